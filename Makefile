@@ -1,0 +1,64 @@
+# Everything starts from Python 3.11+ and make; the first target that needs it builds .venv.
+
+PYTHON  ?= python3
+WORKERS ?= auto
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow bench bench-quick docs lint format clean distclean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@echo "  (PYTHON=python3.12 chooses the interpreter of a new $(VENV); WORKERS=1 the number of test processes)"
+
+demo: $(READY) ## the whole path on this machine, with made-up respondents
+	@$(BIN)/deniable demo
+
+test: lint ## lint, then all tests but the slow ones, doctests included
+	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 -m "not slow"
+
+test-slow: $(READY) ## the tests marked slow
+	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 -m slow || [ $$? -eq 5 ]  # 5: none is marked
+
+bench: $(READY) ## all benchmarks
+	$(BIN)/python -m benchmarks
+
+bench-quick: $(READY) ## the benchmarks at small sizes
+	$(BIN)/python -m benchmarks --quick
+
+docs: $(READY) ## build the site in site/, running its examples; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "docs: site/index.html"
+
+lint: $(READY) ## style, types and layers
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/mypy
+	@echo "$(BIN)/lint-imports"; report=$$($(BIN)/lint-imports --no-logo) || { echo "$$report"; exit 1; }
+
+format: $(READY) ## rewrite the code in the project's style
+	$(BIN)/ruff check --quiet --fix .
+	$(BIN)/ruff format --quiet .
+
+clean: ## remove what was built, except .venv
+	rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+distclean: clean ## remove .venv as well
+	rm -rf $(VENV)
+
+$(READY): pyproject.toml
+	@if [ ! -x $(BIN)/pip ]; then \
+	  command -v $(PYTHON) >/dev/null || \
+	    { echo "there is no $(PYTHON) here: name a Python 3.11 or newer, as in make PYTHON=python3.12" >&2; exit 1; }; \
+	  $(PYTHON) -c 'import sys; v = tuple(sys.version_info[:2]); sys.exit(None if v >= (3, 11) else "deniable needs Python 3.11 or newer and $(PYTHON) is %d.%d: name another, as in make PYTHON=python3.12" % v)' && \
+	  echo "making $(VENV) with $(PYTHON) (once)" && $(PYTHON) -m venv --clear $(VENV); \
+	fi
+	@echo "installing deniable and its tools in $(VENV) (again only when pyproject.toml changes)"
+	@$(PIP) install -e '.[dev]'
+	@touch $@

@@ -1,0 +1,143 @@
+"""Run the examples of a page while the site is built, so that no number in the docs is typed by hand.
+
+    ```python exec           the code, then what it printed
+    ```python exec hide      what it printed, without the code
+    ```python exec silent    the code, without what it printed
+
+The blocks of a page share one namespace, in order. `figure("name.png", alt="...")` saves matplotlib's
+current figure and shows it below the block, whatever the options. A warning is an error, and an error
+stops the build with the page, the block and the traceback.
+"""
+
+from __future__ import annotations
+
+import io
+import linecache
+import os
+import posixpath
+import re
+import sys
+import textwrap
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from typing import Any, NamedTuple
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+OPENING = re.compile(r"(?P<indent>[ ]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
+IMAGE = re.compile(r"[\w-]+\.(png|svg)")
+OPTIONS = {"hide", "silent"}
+
+
+class Block(NamedTuple):
+    """A fenced block: lines[start:stop] with its fences, and the text between them."""
+
+    start: int
+    stop: int
+    info: str
+    text: str
+    indent: str
+
+
+def fenced_blocks(lines: list[str]) -> Iterator[Block]:
+    """The outermost fenced blocks; what is quoted inside a longer fence is text, not a block."""
+    at = 0
+    while at < len(lines):
+        opening = OPENING.fullmatch(lines[at])
+        start, at = at, at + 1
+        if opening is None:
+            continue
+        fence = opening["fence"]
+        closing = re.compile(rf"[ ]*{re.escape(fence)}{fence[0]}*[ ]*")
+        while at < len(lines) and not closing.fullmatch(lines[at]):
+            at += 1
+        if at == len(lines):
+            raise ValueError(f"the block opened by {lines[start].strip()!r} is never closed")
+        at += 1
+        margin = re.compile(f"[ ]{{0,{len(opening['indent'])}}}")
+        text = "\n".join(margin.sub("", line, count=1) for line in lines[start + 1 : at - 1])
+        yield Block(start, at, opening["info"].strip(), text, opening["indent"])
+
+
+def run_block(code: str, namespace: dict[str, Any], name: str) -> str:
+    """Execute `code` and return what it printed; `name` stands for the file in tracebacks."""
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    printed = io.StringIO()
+    with redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec(compile(code, name, "exec", dont_inherit=True), namespace)
+    return printed.getvalue()
+
+
+def fenced(text: str, language: str) -> str:
+    """`text` in a fence that is longer than any run of backticks in it."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def run_page(markdown: str, where: str, save: Callable[[str, bytes], str]) -> str:
+    """The page with its executed blocks replaced; `save(name, image)` returns the link to an image."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    images: list[str] = []
+
+    def figure(name: str, alt: str) -> None:
+        import matplotlib.pyplot as plt
+
+        if not IMAGE.fullmatch(name):
+            raise ValueError(f"a figure is called like 'bars.png' or 'bars.svg', not {name!r}")
+        buffer = io.BytesIO()
+        plt.gcf().savefig(buffer, format=name[-3:], dpi=150, bbox_inches="tight")
+        plt.close()
+        images.append(f"![{alt}]({save(name, buffer.getvalue())})")
+
+    namespace: dict[str, Any] = {"__name__": "__main__", "figure": figure}
+    lines = markdown.split("\n")
+    page: list[str] = []
+    copied = count = 0
+    for block in fenced_blocks(lines):
+        words = block.info.split()
+        if words[:2] != ["python", "exec"]:
+            continue
+        count += 1
+        options = set(words[2:])
+        name = f"{where}, block {count}"
+        if options - OPTIONS:
+            raise PluginError(f"{name}: unknown option {min(options - OPTIONS)!r}; use 'hide' or 'silent'")
+        try:
+            printed = run_block(block.text, namespace, name)
+        except (Exception, SystemExit) as error:
+            own = error.__traceback__ and error.__traceback__.tb_next and error.__traceback__.tb_next.tb_next
+            story = "".join(traceback.format_exception(type(error), error, own))
+            raise PluginError(f"{name} failed\n{story}") from error
+        shown = [] if "hide" in options else [fenced(block.text, "python")]
+        shown += [fenced(printed, "text")] if printed.strip() and "silent" not in options else []
+        shown += images
+        images.clear()
+        page += lines[copied : block.start]
+        page += [*textwrap.indent("\n\n".join(shown), block.indent).split("\n"), ""]
+        copied = block.stop
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+    return "\n".join(page + lines[copied:])
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """MkDocs calls this for each page, before it renders it."""
+    source = page.file.src_uri
+
+    def save(name: str, image: bytes) -> str:
+        uri = f"assets/generated/{posixpath.splitext(source)[0]}/{name}"
+        if files.get_file_from_path(uri) is not None:
+            raise ValueError(f"the figure {name!r} was already drawn on this page: give it another name")
+        files.append(File.generated(config, uri, content=image))
+        return posixpath.relpath(uri, posixpath.dirname(source))
+
+    try:
+        return run_page(markdown, source, save)
+    except ValueError as error:
+        raise PluginError(f"{source}: {error}") from error

@@ -1,0 +1,79 @@
+"""Reading the rows of a channel into integers over one denominator."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from numbers import Rational
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import NumberError, ProbabilityError, ShapeError
+from deniable.exact import fraction
+
+# A row of floats that is off by more than this was not meant to be a distribution.
+_ROUNDING = Fraction(1, 10**9)
+
+
+def read_rows(rows: Any) -> tuple[NDArray[np.object_], int]:
+    """Rows of floats, ints, Fractions, Decimals or "a/b" strings that each sum to one."""
+    if isinstance(rows, np.ndarray) and rows.ndim != 2:
+        raise ShapeError(f"a channel is a matrix, but this array has {rows.ndim} dimensions")
+    try:
+        table = [list(row) for row in rows]
+    except TypeError:
+        raise ShapeError("a channel is a list of rows, each a list of probabilities") from None
+    if not table or not table[0]:
+        raise ShapeError("a channel needs at least one input and one output")
+    for x, row in enumerate(table):
+        if len(row) != len(table[0]):
+            raise ShapeError(f"row {x} has {len(row)} entries, row 0 has {len(table[0])}: rows must be equally long")
+    law = [_read_row(row, x) for x, row in enumerate(table)]
+    denominator = math.lcm(*(entry.denominator for row in law for entry in row))
+    integers = [[entry.numerator * (denominator // entry.denominator) for entry in row] for row in law]
+    return _frozen(integers), denominator
+
+
+def _read_row(row: list[Any], x: int) -> list[Fraction]:
+    try:
+        entries = [fraction(entry, f"entry {y} of row {x}") for y, entry in enumerate(row)]
+    except NumberError as wrong:
+        raise ProbabilityError(str(wrong)) from None
+    for y, entry in enumerate(entries):
+        if entry < 0:
+            raise ProbabilityError(f"entry {y} of row {x} is negative ({float(entry):.6g})")
+    total = sum(entries, Fraction(0))
+    if total == 1:
+        return entries
+    written_exactly = all(isinstance(entry, Rational) or (isinstance(entry, str) and "/" in entry) for entry in row)
+    if written_exactly or abs(total - 1) > _ROUNDING:
+        raise ProbabilityError(
+            f"row {x} sums to {float(total):.9g}, not to 1: divide it by its sum, "
+            "or let Channel.from_floats(rows, epsilon=...) repair it"
+        )
+    return [entry / total for entry in entries]
+
+
+def reduce_rows(numerators: Any, denominator: int) -> tuple[NDArray[np.object_], int]:
+    """Integer rows, checked and divided by what all entries have in common."""
+    table = [[int(entry) for entry in row] for row in numerators]
+    if not table or not table[0] or any(len(row) != len(table[0]) for row in table):
+        raise ShapeError("a channel needs rows that are equally long and not empty")
+    for x, row in enumerate(table):
+        if min(row) < 0:
+            raise ProbabilityError(f"row {x} has a negative entry")
+        if sum(row) != denominator:
+            raise ProbabilityError(f"row {x} sums to {sum(row)}, not to the denominator {denominator}")
+    common = math.gcd(denominator, *(entry for row in table for entry in row))
+    if common > 1:
+        table = [[entry // common for entry in row] for row in table]
+    return _frozen(table), denominator // common
+
+
+def _frozen(table: list[list[int]]) -> NDArray[np.object_]:
+    array = np.empty((len(table), len(table[0])), dtype=object)
+    array[:] = table
+    array.flags.writeable = False
+    return array

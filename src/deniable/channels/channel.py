@@ -1,0 +1,392 @@
+"""A channel: what may come out, and how likely, for each thing that may go in.
+
+Law        exact integers over one denominator; row x, column y holds P(y | x)
+Privacy    epsilon = ln of the largest ratio within a column, an integer comparison; the logarithm is for display
+Reading    a float counts as the decimal that prints it; a row of floats within 1e-9 of one is divided by its sum
+Sampling   follows the stored integers, whatever their size
+Source     Warner 1965; Alvim et al., "The Science of Quantitative Information Flow", 2020
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable import exact
+from deniable.channels._rows import read_rows, reduce_rows
+from deniable.channels._vectors import Floats, probability_vector
+from deniable.channels.adjacency import ALL, Adjacency, as_adjacency
+from deniable.channels.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label
+from deniable.errors import ChannelError, LabelError, ShapeError, SpecError
+from deniable.randomness import SYSTEM, Bits, Law
+from deniable.specs import fingerprint
+
+Integers = NDArray[np.object_]
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The pair of inputs that an output tells apart best, and by how much."""
+
+    inputs: tuple[Label, Label]
+    output: Label
+    ratio: Fraction | float
+    distance: Fraction = Fraction(1)
+
+    @property
+    def epsilon(self) -> float:
+        return math.inf if isinstance(self.ratio, float) else exact.log(self.ratio) / float(self.distance)
+
+
+class Channel:
+    """An exact stochastic matrix with labels. Immutable.
+
+    >>> coin = Channel([[3/4, 1/4], [1/4, 3/4]], inputs=["yes", "no"], outputs=["yes", "no"])
+    >>> coin.ratio, round(coin.epsilon, 6)
+    (Fraction(3, 1), 1.098612)
+    """
+
+    numerators: Integers
+    denominator: int
+    inputs: tuple[Label, ...]
+    outputs: tuple[Label, ...]
+    adjacency: Adjacency
+
+    def __init__(
+        self,
+        rows: Any,
+        inputs: Iterable[Any] | None = None,
+        outputs: Iterable[Any] | None = None,
+        adjacency: Any = ALL,
+    ) -> None:
+        numerators, denominator = read_rows(rows)
+        self._set(numerators, denominator, inputs, outputs, adjacency)
+
+    @classmethod
+    def from_integers(
+        cls,
+        numerators: Any,
+        denominator: int,
+        inputs: Iterable[Any] | None = None,
+        outputs: Iterable[Any] | None = None,
+        adjacency: Any = ALL,
+    ) -> Self:
+        """A channel whose row entries are integers over a common denominator."""
+        channel = cls.__new__(cls)
+        channel._set(*reduce_rows(numerators, denominator), inputs, outputs, adjacency)
+        return channel
+
+    @classmethod
+    def from_floats(
+        cls,
+        rows: ArrayLike,
+        epsilon: Any = None,
+        adjacency: Any = ALL,
+        inputs: Iterable[Any] | None = None,
+        outputs: Iterable[Any] | None = None,
+    ) -> Channel:
+        """Make an exact channel of what a solver or a spreadsheet returned, trusting none of it.
+
+        Negative entries become zero, rows are divided by their sums, and with `epsilon` the result is
+        mixed with as little noise as it takes to hold that level exactly.
+        """
+        from deniable.channels.repair import repair
+
+        return repair(rows, epsilon, as_adjacency(adjacency), inputs, outputs)
+
+    def _set(self, numerators: Integers, denominator: int, inputs: Any, outputs: Any, adjacency: Any) -> None:
+        rows, columns = numerators.shape
+        fields = {
+            "numerators": numerators,
+            "denominator": denominator,
+            "inputs": as_labels(inputs, rows, "input"),
+            "outputs": as_labels(outputs, columns, "output"),
+            "adjacency": as_adjacency(adjacency),
+        }
+        self.__dict__.update(fields)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a channel does not change: build a new one instead of setting {name!r}")
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.inputs), len(self.outputs)
+
+    @cached_property
+    def rows(self) -> Floats:
+        """The float view, for analysis."""
+        # Python divides integers of any size with one correct rounding.
+        view: Floats = (self.numerators / self.denominator).astype(np.float64)
+        view.flags.writeable = False
+        return view
+
+    def probability(self, given: Any, output: Any) -> Fraction:
+        """P(output | input), exactly."""
+        top = self.numerators[self.input_index(given), self.output_index(output)]
+        return Fraction(int(top), self.denominator)
+
+    def input_index(self, label: Any) -> int:
+        return _find(self._input_index, label, "input", self.inputs)
+
+    def output_index(self, label: Any) -> int:
+        return _find(self._output_index, label, "output", self.outputs)
+
+    @cached_property
+    def _input_index(self) -> dict[Any, int]:
+        return index_of(self.inputs)
+
+    @cached_property
+    def _output_index(self) -> dict[Any, int]:
+        return index_of(self.outputs)
+
+    # -- privacy -----------------------------------------------------------------------------------
+
+    @cached_property
+    def ratio(self) -> Fraction | float:
+        """The exact largest column ratio over all pairs; `math.inf` when a zero stands beside a non-zero."""
+        return self.witness().ratio
+
+    @property
+    def epsilon(self) -> float:
+        """The level of local differential privacy: ln of `ratio`."""
+        return self.witness().epsilon
+
+    def epsilon_under(self, adjacency: Any) -> float:
+        """The level when only some pairs are to be protected, or in proportion to a distance."""
+        return self.witness(adjacency).epsilon
+
+    def satisfies(self, epsilon: Any, adjacency: Any = ALL) -> bool:
+        """Whether no ratio exceeds e^(epsilon * distance): decided with integers."""
+        level = exact.as_epsilon(epsilon)
+        if as_adjacency(adjacency).kind == "all":
+            return not isinstance(self.ratio, float) and exact.exp_at_least(level, self.ratio)
+        worst: dict[Fraction, Fraction] = {}
+        for pair in self._pair_witnesses(as_adjacency(adjacency)):
+            if isinstance(pair.ratio, float):
+                return False
+            worst[pair.distance] = max(worst.get(pair.distance, Fraction(1)), pair.ratio)
+        return all(exact.exp_at_least(level * distance, ratio) for distance, ratio in worst.items())
+
+    def witness(self, adjacency: Any = ALL) -> Witness:
+        """The worst pair of inputs and the output that gives them away."""
+        relation = as_adjacency(adjacency)
+        if relation.kind == "all":
+            return self._worst_pair
+        worst = Witness((self.inputs[0], self.inputs[0]), self.outputs[0], Fraction(1))
+        for pair in self._pair_witnesses(relation):
+            if pair.epsilon > worst.epsilon:
+                worst = pair
+        return worst
+
+    @cached_property
+    def _worst_pair(self) -> Witness:
+        # Over all pairs the worst ratio of a column is its largest entry over its smallest.
+        high, low = self.numerators.max(axis=0), self.numerators.min(axis=0)
+        column = _largest_ratio(high, low)
+        entries = list(self.numerators[:, column])
+        pair = self.inputs[entries.index(high[column])], self.inputs[entries.index(low[column])]
+        return Witness(pair, self.outputs[column], _ratio(high[column], low[column]))
+
+    def _pair_witnesses(self, relation: Adjacency) -> Iterable[Witness]:
+        for i, j, distance in relation.pairs(self.inputs):
+            a, b = self.numerators[i], self.numerators[j]
+            high, low = np.maximum(a, b), np.minimum(a, b)
+            column = _largest_ratio(high, low)
+            first, second = (i, j) if a[column] >= b[column] else (j, i)
+            pair = self.inputs[first], self.inputs[second]
+            yield Witness(pair, self.outputs[column], _ratio(high[column], low[column]), distance)
+
+    def delta(self, epsilon: Any) -> float:
+        """The smallest delta for which the channel is (epsilon, delta)-private, never rounded down.
+
+        `epsilon = 0` gives the largest total variation between two rows.
+        """
+        level = exact.fraction(epsilon, "epsilon")
+        if level < 0:
+            raise ChannelError("delta is asked for at an epsilon of 0 or more")
+        # A lower bound of e^epsilon can only make delta larger.
+        odds = exact.exp_floor(level)
+        worst = 0
+        scaled = self.numerators * odds.denominator
+        other = self.numerators * odds.numerator
+        for x in range(len(self.inputs)):
+            excess = np.maximum(scaled[x] - other, 0).sum(axis=1)
+            worst = max(worst, int(excess.max()))
+        share = Fraction(worst, self.denominator * odds.denominator)
+        nearest = float(share)
+        return nearest if Fraction(nearest) >= share else math.nextafter(nearest, 1.0)
+
+    # -- using it ----------------------------------------------------------------------------------
+
+    def push(self, prior: ArrayLike) -> Floats:
+        """The distribution of outputs when inputs follow `prior`."""
+        return probability_vector(prior, len(self.inputs)) @ self.rows
+
+    def joint(self, prior: ArrayLike) -> Floats:
+        """P(x, y): rows are inputs, columns are outputs."""
+        return probability_vector(prior, len(self.inputs))[:, None] * self.rows
+
+    def posterior(self, prior: ArrayLike) -> Floats:
+        """P(x | y): row y is what an observer of output y believes; NaN where y cannot happen."""
+        joint = self.joint(prior).T
+        total = joint.sum(axis=1, keepdims=True)
+        out = np.full_like(joint, np.nan)
+        np.divide(joint, total, out=out, where=total > 0)
+        return out
+
+    def sample(self, inputs: Any, bits: Bits | None = None) -> Any:
+        """Randomize one label, or a sequence of labels (then a list)."""
+        if not isinstance(inputs, np.ndarray) and self._is_label(inputs):
+            return self.outputs[self.sample_index(self.input_index(inputs), bits)]
+        if isinstance(inputs, str) or not hasattr(inputs, "__iter__"):
+            self.input_index(inputs)  # says which labels there are
+        indices = np.array([self.input_index(label) for label in inputs], dtype=np.int64)
+        return [self.outputs[y] for y in self.sample_indices(indices, bits)]
+
+    def sample_index(self, given: int, bits: Bits | None = None) -> int:
+        """Randomize one input position: one random word, more only on a tie."""
+        return (bits or SYSTEM).draw(self._laws[given])
+
+    def sample_indices(self, given: ArrayLike, bits: Bits | None = None) -> NDArray[np.int64]:
+        """Randomize many input positions at once."""
+        indices = np.asarray(given)
+        if indices.ndim != 1 or not (indices.size == 0 or np.issubdtype(indices.dtype, np.integer)):
+            raise ShapeError("positions of inputs are a flat array of integers")
+        if indices.size and not (indices.min() >= 0 and indices.max() < len(self.inputs)):
+            raise LabelError(f"positions of inputs run from 0 to {len(self.inputs) - 1}")
+        out = np.empty(indices.size, dtype=np.int64)
+        # Sorting brings equal inputs together, so that each law is searched once for its whole share.
+        order = np.argsort(indices, kind="stable")
+        starts = np.searchsorted(indices, np.arange(len(self.inputs) + 1), sorter=order)
+        for x in np.flatnonzero(np.diff(starts)):
+            places = order[starts[x] : starts[x + 1]]
+            out[places] = (bits or SYSTEM).draw(self._laws[x], places.size)
+        return out
+
+    @cached_property
+    def _laws(self) -> list[Law]:
+        return [Law(row) for row in self.numerators]
+
+    def _is_label(self, value: Any) -> bool:
+        try:
+            return label_key(as_label(value)) in self._input_index
+        except LabelError:
+            return False
+
+    def __rshift__(self, other: Channel) -> Channel:
+        """Post-processing: what comes out here goes in there."""
+        if not isinstance(other, Channel):
+            return NotImplemented
+        if self.outputs != other.inputs:
+            raise LabelError("`a >> b` needs the outputs of a to be the inputs of b, in the same order")
+        return Channel.from_integers(
+            self.numerators.dot(other.numerators),
+            self.denominator * other.denominator,
+            self.inputs,
+            other.outputs,
+            self.adjacency,
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """A heat map with the probabilities written in the cells where they fit."""
+        from deniable.channels.plots import heat_map
+
+        return heat_map(self, ax)
+
+    # -- identity ----------------------------------------------------------------------------------
+
+    def spec(self) -> dict[str, Any]:
+        """JSON that gives this channel again, anywhere: `Channel.load(spec)`."""
+        return {
+            "kind": "channel",
+            "version": 1,
+            "inputs": [label_spec(label) for label in self.inputs],
+            "outputs": [label_spec(label) for label in self.outputs],
+            "adjacency": self.adjacency.spec(),
+            "denominator": str(self.denominator),
+            "rows": [[str(entry) for entry in row] for row in self.numerators],
+        }
+
+    @classmethod
+    def load(cls, spec: dict[str, Any]) -> Self:
+        if not isinstance(spec, dict) or spec.get("kind") != "channel":
+            raise SpecError('this is not the spec of a channel: it needs "kind": "channel"')
+        if spec.get("version") != 1:
+            raise SpecError(f"channel specs of version {spec.get('version')!r} are unknown here: only 1 is")
+        try:
+            rows = [[int(entry) for entry in row] for row in spec["rows"]]
+            inputs, outputs = ([load_label(label) for label in spec[key]] for key in ("inputs", "outputs"))
+            return cls.from_integers(rows, int(spec["denominator"]), inputs, outputs, spec.get("adjacency", "all"))
+        except KeyError as missing:
+            raise SpecError(f"the spec of a channel misses {missing}") from None
+        except (TypeError, ValueError) as wrong:
+            if isinstance(wrong, ChannelError | LabelError | ShapeError | SpecError):
+                raise
+            raise SpecError(f"the spec of a channel cannot be read: {wrong}") from None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint("channel", self.spec())
+
+    def _key(self) -> tuple[Any, ...]:
+        rows = tuple(tuple(row) for row in self.numerators)
+        names = tuple(label_key(label) for label in (*self.inputs, *self.outputs))
+        return rows, self.denominator, names, self.adjacency
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Channel) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (
+            self.numerators.tolist(),
+            self.denominator,
+            self.inputs,
+            self.outputs,
+            self.adjacency,
+        )
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"<Channel {rows} x {columns}, epsilon {self.epsilon:.6g}, {self.denominator.bit_length()}-bit law>"
+
+
+def _rebuild(rows: Any, denominator: int, inputs: Any, outputs: Any, adjacency: Any) -> Channel:
+    return Channel.from_integers(rows, denominator, inputs, outputs, adjacency)
+
+
+def _find(index: dict[Any, int], label: Any, what: str, labels: Sequence[Label]) -> int:
+    found = index.get(label_key(as_label(label)))
+    if found is None:
+        listed = ", ".join(repr(known) for known in labels[:8]) + (", ..." if len(labels) > 8 else "")
+        # The value itself is not repeated: on a device it may be somebody's answer.
+        raise LabelError(f"this {type(label).__name__} is not one of the {len(labels)} {what}s ({listed})")
+    return found
+
+
+def _ratio(high: int, low: int) -> Fraction | float:
+    return math.inf if low == 0 else Fraction(int(high), int(low))
+
+
+def _largest_ratio(high: Integers, low: Integers) -> int:
+    """The column in which high / low is largest, compared without division; columns of zeros do not count."""
+    best = -1
+    for column in np.flatnonzero(high > 0):
+        if best < 0 or high[column] * low[best] > high[best] * low[column]:
+            best = int(column)
+        if low[best] == 0:
+            break
+    return best

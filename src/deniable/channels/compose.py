@@ -1,0 +1,109 @@
+"""Channels made of channels, and what a whole collection promises.
+
+product    independent answers to several questions: probabilities multiply, levels add
+mixture    one of several channels, picked at random before answering and not revealed
+collection everybody answers through a channel of their own: the level is the largest of theirs
+group      what the level becomes between inputs that are h steps apart
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product as pairs_of
+from typing import Any
+
+import numpy as np
+
+from deniable import exact
+from deniable.channels.adjacency import HAMMING, as_adjacency
+from deniable.channels.channel import Channel
+from deniable.channels.labels import Label
+from deniable.errors import ChannelError, LabelError, ProbabilityError
+
+# A product has as many cells as its factors' cells multiplied; this many integers are still comfortable.
+MOST_CELLS = 1 << 22
+
+
+def product(*channels: Channel) -> Channel:
+    """Independent channels side by side; labels become tuples.
+
+    >>> from deniable.channels import coin_response
+    >>> both = product(coin_response(), coin_response())
+    >>> both.shape, both.ratio
+    ((4, 4), Fraction(9, 1))
+    """
+    if not channels:
+        raise ChannelError("a product needs at least one channel")
+    cells = math.prod(math.prod(channel.shape) for channel in channels)
+    if cells > MOST_CELLS:
+        raise ChannelError(f"the product has {cells} cells, more than {MOST_CELLS}: keep the questions apart")
+    numerators = np.array([[1]], dtype=object)
+    denominator = 1
+    for channel in channels:
+        numerators = np.kron(numerators, channel.numerators)
+        denominator *= channel.denominator
+    inputs = list(pairs_of(*(channel.inputs for channel in channels)))
+    outputs = list(pairs_of(*(channel.outputs for channel in channels)))
+    return Channel.from_integers(numerators, denominator, inputs, outputs)
+
+
+def mixture(channels: Sequence[Channel], weights: Iterable[Any]) -> Channel:
+    """Use channel i with probability weights[i], without telling which."""
+    shares = [exact.fraction(weight, "a weight") for weight in weights]
+    if not channels or len(shares) != len(channels):
+        raise ChannelError(f"there are {len(shares)} weights for {len(channels)} channels")
+    if min(shares) < 0 or sum(shares) != 1:
+        raise ProbabilityError("the weights of a mixture must be non-negative and sum to exactly 1")
+    first = channels[0]
+    if any((channel.inputs, channel.outputs) != (first.inputs, first.outputs) for channel in channels):
+        raise LabelError("the channels of a mixture must have the same inputs and outputs, in the same order")
+    scale = math.lcm(*(s.denominator * c.denominator for s, c in zip(shares, channels, strict=True)))
+    total = np.zeros(first.shape, dtype=object)
+    for share, channel in zip(shares, channels, strict=True):
+        total = total + channel.numerators * int(share * scale / channel.denominator)
+    return Channel.from_integers(total, scale, first.inputs, first.outputs, first.adjacency)
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """What a collection promises as a whole, computed from its members' channels."""
+
+    ratio: Fraction | float
+    members: int
+    worst: Label
+
+    @property
+    def epsilon(self) -> float:
+        return math.inf if isinstance(self.ratio, float) else exact.log(self.ratio)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.members} people, each with a channel of their own: whoever is replaced, no set of reports "
+            f"becomes more than e^{self.epsilon:.6g} times as likely (the level of member {self.worst}). "
+            "The collection is differentially private at that level for every query."
+        )
+
+
+def collection(channels: Sequence[Channel] | dict[Any, Channel]) -> Collection:
+    """The level of the joint reports when one person's answer changes: the members' maximum.
+
+    Reports are independent, so in the ratio of two joint probabilities every factor but one cancels.
+    """
+    members = channels if isinstance(channels, dict) else dict(enumerate(channels))
+    if not members:
+        raise ChannelError("a collection needs at least one member")
+    worst = max(members, key=lambda name: members[name].ratio)
+    return Collection(members[worst].ratio, len(members), worst)
+
+
+def group_ratio(channel: Channel, distance: int, metric: Any = HAMMING) -> Fraction | float:
+    """The largest ratio between inputs that are exactly `distance` apart (1 when there are none)."""
+    relation = as_adjacency(metric)
+    worst: Fraction | float = Fraction(1)
+    for pair in channel._pair_witnesses(relation):
+        if pair.distance == distance:
+            worst = max(worst, pair.ratio)
+    return worst

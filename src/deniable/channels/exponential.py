@@ -1,0 +1,78 @@
+"""The exponential mechanism: the better an output fits the input, the likelier it is.
+
+Law        P(y | x) proportional to e^(epsilon score(x, y) / (2 sensitivity))
+Privacy    a score moves by at most the sensitivity between neighbours, once in the weight and once in the sum;
+           exponentials are irrational, so the rows are computed between rational bounds and then repaired,
+           and the level is verified with integers
+Source     McSherry and Talwar 2007
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from deniable import exact
+from deniable.channels.adjacency import ALL, as_adjacency
+from deniable.channels.channel import Channel
+from deniable.channels.labels import as_labels
+from deniable.channels.repair import repair
+from deniable.errors import ChannelError, ShapeError
+
+Score = Callable[[Any, Any], Any] | Sequence[Sequence[Any]]
+
+
+def exponential(
+    scores: Score,
+    epsilon: Any,
+    inputs: Iterable[Any],
+    outputs: Iterable[Any],
+    adjacency: Any = ALL,
+    sensitivity: Any = None,
+) -> Channel:
+    """The exponential mechanism for a score matrix or a function score(input, output).
+
+    The sensitivity is computed over the adjacent pairs unless a larger one is given.
+
+    >>> channel = exponential(lambda x, y: -abs(x - y), 1, range(5), range(5), adjacency="line")
+    >>> channel.satisfies(1, "line")
+    True
+    """
+    level, relation = exact.as_epsilon(epsilon), as_adjacency(adjacency)
+    given, returned = list(inputs), list(outputs)
+    table = [[_score(scores, i, j, x, y) for j, y in enumerate(returned)] for i, x in enumerate(given)]
+    moved = _sensitivity(table, as_labels(given, len(given), "input"), relation)
+    if sensitivity is not None:
+        claimed = exact.fraction(sensitivity, "the sensitivity")
+        if claimed < moved:
+            raise ChannelError(
+                f"the scores move by {float(moved):.6g} between neighbours, more than {float(claimed):.6g}"
+            )
+        moved = claimed
+    if moved == 0:
+        raise ChannelError("the scores do not depend on the input: there is nothing to protect or to learn")
+    rate = level / (2 * moved)
+    rows = []
+    for row in table:
+        best = max(row)
+        weights = [exact.exp_floor(rate * (score - best), 160) for score in row]
+        total = sum(weights, Fraction(0))
+        rows.append([weight / total for weight in weights])
+    return repair(rows, level, relation, given, returned)
+
+
+def _score(scores: Score, i: int, j: int, x: Any, y: Any) -> Fraction:
+    if callable(scores):
+        return exact.fraction(scores(x, y), "a score")
+    try:
+        return exact.fraction(scores[i][j], "a score")
+    except IndexError:
+        raise ShapeError("the score matrix needs a row for each input and a column for each output") from None
+
+
+def _sensitivity(table: list[list[Fraction]], inputs: tuple[Any, ...], relation: Any) -> Fraction:
+    return max(
+        (abs(a - b) / d for i, j, d in relation.pairs(inputs) for a, b in zip(table[i], table[j], strict=True)),
+        default=Fraction(0),
+    )

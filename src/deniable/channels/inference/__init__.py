@@ -1,0 +1,16 @@
+"""From noisy counts back to the distribution of true answers.
+
+`invert` undoes the channel and is unbiased; `ibu` finds the most likely distribution for any channel;
+`mle_randomized_response` has it in closed form; `bootstrap` gives any of them error bars by resampling.
+"""
+
+from __future__ import annotations
+
+from deniable.channels.inference.bootstrap import bootstrap
+from deniable.channels.inference.fisher import fisher_stderr
+from deniable.channels.inference.ibu import ibu
+from deniable.channels.inference.invert import invert
+from deniable.channels.inference.response import mle_randomized_response
+from deniable.channels.inference.result import Inference
+
+__all__ = ["Inference", "bootstrap", "fisher_stderr", "ibu", "invert", "mle_randomized_response"]

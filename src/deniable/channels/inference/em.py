@@ -1,0 +1,155 @@
+"""The iterative Bayesian update as a numerical method: reach the maximum likelihood, and prove it.
+
+Map        x'_i = x_i f_i with f_i = sum_y q_y C_iy / (x C)_y: Bayes' rule averaged over the observed outputs
+Promise    the log-likelihood does not fall from one map to the next (by more than rounding)
+Stop       log max_i f_i <= tolerance: the log-likelihood per person is concave with slope f and x.f = 1, so
+           no distribution on the support of the start is better by more than that many nats
+Speed      SQUAREM extrapolates each pair of maps (scheme S3); after a few pairs damped Newton steps finish
+           the job where the number of inputs allows. A candidate that lowers the likelihood is dropped
+           for the plain map
+Source     Dempster, Laird and Rubin 1977; Agrawal and Aggarwal 2001; Varadhan and Roland 2008
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.channels._newton import NewtonSystem
+from deniable.channels._vectors import Floats
+
+Acceleration = Literal["plain", "squarem", "newton"]
+
+WARM_UP = 5  # extrapolated pairs before the first Newton step
+NEWTON_LIMIT = 4096  # inputs; beyond, the k x k system costs more than it saves
+EXTRAPOLATED_SHRINK = 0.1  # an extrapolation below zero stops at this share of the plain map's value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """Where the iteration stopped. `trace` holds the log-likelihood per person at each map."""
+
+    point: Floats
+    factor: Floats
+    gap: float
+    trace: Floats
+    converged: bool
+
+
+def maximize(
+    rows: Floats,
+    share: Floats,
+    start: Floats,
+    acceleration: Acceleration = "newton",
+    tolerance: float = 1e-10,
+    max_maps: int = 10_000,
+    report: Callable[[int, float], None] | None = None,
+) -> Solution:
+    """Maximize share.log(x @ rows) over distributions x on the support of `start`.
+
+    `share` must be positive (leave out columns that were never seen) and `start @ rows` too.
+    """
+    support = start > 0
+    ascent = _Ascent(rows, share, [])
+    point, wait, damping = start / start.sum(), WARM_UP, 1e-4
+    newton = acceleration == "newton" and start.size <= NEWTON_LIMIT
+    while True:
+        marginal, factor = ascent.map(point)
+        gap = _gap(factor, support)
+        if report is not None:
+            report(len(ascent.trace), gap)
+        if gap <= tolerance or len(ascent.trace) >= max_maps:
+            break
+        if newton and wait <= 0:
+            found, damping = ascent.newton(point, marginal, factor, damping)
+            if found is not None:
+                point = found
+                continue
+            wait = 1
+        once = _normalized(point * factor)
+        if acceleration == "plain" or len(ascent.trace) + 1 >= max_maps:
+            point = once
+            continue
+        wait -= 1
+        point = ascent.extrapolate(point, once)
+    converged = gap <= tolerance
+    if converged:
+        point, factor, gap = _snap(ascent, point, factor, gap, tolerance, support)
+    return Solution(point, factor, gap, np.array(ascent.trace), converged)
+
+
+@dataclass(slots=True)
+class _Ascent:
+    rows: Floats
+    share: Floats
+    trace: list[float]
+
+    def map(self, point: Floats) -> tuple[Floats, Floats]:
+        marginal = point @ self.rows
+        self.trace.append(float(self.share @ np.log(marginal)))
+        return marginal, self.rows @ (self.share / marginal)
+
+    def gain(self, old: Floats, new: Floats, marginal: Floats | None = None) -> float:
+        """How much better `new` is than `old`: from the difference, because close to the maximum
+        the two log-likelihoods agree in every digit long before the points do."""
+        if marginal is None:
+            marginal = old @ self.rows
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(self.share @ np.log1p(((new - old) @ self.rows) / marginal))
+
+    def extrapolate(self, point: Floats, once: Floats) -> Floats:
+        twice = _normalized(once * self.map(once)[1])
+        first = once - point
+        bend = (twice - once) - first
+        curvature = float(np.linalg.norm(bend))
+        length = float(np.linalg.norm(first)) / curvature if curvature > 0 else 1.0
+        if length <= 1.0:
+            return twice
+        far = point + 2 * length * first + length**2 * bend
+        far = _normalized(np.where(far > 0, far, EXTRAPOLATED_SHRINK * twice))
+        return far if self.gain(twice, far) >= 0 else twice
+
+    def newton(
+        self, point: Floats, marginal: Floats, factor: Floats, damping: float
+    ) -> tuple[Floats | None, float]:
+        system = NewtonSystem.at(point, factor, self.rows * (np.sqrt(self.share) / marginal))
+        for _ in range(4):
+            candidate = system.candidate(damping)
+            if candidate is not None and self.gain(point, candidate, marginal) > 0:
+                return candidate, max(damping / 10, 1e-13)
+            damping *= 10
+        return None, damping
+
+
+def _normalized(point: Floats) -> Floats:
+    normalized: Floats = point / point.sum()
+    return normalized
+
+
+def _gap(factor: Floats, support: NDArray[np.bool_]) -> float:
+    return max(float(np.log(factor[support].max())), 0.0)
+
+
+def _snap(
+    ascent: _Ascent,
+    point: Floats,
+    factor: Floats,
+    gap: float,
+    tolerance: float,
+    support: NDArray[np.bool_],
+) -> tuple[Floats, Floats, float]:
+    """Entries on their way to zero become zero, if the certificate survives it."""
+    leaving = (point > 0) & (point <= 1 - factor)
+    if not leaving.any() or leaving.all():
+        return point, factor, gap
+    snapped = _normalized(np.where(leaving, 0.0, point))
+    marginal = snapped @ ascent.rows
+    if not (marginal > 0).all():
+        return point, factor, gap
+    new = ascent.rows @ (ascent.share / marginal)
+    new_gap = _gap(new, support)
+    return (snapped, new, new_gap) if new_gap <= tolerance else (point, factor, gap)

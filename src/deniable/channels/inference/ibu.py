@@ -1,0 +1,144 @@
+"""The iterative Bayesian update (IBU): the maximum-likelihood distribution of true answers, for any channel.
+
+Also called expectation-maximization (EM).
+
+Promise    the likelihood never falls; on return no distribution is better by more than `gap` nats a person
+Estimate   argmax_f sum_y c_y log (f C)_y over distributions f; equal to inversion when that is a distribution
+Start      any distribution. An entry that starts at zero stays at zero, and the promise is then among
+           distributions that are zero there; the default, uniform, excludes nothing
+Channels   any shape, singular ones too. With fewer independent rows than inputs the maximum is shared by many
+           distributions: `identifiable` is False, and the one returned depends on the start
+Error      from the observed Fisher information (see `fisher`), or `bootstrap`
+Source     Agrawal and Aggarwal 2001; ElSalamouny and Palamidessi 2020; Varadhan and Roland 2008 for SQUAREM
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable.channels._vectors import Floats, probability_vector
+from deniable.channels.channel import Channel
+from deniable.channels.inference._data import Counts, binomial_view, log_likelihood, read
+from deniable.channels.inference.em import Acceleration, Solution, maximize
+from deniable.channels.inference.fisher import fisher_stderr
+from deniable.channels.inference.result import Inference
+from deniable.channels.labels import text
+from deniable.errors import NumberError, ProbabilityError
+
+
+def ibu(
+    channel: Channel,
+    counts: Counts,
+    start: ArrayLike | None = None,
+    accelerate: bool | Literal["squarem", "newton"] = True,
+    tolerance: float = 1e-10,
+    max_iterations: int = 10_000,
+    progress: bool = False,
+) -> Inference:
+    """Frequencies of the true answers from counts of the noisy ones.
+
+    `accelerate=True` extrapolates (SQUAREM) and then takes Newton steps; "squarem" only extrapolates; False
+    iterates Bayes' rule as it stands, which may need 100,000 iterations where a hundred would do. Stops when
+    `gap` is at most `tolerance`, or after `max_iterations` updates with `converged` False.
+
+    >>> coin = Channel([["3/4", "1/4"], ["1/4", "3/4"]], inputs=["yes", "no"], outputs=["yes", "no"])
+    >>> ibu(coin, {"yes": 400, "no": 600}).frequencies.round(6).tolist()
+    [0.3, 0.7]
+    >>> ibu(coin, {"yes": 100, "no": 900}).frequencies.round(6).tolist()
+    [0.0, 1.0]
+    """
+    if not tolerance > 0:
+        raise NumberError(f"the tolerance must be positive, not {tolerance!r}")
+    if max_iterations < 1:
+        raise NumberError(f"at least one iteration is needed, not {max_iterations!r}")
+    rows, observed = read(channel, counts)
+    first = np.full(len(channel.inputs), 1 / len(channel.inputs))
+    if start is not None:
+        first = probability_vector(start, len(channel.inputs), "start")
+        _check_start(channel, first, observed)
+    with _progress_bar(progress, tolerance) as report:
+        solution = solve(rows, observed, first, _acceleration(accelerate), tolerance, max_iterations, report)
+    return Inference(
+        frequencies=solution.point,
+        stderr=_stderr(rows, observed, solution.point, first > 0),
+        method="IBU",
+        observed=observed,
+        inputs=channel.inputs,
+        outputs=channel.outputs,
+        log_likelihood=log_likelihood(rows, observed, solution.point),
+        gap=solution.gap,
+        iterations=solution.trace.size,
+        trace=solution.trace * observed.sum(),
+        converged=solution.converged,
+        identifiable=bool(np.linalg.matrix_rank(rows) == len(channel.inputs)),
+        binomial=binomial_view(rows, observed),
+    )
+
+
+def solve(
+    rows: Floats,
+    observed: Floats,
+    start: Floats,
+    acceleration: Acceleration = "newton",
+    tolerance: float = 1e-10,
+    max_iterations: int = 10_000,
+    report: Callable[[int, float], None] | None = None,
+) -> Solution:
+    """The iteration on arrays; outputs that were never seen do not enter the likelihood."""
+    seen = observed > 0
+    share = observed[seen] / observed.sum()
+    return maximize(rows[:, seen], share, start, acceleration, tolerance, max_iterations, report)
+
+
+def _acceleration(accelerate: bool | str) -> Acceleration:
+    if accelerate is True or accelerate == "newton":
+        return "newton"
+    if accelerate is False:
+        return "plain"
+    if accelerate == "squarem":
+        return "squarem"
+    raise NumberError(f"accelerate is True, False, 'squarem' or 'newton', not {accelerate!r}")
+
+
+def _check_start(channel: Channel, start: Floats, observed: Floats) -> None:
+    lost = (observed > 0) & (start @ channel.rows <= 0)
+    if lost.any():
+        name = text(channel.outputs[int(np.argmax(lost))])
+        raise ProbabilityError(
+            f"the start gives probability zero to every input that can produce the counted output {name}, "
+            "and zero stays zero: start with something positive there"
+        )
+
+
+def _stderr(rows: Floats, observed: Floats, point: Floats, support: NDArray[np.bool_]) -> Floats:
+    errors = np.zeros(point.size)
+    errors[support] = fisher_stderr(rows[support], observed, point[support])
+    return errors
+
+
+@contextmanager
+def _progress_bar(wanted: bool, tolerance: float) -> Iterator[Callable[[int, float], None] | None]:
+    if not wanted:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("IBU"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns) as bar:
+        task = bar.add_task("", total=1.0)
+        reach: list[float] = []
+
+        def report(iteration: int, gap: float) -> None:
+            # Progress is measured in digits of the gap: from the first one to the tolerance.
+            digits = -float(np.log(max(gap, tolerance)))
+            reach[:] = reach or [digits]
+            whole = -float(np.log(tolerance)) - reach[0]
+            done = 1.0 if whole <= 0 else (digits - reach[0]) / whole
+            bar.update(task, completed=done, description=f"{iteration} updates, gap {gap:.1e}")
+
+        yield report

@@ -1,0 +1,186 @@
+"""What inference returns: a distribution over true answers, with its error bars and how it was found.
+
+Model      respondents are drawn independently from a population with the true frequencies, and each answer
+           goes through the channel: the noisy counts are multinomial. Error bars are for the population
+Error      `stderr` holds standard errors; infinite where the channel cannot tell an entry from the others
+Interval   Clopper-Pearson, mapped through the channel, for inversion where each count is binomial by itself;
+           percentiles where there are bootstrap replicates; Wald elsewhere. Estimates confined to the
+           simplex have their intervals cut to [0, 1]; raw inversion is never cut
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from importlib import import_module
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from deniable.channels._vectors import Floats
+from deniable.channels.labels import Label, label_spec, text
+from deniable.errors import ChannelError, NumberError
+
+IntervalMethod = Literal["auto", "wald", "clopper-pearson", "percentile"]
+
+ROWS_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinomialView:
+    """counts[v] ~ Binomial(n, f_v hit[v] + (1 - f_v) miss[v])."""
+
+    counts: Floats
+    hit: Floats
+    miss: Floats
+
+    def interval(self, level: float) -> Floats:
+        """Clopper-Pearson for each count, solved for f."""
+        inverse = import_module("scipy.special").betaincinv
+        tail, n, c = (1 - level) / 2, self.counts.sum(), self.counts
+        lower = np.where(c > 0, inverse(np.maximum(c, 0.5), n - c + 1, tail), 0.0)
+        upper = np.where(c < n, inverse(c + 1, np.maximum(n - c, 0.5), 1 - tail), 1.0)
+        ends = (np.stack([lower, upper], axis=1) - self.miss[:, None]) / (self.hit - self.miss)[:, None]
+        return np.sort(ends, axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Inference:
+    """An estimate of the distribution of true answers."""
+
+    frequencies: Floats
+    stderr: Floats
+    method: str
+    observed: Floats
+    inputs: tuple[Label, ...]
+    outputs: tuple[Label, ...]
+    log_likelihood: float
+    gap: float
+    """No distribution has a log-likelihood per person higher by more than this (NaN outside the simplex)."""
+    iterations: int = 0
+    """Bayesian updates that were computed; 0 for closed forms."""
+    trace: Floats = field(default_factory=lambda: np.empty(0))
+    """The total log-likelihood at each of them."""
+    converged: bool = True
+    identifiable: bool = True
+    """Whether different distributions of answers always give different distributions of outputs."""
+    constrained: bool = True
+    """Whether the method confines the estimate to the simplex."""
+    raw: Floats | None = None
+    """The unbiased estimate behind a projected one; `stderr` and `interval` belong to it."""
+    binomial: BinomialView | None = None
+    replicates: Floats | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.frequencies, self.stderr, self.observed, self.trace, self.raw, self.replicates):
+            if array is not None:
+                array.flags.writeable = False
+
+    @property
+    def n(self) -> float:
+        """How many reports were counted."""
+        return float(self.observed.sum())
+
+    @property
+    def counts(self) -> Floats:
+        """Estimated number of people behind each true answer."""
+        return self.frequencies * self.n
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        return self.inputs
+
+    def interval(
+        self, level: float = 0.95, simultaneous: bool = False, method: IntervalMethod = "auto"
+    ) -> Floats:
+        """A (k, 2) array of confidence intervals, one a frequency.
+
+        `simultaneous` makes all k hold at once with the stated confidence (Bonferroni). The interval of a
+        projected estimate is the raw estimate's, cut to [0, 1]: it may lie beside the projected value.
+        """
+        if not 0 < level < 1:
+            raise NumberError(f"the confidence level lies between 0 and 1, not at {level!r}")
+        if simultaneous:
+            level = 1 - (1 - level) / len(self.inputs)
+        ends = self._ends(level, method)
+        return np.clip(ends, 0.0, 1.0) if self.constrained else ends
+
+    def _ends(self, level: float, method: IntervalMethod) -> Floats:
+        if method == "auto":
+            if self.replicates is not None:
+                method = "percentile"
+            else:
+                method = (
+                    "clopper-pearson" if self.binomial and self.method.startswith("inversion") else "wald"
+                )
+        if method == "percentile":
+            if self.replicates is None:
+                raise ChannelError("percentile intervals need replicates: call bootstrap(channel, counts)")
+            tail = (1 - level) / 2
+            ends: Floats = np.quantile(self.replicates, [tail, 1 - tail], axis=0).T
+            return ends
+        if method == "clopper-pearson":
+            if self.binomial is None:
+                raise ChannelError(
+                    "Clopper-Pearson needs a channel in which each count is binomial by itself "
+                    "(2 x 2, or randomized response): use method='wald' or bootstrap(channel, counts)"
+                )
+            return self.binomial.interval(level)
+        if method == "wald":
+            centre = self.frequencies if self.raw is None else self.raw
+            reach = NormalDist().inv_cdf((1 + level) / 2) * self.stderr
+            return np.stack([centre - reach, centre + reach], axis=1)
+        raise NumberError(f"unknown interval method {method!r}: auto, wald, clopper-pearson or percentile")
+
+    def plot(self, truth: ArrayLike | None = None, level: float = 0.95, ax: Any = None) -> Any:
+        """Bars of the truth (if known), the noisy shares and the estimate with whiskers; returns the axes."""
+        from deniable.channels.inference.chart import draw
+
+        return draw(self, truth, level, ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON values; NaN and infinities are null."""
+        ends = self.interval()
+        return {
+            "method": self.method,
+            "n": _number(self.n),
+            "labels": [label_spec(label) for label in self.inputs],
+            "frequencies": _numbers(self.frequencies),
+            "stderr": _numbers(self.stderr),
+            "interval_95": [_numbers(pair) for pair in ends],
+            "log_likelihood": _number(self.log_likelihood),
+            "gap": _number(self.gap),
+            "iterations": self.iterations,
+            "converged": self.converged,
+            "identifiable": self.identifiable,
+        }
+
+    def __str__(self) -> str:
+        notes = [f"{self.method}, n = {self.n:g}"]
+        if self.iterations:
+            notes.append(f"{self.iterations} iterations, within {self.gap:.1e} nats a person of the maximum")
+        if not self.converged:
+            notes.append("NOT converged")
+        if not self.identifiable:
+            notes.append("not the only solution (the channel has fewer independent rows than inputs)")
+        names = [text(label) for label in self.inputs[:ROWS_SHOWN]]
+        width = max(6, *(len(name) for name in names))
+        lines = ["; ".join(notes), f"{'answer':<{width}}  frequency     stderr"]
+        for name, value, error in zip(names, self.frequencies, self.stderr, strict=False):
+            lines.append(f"{name:<{width}}  {value:9.5f}  {error:9.5f}")
+        if len(self.inputs) > ROWS_SHOWN:
+            lines.append(f"... and {len(self.inputs) - ROWS_SHOWN} more")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Inference by {self.method}: {len(self.inputs)} frequencies from {self.n:g} reports>"
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _numbers(values: Floats) -> list[float | None]:
+    return [_number(value) for value in values]

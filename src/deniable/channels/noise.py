@@ -1,0 +1,164 @@
+"""Noise that is added to a number: outputs without end, so no matrix, but the level is exact all the same.
+
+Law        discrete Laplace (two-sided geometric): P(z) = (1 - a) / (1 + a) a^|z|, a = e^(-epsilon / sensitivity),
+           sampled exactly; on a grid the same law, in steps
+Privacy    inputs that differ by d integers: exactly epsilon d / sensitivity
+Error      unbiased; variance 2 a / (1 - a)^2 steps squared, below 2 (sensitivity / epsilon)^2
+Clamp      `clamp(low, high)` gives a `Channel`; there the decay is a fraction just above e^(-epsilon / sensitivity)
+Source     Ghosh et al. 2009; Canonne, Kamath and Steinke 2020; on floating-point Laplace: Mironov 2012
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable import exact
+from deniable.channels._vectors import Floats
+from deniable.channels.channel import Channel
+from deniable.channels.geometric import clamped_geometric, decay_ceil
+from deniable.errors import NumberError, ShapeError
+from deniable.randomness import SYSTEM, Bits
+
+
+class Noise(Protocol):
+    """A mechanism that adds noise to numbers."""
+
+    @property
+    def epsilon(self) -> Fraction: ...
+
+    @property
+    def variance(self) -> float: ...
+
+    def epsilon_at(self, distance: Any) -> Fraction:
+        """The exact level between two inputs that far apart."""
+
+    def sample(self, values: Any, bits: Bits | None = None) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace:
+    """Integer noise for integer values: the two-sided geometric mechanism.
+
+    >>> noise = DiscreteLaplace(epsilon=1, sensitivity=2)
+    >>> noise.epsilon_at(2), round(noise.variance, 3)
+    (Fraction(1, 1), 7.835)
+    """
+
+    epsilon: Fraction
+    sensitivity: int = 1
+    scale: Fraction = field(init=False, repr=False)
+
+    def __init__(self, epsilon: Any, sensitivity: int = 1) -> None:
+        if isinstance(sensitivity, bool) or int(sensitivity) != sensitivity or sensitivity < 1:
+            raise NumberError("the sensitivity of an integer query is an integer of at least 1")
+        level = exact.as_epsilon(epsilon)
+        object.__setattr__(self, "epsilon", level)
+        object.__setattr__(self, "sensitivity", int(sensitivity))
+        object.__setattr__(self, "scale", self.sensitivity / level)
+
+    def epsilon_at(self, distance: Any) -> Fraction:
+        return abs(exact.fraction(distance, "the distance")) / self.scale
+
+    @property
+    def variance(self) -> float:
+        # 2 a / (1 - a)^2 in a form that keeps its digits when a is near 1.
+        return 1 / (2 * math.sinh(float(1 / self.scale) / 2) ** 2)
+
+    def probability(self, z: ArrayLike) -> Floats:
+        """P(noise = z), as floats."""
+        rate = float(1 / self.scale)
+        weights: Floats = np.exp(-rate * np.abs(np.asarray(z, dtype=np.float64)))
+        return math.tanh(rate / 2) * weights
+
+    def sample(self, values: Any, bits: Bits | None = None) -> Any:
+        """Add fresh noise to one integer or to an array of them."""
+        source = bits or SYSTEM
+        array = np.asarray(values)
+        if not np.issubdtype(array.dtype, np.integer):
+            raise ShapeError("integer noise goes on integers: round the values, or use GridLaplace")
+        if array.ndim == 0:
+            return int(array) + source.discrete_laplace(self.scale)
+        return array + source.discrete_laplace(self.scale, array.size).reshape(array.shape)
+
+    def clamp(self, low: int, high: int) -> Channel:
+        """The same noise on inputs low .. high, with outputs clamped to that range, as a channel."""
+        if high <= low:
+            raise ShapeError(f"there is nothing between {low} and {high}")
+        return clamped_geometric(decay_ceil(1 / self.scale), int(low), int(high), self.sensitivity)
+
+
+def two_sided_geometric(epsilon: Any, sensitivity: int = 1) -> DiscreteLaplace:
+    """The geometric mechanism by its other name."""
+    return DiscreteLaplace(epsilon, sensitivity)
+
+
+@dataclass(frozen=True, slots=True)
+class GridLaplace:
+    """Laplace noise for real values, without the leak through the low bits of floats.
+
+    The value is rounded to the nearest multiple of `grid`, and discrete Laplace noise is added in steps
+    of the grid. Values `sensitivity` apart are at most ceil(sensitivity / grid) steps apart after rounding,
+    and the noise is scaled to that: the guarantee is exactly epsilon, for any real input.
+
+    >>> percentage = GridLaplace(epsilon=1, sensitivity="0.1", grid="0.001")
+    >>> percentage.steps, percentage.epsilon_at("0.1")
+    (100, Fraction(1, 1))
+    """
+
+    epsilon: Fraction
+    sensitivity: Fraction
+    grid: Fraction
+    noise: DiscreteLaplace = field(init=False, repr=False)
+
+    def __init__(self, epsilon: Any, sensitivity: Any, grid: Any = None) -> None:
+        reach = exact.fraction(sensitivity, "the sensitivity")
+        # A thousandth of the sensitivity: rounding adds nothing that the noise does not drown.
+        step = reach / 1000 if grid is None else exact.fraction(grid, "the grid")
+        if reach <= 0 or step <= 0:
+            raise NumberError("the sensitivity and the grid must be positive")
+        object.__setattr__(self, "epsilon", exact.as_epsilon(epsilon))
+        object.__setattr__(self, "sensitivity", reach)
+        object.__setattr__(self, "grid", step)
+        object.__setattr__(self, "noise", DiscreteLaplace(self.epsilon, math.ceil(reach / step)))
+
+    @property
+    def steps(self) -> int:
+        """The sensitivity in steps of the grid."""
+        return self.noise.sensitivity
+
+    def epsilon_at(self, distance: Any) -> Fraction:
+        """The exact level between inputs that far apart (a part of a step counts as a whole one)."""
+        return self.noise.epsilon_at(math.ceil(abs(exact.fraction(distance, "the distance")) / self.grid))
+
+    @property
+    def variance(self) -> float:
+        """Of the noise; rounding to the grid adds at most grid^2 / 4."""
+        return self.noise.variance * float(self.grid) ** 2
+
+    def density(self, z: ArrayLike) -> Floats:
+        """The density of the Laplace law that the grid stands for: epsilon / (2 D) e^(-epsilon |z| / D)."""
+        rate = float(self.epsilon / self.sensitivity)
+        return rate / 2 * np.exp(-rate * np.abs(np.asarray(z, dtype=np.float64)))
+
+    def sample(self, values: Any, bits: Bits | None = None) -> Any:
+        """Noisy values, each a multiple of the grid."""
+        array = np.asarray(values, dtype=np.float64)
+        if not np.isfinite(array).all():
+            raise NumberError("a value is NaN or infinite")
+        noisy = self.noise.sample(self._to_steps(array), bits)
+        out = np.array([float(int(k) * self.grid) for k in np.atleast_1d(noisy).reshape(-1)])
+        return float(out[0]) if array.ndim == 0 else out.reshape(array.shape)
+
+    def _to_steps(self, array: Floats) -> NDArray[np.int64]:
+        # Each float is taken at its exact value; only whole steps reach the noise.
+        half = Fraction(1, 2)
+        steps = [math.floor(Fraction(float(x)) / self.grid + half) for x in array.reshape(-1)]
+        if any(abs(k) >= 1 << 62 for k in steps):
+            raise NumberError("a value is more than 2^62 grid steps from zero: use a coarser grid")
+        return np.array(steps, dtype=np.int64).reshape(array.shape)

@@ -1,0 +1,120 @@
+"""Queries on databases, and mechanisms that only look at the answer.
+
+A query f sends databases to answers. Two answers are neighbours when some two neighbouring databases have
+them: the *induced graph*. A mechanism K is oblivious when K = H after f: first the answer, then noise that
+depends on the answer alone. Then the level of K on neighbouring databases is the level of H on the edges of
+the induced graph, whatever the databases were.
+
+Source     Alvim et al. 2011; Brenner and Nissim 2010
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from deniable import exact
+from deniable.channels.adjacency import HAMMING, Adjacency, as_adjacency
+from deniable.channels.channel import Channel, Witness
+from deniable.channels.labels import Label, as_label, as_labels, index_of, label_key
+from deniable.errors import LabelError, ShapeError
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A function on an explicit list of databases, with who is whose neighbour.
+
+    >>> count = Query.on_records(3, [0, 1], sum)
+    >>> count.answers, count.sensitivity, count.edges
+    ((0, 1, 2, 3), Fraction(1, 1), ((0, 1), (1, 2), (2, 3)))
+    """
+
+    databases: tuple[Label, ...]
+    values: tuple[Label, ...]
+    adjacency: Adjacency
+
+    @classmethod
+    def of(cls, databases: Iterable[Any], function: Callable[[Any], Any], adjacency: Any = HAMMING) -> Query:
+        """A query on given databases (tuples of records, unless another adjacency is named)."""
+        listed = list(databases)
+        if not listed:
+            raise ShapeError("a query needs at least one database")
+        names = as_labels(listed, len(listed), "database")
+        return cls(names, tuple(as_label(function(database)) for database in names), as_adjacency(adjacency))
+
+    @classmethod
+    def on_records(cls, size: int, values: Iterable[Any], function: Callable[[Any], Any]) -> Query:
+        """A query on every database of `size` records with the given values; neighbours differ in one record."""
+        return cls.of(product(list(values), repeat=size), function)
+
+    @property
+    def answers(self) -> tuple[Label, ...]:
+        """The different answers, in ascending order where they have one."""
+        unique = {label_key(value): value for value in self.values}
+        try:
+            return tuple(sorted(unique.values()))  # type: ignore[type-var]
+        except TypeError:
+            return tuple(unique.values())
+
+    @property
+    def edges(self) -> tuple[tuple[Label, Label], ...]:
+        """The induced graph: pairs of different answers that one record can change into each other."""
+        order = index_of(self.answers)
+        positions = [order[label_key(value)] for value in self.values]
+        found = {
+            (min(positions[i], positions[j]), max(positions[i], positions[j]))
+            for i, j, distance in self.adjacency.pairs(self.databases)
+            if distance <= 1 and positions[i] != positions[j]
+        }
+        return tuple((self.answers[a], self.answers[b]) for a, b in sorted(found))
+
+    @property
+    def graph(self) -> Adjacency:
+        """The induced graph as an adjacency, for `Channel.epsilon_under`."""
+        return Adjacency("graph", edges=self.edges)
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The most that one record can move a numeric answer."""
+        try:
+            ends = [(exact.fraction(a), exact.fraction(b)) for a, b in self.edges]
+        except ValueError:
+            raise LabelError("only numeric answers have a sensitivity") from None
+        return max((abs(a - b) for a, b in ends), default=Fraction(0))
+
+    @property
+    def has_cycle(self) -> bool:
+        """Whether the induced graph has a cycle; if so, no mechanism is optimal for everybody."""
+        parent = {label_key(answer): label_key(answer) for answer in self.answers}
+
+        def root(node: Any) -> Any:
+            while parent[node] != node:
+                node = parent[node]
+            return node
+
+        for a, b in self.edges:
+            first, second = root(label_key(a)), root(label_key(b))
+            if first == second:
+                return True
+            parent[first] = second
+        return False
+
+    def oblivious(self, noise: Channel) -> Channel:
+        """K = H after f, as a channel on databases."""
+        rows = [noise.numerators[noise.input_index(value)] for value in self.values]
+        return Channel.from_integers(rows, noise.denominator, self.databases, noise.outputs, self.adjacency)
+
+    def witness(self, noise: Channel) -> Witness:
+        """The worst pair of neighbouring answers: it decides the level of K, computed on the graph alone."""
+        return noise.witness(self.graph)
+
+    def epsilon(self, noise: Channel) -> float:
+        """The level of K = H after f on neighbouring databases."""
+        return self.witness(noise).epsilon
+
+    def satisfies(self, noise: Channel, epsilon: Any) -> bool:
+        """Whether K is epsilon-differentially private: decided with integers."""
+        return noise.satisfies(epsilon, self.graph)

@@ -1,0 +1,53 @@
+"""What can go wrong, and how to put it right.
+
+Every exception of the package derives from `DeniableError` and from the built-in exception that a
+Python user would expect in its place. A message is one sentence that names what is wrong, followed by
+the way out. On a device a message never contains the respondent's value; in analysis code it may.
+"""
+
+from __future__ import annotations
+
+
+class DeniableError(Exception):
+    """Anything that this package refuses."""
+
+
+class NumberError(DeniableError, ValueError):
+    """A number that cannot be read exactly, or lies outside what is allowed."""
+
+
+class EpsilonError(NumberError):
+    """An epsilon that is not a sensible privacy level."""
+
+
+class ProbabilityError(DeniableError, ValueError):
+    """Probabilities that are negative, not finite, or do not sum to one."""
+
+
+class ShapeError(DeniableError, ValueError):
+    """Sizes that do not fit together."""
+
+
+class LabelError(DeniableError, ValueError):
+    """An unknown, repeated or unusable label."""
+
+
+class ChannelError(DeniableError, ValueError):
+    """A channel that cannot do what was asked of it (singular, too large, not private)."""
+
+
+class SpecError(DeniableError, ValueError):
+    """A specification that cannot be read."""
+
+
+class MissingExtra(DeniableError, RuntimeError):
+    """An optional dependency that is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(f"this needs {package}, which is not installed: pip install 'deniable[{extra}]'")
+
+
+class InternalError(DeniableError, RuntimeError):
+    """A check of our own that failed: a bug, reported rather than passed on as a privacy claim."""

@@ -1,0 +1,280 @@
+"""Exact numbers: epsilon as a fraction, e^epsilon between rational bounds, dyadic probabilities.
+
+No float touches a privacy claim. A float that a person typed is read by its `repr` (0.1 is 1/10).
+e^x of a non-zero rational x is irrational, so every comparison of e^x with a rational, and every
+floor or ceiling of a rational function of e^x, is decided after finitely many bits: the results below
+do not depend on a working precision, and any language that follows the same rule gets the same integers.
+
+Bounds     0 <= sum of all terms x^i / i! beyond N  <=  next term * 1 / (1 - x / (N + 2)), for x < N + 2
+Rounding   `floor` and `ceil` in a name say in which direction; nothing is rounded to nearest
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from deniable.errors import EpsilonError, InternalError, NumberError, ProbabilityError
+
+Number = int | float | str | Decimal | Fraction
+
+SMALLEST_EPSILON = Fraction(1, 10**6)
+LARGEST_EPSILON = Fraction(64)
+WORD_BITS = 64
+WORD = 1 << WORD_BITS
+
+# Longer than any number that a person or a program has a reason to write; keeps a hostile one cheap.
+_LONGEST = 2000
+_RATIO = re.compile(r"\s*[+-]?\d+\s*/\s*\d+\s*\Z")
+
+
+def fraction(value: Any, what: str = "the number") -> Fraction:
+    """Read a number exactly; a float counts as the decimal that prints it.
+
+    >>> fraction(0.1), fraction("1/3"), fraction("1e-3")
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000))
+    """
+    if isinstance(value, bool):
+        raise NumberError(f"{what} is a truth value, not a number")
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, numbers.Integral):
+        return Fraction(int(value))
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, str):
+        return _from_text(value, what)
+    if isinstance(value, Decimal):
+        return _from_decimal(value, what)
+    if isinstance(value, numbers.Real):  # float and numpy's floats
+        return _from_decimal(Decimal(repr(float(value))), what)
+    raise NumberError(f"{what} is a {type(value).__name__}: give an int, float, str, Decimal or Fraction")
+
+
+def _from_text(text: str, what: str) -> Fraction:
+    if len(text) > _LONGEST:
+        raise NumberError(f"{what} is written with {len(text)} characters; {_LONGEST} are the most")
+    if _RATIO.match(text):
+        top, bottom = text.split("/")
+        if int(bottom) == 0:
+            raise NumberError(f"{what} {text.strip()!r} divides by zero")
+        return Fraction(int(top), int(bottom))
+    try:
+        return _from_decimal(Decimal(text.strip()), what)
+    except InvalidOperation:
+        shown = text if len(text) <= 40 else text[:40] + "..."
+        raise NumberError(f"{what} {shown!r} is not a number: write it like 1.5, 3/2 or 1e-3") from None
+
+
+def _from_decimal(value: Decimal, what: str) -> Fraction:
+    if value.is_nan():
+        raise NumberError(f"{what} is NaN (not a number)")
+    if value.is_infinite():
+        raise NumberError(f"{what} is infinite")
+    # Checked before conversion: Fraction("1e999999999") would fill the memory.
+    if value and abs(value.adjusted()) > _LONGEST:
+        raise NumberError(f"{what} {value} is out of any sensible range")
+    return Fraction(value)
+
+
+def as_epsilon(value: Any) -> Fraction:
+    """A privacy level, held exactly, between 1e-6 and 64.
+
+    >>> as_epsilon(0.1) == as_epsilon("0.1") == as_epsilon(Fraction(1, 10))
+    True
+    """
+    try:
+        epsilon = fraction(value, "epsilon")
+    except NumberError as refused:
+        raise EpsilonError(str(refused)) from None
+    if epsilon <= 0:
+        raise EpsilonError(f"epsilon is {shown(epsilon)}, but it must be positive: at 0 nothing can be learned")
+    if epsilon < SMALLEST_EPSILON:
+        raise EpsilonError(f"epsilon is {shown(epsilon)}, below 1e-6: no crowd on earth is large enough")
+    if epsilon > LARGEST_EPSILON:
+        raise EpsilonError(f"epsilon is {shown(epsilon)}, above 64: that protects nobody; usual values are 0.1 to 8")
+    return epsilon
+
+
+def shown(value: Fraction) -> str:
+    """A fraction for people: short decimals as they are, others to six digits."""
+    return f"{float(value):.6g}"
+
+
+def canonical(value: Fraction) -> str:
+    """The one way to write a fraction in a spec: "a" or "a/b", reduced."""
+    return str(value)
+
+
+@lru_cache(maxsize=1024)
+def exp_bounds(x: Fraction, bits: int = 128) -> tuple[Fraction, Fraction]:
+    """Rationals lower < e^x < upper (equal to 1 at x = 0) with upper - lower <= 2^-bits * lower.
+
+    >>> lower, upper = exp_bounds(Fraction(1), 64)
+    >>> float(lower), lower < upper
+    (2.718281828459045, True)
+    """
+    if bits < 1:
+        raise NumberError(f"bounds to {bits} bits make no sense: ask for at least 1")
+    if x == 0:
+        return Fraction(1), Fraction(1)
+    if x < 0:
+        lower, upper = exp_bounds(-x, bits)
+        return 1 / upper, 1 / lower
+    if x > 4096:
+        raise NumberError(f"e^{shown(x)} is not computed: the exponent must not exceed 4096")
+    # Fixed point with enough guard bits that all roundings together stay below 2^-bits (e^x >= 1).
+    terms = 16 + int(4 * x) + bits
+    scale = bits + terms.bit_length() + 4
+    low_term = high_term = low = high = 1 << scale
+    step = 0
+    while high_term > 1 or step < 2 * x:
+        step += 1
+        bottom = x.denominator * step
+        low_term = low_term * x.numerator // bottom
+        high_term = -(-high_term * x.numerator // bottom)
+        low += low_term
+        high += high_term
+    # From here every term is at most half of the one before, so what is left is at most the last term.
+    high += high_term
+    lower, upper = Fraction(low, 1 << scale), Fraction(high, 1 << scale)
+    if (upper - lower) * (1 << bits) > lower:
+        raise InternalError(f"the bounds of e^{x} are wider than 2^-{bits}")
+    return lower, upper
+
+
+def exp_floor(x: Fraction, bits: int = 128) -> Fraction:
+    """A rational just below e^x."""
+    return exp_bounds(x, bits)[0]
+
+
+def exp_ceil(x: Fraction, bits: int = 128) -> Fraction:
+    """A rational just above e^x."""
+    return exp_bounds(x, bits)[1]
+
+
+def exp_at_least(x: Fraction, ratio: Fraction) -> bool:
+    """Whether ratio <= e^x, decided exactly.
+
+    >>> exp_at_least(Fraction(11, 10), Fraction(3)), exp_at_least(Fraction(10987, 10000), Fraction(3))
+    (True, True)
+    >>> exp_at_least(Fraction(10986, 10000), Fraction(3))
+    False
+    """
+    if x == 0:
+        return ratio <= 1
+    bits = 64
+    while True:
+        lower, upper = exp_bounds(x, bits)
+        if ratio <= lower:
+            return True
+        if ratio >= upper:
+            return False
+        bits *= 2
+
+
+def floor_of(function: Callable[[Fraction], Fraction], x: Fraction) -> int:
+    """floor(function(e^x)) for a monotone rational function, exact whatever the precision.
+
+    >>> floor_of(lambda e: 1000 * e, Fraction(1))
+    2718
+    """
+    if x == 0:
+        return math.floor(function(Fraction(1)))
+    bits = 128
+    while bits <= 1 << 16:
+        lower, upper = exp_bounds(x, bits)
+        ends = {math.floor(function(lower)), math.floor(function(upper))}
+        if len(ends) == 1:
+            return ends.pop()
+        bits *= 2
+    raise NumberError("the function does not depend on e^x, or is not monotone: its floor cannot be settled")
+
+
+def ceil_of(function: Callable[[Fraction], Fraction], x: Fraction) -> int:
+    """ceil(function(e^x)) for a monotone rational function, exact whatever the precision."""
+    return -floor_of(lambda e: -function(e), x)
+
+
+def log(ratio: Fraction) -> float:
+    """Natural logarithm for display, accurate also for ratios near one and beyond the float range.
+
+    >>> log(Fraction(3)) == math.log(3), log(Fraction(10**18 + 1, 10**18))
+    (True, 1e-18)
+    """
+    if ratio <= 0:
+        raise NumberError("only positive numbers have a logarithm")
+    if Fraction(1, 2) < ratio < 2:
+        return math.log1p(float(ratio - 1))
+    if Fraction(1, 10**300) < ratio < 10**300:
+        return math.log(float(ratio))
+    return math.log(ratio.numerator) - math.log(ratio.denominator)
+
+
+@dataclass(frozen=True, slots=True)
+class Dyadic:
+    """The probability numerator / 2^64, which one 64-bit random word decides.
+
+    >>> Dyadic.floor(Fraction(1, 3)), Dyadic.ceil(Fraction(1, 3)).numerator
+    (Dyadic(numerator=6148914691236517205), 6148914691236517206)
+    """
+
+    numerator: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.numerator <= WORD:
+            raise ProbabilityError(f"{self.numerator} / 2^64 is not a probability")
+
+    @classmethod
+    def floor(cls, probability: Fraction) -> Dyadic:
+        """The largest multiple of 2^-64 that is not above the probability."""
+        return cls(math.floor(probability * WORD))
+
+    @classmethod
+    def ceil(cls, probability: Fraction) -> Dyadic:
+        """The smallest multiple of 2^-64 that is not below the probability."""
+        return cls(math.ceil(probability * WORD))
+
+    @classmethod
+    def floor_of(cls, function: Callable[[Fraction], Fraction], x: Fraction) -> Dyadic:
+        """`floor` of a monotone rational function of e^x, settled exactly."""
+        return cls(floor_of(lambda e: WORD * function(e), x))
+
+    @classmethod
+    def ceil_of(cls, function: Callable[[Fraction], Fraction], x: Fraction) -> Dyadic:
+        """`ceil` of a monotone rational function of e^x, settled exactly."""
+        return cls(ceil_of(lambda e: WORD * function(e), x))
+
+    @property
+    def value(self) -> Fraction:
+        return Fraction(self.numerator, WORD)
+
+    @property
+    def complement(self) -> Dyadic:
+        return Dyadic(WORD - self.numerator)
+
+    def __float__(self) -> float:
+        return self.numerator / WORD
+
+
+def simplest_between(low: Fraction, high: Fraction) -> Fraction:
+    """The fraction with the smallest denominator in [low, high].
+
+    >>> simplest_between(Fraction(314, 100), Fraction(315, 100))
+    Fraction(22, 7)
+    """
+    if not 0 <= low <= high:
+        raise NumberError("simplest_between needs 0 <= low <= high")
+    # Walk down the continued fraction that both ends share.
+    whole = math.ceil(low)
+    if whole <= high:
+        return Fraction(whole)
+    whole -= 1
+    return whole + 1 / simplest_between(1 / (high - whole), 1 / (low - whole))

@@ -1,0 +1,15 @@
+"""Where random bits come from, and the exact samplers on top of them.
+
+`Secure` for anything that leaves a device, `Simulation(seed)` for studies that must repeat,
+`Exhaustive` for tests: it runs the real code once along every branch, with exact weights.
+"""
+
+from __future__ import annotations
+
+from deniable.randomness.exhaustive import Enumeration, Exhaustive, exhaust
+from deniable.randomness.law import Law
+from deniable.randomness.secure import SYSTEM, Secure
+from deniable.randomness.simulation import Simulation
+from deniable.randomness.source import Bits
+
+__all__ = ["SYSTEM", "Bits", "Enumeration", "Exhaustive", "Law", "Secure", "Simulation", "exhaust"]

@@ -1,0 +1,131 @@
+"""A stream of random bytes, and what is drawn from it.
+
+A *single* draw consumes bytes in this order, which clients in other languages follow:
+
+word              8 bytes, little-endian
+bernoulli(T)      one word w; true iff w < T (T / 2^64 is the probability)
+integers(m)       the fewest words that hold m values, first word lowest; values at or above the largest
+                  multiple of m are rejected and drawn again, then value mod m; m = 1 draws nothing
+packed(Q, d)      blocks of 64 lanes, lane i is bit i; digits of Q from the top, one word a digit, until
+                  every lane of the block is decided (a lane is true once its digit is 0 where Q's is 1)
+draw(law)         one word, compared with the law's boundaries; further words only on a tie
+keep_or_uniform   bernoulli(keep), then integers(m), always both
+
+An array is drawn in whatever order is fastest; its law is the same.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import NumberError
+from deniable.exact import WORD_BITS, Dyadic
+from deniable.randomness import kernels, noise
+from deniable.randomness.law import Law
+
+
+class Bits(ABC):
+    """Random bits with exact samplers; `size=None` draws one value, a number draws an array."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def fill(self, out: NDArray[np.uint8]) -> None:
+        """Overwrite a contiguous byte array with the next bytes of the stream."""
+
+    @abstractmethod
+    def take(self, count: int) -> bytes:
+        """The next few bytes of the stream."""
+
+    def word(self) -> int:
+        return int.from_bytes(self.take(8), "little")
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        return self.uniform(count, np.uint64)
+
+    def uniform(self, count: int, dtype: Any) -> NDArray[Any]:
+        """Uniform unsigned integers of the given type."""
+        out = np.empty(count, dtype=np.dtype(dtype).newbyteorder("<"))
+        self.fill(out.view(np.uint8))
+        return out
+
+    @overload
+    def bernoulli(self, probability: Dyadic) -> bool: ...
+    @overload
+    def bernoulli(self, probability: Dyadic, size: int) -> NDArray[np.bool_]: ...
+    def bernoulli(self, probability: Dyadic, size: int | None = None) -> bool | NDArray[np.bool_]:
+        """True with exactly the given probability."""
+        if size is None:
+            return self.word() < probability.numerator
+        return kernels.bernoulli(self, probability.numerator, size)
+
+    @overload
+    def integers(self, below: int) -> int: ...
+    @overload
+    def integers(self, below: int, size: int) -> NDArray[np.int64]: ...
+    def integers(self, below: int, size: int | None = None) -> int | NDArray[np.int64]:
+        """Exactly uniform on 0 .. below - 1."""
+        if below < 1:
+            raise NumberError(f"there is no integer from 0 up to, but not including, {below}")
+        if size is not None:
+            return kernels.integers(self, below, size)
+        if below == 1:
+            return 0
+        count = -(-(below - 1).bit_length() // WORD_BITS)
+        span = 1 << (count * WORD_BITS)
+        limit = span - span % below
+        while True:
+            value = int.from_bytes(self.take(8 * count), "little")
+            if value < limit:
+                return value % below
+
+    def packed(self, probability: Dyadic, lanes: int, size: int | None = None) -> NDArray[np.uint8]:
+        """Independent bits, each set with the given probability, packed eight to a byte (padding is zero).
+
+        Shape (bytes,) for one report, (size, bytes) for many.
+        """
+        if size is None:
+            return kernels.packed_one(self, probability.numerator, lanes)
+        return kernels.packed(self, probability.numerator, lanes, size)
+
+    @overload
+    def draw(self, law: Law) -> int: ...
+    @overload
+    def draw(self, law: Law, size: int) -> NDArray[np.int64]: ...
+    def draw(self, law: Law, size: int | None = None) -> int | NDArray[np.int64]:
+        """An outcome of a law of integer weights."""
+        if size is None:
+            return law.choose(self.word(), self.word)
+        return law.choose_many(self.words(size), self.word)
+
+    def keep_or_uniform(self, values: NDArray[Any], keep: Dyadic, below: int) -> NDArray[Any]:
+        """Each value kept with probability `keep`, else replaced by a uniform one (perhaps the same)."""
+        if values.size == 1:
+            kept, drawn = self.bernoulli(keep), self.integers(below)
+            return values.copy() if kept else np.full_like(values, drawn)
+        return kernels.keep_or_uniform(self, values, keep.numerator, below)
+
+    @overload
+    def bernoulli_exp(self, x: Fraction) -> bool: ...
+    @overload
+    def bernoulli_exp(self, x: Fraction, size: int) -> NDArray[np.bool_]: ...
+    def bernoulli_exp(self, x: Fraction, size: int | None = None) -> bool | NDArray[np.bool_]:
+        """True with probability exactly e^-x, for a rational x >= 0."""
+        if x < 0:
+            raise NumberError("e^-x is a probability for x >= 0 only")
+        return noise.bernoulli_exp(self, x) if size is None else noise.bernoulli_exp_array(self, x, size)
+
+    @overload
+    def discrete_laplace(self, scale: Fraction) -> int: ...
+    @overload
+    def discrete_laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]: ...
+    def discrete_laplace(self, scale: Fraction, size: int | None = None) -> int | NDArray[np.int64]:
+        """An integer z with probability proportional to e^(-|z| / scale): the two-sided geometric law."""
+        if scale <= 0:
+            raise NumberError("the scale of a discrete Laplace law must be positive")
+        return noise.discrete_laplace(self, scale) if size is None else noise.discrete_laplace_array(self, scale, size)

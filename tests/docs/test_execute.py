@@ -1,0 +1,145 @@
+"""The examples of the docs are really run: what they print is shown, and a failure stops the build."""
+
+from __future__ import annotations
+
+import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+from mkdocs.exceptions import Abort, PluginError
+
+from docs._hooks import execute
+
+
+def run(markdown, save=lambda name, image: name):
+    return execute.run_page(markdown, "page.md", save)
+
+
+def test_output_follows_the_code():
+    page = run("Before\n\n```python exec\nprint(6 * 7)\n```\n\nAfter")
+    assert page == "Before\n\n```python\nprint(6 * 7)\n```\n\n```text\n42\n```\n\n\nAfter"
+
+
+def test_blocks_share_one_namespace_and_pages_do_not():
+    page = run("```python exec\na = 20\n```\n\n```python exec\nprint(a + 1)\n```")
+    assert "```text\n21\n```" in page
+    with pytest.raises(PluginError, match="NameError: name 'a' is not defined"):
+        run("```python exec\nprint(a)\n```")
+
+
+def test_options():
+    hidden = run("```python exec hide\nprint(6 * 7)\n```")
+    assert "42" in hidden
+    assert "6 * 7" not in hidden
+    silent = run("```python exec silent\nprint(6 * 7)\n```")
+    assert "6 * 7" in silent
+    assert "42" not in silent
+    with pytest.raises(PluginError, match=r"page\.md, block 1: unknown option 'hidden'"):
+        run("```python exec hidden\n```")
+
+
+@pytest.mark.parametrize(
+    "markdown", ["", "text", "```python\n1 / 0\n```", "```\n1 / 0\n```", "```text\nexec\n```"]
+)
+def test_other_text_is_left_alone(markdown):
+    assert run(markdown) == markdown
+
+
+def test_a_quoted_block_is_not_run():
+    quoted = "````markdown\n```python exec\n1 / 0\n```\n````"
+    assert run(quoted) == quoted
+
+
+def test_a_block_inside_an_admonition_keeps_its_indent():
+    page = run("!!! note\n\n    ```python exec\n    if True:\n        print('in')\n    ```\n")
+    assert "    ```python\n    if True:\n        print('in')\n    ```" in page
+    assert "    ```text\n    in\n    ```" in page
+
+
+def test_output_with_backticks_gets_a_longer_fence():
+    assert "````text\n```\n````" in run("```python exec hide\nprint('`' * 3)\n```")
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("1 / 0", "ZeroDivisionError"),
+        ("def", "SyntaxError"),
+        ("raise SystemExit(2)", "SystemExit"),
+        ("import warnings; warnings.warn('old')", "UserWarning: old"),
+    ],
+)
+def test_a_failure_names_the_page_the_block_and_the_line(code, message):
+    with pytest.raises(PluginError) as caught:
+        run(f"```python exec\n```\n\n```python exec\n{code}\n```")
+    text = str(caught.value)
+    assert text.startswith("page.md, block 2 failed\n")
+    assert message in text
+    assert code in text
+    assert "execute.py" not in text
+
+
+def test_an_open_fence_is_refused():
+    with pytest.raises(ValueError, match="'```python exec' is never closed"):
+        run("```python exec\nprint(1)\n")
+
+
+def test_a_figure_is_saved_and_shown():
+    pytest.importorskip("matplotlib")
+    saved = {}
+
+    def save(name, image):
+        saved[name] = image
+        return f"images/{name}"
+
+    code = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nfigure('line.png', alt='a line')"
+    page = run(f"```python exec hide\n{code}\n```", save)
+    assert "![a line](images/line.png)" in page
+    assert saved["line.png"].startswith(b"\x89PNG")
+    with pytest.raises(PluginError, match="not 'line'"):
+        run("```python exec\nfigure('line', alt='')\n```")
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A site with one page in a folder; build(markdown) returns where it was built."""
+    (tmp_path / "docs" / "guide").mkdir(parents=True)
+
+    def build_site(markdown):
+        (tmp_path / "docs" / "guide" / "page.md").write_text(markdown)
+        config = load_config(
+            config_file=str(tmp_path / "mkdocs.yml"),
+            site_name="test",
+            docs_dir=str(tmp_path / "docs"),
+            site_dir=str(tmp_path / "site"),
+            hooks=[execute.__file__],
+            strict=True,
+        )
+        build(config)
+        return tmp_path / "site"
+
+    (tmp_path / "mkdocs.yml").write_text("site_name: test\n")
+    return build_site
+
+
+def test_mkdocs_publishes_output_and_figures(site):
+    pytest.importorskip("matplotlib")
+    figure = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nfigure('line.png', alt='a line')"
+    built = site(f"# Page\n\n```python exec\nprint(6 * 7)\n{figure}\n```\n")
+    assert (built / "assets/generated/guide/page/line.png").read_bytes().startswith(b"\x89PNG")
+    html = (built / "guide/page/index.html").read_text()
+    assert ">42\n" in html
+    assert 'src="../../assets/generated/guide/page/line.png"' in html
+
+
+def test_mkdocs_stops_at_a_failing_block(site, caplog):
+    with pytest.raises(Abort):
+        site("# Page\n\n```python exec\n1 / 0\n```\n")
+    assert "guide/page.md, block 1 failed" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_mkdocs_stops_at_a_repeated_figure(site, caplog):
+    pytest.importorskip("matplotlib")
+    with pytest.raises(Abort):
+        site("```python exec\nfigure('line.png', alt='')\nfigure('line.png', alt='')\n```\n")
+    assert "'line.png' was already drawn on this page" in caplog.text
