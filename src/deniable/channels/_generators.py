@@ -164,5 +164,6 @@ def js_conjugate(t: Floats) -> Floats:
 
 
 def js_terms(p: Floats, q: Floats) -> Floats:
-    middle = (p + q) / 2
-    return (kl_terms(p, middle) + kl_terms(q, middle)) / 2
+    total = p + q
+    d = (p - q) / total
+    return total * (_entropy(d) + _entropy(-d)) / 4

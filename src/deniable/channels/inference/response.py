@@ -93,6 +93,6 @@ def _pair(pair: tuple[float, float]) -> tuple[float, float]:
     p, q = float(pair[0]), float(pair[1])
     if not 0 <= q < p <= 1:
         raise ProbabilityError(
-            f"the closed form needs 0 <= q < p <= 1, not p = {p:.6g} and q = {q:.6g}: use ibu(channel, counts)"
+            f"the closed form needs 0 <= q < p <= 1, not p = {p:.6g}, q = {q:.6g}: use ibu(channel, counts)"
         )
     return p, q

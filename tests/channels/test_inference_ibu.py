@@ -1,0 +1,295 @@
+"""The iterative Bayesian update reaches the maximum likelihood, and its certificate is right."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from deniable.channels.channel import Channel
+from deniable.channels.geometric import truncated_geometric
+from deniable.channels.inference import ibu, invert, mle_randomized_response
+from deniable.channels.inference.response import response_pair
+from deniable.channels.randomized_response import randomized_response
+from deniable.errors import ChannelError, NumberError, ProbabilityError, ShapeError
+
+
+def random_channel(rng, k=None, m=None):
+    k, m = k or int(rng.integers(2, 12)), m or int(rng.integers(2, 12))
+    return Channel.from_floats(rng.dirichlet(np.full(m, rng.choice([0.4, 1.0, 4.0])), size=k))
+
+
+def draw(rng, channel, n=2000):
+    prior = rng.dirichlet(np.full(channel.shape[0], 0.5))
+    return rng.multinomial(n, channel.push(prior)).astype(float)
+
+
+def slsqp_maximum(rows, counts):
+    """Largest log-likelihood per person found by a general-purpose solver."""
+    seen = counts > 0
+    rows, share = rows[:, seen], counts[seen] / counts.sum()
+    k = len(rows)
+
+    def objective(x):
+        marginal = np.maximum(x @ rows, 1e-12)
+        return -share @ np.log(marginal), -rows @ (share / marginal)
+
+    best = -np.inf
+    start = np.full(k, 1 / k)
+    for _ in range(3):
+        found = minimize(
+            objective,
+            start,
+            jac=True,
+            method="SLSQP",
+            bounds=[(0, 1)] * k,
+            constraints={"type": "eq", "fun": lambda x: x.sum() - 1, "jac": lambda x: np.ones(k)},
+            options={"ftol": 1e-15, "maxiter": 1000},
+        )
+        x = np.maximum(found.x, 0)
+        x /= x.sum()
+        best = max(best, -objective(x)[0])
+        start = 0.98 * x + 0.02 / k
+    return best
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_reaches_the_maximum_of_an_independent_optimizer(seed):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 12))
+    channel = random_channel(rng, k, k if seed % 2 else None)
+    counts = draw(rng, channel)
+    result = ibu(channel, counts)
+    reference = slsqp_maximum(channel.rows, counts)
+    mine = result.log_likelihood / counts.sum()
+    assert result.converged
+    assert result.gap <= 1e-10
+    assert mine >= reference - 1e-8
+    # The certificate: nobody is better by more than the gap (and the reference is no straw man).
+    assert reference - 1e-14 <= mine + result.gap
+    assert reference >= mine - 1e-7
+    assert result.frequencies.min() >= 0
+    assert result.frequencies.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_a_wrong_channel_does_not_reach_it():
+    rng = np.random.default_rng(3)
+    channel = random_channel(rng, 5, 7)
+    counts = draw(rng, channel)
+    best = ibu(channel, counts)
+    wrong = ibu(Channel.from_floats(channel.rows[:, ::-1]), counts)
+    misled = float(counts @ np.log(np.maximum(wrong.frequencies @ channel.rows, 1e-300)))
+    assert misled < best.log_likelihood - 1
+
+
+def test_an_early_stop_says_how_far_it_is():
+    channel, counts = sixty_four()
+    early = ibu(channel, counts, accelerate=False, max_iterations=50)
+    best = ibu(channel, counts)
+    assert not early.converged
+    assert early.iterations == 50
+    missing = (best.log_likelihood - early.log_likelihood) / counts.sum()
+    assert 1e-10 < missing <= early.gap
+    assert "NOT converged" in str(early)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_plain_squarem_and_newton_agree(seed):
+    rng = np.random.default_rng(100 + seed)
+    channel = random_channel(rng, 4, 9)
+    counts = draw(rng, channel)
+    results = [
+        ibu(channel, counts, accelerate=how, tolerance=1e-9, max_iterations=200_000)
+        for how in (False, "squarem", "newton", True)
+    ]
+    assert all(result.converged for result in results)
+    for result in results:
+        assert result.log_likelihood == pytest.approx(results[0].log_likelihood, abs=counts.sum() * 1e-8)
+        np.testing.assert_allclose(result.frequencies, results[0].frequencies, atol=2e-4)
+
+
+@pytest.mark.parametrize("how", [False, "squarem", True])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_likelihood_never_falls(how, seed):
+    rng = np.random.default_rng(200 + seed)
+    channel = random_channel(rng)
+    result = ibu(channel, draw(rng, channel), accelerate=how, max_iterations=400)
+    assert result.trace.size == result.iterations
+    # Rounding of a sum of a few terms, and nothing more.
+    assert np.diff(result.trace, prepend=result.trace[0]).min() >= -1e-14 * abs(result.trace[0])
+
+
+def sixty_four():
+    channel = randomized_response(64, 0.7)
+    prior = 1 / np.arange(1, 65) ** 1.1
+    prior /= prior.sum()
+    counts = np.random.default_rng(1).multinomial(200_000, channel.push(prior)).astype(float)
+    return channel, counts
+
+
+def maps_within(result, best, nats=1e-3):
+    close = np.flatnonzero(result.trace >= best - nats)
+    return int(close[0]) + 1 if close.size else math.inf
+
+
+def test_sixty_four_values_within_a_thousand_maps():
+    channel, counts = sixty_four()
+    best = mle_randomized_response(channel, counts).log_likelihood
+    default = ibu(channel, counts)
+    assert default.converged
+    assert default.iterations < 60
+    assert maps_within(default, best) < 60
+    assert maps_within(ibu(channel, counts, accelerate="squarem", max_iterations=1000), best) < 1000
+    # The same requirement fails without acceleration, so it does measure something.
+    assert maps_within(ibu(channel, counts, accelerate=False, max_iterations=3000), best) > 3000
+
+
+@pytest.mark.parametrize(("k", "epsilon", "n"), [(2, 1, 50), (5, 0.5, 300), (20, 1, 500), (64, 0.2, 5000)])
+def test_closed_form_equals_ibu(k, epsilon, n):
+    rng = np.random.default_rng(k)
+    channel = randomized_response(k, epsilon)
+    for _ in range(5):
+        counts = draw(rng, channel, n)
+        closed = mle_randomized_response(channel, counts)
+        iterated = ibu(channel, counts, tolerance=1e-13)
+        np.testing.assert_allclose(closed.frequencies, iterated.frequencies, atol=1e-6)
+        np.testing.assert_array_equal(closed.frequencies == 0, iterated.frequencies == 0)
+        np.testing.assert_allclose(closed.stderr, iterated.stderr, rtol=1e-5)
+        assert closed.gap < 1e-12
+
+
+def test_the_shortest_prefix_is_not_the_closed_form():
+    channel = randomized_response(4, 1)
+    counts = np.array([700.0, 300, 250, 40])
+    closed = mle_randomized_response(channel, counts)
+    p, q = response_pair(channel)
+    shorter = np.zeros(4)
+    scale = counts[:1].sum() / (q + p - q)
+    shorter[:1] = (counts[:1] / scale - q) / (p - q)
+    assert np.count_nonzero(closed.frequencies) > 1
+    assert float(counts @ np.log(shorter @ channel.rows)) < closed.log_likelihood - 1
+
+
+def test_closed_form_from_a_pair_and_its_refusals():
+    channel = randomized_response(3, 1)
+    p, q = response_pair(channel)
+    counts = [50, 30, 20]
+    np.testing.assert_allclose(
+        mle_randomized_response((p, q), counts).frequencies, mle_randomized_response(channel, counts).frequencies
+    )
+    with pytest.raises(ChannelError, match="ibu"):
+        mle_randomized_response(truncated_geometric(3, 1), [1, 2, 3, 4])
+    with pytest.raises(ProbabilityError, match="ibu"):
+        mle_randomized_response(Channel([["1/4", "3/4"], ["3/4", "1/4"]]), [1, 2])
+    with pytest.raises(ProbabilityError, match="not 1"):
+        mle_randomized_response((0.6, 0.2), [1, 2])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_equals_inversion_in_the_interior(seed):
+    rng = np.random.default_rng(seed)
+    rows = 0.6 * np.eye(5) + 0.4 * rng.dirichlet(np.full(5, 3.0), size=5)
+    channel = Channel.from_floats(rows)
+    counts = rng.multinomial(50_000, channel.push(rng.dirichlet(np.full(5, 9.0)))).astype(float)
+    raw = invert(channel, counts)
+    assert raw.frequencies.min() > 0
+    assert raw.gap < 1e-12
+    result = ibu(channel, counts, tolerance=1e-13)
+    np.testing.assert_allclose(result.frequencies, raw.frequencies, atol=1e-9)
+    np.testing.assert_allclose(result.stderr, raw.stderr, rtol=1e-6)
+
+
+def test_clipping_and_projection_are_not_the_maximum():
+    channel, counts = randomized_response(4, 1), [700, 300, 30, 40]
+    best = ibu(channel, counts)
+    for project in ("clip", "simplex"):
+        other = invert(channel, counts, project)
+        assert other.log_likelihood < best.log_likelihood - 0.01
+        assert other.gap * other.n >= best.log_likelihood - other.log_likelihood
+
+
+def test_any_start_gives_the_same_maximum_and_zero_stays_zero():
+    rng = np.random.default_rng(5)
+    channel = random_channel(rng, 4, 8)
+    counts = draw(rng, channel)
+    best = ibu(channel, counts)
+    for _ in range(3):
+        other = ibu(channel, counts, start=rng.dirichlet(np.full(4, 0.3)))
+        assert other.log_likelihood == pytest.approx(best.log_likelihood, abs=1e-6)
+    without = ibu(channel, counts, start=[0, 1 / 3, 1 / 3, 1 / 3])
+    assert without.frequencies[0] == 0
+    assert without.stderr[0] == 0
+    assert without.converged
+    assert without.log_likelihood < best.log_likelihood
+
+
+def test_singular_and_wide_channels_are_solved_and_flagged():
+    twins = Channel([["1/2", "1/2"], ["1/2", "1/2"], ["9/10", "1/10"]])
+    result = ibu(twins, [600, 400])
+    assert result.converged
+    assert not result.identifiable
+    np.testing.assert_allclose(result.frequencies @ twins.rows, [0.6, 0.4], atol=1e-9)
+    assert result.frequencies[2] == pytest.approx(0.25, abs=1e-8)
+    # The twins cannot be told apart; what both together have can.
+    assert np.isinf(result.stderr[:2]).all()
+    assert result.stderr[2] == pytest.approx(math.sqrt(0.24 / 1000) / 0.4)
+    assert "not the only solution" in str(result)
+    np.testing.assert_array_equal(result.interval()[:2], [[0, 1], [0, 1]])
+
+
+def test_hard_channels_converge():
+    rng = np.random.default_rng(2)
+    bell = np.exp(-0.5 * ((np.arange(101) - 40) / 10) ** 2)
+    for epsilon in (0.02, 0.3, 3):
+        channel = truncated_geometric(100, epsilon)
+        counts = rng.multinomial(20_000, channel.push(bell / bell.sum())).astype(float)
+        result = ibu(channel, counts)
+        assert result.converged
+        assert result.iterations < 300
+    wide = random_channel(rng, 30, 4)
+    assert ibu(wide, [10, 0, 5, 900]).converged
+
+
+def test_corner_cases():
+    identity = Channel([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    np.testing.assert_allclose(ibu(identity, [3, 0, 7]).frequencies, [0.3, 0, 0.7], atol=1e-12)
+    np.testing.assert_allclose(ibu(randomized_response(4, 1), [9, 0, 0, 0]).frequencies, [1, 0, 0, 0])
+    useless = ibu(Channel([["1/2", "1/2"], ["1/2", "1/2"]]), [7, 2])
+    assert useless.iterations == 1
+    assert np.isinf(useless.stderr).all()
+    only = ibu(Channel([["1/2", "1/2"]]), [7, 2])
+    np.testing.assert_array_equal(only.frequencies, [1.0])
+    np.testing.assert_array_equal(only.stderr, [0.0])
+
+
+def test_refusals():
+    channel = Channel([["1/2", "1/2", 0], ["1/4", "3/4", 0]], outputs=["a", "b", "c"])
+    with pytest.raises(ChannelError, match="output c was counted"):
+        ibu(channel, [5, 3, 1])
+    with pytest.raises(ShapeError):
+        ibu(channel, [5, 3])
+    with pytest.raises(ProbabilityError, match="zero"):
+        ibu(channel, [0, 0, 0])
+    with pytest.raises(ChannelError, match="Channel"):
+        ibu([[0.5, 0.5]], [1, 2])
+    with pytest.raises(NumberError, match="tolerance"):
+        ibu(channel, [5, 3, 0], tolerance=0)
+    with pytest.raises(NumberError, match="iteration"):
+        ibu(channel, [5, 3, 0], max_iterations=0)
+    with pytest.raises(NumberError, match="accelerate"):
+        ibu(channel, [5, 3, 0], accelerate="fast")
+    lossless = Channel([[1, 0], [0, 1]], outputs=["a", "b"])
+    with pytest.raises(ProbabilityError, match="counted output b"):
+        ibu(lossless, [5, 3], start=[1, 0])
+
+
+def test_progress_bar_is_drawn_only_on_request(capsys):
+    channel, counts = sixty_four()
+    ibu(channel, counts)
+    assert capsys.readouterr().out == ""
+    quiet = ibu(channel, counts)
+    shown = ibu(channel, counts, progress=True)
+    np.testing.assert_array_equal(quiet.frequencies, shown.frequencies)
+    assert "updates, gap" in capsys.readouterr().out

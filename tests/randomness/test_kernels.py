@@ -1,0 +1,220 @@
+"""Every kernel, checked in integers: run over all words that it can meet, or at every boundary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from deniable.errors import NumberError
+from deniable.exact import WORD, Dyadic
+from deniable.randomness import Bits, Exhaustive, Simulation, exhaust, kernels
+from tests.randomness.scripted import Scripted, words
+from tests.statistics import accepts
+
+ALL_SHORT = np.arange(1 << 16, dtype="<u2")
+THRESHOLDS = [1, 2**48 - 1, 2**48, 2**63, 4961093570831980854, 6964396094736529935, WORD - 1]
+
+
+@pytest.mark.parametrize("threshold", [0, *THRESHOLDS, WORD])
+def test_one_bernoulli_compares_one_word(threshold: int) -> None:
+    for word in {0, max(threshold - 1, 0), min(threshold, WORD - 1), WORD - 1}:
+        bits = Scripted(*words(word))
+        assert bits.bernoulli(Dyadic(threshold)) == (word < threshold)
+        assert bits.items == []
+
+
+@pytest.mark.parametrize("threshold", [0, *THRESHOLDS])
+def test_array_bernoulli_is_the_64_bit_comparison(threshold: int) -> None:
+    # All 16-bit prefixes once, in kernel-sized blocks; each tie is settled by 48 bits at both sides of the edge.
+    high, rest = divmod(threshold, 1 << 48)
+    for low in {0, max(rest - 1, 0), rest, (1 << 48) - 1}:
+        script: list[np.ndarray] = []
+        for start in range(0, ALL_SHORT.size, kernels.BLOCK):
+            block = ALL_SHORT[start : start + kernels.BLOCK]
+            script.append(block)
+            if rest and high in block:
+                script.append(np.array([low << 16], dtype="<u8"))
+        bits = Scripted(*script)
+        got = bits.bernoulli(Dyadic(threshold), ALL_SHORT.size)
+        full = [(int(prefix) << 48) | low for prefix in ALL_SHORT]
+        assert got.tolist() == [word < threshold for word in full]
+        assert bits.items == []
+
+
+def test_a_comparison_of_prefixes_alone_would_be_seen() -> None:
+    threshold = 4961093570831980854
+    prefix, rest = divmod(threshold, 1 << 48)
+    assert rest > 0  # dropping it would lower the probability by rest / 2^64
+    bits = Scripted(np.array([prefix], dtype="<u2"), np.array([0], dtype="<u8"))
+    assert bits.bernoulli(Dyadic(threshold), 1).tolist() == [True]
+
+
+@pytest.mark.parametrize("below", [2, 3, 7, 10, 256, 1000, 1024, 4095, 4096])
+def test_short_uniform_is_uniform_over_all_words(below: int) -> None:
+    # Rejected words are drawn again; the script answers with a word that gives `below - 1` and is accepted.
+    rejected = sum((int(word) * below) % (1 << 16) < (1 << 16) % below for word in ALL_SHORT)
+    script = [ALL_SHORT] + ([np.full(rejected, 0xFFFF, dtype="<u2")] if rejected else [])
+    got = Counter(kernels._lemire(Scripted(*script), below, ALL_SHORT.size).tolist())
+    got[below - 1] -= rejected
+    assert set(got.values()) == {(1 << 16) // below}
+    assert set(got) == set(range(below))
+
+
+@pytest.mark.parametrize("below", [4097, 10**5, 10**6 + 3, 1 << 20, 1 << 28])
+def test_middle_uniform_at_every_kind_of_boundary(below: int) -> None:
+    rng = np.random.default_rng(1)
+    starts = [-(-int(j) * (1 << 32) // below) for j in rng.integers(0, below, 200)]
+    samples = sorted({min(max(s + step, 0), (1 << 32) - 1) for s in starts for step in (-1, 0, 1)})
+    surplus = (1 << 32) % below
+    for word in samples:
+        rejected = (word * below) % (1 << 32) < surplus
+        script = [np.array([word], dtype="<u4")] + ([np.array([0xFFFFFFFF], dtype="<u4")] if rejected else [])
+        got = int(kernels._lemire(Scripted(*script), below, 1)[0])
+        assert got == (below - 1 if rejected else word * below >> 32)
+    # Every outcome keeps floor(2^32 / below) words: the first of each run are the ones rejected.
+    for j in (0, 1, below // 2, below - 1):
+        first, last = -(-j * (1 << 32) // below), -(-(j + 1) * (1 << 32) // below) - 1
+        kept = last - first + 1 - sum(((w * below) % (1 << 32)) < surplus for w in (first, first + 1))
+        assert kept == (1 << 32) // below
+
+
+@pytest.mark.parametrize("below", [3, 10**6, (1 << 63) - 25, 2**64 - 59, 10**30])
+def test_one_integer_rejects_at_the_documented_limit(below: int) -> None:
+    count = -(-(below - 1).bit_length() // 64)
+    span = 1 << (64 * count)
+    limit = span - span % below
+    for value in (0, below - 1, limit - 1):
+        bits = Scripted(value.to_bytes(8 * count, "little"))
+        assert bits.integers(below) == value % below
+    if limit < span:
+        bits = Scripted(limit.to_bytes(8 * count, "little"), (5).to_bytes(8 * count, "little"))
+        assert bits.integers(below) == 5 % below
+
+
+def test_one_value_draws_nothing() -> None:
+    assert Scripted().integers(1) == 0
+    assert Scripted().integers(1, 4).tolist() == [0, 0, 0, 0]
+    with pytest.raises(NumberError, match="no integer"):
+        Scripted().integers(0)
+
+
+def test_large_integer_arrays_reject_at_the_limit() -> None:
+    below = (1 << 62) + 12345
+    limit = WORD - WORD % below
+    bits = Scripted(np.array([limit - 1, limit, 7], dtype="<u8"), np.array([9], dtype="<u8"))
+    assert bits.integers(below, 3).tolist() == [(limit - 1) % below, 9, 7]
+    with pytest.raises(NumberError, match="one at a time"):
+        bits.integers(1 << 64, 3)
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_lane_table_and_residual_make_the_product_law(threshold: int) -> None:
+    table = kernels.lane_table(threshold)
+    slots = np.bincount(table.slots[: table.escapes], minlength=256)
+    total = WORD**8
+    for outcome in range(256):
+        ones = outcome.bit_count()
+        law = Fraction(threshold**ones * (WORD - threshold) ** (8 - ones), total)
+        built = Fraction(int(slots[outcome]), 1 << 16)
+        if table.residual is not None:
+            share = Fraction(table.residual.weights[outcome], table.residual.total)
+            built += Fraction((1 << 16) - table.escapes, 1 << 16) * share
+        assert built == law
+
+
+def test_packed_arrays_read_the_table_and_escape() -> None:
+    threshold = 4961093570831980854
+    table = kernels.lane_table(threshold)
+    assert table.residual is not None
+    escapes = (1 << 16) - table.escapes
+    assert 0 < escapes < 256
+    half = kernels.BLOCK
+    bits = Scripted(ALL_SHORT[:half], ALL_SHORT[half:], np.zeros(escapes, dtype="<u8"))
+    got = bits.packed(Dyadic(threshold), 8, 1 << 16).reshape(-1)
+    assert (got[: table.escapes] == table.slots[: table.escapes]).all()
+    first_possible = next(i for i, w in enumerate(table.residual.weights) if w)
+    assert (got[table.escapes :] == first_possible).all()
+
+
+@pytest.mark.parametrize("lanes", [1, 7, 8, 13, 64, 65, 1000])
+def test_packed_padding_is_zero_and_certain_bits_are_certain(lanes: int) -> None:
+    bits = Simulation(3)
+    for size in (None, 5):
+        for probability in (0, WORD // 2, WORD):
+            got = np.atleast_2d(bits.packed(Dyadic(probability), lanes, size))
+            assert got.shape == (size or 1, -(-lanes // 8))
+            lane_bits = np.unpackbits(got, axis=1, bitorder="little")
+            assert not lane_bits[:, lanes:].any()
+            if probability != WORD // 2:
+                assert (lane_bits[:, :lanes] == (probability == WORD)).all()
+
+
+class _TwoLanes(Bits):
+    """Words of two random bits, from an exhaustive source: enough for the two lanes that are looked at."""
+
+    def __init__(self, bits: Bits) -> None:
+        self.bits = bits
+
+    def word(self) -> int:
+        return self.bits.integers(4)
+
+    def take(self, count: int) -> bytes:
+        raise AssertionError
+
+    def fill(self, out: np.ndarray) -> None:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("eighths", range(9))
+def test_digit_by_digit_comparison_has_the_exact_law(eighths: int) -> None:
+    threshold = eighths * WORD // 8
+    law = exhaust(lambda bits: int(kernels.packed_one(_TwoLanes(bits), threshold, 2)[0])).law
+    p = Fraction(eighths, 8)
+    expected = {0: (1 - p) ** 2, 1: p * (1 - p), 2: p * (1 - p), 3: p**2}
+    assert law == {outcome: weight for outcome, weight in expected.items() if weight}
+
+
+def test_one_packed_report_consumes_words_as_documented() -> None:
+    # Q = 0.11 in binary: the first digit decides lanes with bit 0, the second the rest; 70 lanes are two blocks.
+    bits = Scripted(*words(0, (1 << 64) - 1, 0b111))
+    got = bits.packed(Dyadic(3 * WORD // 4), 70)
+    assert bits.items == []
+    lanes = np.unpackbits(got, bitorder="little")[:70]
+    assert lanes[:64].all()
+    # Second block: word 1 sets lanes 0..5 to "bit 1 where Q has 1" -> undecided; word 0b111 decides.
+    assert lanes[64:].tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_keep_or_uniform_matches_its_parts() -> None:
+    law = exhaust(lambda bits: int(bits.keep_or_uniform(np.array([2]), Dyadic(WORD // 4), 3)[0])).law
+    assert law == {0: Fraction(1, 4), 1: Fraction(1, 4), 2: Fraction(1, 2)}
+
+
+@pytest.mark.parametrize(("below", "dtype"), [(3, np.uint8), (1000, np.uint16), (5000, np.int64), (1 << 30, np.int64)])
+def test_keep_or_uniform_arrays(below: int, dtype: type) -> None:
+    values = np.full(200_000, below - 1, dtype=dtype)
+    out = Simulation(5).keep_or_uniform(values, Dyadic(WORD // 2), below)
+    assert out.dtype == dtype
+    assert out.shape == values.shape
+    changed = out != values
+    # False-positive rate 1e-6: a change happens with probability (1 - 1/below) / 2.
+    rate = (1 - 1 / below) / 2
+    assert accepts([changed.sum(), (~changed).sum()], [rate, 1 - rate])
+    tenths = (out[changed].astype(np.int64) * 10) // below
+    if below >= 1000:
+        assert accepts(np.bincount(tenths, minlength=10), np.full(10, 0.1))
+    assert (Simulation(5).keep_or_uniform(values, Dyadic(WORD), below) == values).all()
+
+
+def test_a_single_keep_or_uniform_draws_both_words_whatever_happens() -> None:
+    for word in (0, WORD - 1):
+        bits = Scripted(*words(word, 5))
+        bits.keep_or_uniform(np.array([1]), Dyadic(WORD // 2), 3)
+        assert bits.items == []
+
+
+def test_exhaustive_is_what_the_tests_enumerate() -> None:
+    assert exhaust(lambda bits: type(bits)).law == {Exhaustive: Fraction(1)}

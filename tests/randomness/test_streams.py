@@ -1,0 +1,157 @@
+"""Keystreams: in order, reproducible where they should be, and never twice the same where they must not."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable.errors import NumberError
+from deniable.randomness import SYSTEM, Secure, Simulation, secure
+
+KIB = 1024
+
+
+def chacha(key: bytes, count: int) -> bytes:
+    return Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor().update(bytes(count))
+
+
+def blocks(data: bytes) -> set[bytes]:
+    return {data[i : i + 16] for i in range(0, len(data) - 15, 16)}
+
+
+def repeats(streams: list[bytes]) -> int:
+    """How many 16-byte blocks occur twice, within a stream or across streams."""
+    found = [block for data in streams for block in (data[i : i + 16] for i in range(0, len(data), 16))]
+    return len(found) - len(set(found))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5000)), max_size=12))
+def test_bytes_come_in_stream_order_however_they_are_asked_for(requests: list[tuple[bool, int]]) -> None:
+    bits = Simulation(42)
+    got = b""
+    for scalar, count in requests:
+        if scalar:
+            got += bits.take(count)
+        else:
+            out = np.empty(count, dtype=np.uint8)
+            bits.fill(out)
+            got += out.tobytes()
+    key = hashlib.sha256(b"deniable-simulation-v1" + b"42").digest()
+    assert got == chacha(key, len(got))
+
+
+def test_simulation_is_pinned() -> None:
+    # Studies must repeat across versions and languages.
+    assert Simulation(0).take(16).hex() == "c80bd0802d9ae2b792eb02a90917bb6e"
+    assert Simulation(-7).word() == 9881691402733835748
+
+
+def test_simulation_repeats_and_seeds_differ() -> None:
+    assert Simulation(1).words(100).tolist() == Simulation(1).words(100).tolist()
+    assert Simulation(1).words(100).tolist() != Simulation(2).words(100).tolist()
+    copied = pickle.loads(pickle.dumps(Simulation(1)))
+    assert copied.words(10).tolist() == Simulation(1).words(10).tolist()
+    with pytest.raises(NumberError, match="integer"):
+        Simulation("1")  # type: ignore[arg-type]
+
+
+def test_secure_copies_are_new_sources() -> None:
+    bits = Secure()
+    copies = [pickle.loads(pickle.dumps(bits)), copy.deepcopy(bits), copy.copy(bits)]
+    assert repeats([bits.take(4 * KIB)] + [other.take(4 * KIB) for other in copies]) == 0
+    assert repr(bits) == "Secure()"
+
+
+def test_threads_never_share_a_keystream() -> None:
+    bits = Secure()
+    streams: list[bytes] = []
+
+    def work() -> None:
+        mixed = b"".join(bits.take(8) for _ in range(2000)) + bits.words(20_000).tobytes()
+        streams.append(mixed)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(streams) == 8
+    assert repeats(streams) == 0
+
+
+def in_child(work: object) -> bytes:
+    """What a forked child draws, through a pipe."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, work())  # type: ignore[operator]
+        finally:
+            os._exit(0)
+    os.close(writing)
+    data = b""
+    while chunk := os.read(reading, 1 << 16):
+        data += chunk
+    os.close(reading)
+    os.waitpid(child, 0)
+    return data
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_forked_children_never_repeat_a_keystream() -> None:
+    bits = Secure()
+    bits.take(8)  # the parent has a key and a reserve that a child would inherit
+
+    def work() -> bytes:
+        return bits.take(8 * KIB) + SYSTEM.take(8 * KIB)
+
+    streams = [in_child(work) for _ in range(4)]
+    streams.append(work())
+    assert [len(stream) for stream in streams] == [16 * KIB] * 5
+    assert repeats(streams) == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_the_fork_check_can_fail() -> None:
+    # The same comparison on a stream that does not notice the fork finds the repetition.
+    bits = Secure()
+    bits.take(8)
+    unaware = bits._buffer()
+    streams = [in_child(lambda: unaware.take(4 * KIB)), unaware.take(4 * KIB)]
+    assert repeats(streams) > 0
+
+
+def test_a_key_lives_for_one_mebibyte(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys: list[bytes] = []
+
+    def urandom(count: int) -> bytes:
+        keys.append(bytes([len(keys)]) * count)
+        return keys[-1]
+
+    monkeypatch.setattr(secure.os, "urandom", urandom)
+    out = np.empty(5 * secure.KEY_LIFE // 2, dtype=np.uint8)
+    Secure().fill(out)
+    life = secure.KEY_LIFE
+    assert len(keys) == 3
+    assert out[:life].tobytes() == chacha(keys[0], life)
+    assert out[life : 2 * life].tobytes() == chacha(keys[1], life)
+    assert out[2 * life :].tobytes() == chacha(keys[2], life // 2)
+
+
+def test_bytes_handed_out_are_overwritten() -> None:
+    bits = Secure()
+    taken = bits.take(64)
+    buffer = bits._buffer()
+    assert taken != bytes(64)
+    assert taken not in bytes(buffer._bytes)
+    assert bytes(buffer._bytes[:64]) == bytes(64)
+    assert bytes(buffer._bytes[64:]) != bytes(len(buffer._bytes) - 64)
