@@ -11,9 +11,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from deniable.errors import NumberError, ProbabilityError, ShapeError
 from deniable.postprocess import clip_renormalize, project_simplex
 
-vectors = arrays(
-    np.float64, array_shapes(min_dims=1, max_dims=1, max_side=30), elements=st.floats(-5, 5, width=32)
-)
+vectors = arrays(np.float64, array_shapes(min_dims=1, max_dims=1, max_side=30), elements=st.floats(-5, 5, width=32))
 
 
 def is_nearest(v, x, total=1.0, slack=1e-9):

@@ -61,9 +61,7 @@ def _matrix(values: Any, truths: int) -> Floats:
     try:
         matrix = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ShapeError(
-            "a gain or loss is a matrix of numbers, a function (guess, truth) or a name"
-        ) from None
+        raise ShapeError("a gain or loss is a matrix of numbers, a function (guess, truth) or a name") from None
     if matrix.ndim != 2 or matrix.shape[0] == 0 or matrix.shape[1] != truths:
         raise ShapeError(f"the matrix [guess, truth] needs {truths} columns, got shape {matrix.shape}")
     return matrix

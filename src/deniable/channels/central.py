@@ -24,8 +24,14 @@ def noisy_count(count: Any, epsilon: Any, bits: Bits | None = None) -> Any:
     return DiscreteLaplace(epsilon).sample(count, bits)
 
 
-def report_noisy_max(counts: ArrayLike, epsilon: Any, neighbours: str = "substitute", bits: Bits | None = None) -> int:
-    """The position of the largest count after noise.
+def report_noisy_max(
+    counts: ArrayLike,
+    epsilon: Any,
+    neighbours: str = "substitute",
+    bits: Bits | None = None,
+    size: int | None = None,
+) -> Any:
+    """The position of the largest count after noise; `size` gives that many independent runs.
 
     Neighbouring databases differ in one person: `substitute` changes the answer (one count falls, another
     rises: noise of scale 2 / epsilon), `add-remove` takes the person away (all counts move the same way:
@@ -34,18 +40,23 @@ def report_noisy_max(counts: ArrayLike, epsilon: Any, neighbours: str = "substit
     array = np.asarray(counts)
     if array.ndim != 1 or array.size < 1 or not np.issubdtype(array.dtype, np.integer):
         raise ShapeError("noisy max needs a flat list of integer counts")
-    level = exact.as_epsilon(epsilon)
+    scale = _stretch(neighbours) / exact.as_epsilon(epsilon)
+    runs = 1 if size is None else size
+    noise = (bits or SYSTEM).discrete_laplace(scale, array.size * runs).reshape(runs, array.size)
+    winners = np.argmax(array + noise, axis=1)
+    return int(winners[0]) if size is None else winners
+
+
+def _stretch(neighbours: str) -> int:
     if neighbours not in ("substitute", "add-remove"):
         raise LabelError("neighbours are 'substitute' or 'add-remove'")
-    scale = (2 if neighbours == "substitute" else 1) / level
-    noisy = array + (bits or SYSTEM).discrete_laplace(scale, array.size)
-    return int(np.argmax(noisy))
+    return 2 if neighbours == "substitute" else 1
 
 
 def noisy_max_law(counts: Sequence[int], epsilon: Any, neighbours: str = "substitute") -> np.ndarray[Any, Any]:
     """P(each position wins), as floats: a sum over the winner's noisy count."""
     array = np.asarray(counts, dtype=np.int64)
-    rate = float(exact.as_epsilon(epsilon)) / (2 if neighbours == "substitute" else 1)
+    rate = float(exact.as_epsilon(epsilon)) / _stretch(neighbours)
     reach = int(np.ptp(array)) + int(np.ceil(45 / rate))
     values = np.arange(array.min() - reach, array.max() + reach + 1)
     gaps = values[None, :] - array[:, None]

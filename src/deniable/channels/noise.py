@@ -152,13 +152,15 @@ class GridLaplace:
         if not np.isfinite(array).all():
             raise NumberError("a value is NaN or infinite")
         noisy = self.noise.sample(self._to_steps(array), bits)
-        out = np.array([float(int(k) * self.grid) for k in np.atleast_1d(noisy).reshape(-1)])
-        return float(out[0]) if array.ndim == 0 else out.reshape(array.shape)
+        different, where = np.unique(noisy, return_inverse=True)
+        out = np.array([float(int(k) * self.grid) for k in different])[where]
+        return float(out.item()) if array.ndim == 0 else out.reshape(array.shape)
 
     def _to_steps(self, array: Floats) -> NDArray[np.int64]:
         # Each float is taken at its exact value; only whole steps reach the noise.
         half = Fraction(1, 2)
-        steps = [math.floor(Fraction(float(x)) / self.grid + half) for x in array.reshape(-1)]
+        different, where = np.unique(array, return_inverse=True)
+        steps = [math.floor(Fraction(float(x)) / self.grid + half) for x in different]
         if any(abs(k) >= 1 << 62 for k in steps):
             raise NumberError("a value is more than 2^62 grid steps from zero: use a coarser grid")
-        return np.array(steps, dtype=np.int64).reshape(array.shape)
+        return np.array(steps, dtype=np.int64)[where].reshape(array.shape)

@@ -123,9 +123,7 @@ def _joint(channel: Channel, prior: Distribution, query: Answers | None) -> tupl
         pushed = np.zeros(len(channel.inputs))
         np.add.at(pushed, [channel.input_index(value) for value in query.values], weights)
         return pushed[:, None] * channel.rows, channel.inputs
-    return _grouped(
-        read_prior(prior, channel.inputs)[:, None] * channel.rows, _answers(query, channel.inputs)
-    )
+    return _grouped(read_prior(prior, channel.inputs)[:, None] * channel.rows, _answers(query, channel.inputs))
 
 
 def _answers(query: Answers, inputs: Sequence[Label]) -> list[Label]:
@@ -169,9 +167,7 @@ def _best(worth: Floats, own: np.ndarray[Any, np.dtype[np.intp]]) -> np.ndarray[
     return np.where(as_good, own, best)
 
 
-def _given(
-    remap: Remap, outputs: Sequence[Label], guesses: Sequence[Label]
-) -> np.ndarray[Any, np.dtype[np.intp]]:
+def _given(remap: Remap, outputs: Sequence[Label], guesses: Sequence[Label]) -> np.ndarray[Any, np.dtype[np.intp]]:
     try:
         chosen = _answers(remap, outputs)
     except (LabelError, ShapeError):

@@ -54,9 +54,7 @@ def clip_renormalize(v: ArrayLike, total: float = 1.0) -> Floats:
     clipped = np.maximum(vector, 0.0)
     largest = clipped.max(axis=-1, keepdims=True)
     if not (largest > 0).all():
-        raise ProbabilityError(
-            "no entry is positive, so clipping leaves nothing to scale: use project_simplex"
-        )
+        raise ProbabilityError("no entry is positive, so clipping leaves nothing to scale: use project_simplex")
     # Dividing by the largest entry first keeps the sum of huge or tiny vectors in range.
     share = clipped / largest
     scaled: Floats = share * (total / share.sum(axis=-1, keepdims=True))

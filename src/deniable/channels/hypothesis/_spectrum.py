@@ -41,7 +41,6 @@ class Spectrum:
     over: Complexes
     under: Complexes
     noise: tuple[float, float]
-    phase: float
     doubt: float
 
     def bracket(self, shift: float = 0.0) -> tuple[float, float]:
@@ -99,7 +98,6 @@ def spectrum(pair: Pair, n: int, s: float, center: float, nodes: int, roam: floa
         over=over * share,
         under=under * share,
         noise=(float(share @ fuzz), 8 * EPS * float(share @ (size * crest * theta))),
-        phase=0.0,
         doubt=2 * n * SAME * (1 + float(np.abs(pair.llr).max())) + 4 * EPS * abs(center),
     )
 

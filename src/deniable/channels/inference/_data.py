@@ -23,9 +23,7 @@ Counts = ArrayLike | Mapping[Any, float]
 def read(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
     """The float view of the channel, and the counts in the order of its outputs."""
     if not isinstance(channel, Channel):
-        raise ChannelError(
-            f"a Channel is needed, not a {type(channel).__name__}: wrap the matrix in Channel(rows)"
-        )
+        raise ChannelError(f"a Channel is needed, not a {type(channel).__name__}: wrap the matrix in Channel(rows)")
     if isinstance(counts, Mapping):
         vector = np.zeros(len(channel.outputs))
         for label, count in counts.items():
@@ -35,9 +33,7 @@ def read(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
     impossible = (observed > 0) & (channel.rows.max(axis=0) <= 0)
     if impossible.any():
         name = text(channel.outputs[int(np.argmax(impossible))])
-        raise ChannelError(
-            f"output {name} was counted but no input can produce it: is this the right channel?"
-        )
+        raise ChannelError(f"output {name} was counted but no input can produce it: is this the right channel?")
     return channel.rows, observed
 
 

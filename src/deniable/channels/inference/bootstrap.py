@@ -25,9 +25,7 @@ from deniable.channels.inference.response import mle_randomized_response, respon
 from deniable.channels.inference.result import Inference
 from deniable.errors import ChannelError, NumberError
 
-Estimator = (
-    Literal["ibu", "inversion", "clip", "simplex", "closed form"] | Callable[[Channel, Floats], Inference]
-)
+Estimator = Literal["ibu", "inversion", "clip", "simplex", "closed form"] | Callable[[Channel, Floats], Inference]
 
 
 def bootstrap(
@@ -40,9 +38,7 @@ def bootstrap(
     if not np.array_equal(observed, np.round(observed)):
         raise NumberError("the bootstrap redraws whole reports, so the counts must be whole numbers")
     estimate, again = _prepare(channel, rows, observed, estimator)
-    draws = np.random.default_rng(seed).multinomial(
-        int(observed.sum()), observed / observed.sum(), replicates
-    )
+    draws = np.random.default_rng(seed).multinomial(int(observed.sum()), observed / observed.sum(), replicates)
     sample = np.stack([again(draw.astype(np.float64)) for draw in draws])
     return replace(estimate, stderr=sample.std(axis=0, ddof=1), replicates=sample)
 
@@ -65,9 +61,7 @@ def _prepare(
     if estimator in ("inversion", "clip", "simplex"):
         project: Projection | None = None if estimator == "inversion" else estimator
         inverse = inverse_of(rows)
-        return invert(channel, observed, project), lambda draw: projected(
-            (draw / draw.sum()) @ inverse, project
-        )
+        return invert(channel, observed, project), lambda draw: projected((draw / draw.sum()) @ inverse, project)
     raise ChannelError(
         f"unknown estimator {estimator!r}: 'ibu', 'inversion', 'clip', 'simplex', 'closed form' or a function"
     )

@@ -113,9 +113,7 @@ class _Ascent:
         far = _normalized(np.where(far > 0, far, EXTRAPOLATED_SHRINK * twice))
         return far if self.gain(twice, far) >= 0 else twice
 
-    def newton(
-        self, point: Floats, marginal: Floats, factor: Floats, damping: float
-    ) -> tuple[Floats | None, float]:
+    def newton(self, point: Floats, marginal: Floats, factor: Floats, damping: float) -> tuple[Floats | None, float]:
         system = NewtonSystem.at(point, factor, self.rows * (np.sqrt(self.share) / marginal))
         for _ in range(4):
             candidate = system.candidate(damping)

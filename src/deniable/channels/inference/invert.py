@@ -62,9 +62,7 @@ def inverse_of(rows: Floats) -> Floats:
     """C^-1, or a refusal that says why there is none."""
     k, m = rows.shape
     if k != m:
-        raise ChannelError(
-            f"a {k} x {m} channel has no inverse because it is not square: use ibu(channel, counts)"
-        )
+        raise ChannelError(f"a {k} x {m} channel has no inverse because it is not square: use ibu(channel, counts)")
     sizes = np.linalg.svd(rows, compute_uv=False)
     if sizes[-1] * WORST_CONDITION <= sizes[0]:
         rank = int(np.linalg.matrix_rank(rows))

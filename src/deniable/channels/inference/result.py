@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from importlib import import_module
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -38,7 +37,8 @@ class BinomialView:
 
     def interval(self, level: float) -> Floats:
         """Clopper-Pearson for each count, solved for f."""
-        inverse = import_module("scipy.special").betaincinv
+        from scipy.special import betaincinv as inverse
+
         tail, n, c = (1 - level) / 2, self.counts.sum(), self.counts
         lower = np.where(c > 0, inverse(np.maximum(c, 0.5), n - c + 1, tail), 0.0)
         upper = np.where(c < n, inverse(c + 1, np.maximum(n - c, 0.5), 1 - tail), 1.0)
@@ -92,9 +92,7 @@ class Inference:
     def labels(self) -> tuple[Label, ...]:
         return self.inputs
 
-    def interval(
-        self, level: float = 0.95, simultaneous: bool = False, method: IntervalMethod = "auto"
-    ) -> Floats:
+    def interval(self, level: float = 0.95, simultaneous: bool = False, method: IntervalMethod = "auto") -> Floats:
         """A (k, 2) array of confidence intervals, one a frequency.
 
         `simultaneous` makes all k hold at once with the stated confidence (Bonferroni). The interval of a
@@ -112,9 +110,7 @@ class Inference:
             if self.replicates is not None:
                 method = "percentile"
             else:
-                method = (
-                    "clopper-pearson" if self.binomial and self.method.startswith("inversion") else "wald"
-                )
+                method = "clopper-pearson" if self.binomial and self.method.startswith("inversion") else "wald"
         if method == "percentile":
             if self.replicates is None:
                 raise ChannelError("percentile intervals need replicates: call bootstrap(channel, counts)")

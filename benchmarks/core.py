@@ -1,0 +1,213 @@
+"""Benchmarks of the foundation: random bits, exact samplers, channels, inference, and the import itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.registry import Case, Size, Task, at_least, at_most, benchmark, cost, faster, seconds, work
+from deniable.channels import RandomizedResponse, randomized_response, truncated_geometric
+from deniable.exact import Dyadic
+from deniable.randomness import Secure
+from deniable.randomness.keystream import CHUNK, Keystream
+
+ANSWERS = 1024
+EPSILON = 1
+
+
+class Counting(Secure):
+    """A secure source that counts the bytes that were drawn from it."""
+
+    __slots__ = ("drawn",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn = 0
+
+    def fill(self, out: NDArray[np.uint8]) -> None:
+        self.drawn += out.size
+        super().fill(out)
+
+    def take(self, count: int) -> bytes:
+        self.drawn += count
+        return super().take(count)
+
+
+def answers(n: int, k: int = ANSWERS, dtype: Any = np.uint16) -> NDArray[Any]:
+    return np.random.default_rng(1).integers(0, k, n).astype(dtype)
+
+
+def raw_keystream(count: int) -> None:
+    """ChaCha20 of `count` bytes into one small buffer: nothing secure can be faster than its own bytes."""
+    stream, block = Keystream(os.urandom(32)), memoryview(bytearray(CHUNK))
+    for start in range(0, count, CHUNK):
+        stream.into(block[: min(CHUNK, count - start)])
+
+
+@benchmark("response", "secure k-ary response, k = 1024, epsilon = 1")
+def response(size: Size) -> Case:
+    n = size(10**7, 10**6)
+    law, values, bits = RandomizedResponse.at(ANSWERS, EPSILON), answers(n), Secure()
+    counting = Counting()
+    law.sample_indices(values, counting)
+    reports = np.empty(n, dtype=np.uint16)
+    return Case(
+        tasks={
+            "response": work(lambda: law.sample_indices(values, bits), n, "report"),
+            "raw keystream": work(lambda: raw_keystream(counting.drawn), n, "report"),
+            "copy": work(lambda: np.copyto(reports, values), n, "report"),
+        },
+        ratios=[cost("response", of="raw keystream", goal=at_most(6)), cost("response", of="copy")],
+        facts={"random bytes a report": round(counting.drawn / n, 4)},
+    )
+
+
+@benchmark("packed", "1024 exact packed bits, each set with probability 1 / (e + 1)")
+def packed(size: Size) -> Case:
+    n = size(20_000, 4_000)
+    few = 128  # reports whose floats stay in the cache: numpy's best case
+    bits, rng = Secure(), np.random.default_rng(1)
+    probability = Dyadic.ceil_of(lambda e: 1 / (e + 1), Fraction(EPSILON))
+    q = float(probability)
+
+    def in_blocks() -> None:
+        for _ in range(n // few):
+            _ = rng.random((few, ANSWERS)) < q
+
+    return Case(
+        tasks={
+            "packed": work(lambda: bits.packed(probability, ANSWERS, n), n, "report"),
+            "numpy floats": work(lambda: rng.random((n, ANSWERS)) < q, n, "report"),
+            "numpy floats in small blocks": work(in_blocks, n // few * few, "report"),
+        },
+        ratios=[
+            faster("packed", than="numpy floats", goal=at_least(8)),
+            faster("packed", than="numpy floats in small blocks"),
+        ],
+    )
+
+
+@benchmark("keystream", "secure bytes")
+def keystream(size: Size) -> Case:
+    n = size(1 << 24, 1 << 22)
+    bits, rng, out = Secure(), np.random.default_rng(1), np.empty(n, dtype=np.uint8)
+    return Case(
+        tasks={
+            "Secure": work(lambda: bits.fill(out), n, "byte"),
+            "os.urandom": work(lambda: os.urandom(n), n, "byte"),
+            "numpy PCG64": work(lambda: rng.bytes(n), n, "byte"),
+        },
+        ratios=[faster("Secure", than="os.urandom"), faster("Secure", than="numpy PCG64")],
+    )
+
+
+@benchmark("laplace", "discrete Laplace noise, scale 10")
+def laplace(size: Size) -> Case:
+    n = size(10**6, 10**5)
+    bits, rng = Secure(), np.random.default_rng(1)
+    scale, decay = Fraction(10), 1 - np.exp(-0.1)
+    return Case(
+        tasks={
+            "discrete Laplace": work(lambda: bits.discrete_laplace(scale, n), n, "draw"),
+            "numpy floats": work(lambda: rng.geometric(decay, n) - rng.geometric(decay, n), n, "draw"),
+        },
+        ratios=[cost("discrete Laplace", of="numpy floats")],
+    )
+
+
+@benchmark("channel", "sampling from an exact matrix, 64 x 64")
+def channel(size: Size) -> Case:
+    n, k = size(10**6, 10**5), 64
+    bits, rng = Secure(), np.random.default_rng(1)
+    matrix, values = randomized_response(k, EPSILON), answers(n, k, np.int64)
+    matrix.sample_indices(values[:1], bits)  # builds the laws, once in the life of a channel
+
+    def choice() -> None:
+        out = np.empty_like(values)
+        for x in range(k):
+            places = np.flatnonzero(values == x)
+            out[places] = rng.choice(k, places.size, p=matrix.rows[x])
+
+    return Case(
+        tasks={
+            "Channel": work(lambda: matrix.sample_indices(values, bits), n, "report"),
+            "numpy choice, input by input": work(choice, n, "report"),
+        },
+        ratios=[faster("Channel", than="numpy choice, input by input")],
+    )
+
+
+@benchmark("geometric", "building the exact truncated geometric mechanism on {0, ..., 100}")
+def geometric(size: Size) -> Case:
+    n = size(100, 50)
+    at = np.arange(n + 1)
+
+    def floats() -> NDArray[np.float64]:
+        a = np.exp(-EPSILON)
+        rows: NDArray[np.float64] = a ** np.abs(at[:, None] - at) / (1 + a)
+        rows[:, 1:-1] *= 1 - a
+        return rows
+
+    return Case(
+        tasks={
+            "exact": work(lambda: truncated_geometric(n, EPSILON)),
+            "exact, and its epsilon": work(lambda: truncated_geometric(n, EPSILON).epsilon_under("line")),
+            "the same matrix in floats": work(floats),
+        },
+        ratios=[cost("exact", of="the same matrix in floats")],
+    )
+
+
+@benchmark("ibu", "maximum likelihood from 200,000 reports on 64 values, epsilon = 0.7")
+def ibu(size: Size) -> Case:
+    from deniable.channels.inference import ibu as update
+
+    k, n = 64, 200_000
+    matrix, rng = randomized_response(k, "0.7"), np.random.default_rng(1)
+    shares = 1 / np.arange(1, k + 1)
+    counts = rng.multinomial(n, matrix.push(shares / shares.sum()))
+    # Bayes' rule as it stands needs very many maps: time a fixed number, and compare per map.
+    few = size(2000, 200)
+    found = update(matrix, counts)
+    return Case(
+        tasks={
+            "IBU": work(lambda: update(matrix, counts)),
+            "a map of plain IBU": work(
+                lambda: update(matrix, counts, accelerate=False, max_iterations=few), few, "map"
+            ),
+        },
+        ratios=[cost("IBU", of="a map of plain IBU")],
+        facts={
+            "maps": int(found.iterations or 0),
+            "maps with extrapolation only": int(update(matrix, counts, accelerate="squarem").iterations or 0),
+            "distance from the maximum, nats a person": float(f"{found.gap:.1e}"),
+        },
+    )
+
+
+def fresh_import(module: str) -> Task:
+    """The seconds that `import module` takes in a new interpreter, not counting the interpreter's own start."""
+    code = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
+
+    def once() -> float:
+        done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+        return float(done.stdout)
+
+    return Task(once, 1, "import")
+
+
+@benchmark("import", "import deniable, in a fresh interpreter")
+def import_(size: Size) -> Case:
+    return Case(
+        tasks={"import deniable": fresh_import("deniable"), "import numpy": fresh_import("numpy")},
+        ratios=[
+            seconds("import deniable", goal=at_most(0.25)),
+            cost("import deniable", of="import numpy"),
+        ],
+    )

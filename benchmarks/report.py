@@ -1,0 +1,127 @@
+"""A run as a table for the terminal, as JSON, and as Markdown for the docs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from benchmarks.registry import Goal
+from benchmarks.timing import Figure, Result
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All results of one run, with what they were measured on."""
+
+    date: str
+    quick: bool
+    machine: Mapping[str, str | int | float]
+    versions: Mapping[str, str]
+    results: Sequence[Result]
+
+    @property
+    def missed(self) -> list[Figure]:
+        return [figure for result in self.results for figure in result.figures if figure.met is False]
+
+    @property
+    def problems(self) -> list[Result]:
+        return [result for result in self.results if result.problem is not None]
+
+    @property
+    def passed(self) -> bool:
+        return not self.missed and not self.problems
+
+
+def document(run: Run) -> dict[str, Any]:
+    """What is written as JSON."""
+    return {"format": FORMAT, **asdict(run), "passed": run.passed}
+
+
+def ratio_text(value: float) -> str:
+    """Three figures are more than the timing is worth, two are too few near a goal.
+
+    >>> [ratio_text(value) for value in (0.1066, 3.234, 228.4, 51234.0)]
+    ['0.107', '3.23', '228', '51,200']
+    """
+    return f"{float(f'{value:.3g}'):,.10g}"
+
+
+def time_text(value: float) -> str:
+    """
+    >>> time_text(2.51e-9), time_text(0.0123), time_text(1.5)
+    ('2.51 ns', '12.3 ms', '1.5 s')
+    """
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def goal_text(goal: Goal | None) -> str:
+    return "" if goal is None else f"{goal.kind} {goal.limit:,g}"
+
+
+def verdict(met: bool | None) -> str:
+    return {None: "", True: "met", False: "MISSED"}[met]
+
+
+def terminal_table(results: Sequence[Result]) -> Table:
+    table = Table(title="deniable benchmarks")
+    table.add_column("benchmark")
+    table.add_column("figure")
+    table.add_column("ratio", justify="right")
+    table.add_column("goal", justify="right")
+    table.add_column("", justify="left")
+    colors = {None: "", True: "[green]", False: "[bold red]"}
+    for result in results:
+        if result.problem is not None:
+            table.add_row(result.name, f"[bold red]{escape(result.problem)}")
+        for figure in result.figures:
+            shown = colors[figure.met] + verdict(figure.met)
+            table.add_row(result.name, escape(figure.label), ratio_text(figure.value), goal_text(figure.goal), shown)
+        for fact, value in result.facts.items():
+            table.add_row(result.name, f"[dim]{escape(fact)}", f"[dim]{value}")
+        table.add_section()
+    return table
+
+
+def markdown(run: Run) -> str:
+    """The tables of the docs page."""
+    versions = ", ".join(f"{name} {value}" for name, value in run.versions.items())
+    facts = run.machine
+    lines = [
+        f"Measured on {run.date[:10]}: {facts['cpu']}, {facts['cores']} cores, {facts['system']}; {versions}.",
+        "",
+        "| benchmark | figure | ratio | goal | |",
+        "|---|---|---:|---:|---|",
+    ]
+    for result in run.results:
+        if result.problem is not None:
+            lines.append(_row(result.title, result.problem, "", "", "FAILED"))
+        for figure in result.figures:
+            cells = figure.label, ratio_text(figure.value), goal_text(figure.goal), verdict(figure.met)
+            lines.append(_row(result.title, *cells))
+        for fact, value in result.facts.items():
+            lines.append(_row(result.title, fact, str(value), "", ""))
+    lines += [
+        "",
+        "Times behind the ratios, on this machine only:",
+        "",
+        "| benchmark | task | best | median | per |",
+        "|---|---|---:|---:|---|",
+    ]
+    for result in run.results:
+        for timing in result.timings:
+            cells = timing.task, time_text(timing.best), time_text(timing.median), timing.unit
+            lines.append(_row(result.title, *cells))
+    return "\n".join(lines) + "\n"
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"

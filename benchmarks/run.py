@@ -1,0 +1,102 @@
+"""The runner: choose, time, show, and store.
+
+A run of everything at full size replaces the stored results, the docs' tables and the chart, unless a benchmark
+could not be run; `--quick` and `--only` store nothing by themselves. The exit status is 1 when a goal was missed
+or a benchmark could not be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks.machine import machine, versions
+from benchmarks.registry import Benchmark, Size, registered
+from benchmarks.report import Run, document, markdown, terminal_table
+from benchmarks.timing import Result, measure
+
+MODULES = ("benchmarks.core", "benchmarks.peers.compare")
+"""Where benchmarks are; importing one registers those in it."""
+
+PEERS = ("opendp", "pure-ldp")
+"""Packages whose versions belong to a full result."""
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+CHART = ROOT / "docs" / "assets" / "benchmarks.svg"
+
+ROUNDS, QUICK_ROUNDS = 11, 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    for module in MODULES:
+        importlib.import_module(module)
+    known = registered()
+    options = _parser(known).parse_args(arguments)
+    chosen = [known[name] for name in options.only or known]
+    console = Console()
+    run = execute(chosen, options.quick, console)
+    console.print(terminal_table(run.results))
+    if options.json is not None:
+        _write(options.json, run)
+    if not options.quick and not options.only:
+        _store(run, console)
+    for figure in run.missed:
+        console.print(f"missed: {figure.label}", style="bold red", markup=False)
+    return 0 if run.passed else 1
+
+
+def execute(chosen: Sequence[Benchmark], quick: bool, console: Console) -> Run:
+    """Run benchmarks one after the other, with a progress bar where somebody watches."""
+    size, rounds = Size(quick), QUICK_ROUNDS if quick else ROUNDS
+    facts = machine()
+    columns = TextColumn("{task.description:<18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    results: list[Result] = []
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("", total=len(chosen) * (rounds + 1))
+        for done, benchmark in enumerate(chosen):
+            progress.update(bar, description=benchmark.name, completed=done * (rounds + 1))
+            results.append(measure(benchmark, size, rounds, lambda: progress.advance(bar)))
+    needed = [name for name in PEERS if any(benchmark.name.endswith(name) for benchmark in chosen)]
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return Run(date, quick, facts, versions(needed), results)
+
+
+def _store(run: Run, console: Console) -> None:
+    if run.problems:
+        console.print("not stored, because not every benchmark could be run", style="yellow")
+        return
+    from benchmarks import chart
+
+    _write(RESULTS / "results.json", run)
+    (RESULTS / "results.md").write_text(markdown(run), encoding="utf-8")
+    chart.draw(run, CHART)
+    console.print("stored in benchmarks/results and docs/assets/benchmarks.svg")
+
+
+def _write(path: Path, run: Run) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document(run), indent=1) + "\n", encoding="utf-8")
+
+
+def _parser(known: dict[str, Benchmark]) -> argparse.ArgumentParser:
+    names = "\n".join(f"  {benchmark.name:<20} {benchmark.title}" for benchmark in known.values())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Time deniable against bounds and other packages, as ratios.",
+        epilog=f"benchmarks:\n{names}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds; goals are for full size")
+    parser.add_argument(
+        "--only", action="append", choices=list(known), metavar="NAME", help="one benchmark (may be repeated)"
+    )
+    parser.add_argument("--json", type=Path, metavar="PATH", help="also write the results there")
+    return parser

@@ -1,0 +1,96 @@
+"""Timing of prepared tasks, and the figures that follow.
+
+Rounds     every task of a benchmark once, then all again: a busy moment of the machine hits all of them
+Figure     the minimum over the rounds, since disturbances only ever add time; the median is kept beside it
+Warm-up    one untimed round, so that caches are filled and tables built
+Garbage    collected before a round, and the collector is off during it
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+from benchmarks.registry import Benchmark, Case, Goal, Ratio, Size, Task, UnavailableError
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds per unit."""
+
+    task: str
+    unit: str
+    count: int
+    rounds: int
+    best: float
+    median: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A ratio that was computed, and whether its goal was met (None: it has none)."""
+
+    label: str
+    value: float
+    goal: Goal | None
+    met: bool | None
+    speedup: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One benchmark's outcome; `problem` says why there is none."""
+
+    name: str
+    title: str
+    timings: tuple[Timing, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    problem: str | None = None
+
+
+def measure(benchmark: Benchmark, size: Size, rounds: int, tick: Callable[[], None] = lambda: None) -> Result:
+    """Prepare and time one benchmark; a failure becomes its `problem`, so that the others still run."""
+    try:
+        case = benchmark.prepare(size)
+        timings = _time(case, rounds, tick)
+        figures = tuple(figure(ratio, timings) for ratio in case.ratios)
+    except UnavailableError as error:
+        return Result(benchmark.name, benchmark.title, problem=f"not available: {error}")
+    except Exception as error:
+        return Result(benchmark.name, benchmark.title, problem=f"failed: {type(error).__name__}: {error}")
+    return Result(benchmark.name, benchmark.title, tuple(timings.values()), figures, case.facts)
+
+
+def figure(ratio: Ratio, timings: Mapping[str, Timing]) -> Figure:
+    value = timings[ratio.over].best / (1.0 if ratio.under is None else timings[ratio.under].best)
+    met = None if ratio.goal is None else ratio.goal.met(value)
+    return Figure(ratio.label, value, ratio.goal, met, ratio.speedup)
+
+
+def _time(case: Case, rounds: int, tick: Callable[[], None]) -> dict[str, Timing]:
+    for task in case.tasks.values():
+        task.once()
+    tick()
+    taken: dict[str, list[float]] = {name: [] for name in case.tasks}
+    for _ in range(rounds):
+        for name, task in case.tasks.items():
+            taken[name].append(_undisturbed(task))
+        tick()
+    return {
+        name: Timing(name, task.unit, task.count, rounds, min(times) / task.count, median(times) / task.count)
+        for (name, task), times in zip(case.tasks.items(), taken.values(), strict=True)
+    }
+
+
+def _undisturbed(task: Task) -> float:
+    gc.collect()
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return task.once()
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,191 @@
+"""What the command prints: tables on a terminal, plain aligned text in a pipe, JSON or CSV on request.
+
+Terminal   rich's tables and colours
+Pipe       no colour codes, no boxes, nothing wrapped or shortened
+JSON       one document; exact numbers are strings "a/b" beside floats, NaN and infinities are null
+Labels     control characters are written as escapes, so that a file cannot drive the terminal
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from fractions import Fraction
+from typing import Any
+
+import typer
+
+from deniable.channels.labels import Label, text
+
+PIPE_CLOSED = 141  # what a shell reports for a command that a closed pipe has ended
+WIDEST_PROSE = 88
+
+# Exact laws have integers of some thousand digits; Python's limit is for servers that read strangers' numbers.
+_LONGEST_INTEGER = 200_000
+
+
+def on_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def write(content: str) -> None:
+    """To standard output; when its reader has gone, the command ends quietly."""
+    try:
+        sys.stdout.write(content)
+    except BrokenPipeError:
+        hush()
+        raise typer.Exit(PIPE_CLOSED) from None
+
+
+def hush() -> None:
+    """Send what is still buffered nowhere, so that Python does not complain when it exits."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def note(kind: str, message: str) -> None:
+    """One line on standard error."""
+    print(f"{kind}: {' '.join(message.split())}", file=sys.stderr)
+
+
+def shown(label: Label) -> str:
+    """A label for a table."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text(label))
+
+
+def number(value: float, digits: int = 10) -> str:
+    return "infinite" if math.isinf(value) else f"{value:.{digits}g}"
+
+
+def finite(value: float) -> float | None:
+    """A float for JSON."""
+    return float(value) if math.isfinite(value) else None
+
+
+def document(content: Any) -> None:
+    write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def csv_table(rows: Sequence[Sequence[Any]]) -> None:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    write(out.getvalue())
+
+
+def prose(content: str, indent: str = "") -> None:
+    """A paragraph, wrapped at words."""
+    width = min(WIDEST_PROSE, shutil.get_terminal_size().columns if on_terminal() else WIDEST_PROSE)
+    lines = textwrap.wrap(content, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+    write("\n".join(lines) + "\n")
+
+
+def heading(content: str) -> None:
+    styled(content, "bold cyan")
+
+
+def styled(content: str, style: str) -> None:
+    """One line, in colour where there is colour."""
+    if not on_terminal():
+        write(content + "\n")
+        return
+    from rich.text import Text
+
+    _console().print(Text(content, style=style), soft_wrap=True)
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> None:
+    """Names and values, one pair a line; a long value is never cut."""
+    width = max(len(name) for name, _ in pairs)
+    if not on_terminal():
+        write("".join(f"{name:<{width}}  {value}\n" for name, value in pairs))
+        return
+    from rich.text import Text
+
+    for name, value in pairs:
+        _console().print(Text.assemble((f"{name:<{width}}  ", "cyan"), value), soft_wrap=True)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
+    """A table whose first `left` columns are text and the others numbers."""
+    if on_terminal():
+        _rich_table(head, rows, left)
+        return
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        cells = [
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        write("  ".join(cells).rstrip() + "\n")
+
+
+def _rich_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=box.SIMPLE_HEAD, padding=(0, 1), header_style="bold", pad_edge=False)
+    for i, name in enumerate(head):
+        # Folding keeps every digit where cutting would lose some.
+        drawn.add_column(Text(name), justify="left" if i < left else "right", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    _console().print(drawn)
+
+
+def fitting_columns(widest_label: int, widths: Sequence[int]) -> int:
+    """How many columns of a matrix fit beside its labels on this terminal; all of them in a pipe."""
+    if not on_terminal():
+        return len(widths)
+    room = shutil.get_terminal_size().columns - widest_label - 8
+    fitting = 0
+    for width in widths:
+        room -= width + 2
+        if room < 0:
+            break
+        fitting += 1
+    return max(1, fitting)
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def ratio_text(ratio: Fraction | float) -> str:
+    """Exact for JSON: "a/b", "a" or "inf"."""
+    return "inf" if isinstance(ratio, float) else str(ratio)
+
+
+def ratio_words(ratio: Fraction | float) -> str:
+    """For people: short fractions as they are, long ones as a decimal."""
+    if isinstance(ratio, float):
+        return "infinitely many"
+    return str(ratio) if len(str(ratio)) <= 12 else number(_as_float(ratio))
+
+
+def _as_float(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+@contextmanager
+def long_integers() -> Iterator[None]:
+    """Let integers of an exact law be written and read in full."""
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(_LONGEST_INTEGER)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(before)

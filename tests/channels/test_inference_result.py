@@ -1,0 +1,149 @@
+"""What every estimator returns, the standard errors of maximum likelihood, and the bootstrap."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from deniable.channels.channel import Channel
+from deniable.channels.inference import bootstrap, fisher_stderr, ibu, invert, mle_randomized_response
+from deniable.channels.randomized_response import randomized_response
+from deniable.errors import ChannelError, NumberError
+
+COIN = Channel([["3/4", "1/4"], ["1/4", "3/4"]], inputs=["yes", "no"], outputs=["yes", "no"])
+WIDE = Channel([["5/10", "3/10", "1/10", "1/10"], ["1/10", "2/10", "3/10", "4/10"], ["2/10", "5/10", "2/10", "1/10"]])
+
+
+def test_the_table():
+    shown = str(ibu(COIN, [400, 600]))
+    assert shown.splitlines()[0].startswith("IBU, n = 1000; ")
+    assert shown.splitlines()[2].split() == ["yes", "0.30000", "0.03098"]
+    many = str(invert(randomized_response(30, 2), np.arange(1, 31)))
+    assert many.endswith("... and 10 more")
+    assert repr(ibu(COIN, [400, 600])) == "<Inference by IBU: 2 frequencies from 1000 reports>"
+
+
+def test_results_do_not_change():
+    result = ibu(COIN, [400, 600])
+    with pytest.raises(FrozenInstanceError):
+        result.method = "other"
+    with pytest.raises(ValueError, match="read-only"):
+        result.frequencies[0] = 1
+
+
+def test_counts_and_labels():
+    result = invert(COIN, [400, 600])
+    np.testing.assert_allclose(result.counts, [300, 700])
+    assert result.labels == ("yes", "no")
+    assert result.n == 1000
+
+
+def test_json():
+    hopeless = Channel([["1/2", "1/2"], ["1/2", "1/2"]], inputs=[(1, "a"), (2, "b")])
+    record = json.loads(json.dumps(ibu(hopeless, [3, 4]).to_dict(), allow_nan=False))
+    assert record["stderr"] == [None, None]
+    assert record["labels"] == [[1, "a"], [2, "b"]]
+    assert record["identifiable"] is False
+    raw = invert(COIN, [100, 900]).to_dict()
+    assert raw["gap"] is None
+    json.dumps(raw, allow_nan=False)
+
+
+def test_the_picture():
+    axes = invert(COIN, [400, 600]).plot(truth=[0.25, 0.75])
+    names = [bars.get_label() for bars in axes.containers]
+    assert names == ["true", "noisy", "reconstructed"]
+    assert [bar.get_height() for bar in axes.containers[1]] == [0.4, 0.6]
+    assert len(axes.collections[0].get_segments()) == 2
+    axes = ibu(WIDE, [30, 20, 20, 30]).plot()
+    assert [bars.get_label() for bars in axes.containers] == ["reconstructed"]
+    axes = ibu(Channel([["1/2", "1/2"], ["1/2", "1/2"], ["9/10", "1/10"]]), [60, 40]).plot()
+    assert len(axes.patches) == 3
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def test_import_stays_light():
+    code = (
+        "import sys, deniable.channels.inference, deniable.channels.utility, deniable.channels.capacity;"
+        "print([name for name in ('scipy', 'matplotlib', 'rich') if name in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def coverage(support, repeats=300):
+    """Coverage of 95% intervals of each frequency by maximum likelihood, with mass close to zero."""
+    channel = randomized_response(8, 1)
+    truth = 1 / np.arange(1, 9) ** 1.3
+    truth /= truth.sum()
+    covered = np.zeros(8)
+    for counts in np.random.default_rng(0).multinomial(500, channel.push(truth), repeats):
+        found = mle_randomized_response(channel, counts).frequencies
+        reach = 1.96 * fisher_stderr(channel.rows, counts.astype(float), found, support)
+        covered += (found - reach <= truth) & (truth <= found + reach)
+    return covered / repeats
+
+
+def test_likelihood_intervals_cover_even_next_to_zero():
+    # 300 repeats: 0.88 is 5.5 standard deviations below 0.95, so a fair interval fails with probability 2e-8 a value.
+    assert coverage("all").min() > 0.88
+    # Holding the zeros fixed is the broken variant: it misses the small frequencies.
+    assert coverage("active").min() < 0.8
+
+
+def test_fisher_errors_match_the_spread_of_the_estimates():
+    truth = np.array([0.4, 0.35, 0.25])
+    draws = np.random.default_rng(4).multinomial(5000, WIDE.push(truth), 400)
+    results = [ibu(WIDE, counts) for counts in draws]
+    spread = np.std([result.frequencies for result in results], axis=0)
+    claimed = np.mean([result.stderr for result in results], axis=0)
+    # A standard deviation from 400 draws is off by 3.5%; 20% is beyond five and a half of those.
+    np.testing.assert_allclose(spread, claimed, rtol=0.2)
+    assert (np.abs(spread - 1.5 * claimed) > 0.2 * 1.5 * claimed).all()
+
+
+def test_fisher_errors_on_the_active_face():
+    counts = np.array([700.0, 300, 30, 40])
+    channel = randomized_response(4, 1)
+    found = mle_randomized_response(channel, counts).frequencies
+    assert (found[2:] == 0).all()
+    active = fisher_stderr(channel.rows, counts, found, "active")
+    assert (active[2:] == 0).all()
+    assert (active[:2] < fisher_stderr(channel.rows, counts, found)[:2]).all()
+    assert active[0] == pytest.approx(active[1])  # two frequencies that sum to one
+
+
+@pytest.mark.parametrize("estimator", ["ibu", "inversion", "clip", "simplex", "closed form"])
+def test_bootstrap_agrees_with_the_formula_in_the_interior(estimator):
+    channel = randomized_response(3, 2)
+    counts = [4000, 3000, 3000]
+    result = bootstrap(channel, counts, estimator, replicates=400, seed=1)
+    formula = invert(channel, counts)
+    np.testing.assert_allclose(result.frequencies, formula.frequencies, atol=1e-6)
+    np.testing.assert_allclose(result.stderr, formula.stderr, rtol=0.2)
+    np.testing.assert_allclose(result.interval(), formula.interval(), atol=0.35 * formula.stderr.max())
+    np.testing.assert_array_equal(
+        result.replicates, bootstrap(channel, counts, estimator, replicates=400, seed=1).replicates
+    )
+
+
+def test_bootstrap_of_any_function_and_its_refusals():
+    by_name = bootstrap(COIN, [100, 900], "simplex", replicates=50)
+    by_function = bootstrap(COIN, [100, 900], lambda c, counts: invert(c, counts, "simplex"), replicates=50)
+    np.testing.assert_array_equal(by_name.replicates, by_function.replicates)
+    fast = bootstrap(COIN, [260, 740], replicates=20)
+    slow = bootstrap(COIN, [260, 740], ibu, replicates=20)
+    np.testing.assert_allclose(fast.replicates, slow.replicates, atol=1e-4)
+    with pytest.raises(ChannelError, match="estimator"):
+        bootstrap(COIN, [1, 2], "magic")
+    with pytest.raises(NumberError, match="replicates"):
+        bootstrap(COIN, [1, 2], replicates=1)
+    with pytest.raises(NumberError, match="whole"):
+        bootstrap(COIN, [1.5, 2])
