@@ -37,7 +37,7 @@ def draw(run: Run, path: Path) -> None:
         axes.set_xlim(right=4 * max(figure.value for _, figure in bars))
         labels = [f"{name}\n{figure.label}" for name, figure in bars]
         axes.set_yticks(range(len(bars)), labels, fontsize=8)
-        axes.set_xlabel("times faster, per report (blue: has a goal, marked by the dark line; grey: has none)")
+        axes.set_xlabel("times faster (dark line: the goal; red: missed; grey: no goal)")
         axes.spines[["top", "right"]].set_visible(False)
         path.parent.mkdir(parents=True, exist_ok=True)
         chart.savefig(path, format="svg", metadata={"Date": None})

@@ -117,18 +117,21 @@ class Benchmark:
     name: str
     title: str
     prepare: Callable[[Size], Case]
+    peer: str | None = None
 
 
 _registered: dict[str, Benchmark] = {}
 
 
-def benchmark(name: str, title: str) -> Callable[[Callable[[Size], Case]], Callable[[Size], Case]]:
-    """Register a function under a name for `--only` and a title for people."""
+def benchmark(
+    name: str, title: str, peer: str | None = None
+) -> Callable[[Callable[[Size], Case]], Callable[[Size], Case]]:
+    """Register a function under a name for `--only` and a title for people; `peer` is the package compared with."""
 
     def register(prepare: Callable[[Size], Case]) -> Callable[[Size], Case]:
         if name in _registered:
             raise ValueError(f"two benchmarks are called {name!r}")
-        _registered[name] = Benchmark(name, title, prepare)
+        _registered[name] = Benchmark(name, title, prepare, peer)
         return prepare
 
     return register

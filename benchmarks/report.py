@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from benchmarks.registry import Goal
 from benchmarks.timing import Figure, Result
@@ -71,22 +72,29 @@ def verdict(met: bool | None) -> str:
     return {None: "", True: "met", False: "MISSED"}[met]
 
 
+def rows(result: Result) -> list[tuple[str, str, str, str]]:
+    """Figure, value, goal and verdict, for each line of a table."""
+    if result.problem is not None:
+        return [(result.problem, "", "", "FAILED")]
+    shown = [
+        (figure.label, ratio_text(figure.value), goal_text(figure.goal), verdict(figure.met))
+        for figure in result.figures
+    ]
+    return shown + [(fact, str(value), "", "") for fact, value in result.facts.items()]
+
+
 def terminal_table(results: Sequence[Result]) -> Table:
     table = Table(title="deniable benchmarks")
     table.add_column("benchmark")
     table.add_column("figure")
-    table.add_column("ratio", justify="right")
+    table.add_column("value", justify="right")
     table.add_column("goal", justify="right")
-    table.add_column("", justify="left")
-    colors = {None: "", True: "[green]", False: "[bold red]"}
+    table.add_column("")
+    styles = {"met": "green", "MISSED": "bold red", "FAILED": "bold red"}
     for result in results:
-        if result.problem is not None:
-            table.add_row(result.name, f"[bold red]{escape(result.problem)}")
-        for figure in result.figures:
-            shown = colors[figure.met] + verdict(figure.met)
-            table.add_row(result.name, escape(figure.label), ratio_text(figure.value), goal_text(figure.goal), shown)
-        for fact, value in result.facts.items():
-            table.add_row(result.name, f"[dim]{escape(fact)}", f"[dim]{value}")
+        for line, (label, value, goal, outcome) in enumerate(rows(result)):
+            name = result.name if line == 0 else ""
+            table.add_row(name, escape(label), value, goal, Text(outcome, styles.get(outcome, "")))
         table.add_section()
     return table
 
@@ -96,30 +104,25 @@ def markdown(run: Run) -> str:
     versions = ", ".join(f"{name} {value}" for name, value in run.versions.items())
     facts = run.machine
     lines = [
-        f"Measured on {run.date[:10]}: {facts['cpu']}, {facts['cores']} cores, {facts['system']}; {versions}.",
+        f"Measured on {run.date[:10]}: {facts['cpu']}, {facts['cores']} cores, {facts['system']}, "
+        f"load {facts.get('load at the start', 'unknown')} at the start; {versions}.",
         "",
-        "| benchmark | figure | ratio | goal | |",
+        "| benchmark | figure | value | goal | |",
         "|---|---|---:|---:|---|",
     ]
     for result in run.results:
-        if result.problem is not None:
-            lines.append(_row(result.title, result.problem, "", "", "FAILED"))
-        for figure in result.figures:
-            cells = figure.label, ratio_text(figure.value), goal_text(figure.goal), verdict(figure.met)
-            lines.append(_row(result.title, *cells))
-        for fact, value in result.facts.items():
-            lines.append(_row(result.title, fact, str(value), "", ""))
+        lines += [_row("" if line else result.title, *cells) for line, cells in enumerate(rows(result))]
     lines += [
         "",
-        "Times behind the ratios, on this machine only:",
+        "The times behind the ratios, which hold for that machine on that day only:",
         "",
         "| benchmark | task | best | median | per |",
         "|---|---|---:|---:|---|",
     ]
     for result in run.results:
-        for timing in result.timings:
+        for line, timing in enumerate(result.timings):
             cells = timing.task, time_text(timing.best), time_text(timing.median), timing.unit
-            lines.append(_row(result.title, *cells))
+            lines.append(_row("" if line else result.title, *cells))
     return "\n".join(lines) + "\n"
 
 

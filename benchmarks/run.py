@@ -25,9 +25,6 @@ from benchmarks.timing import Result, measure
 MODULES = ("benchmarks.core", "benchmarks.peers.compare")
 """Where benchmarks are; importing one registers those in it."""
 
-PEERS = ("opendp", "pure-ldp")
-"""Packages whose versions belong to a full result."""
-
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 CHART = ROOT / "docs" / "assets" / "benchmarks.svg"
@@ -64,9 +61,9 @@ def execute(chosen: Sequence[Benchmark], quick: bool, console: Console) -> Run:
         for done, benchmark in enumerate(chosen):
             progress.update(bar, description=benchmark.name, completed=done * (rounds + 1))
             results.append(measure(benchmark, size, rounds, lambda: progress.advance(bar)))
-    needed = [name for name in PEERS if any(benchmark.name.endswith(name) for benchmark in chosen)]
+    peers = sorted({benchmark.peer for benchmark in chosen if benchmark.peer is not None})
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return Run(date, quick, facts, versions(needed), results)
+    return Run(date, quick, facts, versions(peers), results)
 
 
 def _store(run: Run, console: Console) -> None:

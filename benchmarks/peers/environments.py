@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from benchmarks.registry import Task, UnavailableError
@@ -55,7 +55,7 @@ def call(package: str, python: Path, what: str, count: int) -> dict[str, str | f
     return answer
 
 
-@lru_cache(maxsize=None)  # a failed installation is not tried again in the same run
+@cache  # a failed installation is not tried again in the same run
 def _attempt(package: str) -> Path | str:
     """The interpreter, or the reason why there is none."""
     folder, requirements = ENVIRONMENTS / package, HERE / f"{package}.txt"
@@ -64,8 +64,13 @@ def _attempt(package: str) -> Path | str:
     ready = folder / STAMP
     if ready.exists() and ready.read_text() == stamp:
         return python
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
-    for step in ([sys.executable, "-m", "venv", "--clear", folder], [*pip, "-r", requirements]):
+    print(f"installing {package} in {ENVIRONMENTS.name} (once)", file=sys.stderr)
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    steps = [
+        [sys.executable, "-m", "venv", "--clear", str(folder)],
+        [*pip, "install", "--only-binary", ":all:", "-r", str(requirements)],
+    ]
+    for step in steps:
         done = subprocess.run(step, capture_output=True, text=True)
         if done.returncode:
             shutil.rmtree(folder, ignore_errors=True)

@@ -3,9 +3,11 @@
     ```python exec           the code, then what it printed
     ```python exec hide      what it printed, without the code
     ```python exec silent    the code, without what it printed
+    ```python exec markdown  what it printed, as a part of the page: for tables
 
 The blocks of a page share one namespace, in order. `figure("name.png", alt="...")` saves matplotlib's
-current figure and shows it below the block, whatever the options. A warning is an error, and an error
+current figure and shows it below the block, whatever the options; `matplotlibrc` beside this file sets its
+look. A warning is an error, and an error
 stops the build with the page, the block and the traceback.
 """
 
@@ -22,6 +24,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -31,7 +34,8 @@ from mkdocs.structure.pages import Page
 
 OPENING = re.compile(r"(?P<indent>[ ]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
 IMAGE = re.compile(r"[\w-]+\.(png|svg)")
-OPTIONS = {"hide", "silent"}
+OPTIONS = {"hide", "silent", "markdown"}
+STYLE = Path(__file__).with_name("matplotlibrc")
 
 
 class Block(NamedTuple):
@@ -83,6 +87,7 @@ def fenced(text: str, language: str) -> str:
 def run_page(markdown: str, where: str, save: Callable[[str, bytes], str]) -> str:
     """The page with its executed blocks replaced; `save(name, image)` returns the link to an image."""
     os.environ.setdefault("MPLBACKEND", "Agg")
+    os.environ.setdefault("MATPLOTLIBRC", str(STYLE))
     images: list[str] = []
 
     def figure(name: str, alt: str) -> None:
@@ -107,15 +112,16 @@ def run_page(markdown: str, where: str, save: Callable[[str, bytes], str]) -> st
         options = set(words[2:])
         name = f"{where}, block {count}"
         if options - OPTIONS:
-            raise PluginError(f"{name}: unknown option {min(options - OPTIONS)!r}; use 'hide' or 'silent'")
+            raise PluginError(f"{name}: unknown option {min(options - OPTIONS)!r}; use 'hide', 'silent' or 'markdown'")
         try:
             printed = run_block(block.text, namespace, name)
         except (Exception, SystemExit) as error:
             own = error.__traceback__ and error.__traceback__.tb_next and error.__traceback__.tb_next.tb_next
             story = "".join(traceback.format_exception(type(error), error, own))
             raise PluginError(f"{name} failed\n{story}") from error
-        shown = [] if "hide" in options else [fenced(block.text, "python")]
-        shown += [fenced(printed, "text")] if printed.strip() and "silent" not in options else []
+        shown = [] if options & {"hide", "markdown"} else [fenced(block.text, "python")]
+        if printed.strip() and "silent" not in options:
+            shown.append(printed.rstrip() if "markdown" in options else fenced(printed, "text"))
         shown += images
         images.clear()
         page += lines[copied : block.start]

@@ -6,14 +6,10 @@ and `deniable.infer`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from deniable import channels, errors, exact, randomness
-from deniable.channels import Channel, DiscreteLaplace, GridLaplace, Query
+from deniable.channels import Channel, DiscreteLaplace, GridLaplace, Query, divergence, utility
+from deniable.channels import inference as infer
 from deniable.randomness import Secure, Simulation
-
-if TYPE_CHECKING:
-    from deniable.channels import inference as infer
 
 __version__ = "0.1.0"
 
@@ -26,8 +22,10 @@ __all__ = [
     "Simulation",
     "__version__",
     "channels",
+    "divergence",
     "errors",
     "exact",
     "infer",
     "randomness",
+    "utility",
 ]

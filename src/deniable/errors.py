@@ -32,6 +32,18 @@ class LabelError(DeniableError, ValueError):
     """An unknown, repeated or unusable label."""
 
 
+class DomainError(DeniableError, ValueError):
+    """An answer that the domain does not have, or a domain that cannot be used."""
+
+
+class ReportError(DeniableError, ValueError):
+    """Bytes that are not a report of this protocol."""
+
+
+class MismatchError(DeniableError, ValueError):
+    """Things of different protocols or surveys that must not be added or compared."""
+
+
 class ChannelError(DeniableError, ValueError):
     """A channel that cannot do what was asked of it (singular, too large, not private)."""
 

@@ -30,6 +30,8 @@ LARGEST_EPSILON = Fraction(64)
 WORD_BITS = 64
 WORD = 1 << WORD_BITS
 
+_LARGEST_EXPONENT = 1 << 20
+
 # Longer than any number that a person or a program has a reason to write; keeps a hostile one cheap.
 _LONGEST = 2000
 _RATIO = re.compile(r"\s*[+-]?\d+\s*/\s*\d+\s*\Z")
@@ -53,8 +55,10 @@ def fraction(value: Any, what: str = "the number") -> Fraction:
         return _from_text(value, what)
     if isinstance(value, Decimal):
         return _from_decimal(value, what)
-    if isinstance(value, numbers.Real):  # float and numpy's floats
-        return _from_decimal(Decimal(repr(float(value))), what)
+    if isinstance(value, float):
+        return _from_decimal(Decimal(float.__repr__(value)), what)
+    if isinstance(value, numbers.Real):  # numpy's other floats: the decimal that prints a float32 is shorter
+        return _from_text(str(value), what)
     raise NumberError(f"{what} is a {type(value).__name__}: give an int, float, str, Decimal or Fraction")
 
 
@@ -80,8 +84,22 @@ def _from_decimal(value: Decimal, what: str) -> Fraction:
         raise NumberError(f"{what} is infinite")
     # Checked before conversion: Fraction("1e999999999") would fill the memory.
     if value and abs(value.adjusted()) > _LONGEST:
-        raise NumberError(f"{what} {value} is out of any sensible range")
+        raise NumberError(f"{what} is {value:.3e}, out of any sensible range")
+    if len(value.as_tuple().digits) > _LONGEST:
+        raise NumberError(f"{what} is written with more than {_LONGEST} digits, the most that are read")
     return Fraction(value)
+
+
+def whole(value: Any, what: str) -> int:
+    """Read a size or a count of steps; 3.0 is whole, 2.5 is refused rather than cut.
+
+    >>> whole(3.0, "the size")
+    3
+    """
+    number = fraction(value, what)
+    if number.denominator != 1:
+        raise NumberError(f"{what} is {shown(number)}, not a whole number")
+    return number.numerator
 
 
 def as_epsilon(value: Any) -> Fraction:
@@ -98,6 +116,8 @@ def as_epsilon(value: Any) -> Fraction:
         raise EpsilonError(f"epsilon is {shown(epsilon)}, but it must be positive: at 0 nothing can be learned")
     if epsilon < SMALLEST_EPSILON:
         raise EpsilonError(f"epsilon is {shown(epsilon)}, below 1e-6: no crowd on earth is large enough")
+    if epsilon.denominator.bit_length() > 4 * _LONGEST:
+        raise EpsilonError(f"epsilon is a fraction of more than {_LONGEST} digits: round it")
     if epsilon > LARGEST_EPSILON:
         raise EpsilonError(f"epsilon is {shown(epsilon)}, above 64: that protects nobody; usual values are 0.1 to 8")
     return epsilon
@@ -105,7 +125,15 @@ def as_epsilon(value: Any) -> Fraction:
 
 def shown(value: Fraction) -> str:
     """A fraction for people: short decimals as they are, others to six digits."""
-    return f"{float(value):.6g}"
+    try:
+        nearest = float(value)
+    except OverflowError:
+        nearest = math.inf
+    if math.isfinite(nearest) and (nearest or not value):
+        return f"{nearest:.6g}"
+    # Beyond the floats: the exponent is found by counting bits.
+    digits = (abs(value.numerator).bit_length() - value.denominator.bit_length()) * math.log10(2)
+    return f"{'-' if value < 0 else ''}1e{digits:+.0f} or so"
 
 
 def canonical(value: Fraction) -> str:
@@ -128,8 +156,12 @@ def exp_bounds(x: Fraction, bits: int = 128) -> tuple[Fraction, Fraction]:
     if x < 0:
         lower, upper = exp_bounds(-x, bits)
         return 1 / upper, 1 / lower
-    if x > 4096:
-        raise NumberError(f"e^{shown(x)} is not computed: the exponent must not exceed 4096")
+    if x > _LARGEST_EXPONENT:
+        raise NumberError(f"e^{shown(x)} is not computed: the exponent must not exceed {_LARGEST_EXPONENT}")
+    if x > 64:
+        # A square is twice as wide, relatively, as its root; the other guard bits pay for the rounding.
+        lower, upper = exp_bounds(x / 2, bits + 3)
+        return floor_to_bits(lower * lower, bits + 8), -floor_to_bits(-upper * upper, bits + 8)
     # Fixed point with enough guard bits that all roundings together stay below 2^-bits (e^x >= 1).
     terms = 16 + int(4 * x) + bits
     scale = bits + terms.bit_length() + 4
@@ -148,6 +180,13 @@ def exp_bounds(x: Fraction, bits: int = 128) -> tuple[Fraction, Fraction]:
     if (upper - lower) * (1 << bits) > lower:
         raise InternalError(f"the bounds of e^{x} are wider than 2^-{bits}")
     return lower, upper
+
+
+def floor_to_bits(value: Fraction, bits: int) -> Fraction:
+    """The value rounded down to about so many significant bits."""
+    unit = abs(value.numerator).bit_length() - value.denominator.bit_length() - bits
+    step = Fraction(2) ** unit
+    return math.floor(value / step) * step
 
 
 def exp_floor(x: Fraction, bits: int = 128) -> Fraction:
@@ -204,7 +243,7 @@ def ceil_of(function: Callable[[Fraction], Fraction], x: Fraction) -> int:
 
 
 def log(ratio: Fraction) -> float:
-    """Natural logarithm for display, accurate also for ratios near one and beyond the float range.
+    """Natural logarithm for display: the nearest float, so that ln(ratio) <= epsilon still shows as such.
 
     >>> log(Fraction(3)) == math.log(3), log(Fraction(10**18 + 1, 10**18))
     (True, 1e-18)
@@ -212,10 +251,15 @@ def log(ratio: Fraction) -> float:
     if ratio <= 0:
         raise NumberError("only positive numbers have a logarithm")
     if Fraction(1, 2) < ratio < 2:
-        return math.log1p(float(ratio - 1))
-    if Fraction(1, 10**300) < ratio < 10**300:
-        return math.log(float(ratio))
-    return math.log(ratio.numerator) - math.log(ratio.denominator)
+        rough = math.log1p(float(ratio - 1))
+        if abs(rough) < 1e-20:
+            return rough
+    else:
+        rough = math.log(ratio.numerator) - math.log(ratio.denominator)
+    if abs(rough) > _LARGEST_EXPONENT:
+        return rough
+    # One Newton step with rational bounds removes the rounding of the float functions.
+    return rough + float(ratio * exp_floor(-Fraction(rough), 256) - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
+from decimal import Decimal
 from typing import Any
 
 from deniable.errors import SpecError
 
 _SAFE_INTEGER = 2**53
+_SHORT_BITS = 14_000  # under 4300 digits
+_MOST_DIGITS = 1_000_000
+_DEEPEST = 64
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def canonical_bytes(spec: Any) -> bytes:
@@ -33,10 +39,32 @@ def fingerprint(kind: str, spec: Any) -> str:
     return hashlib.sha256(f"deniable-{kind}-v1\0".encode() + canonical_bytes(spec)).hexdigest()
 
 
-def _check(value: Any) -> None:
+def integer_text(number: int) -> str:
+    """An integer in decimal digits, however long (`str` stops at 4300 digits)."""
+    return str(number) if number.bit_length() < _SHORT_BITS else format(Decimal(number), "f")
+
+
+def read_integer(text: Any) -> int:
+    """The integer that `integer_text` wrote, and nothing else that looks like a number.
+
+    >>> read_integer("-12")
+    -12
+    """
+    if not isinstance(text, str) or len(text) > _MOST_DIGITS or not _INTEGER.fullmatch(text):
+        raise SpecError("a spec writes large integers as decimal digits in a string, without leading zeros")
+    return int(Decimal(text))
+
+
+def _check(value: Any, depth: int = 0) -> None:
+    if depth > _DEEPEST:
+        raise SpecError(f"a spec is nested at most {_DEEPEST} deep")
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise SpecError("a spec holds text that UTF-8 can write, and half a surrogate pair is not") from None
         if unicodedata.normalize("NFC", value) != value:
             raise SpecError("a spec holds text in Unicode form NFC only")
         return
@@ -46,13 +74,13 @@ def _check(value: Any) -> None:
         return
     if isinstance(value, list):
         for item in value:
-            _check(item)
+            _check(item, depth + 1)
         return
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 raise SpecError("a spec has text keys only")
             _check(key)
-            _check(item)
+            _check(item, depth + 1)
         return
     raise SpecError(f"a spec cannot hold a {type(value).__name__}")

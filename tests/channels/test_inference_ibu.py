@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from deniable.channels.channel import Channel
 from deniable.channels.geometric import truncated_geometric
 from deniable.channels.inference import ibu, invert, mle_randomized_response
-from deniable.channels.inference.response import response_pair
+from deniable.channels.inference.ibu import solve
 from deniable.channels.randomized_response import randomized_response
 from deniable.errors import ChannelError, NumberError, ProbabilityError, ShapeError
 
@@ -146,47 +146,6 @@ def test_sixty_four_values_within_a_thousand_maps():
     assert maps_within(ibu(channel, counts, accelerate=False, max_iterations=3000), best) > 3000
 
 
-@pytest.mark.parametrize(("k", "epsilon", "n"), [(2, 1, 50), (5, 0.5, 300), (20, 1, 500), (64, 0.2, 5000)])
-def test_closed_form_equals_ibu(k, epsilon, n):
-    rng = np.random.default_rng(k)
-    channel = randomized_response(k, epsilon)
-    for _ in range(5):
-        counts = draw(rng, channel, n)
-        closed = mle_randomized_response(channel, counts)
-        iterated = ibu(channel, counts, tolerance=1e-13)
-        np.testing.assert_allclose(closed.frequencies, iterated.frequencies, atol=1e-6)
-        np.testing.assert_array_equal(closed.frequencies == 0, iterated.frequencies == 0)
-        np.testing.assert_allclose(closed.stderr, iterated.stderr, rtol=1e-5)
-        assert closed.gap < 1e-12
-
-
-def test_the_shortest_prefix_is_not_the_closed_form():
-    channel = randomized_response(4, 1)
-    counts = np.array([700.0, 300, 250, 40])
-    closed = mle_randomized_response(channel, counts)
-    p, q = response_pair(channel)
-    shorter = np.zeros(4)
-    scale = counts[:1].sum() / (q + p - q)
-    shorter[:1] = (counts[:1] / scale - q) / (p - q)
-    assert np.count_nonzero(closed.frequencies) > 1
-    assert float(counts @ np.log(shorter @ channel.rows)) < closed.log_likelihood - 1
-
-
-def test_closed_form_from_a_pair_and_its_refusals():
-    channel = randomized_response(3, 1)
-    p, q = response_pair(channel)
-    counts = [50, 30, 20]
-    np.testing.assert_allclose(
-        mle_randomized_response((p, q), counts).frequencies, mle_randomized_response(channel, counts).frequencies
-    )
-    with pytest.raises(ChannelError, match="ibu"):
-        mle_randomized_response(truncated_geometric(3, 1), [1, 2, 3, 4])
-    with pytest.raises(ProbabilityError, match="ibu"):
-        mle_randomized_response(Channel([["1/4", "3/4"], ["3/4", "1/4"]]), [1, 2])
-    with pytest.raises(ProbabilityError, match="not 1"):
-        mle_randomized_response((0.6, 0.2), [1, 2])
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_equals_inversion_in_the_interior(seed):
     rng = np.random.default_rng(seed)
@@ -248,8 +207,24 @@ def test_hard_channels_converge():
         result = ibu(channel, counts)
         assert result.converged
         assert result.iterations < 300
+        # Full Newton steps go wrong here, so this also shows that bad ones are dropped.
+        assert np.diff(result.trace).min() >= -1e-14 * abs(result.trace[0])
     wide = random_channel(rng, 30, 4)
     assert ibu(wide, [10, 0, 5, 900]).converged
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 6, 7, 2507])
+def test_sparse_channels_with_many_reports_converge_quickly(seed):
+    # Entries that leave slowly make seed 2507 run into the limit if Newton's equations ignore the slack.
+    rng = np.random.default_rng(seed)
+    k, m = int(rng.integers(1, 60)), int(rng.integers(1, 60))
+    rows = rng.dirichlet(np.full(m, rng.choice([0.05, 0.3, 1, 5, 100])), size=k)
+    prior = rng.dirichlet(np.full(k, rng.choice([0.1, 1, 5])))
+    marginal = prior @ rows
+    counts = rng.multinomial(int(rng.choice([3, 50, 5000, 10**7])), marginal / marginal.sum()).astype(float)
+    solution = solve(rows, counts, np.full(k, 1 / k))
+    assert solution.converged
+    assert solution.trace.size < 100
 
 
 def test_corner_cases():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.channels.capacity import capacity
+from deniable.channels.capacity import capacity, information_gain
 from deniable.channels.channel import Channel
 from deniable.channels.leakage import (
     leakage,
@@ -131,6 +131,16 @@ def test_capacity_beats_every_prior_on_random_channels():
         assert result.iterations < 200
         for prior in rng.dirichlet(np.full(k, 0.5), size=20):
             assert mutual_information(channel, prior) <= result.upper
+
+
+def test_the_gain_of_a_step_is_the_difference_in_information():
+    rng = np.random.default_rng(1)
+    channel = Channel.from_floats(rng.dirichlet(np.ones(6), size=4))
+    old, new = rng.dirichlet(np.ones(4), size=2)
+    marginal = channel.push(old)
+    divergence = (channel.rows * np.log(channel.rows / marginal)).sum(axis=1)
+    difference = mutual_information(channel, new) - mutual_information(channel, old)
+    assert information_gain(channel.rows, old, new, marginal, divergence) == pytest.approx(difference, abs=1e-12)
 
 
 def test_an_early_stop_still_bounds():

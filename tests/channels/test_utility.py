@@ -122,6 +122,14 @@ def test_ways_to_give_the_same_thing():
     assert str(expected) == "expected gain 0.75 (0.6 blind, 0.75 at face value); remap none"
 
 
+def test_equally_good_guesses_leave_the_output_alone():
+    hopeless = Channel([["1/2", "1/2"], ["1/2", "1/2"]])
+    assert utility(hopeless, [0.5, 0.5]).remap == (0, 1)
+    assert utility(hopeless, [0.4, 0.6]).remap == (1, 1)
+    never = Channel([[1, 0, 0], [0, 1, 0]], inputs=[0, 1])
+    assert utility(never, [0.5, 0.5]).remap == (0, 1, 0)
+
+
 def test_labels_that_python_confuses_stay_apart():
     channel = Channel([[1, 0], [0, 1]], inputs=[True, 1], outputs=[1, True])
     result = utility(channel, [0.5, 0.5])

@@ -33,13 +33,13 @@ def test_options():
     silent = run("```python exec silent\nprint(6 * 7)\n```")
     assert "6 * 7" in silent
     assert "42" not in silent
+    table = run("```python exec markdown\nprint('| a |\\n| --- |')\n```")
+    assert table == "| a |\n| --- |\n"
     with pytest.raises(PluginError, match=r"page\.md, block 1: unknown option 'hidden'"):
         run("```python exec hidden\n```")
 
 
-@pytest.mark.parametrize(
-    "markdown", ["", "text", "```python\n1 / 0\n```", "```\n1 / 0\n```", "```text\nexec\n```"]
-)
+@pytest.mark.parametrize("markdown", ["", "text", "```python\n1 / 0\n```", "```\n1 / 0\n```", "```text\nexec\n```"])
 def test_other_text_is_left_alone(markdown):
     assert run(markdown) == markdown
 

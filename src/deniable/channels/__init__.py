@@ -1,14 +1,25 @@
-"""Channels: mechanisms as exact matrices, their privacy, their usefulness, and what can be inferred from them."""
+"""Channels: mechanisms as exact matrices, their privacy, their usefulness, and what can be inferred through them."""
 
 from __future__ import annotations
 
+from deniable.channels import inference
 from deniable.channels.adjacency import ALL, HAMMING, LINE, Adjacency, hamming, line
 from deniable.channels.binary import binary
+from deniable.channels.capacity import Capacity, capacity
 from deniable.channels.central import noisy_count, noisy_max_law, report_noisy_max
 from deniable.channels.channel import Channel, Witness
 from deniable.channels.compose import Collection, collection, group_ratio, mixture, product
+from deniable.channels.divergences import DIVERGENCES, FDivergence, divergence, marginal_divergence
 from deniable.channels.exponential import exponential
 from deniable.channels.geometric import truncated_geometric
+from deniable.channels.leakage import (
+    Leakage,
+    leakage,
+    min_capacity,
+    mutual_information,
+    posterior_vulnerability,
+    prior_vulnerability,
+)
 from deniable.channels.noise import DiscreteLaplace, GridLaplace, Noise, two_sided_geometric
 from deniable.channels.oblivious import Query
 from deniable.channels.randomized_response import (
@@ -19,30 +30,45 @@ from deniable.channels.randomized_response import (
     warner,
 )
 from deniable.channels.subset_selection import subset_selection
+from deniable.channels.utility import Utility, utility
 
 __all__ = [
     "ALL",
+    "DIVERGENCES",
     "HAMMING",
     "LINE",
     "Adjacency",
+    "Capacity",
     "Channel",
     "Collection",
     "DiscreteLaplace",
+    "FDivergence",
     "GridLaplace",
+    "Leakage",
     "Noise",
     "Query",
     "RandomizedResponse",
+    "Utility",
     "Witness",
     "binary",
+    "capacity",
     "coin_response",
     "collection",
+    "divergence",
     "exponential",
     "group_ratio",
     "hamming",
+    "inference",
+    "leakage",
     "line",
+    "marginal_divergence",
+    "min_capacity",
     "mixture",
+    "mutual_information",
     "noisy_count",
     "noisy_max_law",
+    "posterior_vulnerability",
+    "prior_vulnerability",
     "product",
     "product_response",
     "randomized_response",
@@ -50,5 +76,6 @@ __all__ = [
     "subset_selection",
     "truncated_geometric",
     "two_sided_geometric",
+    "utility",
     "warner",
 ]

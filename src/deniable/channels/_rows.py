@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from fractions import Fraction
 from numbers import Rational
 from typing import Any
@@ -10,11 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import NumberError, ProbabilityError, ShapeError
-from deniable.exact import fraction
+from deniable.errors import ChannelError, NumberError, ProbabilityError, ShapeError
+from deniable.exact import fraction, shown
 
 # A row of floats that is off by more than this was not meant to be a distribution.
 _ROUNDING = Fraction(1, 10**9)
+
+# Rows that are divided by different sums share a long denominator; this many bits are a quarter of a gigabyte.
+_MOST_BITS = 1 << 31
 
 
 def read_rows(rows: Any) -> tuple[NDArray[np.object_], int]:
@@ -32,6 +36,8 @@ def read_rows(rows: Any) -> tuple[NDArray[np.object_], int]:
             raise ShapeError(f"row {x} has {len(row)} entries, row 0 has {len(table[0])}: rows must be equally long")
     law = [_read_row(row, x) for x, row in enumerate(table)]
     denominator = math.lcm(*(entry.denominator for row in law for entry in row))
+    if denominator.bit_length() * len(law) * len(law[0]) > _MOST_BITS:
+        raise ChannelError("the exact matrix would not fit in memory: Channel.from_floats(rows) rounds it to 96 bits")
     integers = [[entry.numerator * (denominator // entry.denominator) for entry in row] for row in law]
     return _frozen(integers), denominator
 
@@ -43,29 +49,42 @@ def _read_row(row: list[Any], x: int) -> list[Fraction]:
         raise ProbabilityError(str(wrong)) from None
     for y, entry in enumerate(entries):
         if entry < 0:
-            raise ProbabilityError(f"entry {y} of row {x} is negative ({float(entry):.6g})")
+            raise ProbabilityError(f"entry {y} of row {x} is negative ({shown(entry)})")
     total = sum(entries, Fraction(0))
     if total == 1:
         return entries
     written_exactly = all(isinstance(entry, Rational) or (isinstance(entry, str) and "/" in entry) for entry in row)
     if written_exactly or abs(total - 1) > _ROUNDING:
         raise ProbabilityError(
-            f"row {x} sums to {float(total):.9g}, not to 1: divide it by its sum, "
+            f"row {x} sums to {_sum_shown(total)}, not to 1: divide it by its sum, "
             "or let Channel.from_floats(rows, epsilon=...) repair it"
         )
     return [entry / total for entry in entries]
 
 
+def _sum_shown(total: Fraction) -> str:
+    # A sum that six digits would show as 1 is shown by what it lacks.
+    near = Fraction(1, 2) < total < 2
+    return f"1 {'+' if total > 1 else '-'} {shown(abs(total - 1))}" if near else shown(total)
+
+
 def reduce_rows(numerators: Any, denominator: int) -> tuple[NDArray[np.object_], int]:
     """Integer rows, checked and divided by what all entries have in common."""
-    table = [[int(entry) for entry in row] for row in numerators]
+    try:
+        table = [[operator.index(entry) for entry in row] for row in numerators]
+        denominator = operator.index(denominator)
+    except TypeError:
+        raise ProbabilityError("the numerators and the denominator of a channel are integers, in rows") from None
+    if denominator < 1:
+        raise ProbabilityError("the denominator of a channel is at least 1")
     if not table or not table[0] or any(len(row) != len(table[0]) for row in table):
         raise ShapeError("a channel needs rows that are equally long and not empty")
     for x, row in enumerate(table):
         if min(row) < 0:
             raise ProbabilityError(f"row {x} has a negative entry")
         if sum(row) != denominator:
-            raise ProbabilityError(f"row {x} sums to {sum(row)}, not to the denominator {denominator}")
+            total = shown(Fraction(sum(row), denominator))
+            raise ProbabilityError(f"row {x} sums to {total} times the denominator, not to the denominator")
     common = math.gcd(denominator, *(entry for row in table for entry in row))
     if common > 1:
         table = [[entry // common for entry in row] for row in table]

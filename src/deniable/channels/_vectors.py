@@ -41,14 +41,13 @@ def counts_vector(values: ArrayLike | Sequence[Any], size: int | None = None, wh
     return vector
 
 
-def probability_vector(
-    values: ArrayLike | Sequence[Any], size: int | None = None, what: str = "prior"
-) -> Floats:
+def probability_vector(values: ArrayLike | Sequence[Any], size: int | None = None, what: str = "prior") -> Floats:
     """A distribution, divided by its sum when that is within rounding of one."""
     vector = finite_vector(values, size, what)
     if (vector < 0).any():
         raise ProbabilityError(f"the {what} contains a negative probability")
-    total = float(vector.sum())
+    with np.errstate(over="ignore"):
+        total = float(vector.sum())
     if abs(total - 1) > TOLERANCE:
         raise ProbabilityError(f"the {what} sums to {total:.6g}, not to 1: divide it by its sum")
     return vector / total

@@ -11,7 +11,7 @@ Each is a list of pairs with a distance; pairs that follow from others (chains o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -19,7 +19,7 @@ from typing import Any
 
 from deniable.channels.labels import Label, as_label, index_of, label_key, label_spec, load_label
 from deniable.errors import LabelError, NumberError, ShapeError, SpecError
-from deniable.exact import fraction
+from deniable.exact import fraction, whole
 
 Pair = tuple[int, int, Fraction]
 Metric = Callable[[Any, Any], Any]
@@ -68,6 +68,10 @@ class Adjacency:
                 raise NumberError(f"the distance between {inputs[i]!r} and {inputs[j]!r} must be positive")
             yield i, j, distance
 
+    def key(self) -> Hashable:
+        """What makes two relations the same; unlike `==` it keeps True and 1 apart."""
+        return self.kind, self.reach, tuple((label_key(a), label_key(b)) for a, b in self.edges), self.metric
+
     def spec(self) -> Any:
         """JSON for all but a function: that one cannot be written down."""
         if self.kind == "graph":
@@ -93,9 +97,10 @@ HAMMING = Adjacency("hamming")
 
 def line(reach: int = 1) -> Adjacency:
     """Neighbours at most `reach` steps apart."""
-    if reach < 1:
-        raise NumberError(f"neighbours on a line are at least 1 step apart, not {reach}")
-    return Adjacency("line", reach=int(reach))
+    steps = whole(reach, "the reach")
+    if steps < 1:
+        raise NumberError(f"neighbours on a line are at least 1 step apart, not {steps}")
+    return Adjacency("line", reach=steps)
 
 
 def hamming(a: Any, b: Any) -> int:
@@ -106,7 +111,7 @@ def hamming(a: Any, b: Any) -> int:
     """
     if not (isinstance(a, tuple | str) and isinstance(b, tuple | str)) or len(a) != len(b):
         raise ShapeError("Hamming distance needs labels that are tuples or texts of one length")
-    return sum(x != y for x, y in zip(a, b, strict=True))
+    return sum(label_key(x) != label_key(y) for x, y in zip(a, b, strict=True))
 
 
 def as_adjacency(value: Any) -> Adjacency:
@@ -124,15 +129,16 @@ def as_adjacency(value: Any) -> Adjacency:
     if callable(edges) and not hasattr(edges, "__iter__"):
         return Adjacency("metric", metric=value)
     try:
-        return Adjacency("graph", edges=tuple((as_label(a), as_label(b)) for a, b in edges))
+        pairs = [(a, b) for a, b in edges]
     except (TypeError, ValueError):
         raise ShapeError("a graph is a list of edges, each a pair of labels") from None
+    return Adjacency("graph", edges=tuple((as_label(a), as_label(b)) for a, b in pairs))
 
 
 def _load(spec: dict[str, Any]) -> Adjacency:
     match spec:
         case {"line": int(reach), **rest} if not rest:
             return line(reach)
-        case {"graph": list(edges), **rest} if not rest:
+        case {"graph": list(edges), **rest} if not rest and all(isinstance(edge, list) for edge in edges):
             return as_adjacency([tuple(load_label(end) for end in edge) for edge in edges])
     raise SpecError("the adjacency in the spec is none of 'all', 'line', 'hamming', {line: reach}, {graph: edges}")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from deniable import exact
 from deniable.channels._vectors import probability_vector
 from deniable.channels.channel import Channel
 from deniable.channels.randomized_response import warner
@@ -28,9 +29,12 @@ def binary(p0: ArrayLike, p1: ArrayLike, epsilon: Any, ties: int = 0, inputs: It
     [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75]]
     """
     first = probability_vector(p0, what="first hypothesis")
-    second = probability_vector(p1, first.size, what="second hypothesis")
+    probability_vector(p1, first.size, what="second hypothesis")
     if ties not in (0, 1):
         raise LabelError("ties go to output 0 or to output 1")
-    side = np.where(first == second, ties, (first < second).astype(int))
+    # Compared as the decimals that were typed: a division by the sum could break a tie.
+    mine, theirs = ([exact.fraction(value) for value in np.asarray(p).tolist()] for p in (p0, p1))
+    gaps = [a * sum(theirs) - b * sum(mine) for a, b in zip(mine, theirs, strict=True)]
+    side = np.array([ties if gap == 0 else int(gap < 0) for gap in gaps])
     coin = warner(epsilon, labels=(0, 1))
     return Channel.from_integers(coin.numerators[side], coin.denominator, inputs, (0, 1))

@@ -81,13 +81,13 @@ def _newton(
     system = NewtonSystem.at(prior, divergence, rows / np.sqrt(marginal))
     for _ in range(4):
         candidate = system.candidate(damping)
-        if candidate is not None and _gain(rows, prior, candidate, marginal, divergence) > 0:
+        if candidate is not None and information_gain(rows, prior, candidate, marginal, divergence) > 0:
             return candidate, max(damping / 10, 1e-13)
         damping *= 10
     return None, damping
 
 
-def _gain(rows: Floats, old: Floats, new: Floats, marginal: Floats, divergence: Floats) -> float:
+def information_gain(rows: Floats, old: Floats, new: Floats, marginal: Floats, divergence: Floats) -> float:
     """I(new) - I(old), from the difference: I(new) = new.D_old - KL(marginal_new || marginal_old)."""
     change = ((new - old) @ rows) / marginal
     with np.errstate(divide="ignore", invalid="ignore"):

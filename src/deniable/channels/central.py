@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
+from deniable.channels._vectors import Floats
 from deniable.channels.noise import DiscreteLaplace
-from deniable.errors import LabelError, ShapeError
+from deniable.errors import ChannelError, LabelError, NumberError, ShapeError
 from deniable.randomness import SYSTEM, Bits
+
+_LARGEST = 1 << 62
+_MOST_CELLS = 1 << 24
 
 
 def noisy_count(count: Any, epsilon: Any, bits: Bits | None = None) -> Any:
@@ -37,14 +41,27 @@ def report_noisy_max(
     rises: noise of scale 2 / epsilon), `add-remove` takes the person away (all counts move the same way:
     scale 1 / epsilon). Ties go to the first.
     """
-    array = np.asarray(counts)
-    if array.ndim != 1 or array.size < 1 or not np.issubdtype(array.dtype, np.integer):
-        raise ShapeError("noisy max needs a flat list of integer counts")
+    array = _counts(counts)
     scale = _stretch(neighbours) / exact.as_epsilon(epsilon)
     runs = 1 if size is None else size
     noise = (bits or SYSTEM).discrete_laplace(scale, array.size * runs).reshape(runs, array.size)
     winners = np.argmax(array + noise, axis=1)
     return int(winners[0]) if size is None else winners
+
+
+def _counts(counts: ArrayLike) -> NDArray[np.int64]:
+    array = np.asarray(counts)
+    if array.ndim != 1 or array.size < 1 or not np.issubdtype(array.dtype, np.integer):
+        raise ShapeError("noisy max needs a flat list of integer counts")
+    if int(array.max()) >= _LARGEST or int(array.min()) <= -_LARGEST:
+        raise NumberError("a count is 2^62 or more from zero: with noise it would not fit in a 64-bit integer")
+    return array.astype(np.int64)
+
+
+def _at_most(gaps: NDArray[np.int64], rate: float) -> Floats:
+    """P(noise <= gap), accurate in the lower tail."""
+    tail: Floats = np.exp(-rate * np.where(gaps < 0, -gaps, gaps + 1)) / (1 + np.exp(-rate))
+    return np.where(gaps < 0, tail, 1 - tail)
 
 
 def _stretch(neighbours: str) -> int:
@@ -55,14 +72,14 @@ def _stretch(neighbours: str) -> int:
 
 def noisy_max_law(counts: Sequence[int], epsilon: Any, neighbours: str = "substitute") -> np.ndarray[Any, Any]:
     """P(each position wins), as floats: a sum over the winner's noisy count."""
-    array = np.asarray(counts, dtype=np.int64)
+    array = _counts(counts)
     rate = float(exact.as_epsilon(epsilon)) / _stretch(neighbours)
     reach = int(np.ptp(array)) + int(np.ceil(45 / rate))
+    if reach * array.size > _MOST_CELLS:
+        raise ChannelError("the sum over noisy counts is too long: raise epsilon, or simulate report_noisy_max")
     values = np.arange(array.min() - reach, array.max() + reach + 1)
     gaps = values[None, :] - array[:, None]
     point = np.tanh(rate / 2) * np.exp(-rate * np.abs(gaps))
-    tail = np.exp(-rate * np.abs(gaps)) / (1 + np.exp(-rate))
-    below = np.where(gaps < 0, tail, 1 - tail * np.exp(-rate))  # P(noisy count <= value)
-    strictly = below - point
+    below, strictly = _at_most(gaps, rate), _at_most(gaps - 1, rate)
     wins = [point[i] * np.prod(strictly[:i], axis=0) * np.prod(below[i + 1 :], axis=0) for i in range(array.size)]
     return np.array([win.sum() for win in wins])

@@ -26,9 +26,11 @@ from deniable.channels.adjacency import ALL, Adjacency, as_adjacency
 from deniable.channels.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label
 from deniable.errors import ChannelError, LabelError, ShapeError, SpecError
 from deniable.randomness import SYSTEM, Bits, Law
-from deniable.specs import fingerprint
+from deniable.specs import canonical_bytes, fingerprint, integer_text, read_integer
 
 Integers = NDArray[np.object_]
+
+_SPEC_KEYS = frozenset({"kind", "version", "inputs", "outputs", "adjacency", "denominator", "rows"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ class Channel:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a channel does not change: build a new one instead of setting {name!r}")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a channel does not change: {name!r} cannot be deleted")
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -171,23 +174,28 @@ class Channel:
         level = exact.as_epsilon(epsilon)
         if as_adjacency(adjacency).kind == "all":
             return not isinstance(self.ratio, float) and exact.exp_at_least(level, self.ratio)
-        worst: dict[Fraction, Fraction] = {}
-        for pair in self._pair_witnesses(as_adjacency(adjacency)):
-            if isinstance(pair.ratio, float):
-                return False
-            worst[pair.distance] = max(worst.get(pair.distance, Fraction(1)), pair.ratio)
-        return all(exact.exp_at_least(level * distance, ratio) for distance, ratio in worst.items())
+        return all(
+            not isinstance(pair.ratio, float) and exact.exp_at_least(level * pair.distance, pair.ratio)
+            for pair in self._worst_pairs(as_adjacency(adjacency))
+        )
 
     def witness(self, adjacency: Any = ALL) -> Witness:
         """The worst pair of inputs and the output that gives them away."""
         relation = as_adjacency(adjacency)
         if relation.kind == "all":
             return self._worst_pair
-        worst = Witness((self.inputs[0], self.inputs[0]), self.outputs[0], Fraction(1))
+        nobody = Witness((self.inputs[0], self.inputs[0]), self.outputs[0], Fraction(1))
+        return max([nobody, *self._worst_pairs(relation)], key=lambda pair: pair.epsilon)
+
+    def _worst_pairs(self, relation: Adjacency) -> Iterable[Witness]:
+        """The worst pair at each distance, found without a logarithm."""
+        worst: dict[Fraction, Witness] = {}
         for pair in self._pair_witnesses(relation):
-            if pair.epsilon > worst.epsilon:
-                worst = pair
-        return worst
+            if pair.distance not in worst or pair.ratio > worst[pair.distance].ratio:
+                worst[pair.distance] = pair
+            if isinstance(pair.ratio, float):
+                return [pair]
+        return worst.values()
 
     @cached_property
     def _worst_pair(self) -> Witness:
@@ -247,6 +255,8 @@ class Channel:
 
     def sample(self, inputs: Any, bits: Bits | None = None) -> Any:
         """Randomize one label, or a sequence of labels (then a list)."""
+        if isinstance(inputs, np.ndarray) and inputs.ndim == 0:
+            inputs = inputs.item()
         if not isinstance(inputs, np.ndarray) and self._is_label(inputs):
             return self.outputs[self.sample_index(self.input_index(inputs), bits)]
         if isinstance(inputs, str) or not hasattr(inputs, "__iter__"):
@@ -256,6 +266,8 @@ class Channel:
 
     def sample_index(self, given: int, bits: Bits | None = None) -> int:
         """Randomize one input position: one random word, more only on a tie."""
+        if not 0 <= given < len(self.inputs):
+            raise LabelError(f"positions of inputs run from 0 to {len(self.inputs) - 1}")
         return (bits or SYSTEM).draw(self._laws[given])
 
     def sample_indices(self, given: ArrayLike, bits: Bits | None = None) -> NDArray[np.int64]:
@@ -288,7 +300,7 @@ class Channel:
         """Post-processing: what comes out here goes in there."""
         if not isinstance(other, Channel):
             return NotImplemented
-        if self.outputs != other.inputs:
+        if self._output_index != other._input_index:
             raise LabelError("`a >> b` needs the outputs of a to be the inputs of b, in the same order")
         return Channel.from_integers(
             self.numerators.dot(other.numerators),
@@ -314,8 +326,8 @@ class Channel:
             "inputs": [label_spec(label) for label in self.inputs],
             "outputs": [label_spec(label) for label in self.outputs],
             "adjacency": self.adjacency.spec(),
-            "denominator": str(self.denominator),
-            "rows": [[str(entry) for entry in row] for row in self.numerators],
+            "denominator": integer_text(self.denominator),
+            "rows": [[integer_text(entry) for entry in row] for row in self.numerators],
         }
 
     @classmethod
@@ -324,16 +336,17 @@ class Channel:
             raise SpecError('this is not the spec of a channel: it needs "kind": "channel"')
         if spec.get("version") != 1:
             raise SpecError(f"channel specs of version {spec.get('version')!r} are unknown here: only 1 is")
-        try:
-            rows = [[int(entry) for entry in row] for row in spec["rows"]]
-            inputs, outputs = ([load_label(label) for label in spec[key]] for key in ("inputs", "outputs"))
-            return cls.from_integers(rows, int(spec["denominator"]), inputs, outputs, spec.get("adjacency", "all"))
-        except KeyError as missing:
-            raise SpecError(f"the spec of a channel misses {missing}") from None
-        except (TypeError, ValueError) as wrong:
-            if isinstance(wrong, ChannelError | LabelError | ShapeError | SpecError):
-                raise
-            raise SpecError(f"the spec of a channel cannot be read: {wrong}") from None
+        if missing := _SPEC_KEYS - spec.keys():
+            raise SpecError(f"the spec of a channel misses {', '.join(sorted(missing))}")
+        if spec.keys() - _SPEC_KEYS:
+            raise SpecError(f"the spec of a channel has {', '.join(sorted(_SPEC_KEYS))}, and nothing else")
+        canonical_bytes(spec)  # refuses floats, and text that two parties could write differently
+        lists = [spec["inputs"], spec["outputs"], spec["rows"]]
+        if not all(isinstance(part, list) for part in (*lists, *lists[2])):
+            raise SpecError("the inputs, the outputs and each row in the spec of a channel are lists")
+        rows = [[read_integer(entry) for entry in row] for row in spec["rows"]]
+        inputs, outputs = ([load_label(label) for label in part] for part in lists[:2])
+        return cls.from_integers(rows, read_integer(spec["denominator"]), inputs, outputs, spec["adjacency"])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -342,7 +355,7 @@ class Channel:
     def _key(self) -> tuple[Any, ...]:
         rows = tuple(tuple(row) for row in self.numerators)
         names = tuple(label_key(label) for label in (*self.inputs, *self.outputs))
-        return rows, self.denominator, names, self.adjacency
+        return rows, self.denominator, names, self.adjacency.key()
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Channel) else NotImplemented

@@ -58,7 +58,8 @@ def mixture(channels: Sequence[Channel], weights: Iterable[Any]) -> Channel:
     if min(shares) < 0 or sum(shares) != 1:
         raise ProbabilityError("the weights of a mixture must be non-negative and sum to exactly 1")
     first = channels[0]
-    if any((channel.inputs, channel.outputs) != (first.inputs, first.outputs) for channel in channels):
+    names = first._input_index, first._output_index
+    if any((channel._input_index, channel._output_index) != names for channel in channels):
         raise LabelError("the channels of a mixture must have the same inputs and outputs, in the same order")
     scale = math.lcm(*(s.denominator * c.denominator for s, c in zip(shares, channels, strict=True)))
     total = np.zeros(first.shape, dtype=object)
@@ -99,11 +100,11 @@ def collection(channels: Sequence[Channel] | dict[Any, Channel]) -> Collection:
     return Collection(members[worst].ratio, len(members), worst)
 
 
-def group_ratio(channel: Channel, distance: int, metric: Any = HAMMING) -> Fraction | float:
+def group_ratio(channel: Channel, distance: Any, metric: Any = HAMMING) -> Fraction | float:
     """The largest ratio between inputs that are exactly `distance` apart (1 when there are none)."""
-    relation = as_adjacency(metric)
+    relation, steps = as_adjacency(metric), exact.fraction(distance, "the distance")
     worst: Fraction | float = Fraction(1)
     for pair in channel._pair_witnesses(relation):
-        if pair.distance == distance:
+        if pair.distance == steps:
             worst = max(worst, pair.ratio)
     return worst

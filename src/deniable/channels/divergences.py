@@ -131,18 +131,14 @@ def _check(f: FDivergence) -> None:
     worst = np.unravel_index(np.argmin(above / (size[:, None] + size[None, :])), above.shape)
     if above[worst] < -1e-9 * (size[worst[0]] + size[worst[1]]):
         u, v = _GRID[worst[0]], _GRID[worst[1]]
-        raise refuse(
-            f"the tangent at u = {u:.4g} passes above f({v:.4g}): f is not convex or f' is not its derivative"
-        )
+        raise refuse(f"the tangent at u = {u:.4g} passes above f({v:.4g}): f is not convex or f' is not its derivative")
     fenchel = np.abs(value + dual - _GRID * slope)
     broken = ~(fenchel <= 1e-8 * size)
     if broken.any():
         where = _GRID[np.argmax(broken)]
         raise refuse(f"f(u) + f*(f'(u)) = u f'(u) fails at u = {where:.4g}: correct the conjugate")
     _check_limit(refuse, "f(0)", "at_zero", f.at_zero, float(np.max(value - _GRID * slope)), ends[0], ends[1])
-    _check_limit(
-        refuse, "f(u)/u at infinity", "slope", f.slope, float(slope[-1]), ends[3] / 1e100, ends[2] / 1e50
-    )
+    _check_limit(refuse, "f(u)/u at infinity", "slope", f.slope, float(slope[-1]), ends[3] / 1e100, ends[2] / 1e50)
     if f.second is not None:
         around = _values(f.derivative, np.array([1 - 1e-4, 1 + 1e-4]))
         curvature = float(around[1] - around[0]) / 2e-4
@@ -199,9 +195,7 @@ DIVERGENCES: dict[str, FDivergence] = {
             0.25,
             gen.hellinger2_terms,
         ),
-        FDivergence(
-            "js", gen.js, gen.js_slope, gen.js_conjugate, math.log(2) / 2, math.log(2) / 2, 0.25, gen.js_terms
-        ),
+        FDivergence("js", gen.js, gen.js_slope, gen.js_conjugate, math.log(2) / 2, math.log(2) / 2, 0.25, gen.js_terms),
     )
 }
 
@@ -211,9 +205,7 @@ def find_divergence(kind: str | FDivergence) -> FDivergence:
     if isinstance(kind, FDivergence):
         return kind
     if kind not in DIVERGENCES:
-        raise LabelError(
-            f"{kind!r} is not a divergence: use one of {', '.join(DIVERGENCES)}, or an FDivergence"
-        )
+        raise LabelError(f"{kind!r} is not a divergence: use one of {', '.join(DIVERGENCES)}, or an FDivergence")
     return DIVERGENCES[kind]
 
 
@@ -238,8 +230,6 @@ def marginals(channel: Pushes, p0: ArrayLike, p1: ArrayLike) -> tuple[Floats, Fl
     )
 
 
-def marginal_divergence(
-    channel: Pushes, p0: ArrayLike, p1: ArrayLike, kind: str | FDivergence = "kl"
-) -> float:
+def marginal_divergence(channel: Pushes, p0: ArrayLike, p1: ArrayLike, kind: str | FDivergence = "kl") -> float:
     """D_f(M0 || M1) after the channel: the utility that extremal mechanisms maximize."""
     return divergence(*marginals(channel, p0, p1), kind)

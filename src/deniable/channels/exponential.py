@@ -20,6 +20,8 @@ from deniable.channels.labels import as_labels
 from deniable.channels.repair import repair
 from deniable.errors import ChannelError, ShapeError
 
+_WORST = Fraction(-4096)
+
 Score = Callable[[Any, Any], Any] | Sequence[Sequence[Any]]
 
 
@@ -41,13 +43,17 @@ def exponential(
     """
     level, relation = exact.as_epsilon(epsilon), as_adjacency(adjacency)
     given, returned = list(inputs), list(outputs)
+    if not given or not returned:
+        raise ShapeError("the exponential mechanism needs at least one input and one output")
+    if not callable(scores) and (len(scores) != len(given) or any(len(row) != len(returned) for row in scores)):
+        raise ShapeError("the score matrix needs a row for each input and a column for each output")
     table = [[_score(scores, i, j, x, y) for j, y in enumerate(returned)] for i, x in enumerate(given)]
     moved = _sensitivity(table, as_labels(given, len(given), "input"), relation)
     if sensitivity is not None:
         claimed = exact.fraction(sensitivity, "the sensitivity")
         if claimed < moved:
             raise ChannelError(
-                f"the scores move by {float(moved):.6g} between neighbours, more than {float(claimed):.6g}"
+                f"the scores move by {exact.shown(moved)} between neighbours, more than {exact.shown(claimed)}"
             )
         moved = claimed
     if moved == 0:
@@ -56,19 +62,17 @@ def exponential(
     rows = []
     for row in table:
         best = max(row)
-        weights = [exact.exp_floor(rate * (score - best), 160) for score in row]
-        total = sum(weights, Fraction(0))
-        rows.append([weight / total for weight in weights])
+        # No score counts as worse than e^-4096: like any cap, this moves scores closer together, never apart.
+        weights = [exact.exp_floor(max(rate * (score - best), _WORST), 160) for score in row]
+        # Over powers of two the sums stay short; repair divides each row by its own.
+        rows.append([exact.floor_to_bits(weight, 160) for weight in weights])
     return repair(rows, level, relation, given, returned)
 
 
 def _score(scores: Score, i: int, j: int, x: Any, y: Any) -> Fraction:
     if callable(scores):
         return exact.fraction(scores(x, y), "a score")
-    try:
-        return exact.fraction(scores[i][j], "a score")
-    except IndexError:
-        raise ShapeError("the score matrix needs a row for each input and a column for each output") from None
+    return exact.fraction(scores[i][j], "a score")
 
 
 def _sensitivity(table: list[list[Fraction]], inputs: tuple[Any, ...], relation: Any) -> Fraction:

@@ -32,10 +32,10 @@ def truncated_geometric(n: int, epsilon: Any, sensitivity: int = 1) -> Channel:
     >>> channel.epsilon_under("line") <= 1, bool((channel.numerators > 0).all())
     (True, True)
     """
-    if n < 1 or sensitivity < 1:
+    largest, reach = exact.whole(n, "n"), exact.whole(sensitivity, "the sensitivity")
+    if largest < 1 or reach < 1:
         raise ShapeError("a truncated geometric mechanism needs n >= 1 and a sensitivity of at least 1")
-    alpha = decay_ceil(exact.as_epsilon(epsilon) / int(sensitivity))
-    return clamped_geometric(alpha, 0, int(n), int(sensitivity))
+    return clamped_geometric(decay_ceil(exact.as_epsilon(epsilon) / reach), 0, largest, reach)
 
 
 def decay_ceil(epsilon: Fraction) -> Fraction:
@@ -45,11 +45,16 @@ def decay_ceil(epsilon: Fraction) -> Fraction:
     return exact.simplest_between(upper, upper * (1 + _CLOSENESS * min(epsilon, Fraction(1))))
 
 
+def fits(alpha: Fraction, n: int) -> bool:
+    """Whether the exact matrix on n + 1 counts stays below a quarter of a gigabyte."""
+    return (n + 1) ** 2 * n * alpha.denominator.bit_length() <= _MOST_BITS
+
+
 def clamped_geometric(alpha: Fraction, low: int, high: int, reach: int) -> Channel:
     """Two-sided geometric noise with decay alpha, clamped to low .. high, on inputs low .. high."""
     n = high - low
     a, b = alpha.numerator, alpha.denominator
-    if (n + 1) ** 2 * n * b.bit_length() > _MOST_BITS:
+    if not fits(alpha, n):
         raise ChannelError(
             f"the exact matrix on {n + 1} counts would not fit in memory: use DiscreteLaplace, or group the counts"
         )

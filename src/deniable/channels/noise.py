@@ -25,6 +25,10 @@ from deniable.channels.geometric import clamped_geometric, decay_ceil
 from deniable.errors import NumberError, ShapeError
 from deniable.randomness import SYSTEM, Bits
 
+# Noise of this scale leaves 62 bits with probability e^-128.
+_LARGEST_SCALE = 1 << 55
+_LARGEST_VALUE = 1 << 62
+
 
 class Noise(Protocol):
     """A mechanism that adds noise to numbers."""
@@ -55,12 +59,15 @@ class DiscreteLaplace:
     scale: Fraction = field(init=False, repr=False)
 
     def __init__(self, epsilon: Any, sensitivity: int = 1) -> None:
-        if isinstance(sensitivity, bool) or int(sensitivity) != sensitivity or sensitivity < 1:
-            raise NumberError("the sensitivity of an integer query is an integer of at least 1")
-        level = exact.as_epsilon(epsilon)
-        object.__setattr__(self, "epsilon", level)
-        object.__setattr__(self, "sensitivity", int(sensitivity))
-        object.__setattr__(self, "scale", self.sensitivity / level)
+        reach = exact.whole(sensitivity, "the sensitivity of an integer query")
+        if reach < 1:
+            raise NumberError(f"the sensitivity of an integer query is at least 1, not {exact.shown(Fraction(reach))}")
+        scale = reach / exact.as_epsilon(epsilon)
+        if scale > _LARGEST_SCALE:
+            raise NumberError("noise of this size does not fit in 64-bit integers: use coarser steps")
+        object.__setattr__(self, "epsilon", exact.as_epsilon(epsilon))
+        object.__setattr__(self, "sensitivity", reach)
+        object.__setattr__(self, "scale", scale)
 
     def epsilon_at(self, distance: Any) -> Fraction:
         return abs(exact.fraction(distance, "the distance")) / self.scale
@@ -82,15 +89,20 @@ class DiscreteLaplace:
         array = np.asarray(values)
         if not np.issubdtype(array.dtype, np.integer):
             raise ShapeError("integer noise goes on integers: round the values, or use GridLaplace")
+        if array.size and not (int(array.min()) > -_LARGEST_VALUE and int(array.max()) < _LARGEST_VALUE):
+            raise NumberError("a value is 2^62 or more from zero: with noise it would not fit in a 64-bit integer")
         if array.ndim == 0:
             return int(array) + source.discrete_laplace(self.scale)
-        return array + source.discrete_laplace(self.scale, array.size).reshape(array.shape)
+        # As int64, because numpy adds unsigned and signed 64-bit integers as floats.
+        noise = source.discrete_laplace(self.scale, array.size).reshape(array.shape)
+        return array.astype(np.int64) + noise
 
     def clamp(self, low: int, high: int) -> Channel:
         """The same noise on inputs low .. high, with outputs clamped to that range, as a channel."""
-        if high <= low:
-            raise ShapeError(f"there is nothing between {low} and {high}")
-        return clamped_geometric(decay_ceil(1 / self.scale), int(low), int(high), self.sensitivity)
+        first, last = exact.whole(low, "the lower end"), exact.whole(high, "the upper end")
+        if last <= first:
+            raise ShapeError(f"there is nothing between {first} and {last}")
+        return clamped_geometric(decay_ceil(1 / self.scale), first, last, self.sensitivity)
 
 
 def two_sided_geometric(epsilon: Any, sensitivity: int = 1) -> DiscreteLaplace:
@@ -148,7 +160,10 @@ class GridLaplace:
 
     def sample(self, values: Any, bits: Bits | None = None) -> Any:
         """Noisy values, each a multiple of the grid."""
-        array = np.asarray(values, dtype=np.float64)
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise NumberError("the values are not numbers that fit in a float") from None
         if not np.isfinite(array).all():
             raise NumberError("a value is NaN or infinite")
         noisy = self.noise.sample(self._to_steps(array), bits)
@@ -157,10 +172,11 @@ class GridLaplace:
         return float(out.item()) if array.ndim == 0 else out.reshape(array.shape)
 
     def _to_steps(self, array: Floats) -> NDArray[np.int64]:
-        # Each float is taken at its exact value; only whole steps reach the noise.
+        # A float is the decimal that prints it, as the sensitivity is: 0.45 and 0.35 are 0.1 apart, which their
+        # binary values are not. Only whole steps reach the noise.
         half = Fraction(1, 2)
         different, where = np.unique(array, return_inverse=True)
-        steps = [math.floor(Fraction(float(x)) / self.grid + half) for x in different]
-        if any(abs(k) >= 1 << 62 for k in steps):
+        steps = [math.floor(exact.fraction(float(x)) / self.grid + half) for x in different]
+        if any(abs(k) >= _LARGEST_VALUE for k in steps):
             raise NumberError("a value is more than 2^62 grid steps from zero: use a coarser grid")
         return np.array(steps, dtype=np.int64)[where].reshape(array.shape)

@@ -62,14 +62,15 @@ class Query:
     @property
     def edges(self) -> tuple[tuple[Label, Label], ...]:
         """The induced graph: pairs of different answers that one record can change into each other."""
-        order = index_of(self.answers)
+        answers = self.answers
+        order = index_of(answers)
         positions = [order[label_key(value)] for value in self.values]
         found = {
             (min(positions[i], positions[j]), max(positions[i], positions[j]))
             for i, j, distance in self.adjacency.pairs(self.databases)
             if distance <= 1 and positions[i] != positions[j]
         }
-        return tuple((self.answers[a], self.answers[b]) for a, b in sorted(found))
+        return tuple((answers[a], answers[b]) for a, b in sorted(found))
 
     @property
     def graph(self) -> Adjacency:

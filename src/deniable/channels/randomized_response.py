@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
 from deniable.channels.channel import Channel
@@ -33,7 +33,7 @@ class RandomizedResponse:
 
     >>> law = RandomizedResponse.at(1000, epsilon=1)
     >>> law.keep.numerator, law.ratio < exact.exp_ceil(Fraction(1))
-    (31644101396037180, True)
+    (31642334687386349, True)
     """
 
     size: int
@@ -42,12 +42,14 @@ class RandomizedResponse:
     @classmethod
     def at(cls, size: int, epsilon: Any) -> RandomizedResponse:
         """The law at a privacy level."""
-        if size < 2:
-            raise ShapeError(f"randomized response needs at least 2 possible answers, not {size}")
-        keep = Dyadic.floor_of(lambda e: (e - 1) / (e + size - 1), exact.as_epsilon(epsilon))
+        # A float here would make the threshold a float as well.
+        count = exact.whole(size, "the number of possible answers")
+        if count < 2:
+            raise ShapeError(f"randomized response needs at least 2 possible answers, not {count}")
+        keep = Dyadic.floor_of(lambda e: (e - 1) / (e + count - 1), exact.as_epsilon(epsilon))
         if keep.numerator == 0:
-            raise ChannelError(f"at this epsilon an answer among {size} would never be kept: raise epsilon")
-        return cls(int(size), keep)
+            raise ChannelError(f"at this epsilon an answer among {count} would never be kept: raise epsilon")
+        return cls(count, keep)
 
     @property
     def true(self) -> Fraction:
@@ -67,11 +69,21 @@ class RandomizedResponse:
     def epsilon(self) -> float:
         return exact.log(self.ratio)
 
-    def sample_indices(self, values: NDArray[Any], bits: Bits | None = None) -> NDArray[Any]:
-        """Randomize answers given as positions 0 .. size - 1, in an array of any integer type."""
-        if values.size and not (values.min() >= 0 and values.max() < self.size):
+    def sample_indices(self, values: ArrayLike, bits: Bits | None = None) -> NDArray[Any]:
+        """Randomize answers given as positions 0 .. size - 1, in an array of any integer type that holds them all."""
+        array = np.asarray(values)
+        if array.size == 0 and array.dtype == np.float64:  # an empty list
+            array = array.astype(np.int64)
+        if not np.issubdtype(array.dtype, np.integer):
+            raise ShapeError("positions of answers are integers")
+        if array.size and not (array.min() >= 0 and array.max() < self.size):
             raise LabelError(f"an answer's position must lie between 0 and {self.size - 1}")
-        return (bits or SYSTEM).keep_or_uniform(values, self.keep, self.size)
+        # In a type that cannot hold the other answers the law would be another one.
+        if self.size - 1 > np.iinfo(array.dtype).max:
+            raise ShapeError(
+                f"{array.dtype} does not hold the positions up to {self.size - 1}: use a wider integer type"
+            )
+        return (bits or SYSTEM).keep_or_uniform(array, self.keep, self.size)
 
     def channel(self, labels: Iterable[Any] | None = None) -> Channel:
         """The exact matrix: (T k + M - T) and (M - T), over M k."""
@@ -90,9 +102,12 @@ def randomized_response(k: int | Iterable[Any], epsilon: Any) -> Channel:
     >>> randomized_response(["yes", "no"], "1.0986122886681098").rows.round(4).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    labels = None if isinstance(k, int | np.integer) else list(k)
-    size = int(k) if isinstance(k, int | np.integer) else len(labels or ())
-    return RandomizedResponse.at(size, epsilon).channel(labels)
+    if isinstance(k, str):
+        raise LabelError("the answers are one text: give a list of labels, or their number")
+    if not isinstance(k, Iterable):
+        return RandomizedResponse.at(k, epsilon).channel()
+    labels = list(k)
+    return RandomizedResponse.at(len(labels), epsilon).channel(labels)
 
 
 def warner(epsilon: Any, labels: Sequence[Any] = ("yes", "no")) -> Channel:
@@ -116,7 +131,7 @@ def coin_response(truth: Any = "1/2", yes: Any = "1/2") -> Channel:
     )
     for bias in (heads, second):
         if not 0 <= bias <= 1:
-            raise ProbabilityError(f"the bias of a coin is a probability, not {float(bias):.6g}")
+            raise ProbabilityError(f"the bias of a coin is a probability, not {exact.shown(bias)}")
     lie = (1 - heads) * second
     rows = [[heads + lie, 1 - heads - lie], [lie, 1 - lie]]
     return Channel(rows, ["yes", "no"], ["yes", "no"])
@@ -131,7 +146,9 @@ def product_response(domains: Sequence[int | Sequence[Any]], epsilon: Any, split
     if not domains:
         raise ShapeError("a record needs at least one attribute")
     level = exact.as_epsilon(epsilon)
-    labels = [list(range(d)) if isinstance(d, int) else list(d) for d in domains]
+    labels = [
+        list(d) if isinstance(d, Iterable) else list(range(exact.whole(d, "the size of an attribute"))) for d in domains
+    ]
     if split:
         return product(*(randomized_response(names, level / len(domains)) for names in labels))
     from itertools import product as combinations

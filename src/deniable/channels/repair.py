@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.channels.adjacency import ALL, Adjacency
 from deniable.channels.channel import Channel
-from deniable.channels.geometric import clamped_geometric, decay_ceil
+from deniable.channels.geometric import clamped_geometric, decay_ceil, fits
 from deniable.errors import InternalError, ProbabilityError, ShapeError
 
 Integers = NDArray[np.object_]
@@ -75,7 +75,7 @@ def _fractions(rows: Any) -> list[list[Fraction]]:
         entries = [exact.fraction(entry, f"entry {y} of row {x}") for y, entry in enumerate(row)]
         if min(entries) < -_NOISE:
             raise ProbabilityError(
-                f"row {x} has an entry of {float(min(entries)):.3g}: too negative to be a rounding error"
+                f"row {x} has an entry of {exact.shown(min(entries))}: too negative to be a rounding error"
             )
         entries = [max(entry, Fraction(0)) for entry in entries]
         total = sum(entries, Fraction(0))
@@ -104,7 +104,9 @@ def _interiors(draft: Channel, width: int, epsilon: Fraction, adjacency: Adjacen
     uniform = Channel.from_integers(np.ones((rows, columns), dtype=int), columns)
     if adjacency.kind == "line" and adjacency.reach == 1 and columns == width == rows > 1:
         # At 0.9 epsilon: at the level itself a geometric channel has no slack to give.
-        return [uniform, clamped_geometric(decay_ceil(epsilon * Fraction(9, 10)), 0, rows - 1, 1)]
+        decay = decay_ceil(epsilon * Fraction(9, 10))
+        if fits(decay, rows - 1):
+            return [uniform, clamped_geometric(decay, 0, rows - 1, 1)]
     return [uniform]
 
 

@@ -26,14 +26,15 @@ def subset_selection(k: int, epsilon: Any, w: int | None = None) -> Channel:
     >>> subset_selection(4, epsilon=1).shape
     (4, 4)
     """
-    level = exact.as_epsilon(epsilon)
+    level, k = exact.as_epsilon(epsilon), exact.whole(k, "the number of possible answers")
     if k < 2:
         raise ShapeError(f"subset selection needs at least 2 possible answers, not {k}")
-    size = best_subset_size(k, float(level)) if w is None else w
+    size = best_subset_size(k, float(level)) if w is None else exact.whole(w, "the size of a subset")
     if not 1 <= size < k:
         raise ShapeError(f"a subset has between 1 and {k - 1} of the {k} answers, not {size}")
-    if math.comb(k, size) * k > MOST_CELLS:
-        raise ChannelError(f"there are {math.comb(k, size)} subsets of {size} among {k}: too many for a matrix")
+    # C(k, size) >= k, so the first test spares the count of subsets where it would take minutes.
+    if k * k > MOST_CELLS or math.comb(k, size) * k > MOST_CELLS:
+        raise ChannelError(f"there are too many subsets of {size} among {k} answers for a matrix")
     holds = Dyadic.floor_of(lambda e: size * e / (size * e + k - size), level).numerator
     inside, outside = math.comb(k - 1, size - 1), math.comb(k - 1, size)
     subsets = list(combinations(range(k), size))

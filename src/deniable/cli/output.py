@@ -23,6 +23,7 @@ from typing import Any
 
 import typer
 
+from deniable import exact
 from deniable.channels.labels import Label, text
 
 PIPE_CLOSED = 141  # what a shell reports for a command that a closed pipe has ended
@@ -80,10 +81,9 @@ def csv_table(rows: Sequence[Sequence[Any]]) -> None:
     write(out.getvalue())
 
 
-def prose(content: str, indent: str = "") -> None:
+def prose(content: str) -> None:
     """A paragraph, wrapped at words."""
-    width = min(WIDEST_PROSE, shutil.get_terminal_size().columns if on_terminal() else WIDEST_PROSE)
-    lines = textwrap.wrap(content, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+    lines = textwrap.wrap(content, min(WIDEST_PROSE, width()), break_on_hyphens=False)
     write("\n".join(lines) + "\n")
 
 
@@ -103,14 +103,14 @@ def styled(content: str, style: str) -> None:
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:
     """Names and values, one pair a line; a long value is never cut."""
-    width = max(len(name) for name, _ in pairs)
+    left = max(len(name) for name, _ in pairs)
     if not on_terminal():
-        write("".join(f"{name:<{width}}  {value}\n" for name, value in pairs))
+        write("".join(f"{name:<{left}}  {value}\n" for name, value in pairs))
         return
     from rich.text import Text
 
     for name, value in pairs:
-        _console().print(Text.assemble((f"{name:<{width}}  ", "cyan"), value), soft_wrap=True)
+        _console().print(Text.assemble((f"{name:<{left}}  ", "cyan"), value), soft_wrap=True)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
@@ -120,10 +120,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
         return
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, *rows):
-        cells = [
-            cell.ljust(width) if i < left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
+        sized = zip(row, widths, strict=True)
+        cells = [cell.ljust(size) if i < left else cell.rjust(size) for i, (cell, size) in enumerate(sized)]
         write("  ".join(cells).rstrip() + "\n")
 
 
@@ -132,7 +130,7 @@ def _rich_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int) -
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=box.SIMPLE_HEAD, padding=(0, 1), header_style="bold", pad_edge=False)
+    drawn = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False, show_edge=False)
     for i, name in enumerate(head):
         # Folding keeps every digit where cutting would lose some.
         drawn.add_column(Text(name), justify="left" if i < left else "right", overflow="fold")
@@ -141,14 +139,19 @@ def _rich_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int) -
     _console().print(drawn)
 
 
+def width() -> int:
+    """Of the terminal; in a pipe as wide as prose may be."""
+    return shutil.get_terminal_size().columns if on_terminal() else WIDEST_PROSE
+
+
 def fitting_columns(widest_label: int, widths: Sequence[int]) -> int:
     """How many columns of a matrix fit beside its labels on this terminal; all of them in a pipe."""
     if not on_terminal():
         return len(widths)
-    room = shutil.get_terminal_size().columns - widest_label - 8
+    room = width() - widest_label
     fitting = 0
-    for width in widths:
-        room -= width + 2
+    for needed in widths:
+        room -= needed + 2
         if room < 0:
             break
         fitting += 1
@@ -169,15 +172,10 @@ def ratio_text(ratio: Fraction | float) -> str:
 def ratio_words(ratio: Fraction | float) -> str:
     """For people: short fractions as they are, long ones as a decimal."""
     if isinstance(ratio, float):
-        return "infinitely many"
-    return str(ratio) if len(str(ratio)) <= 12 else number(_as_float(ratio))
-
-
-def _as_float(value: Fraction) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
+        return "infinite"
+    if len(str(ratio)) <= 12:
+        return str(ratio)
+    return number(float(ratio)) if ratio < 10**12 else f"e^{number(exact.log(ratio))}"
 
 
 @contextmanager

@@ -17,25 +17,35 @@ from deniable.channels.hypothesis._spectrum import Spectrum, spectrum
 
 FINE = 2**15
 COARSE = 2**11
+_NUDGE = 0.01
+# Type-II errors below e^-650 are reported as that.
+_VANISHED = -650.0
 
 
-def bayes_bracket(pair: Pair, n: int, prior: float, nodes: int = FINE) -> tuple[float, float]:
-    """Bounds on the sum over sequences of min(prior P0, (1 - prior) P1)."""
+def bayes_bracket(pair: Pair, n: int, prior: float, nodes: int = FINE) -> tuple[float, float, float]:
+    """Bounds on the sum over sequences of min(prior P0, (1 - prior) P1), and about the test's type-I error."""
     log0, log1 = math.log(prior), math.log1p(-prior)
     shared = pair.log_shared(n)
     cap = min(log0 + shared[0], log1 + shared[1])
     if pair.llr.size == 0 or cap == -math.inf:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     threshold = log1 - log0
     best = bisect(lambda s: n * pair.slope(s) > threshold * math.exp(pair.log_moment(s)), 0.0, 1.0)
     s = _safe_tilt(pair, n, best)
-    wave = spectrum(pair, n, s, threshold, nodes)
+    wave = spectrum(pair, n, s, threshold, nodes, _NUDGE)
     low, high = (scaled(x, log1 + wave.log_scale) for x in wave.bracket())
     chernoff = math.exp(min(s * log0 + (1 - s) * log1 + n * pair.log_moment(s), 0.0))
     ulps = 64 * n * EPS
     lower = max(low, _le_cam(pair, n, prior) * (1 - ulps))
     upper = min(high, chernoff * (1 + ulps), math.exp(cap) * (1 + ulps))
-    return min(lower, upper), max(upper, math.nextafter(0.0, 1.0))
+    lower, upper = min(lower, upper), min(max(upper, math.nextafter(0.0, 1.0)), 1.0)
+    return lower, upper, min(max(_type_one(wave), 0.0), (lower + upper) / 2 / prior)
+
+
+def _type_one(wave: Spectrum) -> float:
+    """About P0(L < center): the derivative of R in mu = e^-center."""
+    near, far = (math.exp(-wave.s * x) * sum(wave.bracket(x)) / 2 for x in (-_NUDGE, _NUDGE))
+    return scaled((near - far) / (2 * math.sinh(_NUDGE)), wave.log_scale + wave.center)
 
 
 def level_bracket(pair: Pair, n: int, level: float, nodes: int = FINE) -> tuple[float, float]:
@@ -44,14 +54,21 @@ def level_bracket(pair: Pair, n: int, level: float, nodes: int = FINE) -> tuple[
     if pair.llr.size == 0 or level >= shared0 or shared1 == 0:
         return 0.0, 0.0
     s = _safe_tilt(pair, n, _tilt_for_level(pair, n, level))
+    # Chernoff: at the threshold t where rho^n e^((1-s) t) = level, type II is at most rho^n e^(-s t).
+    moment = n * pair.log_moment(s)
+    chernoff = moment - s * (math.log(level) - moment) / (1 - s)
+    if chernoff < _VANISHED:
+        return 0.0, math.exp(_VANISHED)
     center = n * pair.mean(s)
     roam = 4 * math.sqrt(n) * pair.deviation(s) + 2
     center += _summit(spectrum(pair, n, s, center, COARSE, roam), level, roam)
     wave = spectrum(pair, n, s, center, nodes, 8.0)
     floor, ceiling = _climb(wave, level)
     lower = scaled(floor, wave.log_scale)
-    upper = min(scaled(ceiling, wave.log_scale), shared1 * (1 - level / shared0) * (1 + 64 * n * EPS))
-    return min(lower, upper), max(upper, math.nextafter(0.0, 1.0))
+    ulps = 64 * n * EPS * (1 + float(abs(pair.llr).max()))
+    caps = (shared1 * (1 - level / shared0), math.exp(min(chernoff, 0.0)))
+    upper = min(scaled(ceiling, wave.log_scale), min(caps) * (1 + ulps))
+    return min(lower, upper, 1.0), min(max(upper, math.nextafter(0.0, 1.0)), 1.0)
 
 
 def scaled(x: float, log_scale: float) -> float:
@@ -127,7 +144,7 @@ def _summit(wave: Spectrum, level: float, roam: float) -> float:
     cost = math.log(level) - wave.center - wave.log_scale
 
     def height(shift: float) -> float:
-        return math.exp(-wave.s * shift) * sum(wave.bracket(shift)) / 2 - scaled(1.0, cost - shift)
+        return math.exp(min(-wave.s * shift, 700.0)) * sum(wave.bracket(shift)) / 2 - math.exp(min(cost - shift, 700.0))
 
     ratio = (math.sqrt(5) - 1) / 2
     low, high = -roam, roam

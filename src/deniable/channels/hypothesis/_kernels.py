@@ -31,7 +31,7 @@ Complexes = NDArray[np.complex128]
 
 
 def _bernoulli(v: float) -> float:
-    return v / math.expm1(v)
+    return v * math.exp(-v) / -math.expm1(-v)
 
 
 def _log_sinhc(v: float) -> float:
@@ -59,7 +59,7 @@ def minorant(a: float, b: float, u: Floats) -> Complexes:
     """Transform of the minorant at 0 <= u < 1."""
     c = 0.5 + (_log_sinhc(b) - _log_sinhc(a)) / (a + b)
     right = math.exp(-a * c) * _resolvent(a, u)
-    left = math.exp(b * c) * (np.conj(_resolvent(b, u)) - 1)
+    left = math.exp(-b * (1 - c)) * np.exp(2j * np.pi * u) * np.conj(_resolvent(b, u))
     bend = b * left - a * right
     inner = (1 - u) * (right + left) + np.where(u > 0, bend, 0) / (2j * np.pi)
     return np.asarray(np.exp(-2j * np.pi * u * c) * inner, dtype=np.complex128)
@@ -70,4 +70,4 @@ def resolution(a: float, b: float, u: Floats) -> Floats:
     near = np.minimum(u, 1 - u)
     # |1 - e^(-r - 2 pi i u)| is at least both of these up to a factor of two
     distance = np.minimum(np.maximum(min(a, b, 1.0) / 2, 2 * near), 1.0)
-    return 4 * (1 + 1 / distance**2)
+    return np.asarray(4 * (1 + 1 / distance**2), dtype=np.float64)

@@ -10,7 +10,7 @@ Period     the sums see g repeated with period W. For the majorant that only add
            what the copies can add: a Chernoff bound puts |L - t| within W/2, where copies are below e^(-sW/2)
 Rounding   every float error is bounded and added: in phi, in its n-th power, in the transforms, and (as a relative
            factor) the n roundings of the ratios and weights themselves
-Cost       N r complex exponentials (r different ratios), independent of n
+Cost       one product of matrices, N r multiplications for r different ratios, independent of n
 """
 
 from __future__ import annotations
@@ -71,13 +71,11 @@ def spectrum(pair: Pair, n: int, s: float, center: float, nodes: int, roam: floa
     delta = nodes / period
     u = np.arange(nodes) / nodes
     theta = 2 * np.pi * np.arange(nodes) / period
-    phi = np.zeros(nodes, dtype=np.complex128)
-    for weight, step in zip(weights, steps, strict=True):
-        phi += weight * np.exp(1j * theta * step)
+    phi = _characteristic(weights, steps, 2 * np.pi / period, nodes)
     with np.errstate(all="ignore"):
         power = np.exp(n * np.log(phi))
     power[phi == 0] = 0
-    slip = EPS * (8 + weights.size + 4 * theta * float(weights @ np.abs(steps)))
+    slip = EPS * (16 + 4 * weights.size + 4 * theta * float(weights @ np.abs(steps)))
     top = np.abs(phi) + slip
     crest = np.exp(n * np.log(top))
     slack = crest * (n * slip / top + (8 * n + 1000) * EPS)
@@ -100,6 +98,15 @@ def spectrum(pair: Pair, n: int, s: float, center: float, nodes: int, roam: floa
         noise=(float(share @ fuzz), 8 * EPS * float(share @ (size * crest * theta))),
         doubt=2 * n * SAME * (1 + float(np.abs(pair.llr).max())) + 4 * EPS * abs(center),
     )
+
+
+def _characteristic(weights: Floats, steps: Floats, frequency: float, nodes: int) -> Complexes:
+    """E e^(i k frequency step) for 0 <= k < nodes; k = width a + b turns the sums into one matrix product."""
+    width = 2 ** (nodes.bit_length() // 2)
+    turn = 1j * frequency * steps
+    coarse = np.exp(np.outer(width * np.arange(-(-nodes // width)), turn)) * weights
+    fine = np.exp(np.outer(turn, np.arange(width)))
+    return np.asarray((coarse @ fine).ravel()[:nodes], dtype=np.complex128)
 
 
 def _reach(weights: Floats, steps: Floats, n: int) -> float:

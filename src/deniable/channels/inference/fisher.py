@@ -6,6 +6,8 @@ Boundary   by default the constraint f >= 0 is ignored. In the interior that is 
            zero gets the error that it would have as a free one, so [0, z * stderr] covers cautiously.
            `support="active"` keeps zero entries fixed instead: narrower, but its intervals miss small
            frequencies far too often (62% of nominal 95% at eight values, epsilon 1, n = 500)
+Caution    no interval of this kind is exact near the boundary: with 20 values of which 4 occur, epsilon 2 and
+           n = 2000, nominal 95% covered 90% in 2,000 simulated surveys, where those of `invert` covered 95%
 Infinite   where the data leave an entry undetermined (fewer independent rows than inputs)
 """
 

@@ -1,0 +1,144 @@
+"""What privacy costs in people: the effective sample size, and how many reports a test needs.
+
+Factor     D(M0 || M1) / D(P0 || P1): n private reports are worth factor * n answers in the clear. For small epsilon it
+           falls like epsilon^2 (for the binary mechanism and KL: epsilon^2 TV(P0, P1)^2 / (2 KL(P0 || P1)))
+Need       the least n at which some test has both errors at most the given rates: the type-II error of the randomized
+           Neyman-Pearson test never rises with n, so doubling and bisection find it; where errors are only bracketed,
+           so is n
+Source     Kairouz, Oh and Viswanath 2014; Duchi, Jordan and Wainwright 2013
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from numpy.typing import ArrayLike
+
+from deniable.channels.divergences import FDivergence, Pushes, divergence, marginal_divergence, marginals
+from deniable.channels.hypothesis._bracket import level_bracket
+from deniable.channels.hypothesis._pair import Pair, read_pair
+from deniable.channels.hypothesis._types import count_types
+from deniable.channels.hypothesis.ratio_test import MOST_REPORTS, check_rate, level_test
+from deniable.errors import NumberError
+
+_QUICK_TYPES = 20_000
+_PATIENT_TYPES = 1_000_000
+# An exact error this close to the target, relatively, counts as reaching it.
+_TIE = 1e-11
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSize:
+    """The least sufficient number of reports lies in [lower, upper]; `n` = upper is certainly enough."""
+
+    lower: int
+    upper: int
+
+    @property
+    def n(self) -> int:
+        return self.upper
+
+    @property
+    def exact(self) -> bool:
+        return self.lower == self.upper
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleNeeded:
+    """How many people a test needs when they answer through the channel, and when they answer in the clear."""
+
+    private: SampleSize
+    direct: SampleSize
+
+    @property
+    def factor(self) -> float:
+        """Private respondents for each respondent without privacy."""
+        return self.private.n / self.direct.n if self.direct.n else 1.0
+
+
+def effective_sample_size(channel: Pushes, p0: ArrayLike, p1: ArrayLike, kind: str | FDivergence = "kl") -> float:
+    """The share of the information between p0 and p1 that one report keeps: n reports count as factor * n answers.
+
+    It is at most 1 (data processing) and 0 where answers in the clear are infinitely better.
+    """
+    clear = divergence(p0, p1, kind)
+    if clear == 0:
+        raise NumberError("the two distributions are the same: there is nothing to tell apart")
+    private = marginal_divergence(channel, p0, p1, kind)
+    if private == float("inf"):
+        raise NumberError("both divergences are infinite: compare with kind='hellinger2', 'tv' or 'js'")
+    return min(private / clear, 1.0)
+
+
+def sample_size(m0: ArrayLike, m1: ArrayLike, type_one: float, type_two: float) -> SampleSize:
+    """The least number of reports of law m0 or m1 with which a test errs at most that often either way.
+
+    >>> sample_size([0.75, 0.25], [0.25, 0.75], 0.05, 0.05)
+    SampleSize(lower=9, upper=9)
+    """
+    check_rate(type_one, "type-I rate")
+    check_rate(type_two, "type-II rate")
+    pair = read_pair(m0, m1)
+    if type_one + type_two >= 1:
+        return SampleSize(0, 0)
+    if pair.llr.size == 1 and pair.only0 == pair.only1 == 0:
+        raise NumberError("the two distributions are the same: no number of reports tells them apart")
+
+    @cache
+    def enough(n: int) -> bool | None:
+        return _enough(pair, n, type_one, type_two)
+
+    upper = _least(lambda n: enough(n) is True)
+    lower = _least(lambda n: enough(n) is not False)
+    return SampleSize(lower, upper)
+
+
+def people_needed(channel: Pushes, p0: ArrayLike, p1: ArrayLike, type_one: float, type_two: float) -> PeopleNeeded:
+    """How many people tell p0 from p1 with errors at most those rates, with the channel and without it.
+
+    >>> from deniable.channels import randomized_response
+    >>> result = people_needed(randomized_response(2, 1), [0.9, 0.1], [0.5, 0.5], 0.05, 0.05)
+    >>> result.private.n, result.direct.n
+    (75, 13)
+    """
+    private = sample_size(*marginals(channel, p0, p1), type_one, type_two)
+    return PeopleNeeded(private, sample_size(p0, p1, type_one, type_two))
+
+
+def _enough(pair: Pair, n: int, type_one: float, type_two: float) -> bool | None:
+    """Whether n reports suffice; None where the bracket cannot tell."""
+    ratios = pair.llr.size
+    if ratios in (0, 2) or count_types(n, ratios) <= _QUICK_TYPES:
+        return level_test(pair, n, 0.5, type_one).type_two <= type_two * (1 + _TIE)
+    width = math.inf
+    for nodes in (2**13, 2**16, 2**18):
+        lower, upper = level_bracket(pair, n, type_one, nodes)
+        if upper <= type_two:
+            return True
+        if lower > type_two:
+            return False
+        if upper - lower > width / 4:
+            break  # rounding, no longer resolution, sets the width
+        width = upper - lower
+    if count_types(n, ratios) <= _PATIENT_TYPES:
+        return level_test(pair, n, 0.5, type_one).type_two <= type_two * (1 + _TIE)
+    return None
+
+
+def _least(holds: Callable[[int], bool]) -> int:
+    """The least n >= 1 that holds, for a property that once true stays true."""
+    low, high = 0, 1
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > MOST_REPORTS:
+            raise NumberError("more than 10^12 reports are needed: the two distributions are too close")
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return high

@@ -1,0 +1,309 @@
+"""What the command reads: channels, vectors of numbers, labels and edges, from files, stdin or its arguments.
+
+Files      JSON if the text begins with { or [, else CSV (comma, semicolon or tab); UTF-8, at most 256 MiB; "-" is stdin
+Channels   a closed form by name, the spec that `Channel.spec()` writes, a bare matrix, or a CSV with labels
+Vectors    0.2,0.8 or yes=0.2,no=0.8 or a file: a JSON list or object, or CSV lines "label,number"
+Numbers    read exactly: 0.1 is 1/10, and 1/3 is 1/3
+Labels     found by how they are written: the text 0 finds the integer 0
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from deniable import exact
+from deniable.channels import Channel
+from deniable.channels.adjacency import Adjacency, as_adjacency, line
+from deniable.channels.labels import Label, load_label, text
+from deniable.cli import forms
+from deniable.errors import DeniableError, LabelError, NumberError, ShapeError, SpecError
+
+MOST_BYTES = 1 << 28
+_LARGEST_EXPONENT = 2000
+STDIN = "-"
+
+
+def read_text(source: str) -> str:
+    """A whole file, or standard input for "-"."""
+    where = named(source)
+    if source == STDIN:
+        stream = getattr(sys.stdin, "buffer", None)
+        raw = sys.stdin.read(MOST_BYTES + 1).encode() if stream is None else stream.read(MOST_BYTES + 1)
+    else:
+        with open(source, "rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+    if len(raw) > MOST_BYTES:
+        raise SpecError(f"{where} holds more than {MOST_BYTES >> 20} MiB: that is too much to read at once")
+    try:
+        content = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SpecError(f"{where} is not UTF-8 text: save it as UTF-8, or give another file") from None
+    if "\0" in content:
+        raise SpecError(f"{where} is not text: it holds zero bytes")
+    if not content.strip():
+        raise SpecError(f"{where} is empty")
+    return content
+
+
+def named(source: str) -> str:
+    return "standard input" if source == STDIN else repr(source)
+
+
+def only_one_stdin(*sources: str | None) -> None:
+    if sources.count(STDIN) > 1:
+        raise SpecError('standard input can be read once only: give "-" in one place and a file in the other')
+
+
+def parse_json(content: str, where: str) -> Any:
+    """JSON with exact decimals, and without what JSON leaves open: repeated keys, NaN, infinities."""
+
+    def refuse(constant: str) -> Any:
+        raise SpecError(f"{where} holds {constant}, which is not a number")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise SpecError(f"{where} has the key {key!r} twice")
+            found[key] = value
+        return found
+
+    def decimal(written: str) -> Decimal:
+        value = Decimal(written)
+        # Turned into an integer, 1e999999999 would fill the memory.
+        if value and abs(value.adjusted()) > _LARGEST_EXPONENT:
+            raise SpecError(f"{where} holds {written[:40]}, which is out of any sensible range")
+        return value
+
+    try:
+        return json.loads(content, parse_float=decimal, parse_constant=refuse, object_pairs_hook=unique)
+    except json.JSONDecodeError as wrong:
+        raise SpecError(f"{where} is not JSON: {wrong.msg} in line {wrong.lineno}, column {wrong.colno}") from None
+    except SpecError:
+        raise
+    except (ValueError, ArithmeticError, RecursionError):
+        raise SpecError(f"{where} is not usable JSON: its numbers are too long or its lists too deep") from None
+
+
+def is_json(content: str) -> bool:
+    return content.lstrip()[:1] in ("{", "[")
+
+
+def parse_csv(content: str, where: str) -> list[tuple[int, list[str]]]:
+    """The rows that are not blank, each with its line number; cells without surrounding spaces."""
+    first = content.lstrip("\r\n").partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
+    try:
+        return [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
+    except csv.Error as wrong:
+        raise SpecError(f"{where} is not CSV: {wrong} in line {reader.line_num}") from None
+
+
+# -- channels ----------------------------------------------------------------------------------------
+
+
+def read_channel(source: str) -> Channel:
+    """A channel from its name, a file or standard input."""
+    name = source.partition(":")[0]
+    if name in forms.FORMS:
+        return forms.build(source, read_scores)
+    if source != STDIN and not os.path.lexists(source):
+        raise LabelError(
+            f"there is no file {source!r} and no closed form called {name!r}{forms.meant(name)}: "
+            "see deniable channel list"
+        )
+    content, where = read_text(source), named(source)
+    if not is_json(content):
+        return _channel_from_csv(content, where)
+    value = parse_json(content, where)
+    try:
+        return _channel_from_json(value)
+    except DeniableError as wrong:
+        raise type(wrong)(f"{where}: {wrong}") from None
+
+
+def _channel_from_json(content: Any) -> Channel:
+    if isinstance(content, list):
+        return Channel(content)
+    if "kind" in content or "rows" not in content:
+        return Channel.load(content)
+    names = {key: content.get(key) for key in ("inputs", "outputs")}
+    for key, labels in names.items():
+        if labels is not None and not isinstance(labels, list):
+            raise SpecError(f'"{key}" must be a list of labels')
+        names[key] = None if labels is None else [load_label(label) for label in labels]
+    return Channel(content["rows"], **names)
+
+
+def _channel_from_csv(content: str, where: str) -> Channel:
+    inputs, outputs, cells = read_matrix(content, where)
+    try:
+        return Channel(cells, inputs, outputs)
+    except DeniableError as wrong:
+        raise type(wrong)(
+            f"{where}: {wrong} (rows and entries count from 0, below the output labels, beside the input labels)"
+        ) from None
+
+
+def read_scores(source: str) -> tuple[list[str], list[str], list[list[str]]]:
+    return read_matrix(read_text(source), named(source))
+
+
+def read_matrix(content: str, where: str) -> tuple[list[str], list[str], list[list[str]]]:
+    """Input labels, output labels and cells of a CSV."""
+    (_, head), *body = parse_csv(content, where)
+    if len(head) < 2 or not body:
+        raise ShapeError(
+            f"{where} is no matrix: a CSV needs a first row of output labels and, below it, "
+            "a row for each input that begins with its label"
+        )
+    for number, row in body:
+        if len(row) != len(head):
+            raise ShapeError(f"line {number} of {where} has {len(row)} cells, the first row has {len(head)}")
+    return [row[0] for _, row in body], head[1:], [row[1:] for _, row in body]
+
+
+# -- labels ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The labels of one side of a channel, by how they are written."""
+
+    labels: tuple[Label, ...]
+    what: str
+    places: dict[str, int]
+
+    @classmethod
+    def of(cls, labels: tuple[Label, ...], what: str) -> Names:
+        places: dict[str, int] = {}
+        for place, label in enumerate(labels):
+            written = text(label)
+            # -1: two labels are written alike, as the integer 1 and the text "1".
+            places[written] = -1 if written in places else place
+        return cls(labels, what, places)
+
+    def find(self, written: str) -> int | None:
+        normal = unicodedata.normalize("NFC", written)
+        place = self.places.get(normal, self.places.get(normal.strip()))
+        if place == -1:
+            raise LabelError(f"two {self.what}s are written {written.strip()!r}: rename one of them")
+        return place
+
+    def place(self, written: str, where: str = "", show: bool = True) -> int:
+        place = self.find(written)
+        if place is None:
+            listed = ", ".join(repr(text(label)) for label in self.labels[:8])
+            more = ", ..." if len(self.labels) > 8 else ""
+            # Somebody's answer is not repeated: an error may end in a log.
+            what = repr(written.strip()) if show else "the label"
+            raise LabelError(f"{where}{what} is not one of the {len(self.labels)} {self.what}s ({listed}{more})")
+        return place
+
+
+def read_lines(source: str, names: Names, show: bool = True) -> list[int]:
+    """Labels, one a line."""
+    places = []
+    for number, written in enumerate(read_text(source).rstrip("\r\n").split("\n"), start=1):
+        places.append(names.place(written.rstrip("\r"), f"line {number} of {named(source)}: ", show))
+    return places
+
+
+def read_adjacency(source: str, channel: Channel) -> Adjacency:
+    """all, own, line, line:2, hamming, or a CSV of edges between labels."""
+    if source == "own":
+        return channel.adjacency
+    if source in ("all", "line", "hamming"):
+        return as_adjacency(source)
+    if source.startswith("line:"):
+        return line(forms.integer(source[5:], "the reach on the line"))
+    if source != STDIN and not os.path.lexists(source):
+        raise LabelError(
+            f"the adjacency {source!r} is none of all, own, line, line:2, hamming and there is no such file"
+        )
+    names, where = Names.of(channel.inputs, "input"), named(source)
+    edges = []
+    for number, row in parse_csv(read_text(source), where):
+        if len(row) != 2:
+            raise ShapeError(
+                f"line {number} of {where} has {len(row)} cells: an edge is two labels, with no header above"
+            )
+        edges.append(tuple(channel.inputs[names.place(cell, f"line {number} of {where}: ")] for cell in row))
+    return as_adjacency(edges)
+
+
+# -- vectors -----------------------------------------------------------------------------------------
+
+
+def read_vector(source: str, names: Names, what: str) -> list[Fraction]:
+    """A number for each label. Labels that are left out of a list with labels count as zero."""
+    if source == STDIN or os.path.lexists(source):
+        content, where = read_text(source), named(source)
+        if not is_json(content):
+            return _vector_from_rows(parse_csv(content, where), names, what, where)
+        value = parse_json(content, where)
+        return _by_label(list(value.items()), names, what) if isinstance(value, dict) else _in_order(value, names, what)
+    pieces = source.split(",")
+    pairs = [piece.rpartition("=") for piece in pieces]
+    if all(equals for _, equals, _ in pairs):
+        return _by_label([(label, value) for label, _, value in pairs], names, what)
+    if len(pieces) == 1 and not _is_number(source):
+        raise SpecError(f"there is no file {source!r}: give the {what} as a file, as 1,2,3 or as label=1,label=2")
+    return _in_order(pieces, names, what)
+
+
+def _vector_from_rows(rows: Sequence[tuple[int, list[str]]], names: Names, what: str, where: str) -> list[Fraction]:
+    only = rows[0][1]
+    if len(rows) == 1 and len(only) == len(names.labels) and all(map(_is_number, only)):
+        return _in_order(only, names, what)
+    if all(len(row) == 1 for _, row in rows):
+        return _in_order([row[0] for _, row in rows], names, what)
+    for number, row in rows:
+        if len(row) != 2:
+            raise ShapeError(f"line {number} of {where} has {len(row)} cells: write label,number in each line")
+    # A first line that is neither a label nor a number is a header.
+    head = only[0], only[1]
+    body = rows if names.find(head[0]) is not None or _is_number(head[1]) else rows[1:]
+    return _by_label([(row[0], row[1]) for _, row in body], names, what)
+
+
+def _in_order(values: Sequence[Any], names: Names, what: str) -> list[Fraction]:
+    if len(values) != len(names.labels):
+        raise ShapeError(f"{len(values)} numbers are given as {what}, but there are {len(names.labels)} {names.what}s")
+    return [exact.fraction(value, f"entry {i} of the {what}") for i, value in enumerate(values)]
+
+
+def _by_label(pairs: Sequence[tuple[str, Any]], names: Names, what: str) -> list[Fraction]:
+    found: dict[int, Fraction] = {}
+    for written, value in pairs:
+        place = names.place(written)
+        if place in found:
+            raise LabelError(f"{written.strip()!r} stands twice in the {what}: add the two up, or drop one")
+        found[place] = exact.fraction(value, f"the number of {written.strip()!r} in the {what}")
+    return [found.get(place, Fraction(0)) for place in range(len(names.labels))]
+
+
+def _is_number(written: str) -> bool:
+    try:
+        exact.fraction(written)
+    except NumberError:
+        return False
+    return True
+
+
+def as_floats(values: Sequence[Fraction], what: str) -> list[float]:
+    try:
+        return [float(value) for value in values]
+    except OverflowError:
+        raise NumberError(f"a number in the {what} is too large to compute with") from None

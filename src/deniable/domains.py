@@ -1,0 +1,243 @@
+"""What an answer can be, and its position 0 .. size - 1.
+
+Categories   a list of labels, order kept; unknown answers are refused, or counted as an explicit `other`
+Integers     every whole number from low to high
+
+Answers come as a list, a numpy array, a pandas or polars column, or an Arrow array; columns that are
+dictionary-encoded already (Arrow dictionaries, pandas categoricals) are translated once a label, not once a row.
+A message about an answer names its kind and its place, never the answer: this code runs on devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import DomainError, LabelError, SpecError
+from deniable.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Categories:
+    """One of several named answers.
+
+    >>> answers = Categories(["never", "once", "often"])
+    >>> answers.size, answers.index(["often", "never"]).tolist()
+    (3, [2, 0])
+    """
+
+    values: tuple[Label, ...]
+    other: Label | None = None
+
+    def __init__(self, values: Iterable[Any], other: Any = None) -> None:
+        if isinstance(values, str | bytes):
+            raise DomainError("the categories are one text: give a list of labels")
+        listed = list(values)
+        if other is not None and as_label(other) not in [as_label(value) for value in listed]:
+            listed.append(other)
+        try:
+            labels = as_labels(listed, len(listed), "category")
+        except LabelError as wrong:
+            raise DomainError(str(wrong)) from None
+        for label in labels:
+            if not isinstance(label, str | int):
+                raise DomainError(f"a category is text, a whole number or a truth value, not a {type(label).__name__}")
+        if len(labels) < 2:
+            raise DomainError(f"a question needs at least 2 possible answers, not {len(labels)}")
+        object.__setattr__(self, "values", labels)
+        object.__setattr__(self, "other", None if other is None else as_label(other))
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    @property
+    def labels(self) -> Sequence[Label]:
+        return self.values
+
+    @cached_property
+    def _table(self) -> dict[Hashable, int]:
+        return index_of(self.values)
+
+    @cached_property
+    def _texts(self) -> dict[str, int]:
+        return {label: i for i, label in enumerate(self.values) if isinstance(label, str)}
+
+    @cached_property
+    def _other(self) -> int | None:
+        return None if self.other is None else self._table[label_key(self.other)]
+
+    def index(self, values: Any) -> Positions:
+        """Positions of the answers, in the order given."""
+        dictionary = _dictionary(values)
+        if dictionary is not None:
+            codes, entries = dictionary
+            return self._from_codes(codes, entries)
+        array = _column(values)
+        if array.dtype.kind in "iub":
+            return self._from_codes(*_unique(array))
+        listed = array.tolist()
+        try:
+            # One dictionary look-up an answer; text in form NFC, which is nearly all text, ends here.
+            return np.array([self._texts[value] for value in listed], dtype=np.int64)
+        except (KeyError, TypeError):
+            return np.array([self._find(value, i) for i, value in enumerate(listed)], dtype=np.int64)
+
+    def _from_codes(self, codes: NDArray[Any], entries: Sequence[Any]) -> Positions:
+        if codes.size and codes.min() < 0:
+            raise DomainError(
+                f"value {int(np.argmin(codes))} is missing: an empty answer must be a category of its own"
+            )
+        used = np.unique(codes)
+        table = np.zeros(len(entries), dtype=np.int64)
+        for code in used:
+            place = int(np.argmax(codes == code)) if self._other is None else 0
+            table[code] = self._find(entries[code], place)
+        return table[codes]
+
+    def _find(self, value: Any, place: int) -> int:
+        if value is None or value != value:
+            raise DomainError(f"value {place} is missing: an empty answer must be a category of its own")
+        try:
+            found = self._table.get(label_key(as_label(value)), self._other)
+        except LabelError:
+            found = self._other
+        if found is None:
+            raise DomainError(f"value {place}, a {type(value).__name__}, is not one of {self}")
+        return found
+
+    def spec(self) -> dict[str, Any]:
+        spec: dict[str, Any] = {"kind": "categories", "values": [label_spec(value) for value in self.values]}
+        return spec if self.other is None else spec | {"other": label_spec(self.other)}
+
+    def __str__(self) -> str:
+        shown = ", ".join(str(value) for value in self.values[:8]) + (", ..." if self.size > 8 else "")
+        return f"the {self.size} categories ({shown})"
+
+
+@dataclass(frozen=True)
+class Integers:
+    """A whole number from low to high, both included.
+
+    >>> Integers(1, 10).index([1, 10]).tolist()
+    [0, 9]
+    """
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        for end in (self.low, self.high):
+            if isinstance(end, bool) or not isinstance(end, int | np.integer):
+                raise DomainError(f"the ends of a range are whole numbers, not a {type(end).__name__}")
+        object.__setattr__(self, "low", int(self.low))
+        object.__setattr__(self, "high", int(self.high))
+        if self.high <= self.low:
+            raise DomainError(f"a range needs low < high, not {self.low} to {self.high}")
+        if max(abs(self.low), abs(self.high)) >= 1 << 53:
+            raise DomainError("the ends of a range lie within 2^53 of zero")
+
+    @property
+    def size(self) -> int:
+        return self.high - self.low + 1
+
+    @property
+    def labels(self) -> Sequence[Label]:
+        return range(self.low, self.high + 1)
+
+    def index(self, values: Any) -> Positions:
+        """Positions of the answers, in the order given."""
+        array = _column(values)
+        if array.dtype.kind == "O":
+            self._check_kinds(array)
+            array = array.astype(np.int64)
+        if array.dtype.kind not in "iu":
+            raise DomainError(f"an answer to this question is a whole number, not a {array.dtype.name} value")
+        outside = (array < self.low) | (array > self.high)
+        if outside.any():
+            raise DomainError(f"value {int(np.argmax(outside))} is not one of {self}")
+        return array.astype(np.int64) - self.low
+
+    def _check_kinds(self, array: NDArray[Any]) -> None:
+        for place, value in enumerate(array):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise DomainError(f"value {place}, a {type(value).__name__}, is not one of {self}")
+            if not self.low <= value <= self.high:
+                raise DomainError(f"value {place} is not one of {self}")
+
+    def spec(self) -> dict[str, Any]:
+        return {"kind": "integers", "low": self.low, "high": self.high}
+
+    def __str__(self) -> str:
+        return f"the whole numbers from {self.low} to {self.high}"
+
+
+Domain = Categories | Integers
+
+
+def as_domain(value: Any) -> Domain:
+    """A domain, a list of categories, or a number of answers (then 0 .. number - 1)."""
+    if isinstance(value, Categories | Integers):
+        return value
+    if isinstance(value, bool) or value is None:
+        raise DomainError(f"a domain is a list of categories or dn.Integers(low, high), not a {type(value).__name__}")
+    if isinstance(value, int | np.integer):
+        if value < 2:
+            raise DomainError(f"a question needs at least 2 possible answers, not {value}")
+        return Integers(0, int(value) - 1)
+    return Categories(value)
+
+
+def load_domain(spec: Any) -> Domain:
+    match spec:
+        case {"kind": "categories", "values": list(values), **rest} if set(rest) <= {"other"}:
+            other = load_label(rest["other"]) if "other" in rest else None
+            return Categories([load_label(value) for value in values], other)
+        case {"kind": "integers", "low": int(low), "high": int(high), **rest} if not rest:
+            return Integers(low, high)
+    raise SpecError("the domain in the spec is neither categories with values nor integers with low and high")
+
+
+def _dictionary(values: Any) -> tuple[NDArray[np.int64], Sequence[Any]] | None:
+    """Codes and entries of a column that holds, or can cheaply get, a dictionary."""
+    if hasattr(values, "cat") and hasattr(values, "dtype") and hasattr(values.cat, "codes"):  # pandas
+        return np.asarray(values.cat.codes, dtype=np.int64), list(values.cat.categories)
+    if hasattr(values, "to_arrow"):  # polars
+        values = values.to_arrow()
+    if hasattr(values, "dictionary_encode"):  # Arrow
+        array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
+        encoded = array if hasattr(array, "dictionary") else array.dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return codes.astype(np.int64), encoded.dictionary.to_pylist()
+    return None
+
+
+def _column(values: Any) -> NDArray[Any]:
+    """A flat array; one value counts as a column of one, and mixed kinds stay what they are."""
+    if isinstance(values, str | bytes | int | float) or values is None or not hasattr(values, "__len__"):
+        values = list(values) if hasattr(values, "__iter__") and not isinstance(values, str | bytes) else [values]
+    if isinstance(values, list | tuple):
+        kinds = set(map(type, values))
+        if kinds == {int} and all(-(1 << 63) <= value < 1 << 63 for value in values):
+            return np.array(values, dtype=np.int64)
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise DomainError(f"answers are a flat column, not an array of {array.ndim} dimensions")
+    return array
+
+
+def _unique(array: NDArray[Any]) -> tuple[NDArray[np.int64], list[Any]]:
+    entries, codes = np.unique(array, return_inverse=True)
+    return codes, entries.tolist()

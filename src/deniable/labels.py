@@ -1,0 +1,117 @@
+"""Names of a channel's inputs and outputs.
+
+A label is text (Unicode form NFC), an integer, a truth value, a fraction, a float, or a tuple of labels.
+True and 1 are different labels, although Python calls them equal.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import unicodedata
+from collections.abc import Hashable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from deniable.errors import LabelError, ShapeError, SpecError
+from deniable.exact import fraction
+from deniable.specs import integer_text, read_integer
+
+Label = Hashable
+
+
+def as_label(value: Any) -> Label:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    # Subclasses (members of an Enum, numpy's texts) count as the plain value, or they would be labels of their own.
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise LabelError("a label is text that UTF-8 can write, and half a surrogate pair is not") from None
+        return unicodedata.normalize("NFC", str.__str__(value))
+    if isinstance(value, bool | Fraction):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise LabelError("a label cannot be NaN or infinite")
+        return float(value) + 0.0  # -0.0 and 0.0 are one label
+    if isinstance(value, tuple | list):
+        return tuple(as_label(part) for part in value)
+    raise LabelError(f"a label is text, a number, a truth value or a tuple of those, not a {type(value).__name__}")
+
+
+def label_key(label: Label) -> Hashable:
+    """A key under which True, 1 and 1.0 stay apart."""
+    if isinstance(label, tuple):
+        return tuple(label_key(part) for part in label)
+    return (type(label), label)
+
+
+def as_labels(values: Iterable[Any] | None, size: int, what: str) -> tuple[Label, ...]:
+    """`size` different labels; 0, 1, 2, ... when none are given."""
+    if values is None:
+        return tuple(range(size))
+    if isinstance(values, str):
+        raise LabelError(f"the {what} labels are one text: give a list of labels")
+    try:
+        listed = list(values)
+    except TypeError:
+        raise LabelError(f"the {what} labels are a {type(values).__name__}: give a list of labels") from None
+    labels = tuple(as_label(value) for value in listed)
+    if len(labels) != size:
+        raise ShapeError(f"there are {len(labels)} {what} labels for {size} {what}s")
+    seen: set[Hashable] = set()
+    for label in labels:
+        key = label_key(label)
+        if key in seen:
+            raise LabelError(f"the {what} label {label!r} stands twice")
+        seen.add(key)
+    return labels
+
+
+def index_of(labels: Sequence[Label]) -> dict[Hashable, int]:
+    return {label_key(label): i for i, label in enumerate(labels)}
+
+
+def text(label: Label) -> str:
+    """A label for people: tuples of short parts are written without Python's quotes."""
+    if isinstance(label, tuple):
+        return "(" + ", ".join(text(part) for part in label) + ")"
+    return str(label)
+
+
+def label_spec(label: Label) -> Any:
+    """A label in JSON; text, small integers and truth values as they are."""
+    if isinstance(label, bool | str):
+        return label
+    if isinstance(label, numbers.Integral):
+        number = int(label)
+        return number if abs(number) < 2**53 else {"integer": integer_text(number)}
+    if isinstance(label, Fraction):
+        return {"fraction": str(label)}
+    if isinstance(label, float):
+        return {"float": repr(label)}
+    if isinstance(label, tuple):
+        return [label_spec(part) for part in label]
+    raise SpecError(f"a {type(label).__name__} cannot be a label in a spec")
+
+
+def load_label(spec: Any) -> Label:
+    if isinstance(spec, bool | str | int):
+        return as_label(spec)
+    if isinstance(spec, list):
+        return tuple(load_label(part) for part in spec)
+    if isinstance(spec, dict) and len(spec) == 1:
+        ((kind, value),) = spec.items()
+        reader: Any = {"integer": read_integer, "fraction": fraction, "float": float}.get(kind)
+        if reader is not None and isinstance(value, str):
+            try:
+                return as_label(reader(value))
+            except (ValueError, ZeroDivisionError):
+                pass
+    raise SpecError("a label in the spec is none of text, integer, truth value, fraction, float or list")

@@ -1,0 +1,33 @@
+"""Protocols: mechanisms with a report format, a tally and an estimator, for both sides of a collection."""
+
+from __future__ import annotations
+
+from deniable.protocols import frequency
+from deniable.protocols.base import Protocol
+from deniable.protocols.estimate import Difference, Estimate, combine
+from deniable.protocols.frequency import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, SubsetSelection
+from deniable.protocols.loading import PROTOCOLS, load
+from deniable.protocols.pure import PureProtocol
+from deniable.protocols.reports import Reports
+from deniable.protocols.tally import Tally
+
+__all__ = [
+    "BLH",
+    "GRR",
+    "OLH",
+    "OUE",
+    "PROTOCOLS",
+    "SUE",
+    "THE",
+    "Difference",
+    "Estimate",
+    "HadamardResponse",
+    "Protocol",
+    "PureProtocol",
+    "Reports",
+    "SubsetSelection",
+    "Tally",
+    "combine",
+    "frequency",
+    "load",
+]

@@ -1,0 +1,203 @@
+"""What all protocols share: one frozen object that randomizes, adds up and estimates.
+
+A family's file writes the law only:
+
+_one          one answer -> the bytes of its report, consuming random bytes in the documented order
+_many         the same for an array of answers, in whatever order is fastest
+_count        an array of reports -> the int64 vector of their tally
+_valid        which rows of bytes are reports of this protocol at all (range, padding)
+_estimate     a tally -> unbiased counts with their variances
+_support      which answers each report speaks for: P(report | v) is `ratio` times as large for those
+ratio         the exact largest likelihood ratio of a report
+
+Everything else (checking, packing, identity, enumeration, error bars) is inherited.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable import exact
+from deniable.channels import Channel
+from deniable.domains import Domain, as_domain
+from deniable.errors import ChannelError, MismatchError, ReportError
+from deniable.protocols.estimate import Estimate
+from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.tally import Counts, Tally
+from deniable.randomness import SYSTEM, Bits, exhaust
+from deniable.specs import fingerprint
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Protocol(ABC):
+    """Both sides of one question's collection. Immutable; equal protocols have equal fingerprints."""
+
+    domain: Domain
+    epsilon: Fraction
+
+    name: ClassVar[str]
+    """What the protocol is called in a spec."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "domain", as_domain(self.domain))
+        object.__setattr__(self, "epsilon", exact.as_epsilon(self.epsilon))
+
+    # -- the law, written by each protocol ---------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def report_bytes(self) -> int:
+        """The width of a report."""
+
+    @property
+    @abstractmethod
+    def tally_size(self) -> int:
+        """The number of counters in a tally."""
+
+    @property
+    @abstractmethod
+    def ratio(self) -> Fraction:
+        """The exact largest ratio of a report's probabilities under two answers."""
+
+    @abstractmethod
+    def _one(self, value: int, bits: Bits) -> bytes: ...
+
+    @abstractmethod
+    def _many(self, values: Positions, bits: Bits) -> Bytes: ...
+
+    @abstractmethod
+    def _count(self, reports: Bytes) -> Counts: ...
+
+    @abstractmethod
+    def _estimate(self, tally: Tally) -> Estimate: ...
+
+    @abstractmethod
+    def _support(self, reports: Bytes) -> NDArray[np.bool_]: ...
+
+    @abstractmethod
+    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = False) -> Any:
+        """The variance of an estimated count among n people, for an answer of that frequency."""
+
+    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        return np.ones(len(reports), dtype=np.bool_)
+
+    def parameters(self) -> dict[str, Any]:
+        """What the spec holds beyond domain and epsilon."""
+        return {}
+
+    # -- the device --------------------------------------------------------------------------------
+
+    def privatize(self, values: Any, bits: Bits | None = None) -> Reports:
+        """Randomize one answer or a column of answers."""
+        positions = self.domain.index(values)
+        source = bits or SYSTEM
+        if positions.size == 1:
+            array = np.frombuffer(self._one(int(positions[0]), source), dtype=np.uint8).reshape(1, -1)
+        else:
+            array = self._many(positions, source)
+        return Reports(self.fingerprint, array, self.spec())
+
+    # -- the collector -----------------------------------------------------------------------------
+
+    def valid(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+        """Which reports could have come from this protocol; the others must not be counted."""
+        array = self._rows(reports)
+        return self._valid(array)
+
+    def tally(self, reports: Reports | Bytes, source: str | None = None) -> Tally:
+        """Add up reports; refuses the whole batch if one is malformed, so that nothing is half-counted."""
+        array = self._rows(reports)
+        valid = self._valid(array)
+        if not valid.all():
+            bad = int((~valid).sum())
+            raise ReportError(
+                f"{bad} of {len(array)} reports are malformed, the first at {int(np.argmin(valid))}: "
+                "nothing was counted (protocol.valid(reports) tells them apart)"
+            )
+        return Tally(self.fingerprint, len(array), self._count(array), source)
+
+    def empty(self, source: str | None = None) -> Tally:
+        """The tally of no reports."""
+        return Tally(self.fingerprint, 0, np.zeros(self.tally_size, dtype=np.int64), source)
+
+    def _rows(self, reports: Reports | Bytes) -> Bytes:
+        if isinstance(reports, Reports):
+            if reports.fingerprint != self.fingerprint:
+                raise MismatchError(self._difference("these reports", reports.fingerprint, reports.spec))
+            array = reports.array
+        else:
+            array = np.ascontiguousarray(reports, dtype=np.uint8)
+        if array.ndim != 2 or array.shape[1] != self.report_bytes:
+            raise ReportError(f"a report of this protocol has {self.report_bytes} bytes, not {array.shape[-1]}")
+        return array
+
+    def _difference(self, what: str, other: str, spec: dict[str, Any] | None) -> str:
+        """Two fingerprints, and what their specs disagree on where both are known."""
+        mine = self.spec()
+        known = spec or {}
+        keys = [key for key in mine if key in known and mine[key] != known[key]]
+        detail = "; ".join(f"{key}: {mine[key]!r} here, {known[key]!r} there" for key in keys)
+        return f"{what} belong to protocol {other[:16]}, this one is {self.fingerprint[:16]}" + (
+            f" ({detail})" if detail and len(detail) < 400 else ""
+        )
+
+    def support(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+        """A matrix of truth values: which answers each report supports."""
+        return self._support(self._rows(reports))
+
+    # -- the analyst -------------------------------------------------------------------------------
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """Unbiased counts with error bars."""
+        if tally.fingerprint != self.fingerprint:
+            raise MismatchError(self._difference("this tally", tally.fingerprint, None))
+        if tally.counts.size != self.tally_size:
+            raise MismatchError(f"this tally has {tally.counts.size} counters, not {self.tally_size}")
+        if tally.n == 0:
+            raise MismatchError("this tally is empty: there is nothing to estimate from")
+        return self._estimate(tally)
+
+    # -- what it promises --------------------------------------------------------------------------
+
+    @property
+    def realized_epsilon(self) -> float:
+        """The exact level of the reports: never above epsilon."""
+        return exact.log(self.ratio)
+
+    def channel(self, max_cells: int = 1 << 22) -> Channel:
+        """The exact law of the report bytes, found by running `privatize` along every branch.
+
+        For small domains: a report of b bytes has up to 256^b forms. `max_cells` bounds inputs x outputs.
+        """
+        rows: list[dict[bytes, Fraction]] = []
+        outputs: dict[bytes, None] = {}
+        most_runs = max(1, max_cells)
+        for value in range(self.domain.size):
+            law = exhaust(lambda bits, value=value: self._one(value, bits), most_runs=most_runs).law  # type: ignore[misc]
+            rows.append(law)
+            outputs.update(dict.fromkeys(law))
+            if len(outputs) * self.domain.size > max_cells:
+                raise ChannelError(f"the channel has more than {max_cells} cells: ask for a smaller domain")
+        order = sorted(outputs)
+        matrix = [[law.get(output, Fraction(0)) for output in order] for law in rows]
+        return Channel(matrix, list(self.domain.labels), [output.hex() for output in order])
+
+    # -- identity ----------------------------------------------------------------------------------
+
+    def spec(self) -> dict[str, Any]:
+        """JSON that gives this protocol again, anywhere: `deniable.load(spec)`."""
+        head = {"kind": "protocol", "version": 1, "protocol": self.name}
+        return head | {"domain": self.domain.spec(), "epsilon": exact.canonical(self.epsilon)} | self.parameters()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint("protocol", self.spec())

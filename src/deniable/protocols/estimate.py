@@ -1,0 +1,239 @@
+"""An estimate: unbiased counts and frequencies with error bars; consistency is a separate, named step.
+
+stderr     for the people who answered, whose true answers are fixed; `population=True` adds the error of having
+           asked these people and not others
+interval   Wald; for a population Clopper-Pearson on the support counts, where the protocol is pure
+combine    estimates of the same shares from different people or protocols, weighted by inverse variance
+a - b      how much the shares differ between two independent groups, with interval and test
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable._extras import require
+from deniable.errors import MismatchError, NumberError
+from deniable.labels import Label, label_spec, text
+
+Floats = NDArray[np.float64]
+
+ROWS_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """How many reports support each answer: binomial when people are drawn from a population."""
+
+    counts: NDArray[np.int64]
+    n: int
+    p: float
+    q: float
+
+    def interval(self, level: float) -> Floats:
+        """Clopper-Pearson for each count, solved for the frequency."""
+        from scipy.special import betaincinv
+
+        tail, n, c = (1 - level) / 2, self.n, self.counts.astype(np.float64)
+        low = np.where(c > 0, betaincinv(np.maximum(c, 0.5), n - c + 1, tail), 0.0)
+        high = np.where(c < n, betaincinv(c + 1, np.maximum(n - c, 0.5), 1 - tail), 1.0)
+        return (np.stack([low, high], axis=1) - self.q) / (self.p - self.q)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate:
+    """Estimated counts of each answer among n people."""
+
+    labels: Sequence[Label]
+    n: int
+    counts: Floats
+    variance: Floats
+    """Of the counts, for the respondents as they are."""
+    protocol: str
+    method: str = "unbiased"
+    support: Support | None = None
+    raw: Estimate | None = None
+    """The unbiased estimate behind a consistent one."""
+
+    @property
+    def frequencies(self) -> Floats:
+        return self.counts / self.n
+
+    @property
+    def stderr(self) -> Floats:
+        """Standard errors of the frequencies, for the respondents as they are."""
+        return np.sqrt(self.variance) / self.n
+
+    def errors(self, population: bool = False) -> Floats:
+        """Standard errors of the frequencies; `population` adds sampling error."""
+        if not population:
+            return self.stderr
+        shares = np.clip(self.frequencies, 0.0, 1.0)
+        return np.sqrt(self.variance / self.n**2 + shares * (1 - shares) / self.n)
+
+    def interval(self, level: float = 0.95, simultaneous: bool = False, population: bool = False) -> Floats:
+        """A (d, 2) array of confidence intervals of the frequencies.
+
+        `simultaneous` makes all d hold at once (Bonferroni). A consistent estimate keeps the intervals of the
+        unbiased one behind it, cut to [0, 1].
+        """
+        if self.raw is not None:
+            return np.clip(self.raw.interval(level, simultaneous, population), 0.0, 1.0)
+        reach = quantile(level, len(self.labels) if simultaneous else 1)
+        if population and self.support is not None:
+            tests = len(self.labels) if simultaneous else 1
+            return self.support.interval(1 - (1 - level) / tests)
+        errors = reach * self.errors(population)
+        return np.stack([self.frequencies - errors, self.frequencies + errors], axis=1)
+
+    def consistent(self, method: str = "norm-sub") -> Estimate:
+        """Frequencies that are a distribution: biased, usually with a smaller total error. See `deniable.postprocess`."""
+        from deniable.postprocess import apply
+
+        raw = self.raw or self
+        shares = apply(method, raw.frequencies, np.sqrt(raw.variance) / raw.n, raw.n)
+        return replace(raw, counts=shares * raw.n, method=method, raw=raw)
+
+    def combine(self, *others: Estimate) -> Estimate:
+        """One estimate from several of the same shares, each weighted by its inverse variance."""
+        return combine(self, *others)
+
+    def __sub__(self, other: Estimate) -> Difference:
+        if not isinstance(other, Estimate):
+            return NotImplemented
+        _same_labels(self, other)
+        first, second = self.raw or self, other.raw or other
+        error = np.hypot(first.errors(population=True), second.errors(population=True))
+        return Difference(self.labels, first.frequencies - second.frequencies, error)
+
+    def plot(self, ax: Any = None, level: float = 0.95, most: int = 40) -> Any:
+        """Bars with whiskers, grey where the interval covers zero; returns the axes."""
+        from deniable.protocols.charts import bars
+
+        return bars(self, ax, level, most)
+
+    def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """One dictionary an answer: label, count, frequency, stderr, low, high."""
+        ends = self.interval(level)
+        columns = zip(self.labels, self.counts, self.frequencies, self.stderr, ends, strict=True)
+        return [
+            {"label": label, "count": float(c), "frequency": float(f), "stderr": float(e), "low": float(i[0]), "high": float(i[1])}
+            for label, c, f, e, i in columns
+        ]  # fmt: skip
+
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """The estimate as JSON values."""
+        rows = [row | {"label": label_spec(row["label"])} for row in self.rows(level)]
+        return {"protocol": self.protocol, "method": self.method, "n": self.n, "level": level, "answers": rows}
+
+    def to_arrow(self, level: float = 0.95) -> Any:
+        """A pyarrow table; pandas, polars and DuckDB also read the estimate itself."""
+        pa = require("pyarrow", "files")
+        rows = self.rows(level)
+        labels = [row["label"] if _uniform(self.labels) else text(row["label"]) for row in rows]
+        columns = {key: [row[key] for row in rows] for key in ("count", "frequency", "stderr", "low", "high")}
+        return pa.table({"label": labels} | columns)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def _order(self, most: int) -> NDArray[np.intp]:
+        """The largest answers first, except that few answers keep their own order."""
+        if len(self.labels) <= most:
+            return np.arange(len(self.labels))
+        return np.argsort(-self.frequencies, kind="stable")[:most]
+
+    def __rich__(self) -> Any:
+        from rich.table import Table
+
+        table = Table(title=f"{self.protocol}, {self.method}, n = {self.n:,}")
+        for column in ("answer", "count", "share", "95 % interval"):
+            table.add_column(column, justify="left" if column == "answer" else "right")
+        ends = self.interval()
+        for i in self._order(ROWS_SHOWN):
+            low, high = ends[i]
+            share = f"{self.frequencies[i]:.4f}"
+            table.add_row(text(self.labels[i]), f"{self.counts[i]:,.1f}", share, f"{low:.4f} .. {high:.4f}")
+        if len(self.labels) > ROWS_SHOWN:
+            table.caption = f"the {ROWS_SHOWN} largest of {len(self.labels)}"
+        return table
+
+    def __str__(self) -> str:
+        order = self._order(ROWS_SHOWN)
+        names = [text(self.labels[i]) for i in order]
+        width = max(6, *(len(name) for name in names))
+        ends = self.interval()
+        lines = [
+            f"{self.protocol}, {self.method}, n = {self.n}",
+            f"{'answer':<{width}}  {'count':>12}  {'share':>8}  {'95 % interval':>18}",
+        ]
+        for name, i in zip(names, order, strict=True):
+            span = f"{ends[i, 0]:8.4f} ..{ends[i, 1]:8.4f}"
+            lines.append(f"{name:<{width}}  {self.counts[i]:>12.1f}  {self.frequencies[i]:>8.4f}  {span:>18}")
+        if len(self.labels) > ROWS_SHOWN:
+            lines.append(f"... the {ROWS_SHOWN} largest of {len(self.labels)}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Estimate of {len(self.labels)} answers from {self.n} reports, {self.protocol}, {self.method}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """Shares in one group minus shares in another, as populations."""
+
+    labels: Sequence[Label]
+    frequencies: Floats
+    stderr: Floats
+
+    def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
+        reach = quantile(level, len(self.labels) if simultaneous else 1) * self.stderr
+        return np.stack([self.frequencies - reach, self.frequencies + reach], axis=1)
+
+    @property
+    def p_values(self) -> Floats:
+        """Two-sided, one an answer: how often a difference this large shows up when there is none."""
+        z = np.abs(self.frequencies) / self.stderr
+        return np.array([math.erfc(value / math.sqrt(2)) for value in z])
+
+    @property
+    def p_value(self) -> float:
+        """For any difference at all: the smallest of `p_values`, times their number (Bonferroni)."""
+        return float(min(1.0, self.p_values.min() * len(self.labels)))
+
+
+def combine(*estimates: Estimate) -> Estimate:
+    """Weight each frequency by its inverse variance; the people add up."""
+    if not estimates:
+        raise MismatchError("there is no estimate to combine")
+    raws = [estimate.raw or estimate for estimate in estimates]
+    for other in raws[1:]:
+        _same_labels(raws[0], other)
+    weights = [raw.n**2 / raw.variance for raw in raws]
+    total = np.sum(weights, axis=0)
+    shares = np.sum([weight * raw.frequencies for weight, raw in zip(weights, raws, strict=True)], axis=0) / total
+    n = sum(raw.n for raw in raws)
+    names = sorted({raw.protocol for raw in raws})
+    return Estimate(raws[0].labels, n, shares * n, n**2 / total, " + ".join(names), "combined")
+
+
+def quantile(level: float, tests: int = 1) -> float:
+    """How many standard errors a two-sided interval reaches, shared among several tests."""
+    if not 0 < level < 1:
+        raise NumberError(f"the confidence level lies between 0 and 1, not at {level!r}")
+    return NormalDist().inv_cdf(1 - (1 - level) / (2 * tests))
+
+
+def _same_labels(first: Estimate, second: Estimate) -> None:
+    if first.labels != second.labels:
+        raise MismatchError("these estimates are about different answers")
+
+
+def _uniform(labels: Sequence[Label]) -> bool:
+    return len({type(label) for label in labels}) == 1

@@ -1,0 +1,11 @@
+"""Frequency oracles: how many people hold each answer."""
+
+from __future__ import annotations
+
+from deniable.protocols.frequency.grr import GRR
+from deniable.protocols.frequency.hadamard_response import HadamardResponse
+from deniable.protocols.frequency.local_hashing import BLH, OLH
+from deniable.protocols.frequency.subset_selection import SubsetSelection
+from deniable.protocols.frequency.unary import OUE, SUE, THE
+
+__all__ = ["BLH", "GRR", "OLH", "OUE", "SUE", "THE", "HadamardResponse", "SubsetSelection"]

@@ -1,0 +1,84 @@
+"""Generalized randomized response: keep the answer with some probability, else draw any answer.
+
+Also called GRR, k-RR, direct encoding and the flat mechanism.
+
+Law        kept with probability t, else uniform over all d: p = t + (1 - t) / d, q = (1 - t) / d
+Privacy    p / q <= e^epsilon; t is rounded down to a multiple of 2^-64, so the ratio is never exceeded
+Error      n q (1 - q) / (p - q)^2 + n f (1 - p - q) / (p - q), for an answer of frequency f
+Report     the answer's position, little-endian, ceil(log2(d) / 8) bytes
+Cost       two random words on the device; one addition a report and d counters on the server
+Source     Warner 1965; Kairouz, Oh and Viswanath 2014; Wang et al. 2017
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.channels import RandomizedResponse
+from deniable.protocols.base import Positions
+from deniable.protocols.frequency._bytes import from_bytes, narrow_type, to_bytes, width_of
+from deniable.protocols.pure import PureProtocol
+from deniable.protocols.reports import Bytes
+from deniable.protocols.tally import Counts
+from deniable.randomness import Bits
+
+
+@dataclass(frozen=True)
+class GRR(PureProtocol):
+    """Generalized randomized response.
+
+    >>> protocol = GRR(["yes", "no"], epsilon="1.0986122886681098")
+    >>> protocol.channel().rows.round(2).tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    """
+
+    name: ClassVar[str] = "GRR"
+
+    @cached_property
+    def response(self) -> RandomizedResponse:
+        return RandomizedResponse.at(self.domain.size, self.epsilon)
+
+    @property
+    def p(self) -> Fraction:
+        return self.response.true
+
+    @property
+    def q(self) -> Fraction:
+        return self.response.false
+
+    @property
+    def ratio(self) -> Fraction:
+        return self.response.ratio
+
+    @property
+    def report_bytes(self) -> int:
+        return width_of(self.domain.size)
+
+    @property
+    def tally_size(self) -> int:
+        return self.domain.size
+
+    def _one(self, value: int, bits: Bits) -> bytes:
+        kept, drawn = bits.bernoulli(self.response.keep), bits.integers(self.domain.size)
+        return (value if kept else drawn).to_bytes(self.report_bytes, "little")
+
+    def _many(self, values: Positions, bits: Bits) -> Bytes:
+        narrow = values.astype(narrow_type(self.report_bytes))
+        return to_bytes(bits.keep_or_uniform(narrow, self.response.keep, self.domain.size), self.report_bytes)
+
+    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        if self.domain.size == 256**self.report_bytes:
+            return np.ones(len(reports), dtype=np.bool_)
+        return from_bytes(reports) < self.domain.size
+
+    def _count(self, reports: Bytes) -> Counts:
+        return np.bincount(from_bytes(reports), minlength=self.domain.size)
+
+    def _support(self, reports: Bytes) -> NDArray[np.bool_]:
+        return from_bytes(reports)[:, None] == np.arange(self.domain.size)

@@ -1,0 +1,155 @@
+"""Hadamard response: report one column in which the answer's row of a Hadamard matrix is positive.
+
+Answers are dealt into B blocks; block a has the b outputs (a, j), and answer i of a block (numbered from 1) is
+supported by those with (-1)^popcount(i & j) = 1, half of its block.
+
+Law        with probability t uniform over the b / 2 outputs that support the answer, else uniform over all B b;
+           t = floor(2^64 (e - 1) / (e + 2 B - 1)) / 2^64, e = e^epsilon
+Privacy    1 + 2 B t / (1 - t) <= e
+Estimate   counts(v) = (supporting outputs - other outputs of v's block) / t: exactly unbiased
+Error      of a count: n_own s + n_other (1 - t) / B - n_v t^2, over t^2, with s = t + (1 - t) / B and n_own, n_other the
+           people inside and outside v's block; about twice the best possible
+Report     the output's number a b + j, little-endian
+Cost       two random words on the device; one addition a report, one Walsh-Hadamard transform on the server
+Source     Acharya, Sun and Zhang 2019; Chen, Kairouz and Ozgur 2020
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable.channels import RandomizedResponse
+from deniable.domains import as_domain
+from deniable.errors import NumberError
+from deniable.exact import as_epsilon
+from deniable.protocols.base import Positions, Protocol
+from deniable.protocols.estimate import Estimate
+from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
+from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
+from deniable.protocols.reports import Bytes
+from deniable.protocols.tally import Counts, Tally
+from deniable.randomness import Bits
+
+
+@dataclass(frozen=True)
+class HadamardResponse(Protocol):
+    """Hadamard response; without a number of blocks, the one with the smallest error.
+
+    >>> protocol = HadamardResponse(1000, epsilon=3)
+    >>> protocol.blocks, protocol.block_size, protocol.report_bytes
+    (8, 128, 2)
+    """
+
+    name: ClassVar[str] = "HadamardResponse"
+
+    blocks: int = 0
+
+    def __post_init__(self) -> None:
+        size = as_domain(self.domain).size
+        blocks = self.blocks or best_blocks(size, float(as_epsilon(self.epsilon)))
+        if (
+            isinstance(blocks, bool)
+            or not isinstance(blocks, int)
+            or blocks < 1
+            or blocks & (blocks - 1)
+            or blocks > size
+        ):
+            raise NumberError(f"the number of blocks is a power of two up to {size}")
+        object.__setattr__(self, "blocks", blocks)
+        super().__post_init__()
+
+    def parameters(self) -> dict[str, Any]:
+        return {"blocks": self.blocks}
+
+    @property
+    def block_size(self) -> int:
+        # Row 0 of the matrix is all ones and supports everything, so it names no answer.
+        return 1 << (-(-self.domain.size // self.blocks)).bit_length()
+
+    @cached_property
+    def response(self) -> RandomizedResponse:
+        """The choice between "my half block" and "any of the 2 B half blocks"."""
+        return RandomizedResponse.at(2 * self.blocks, self.epsilon)
+
+    @property
+    def ratio(self) -> Fraction:
+        return self.response.ratio
+
+    @property
+    def report_bytes(self) -> int:
+        return width_of(self.tally_size)
+
+    @property
+    def tally_size(self) -> int:
+        return self.blocks * self.block_size
+
+    def _one(self, value: int, bits: Bits) -> bytes:
+        kept, output = bits.bernoulli(self.response.keep), bits.integers(self.tally_size)
+        if kept:
+            block, row = value % self.blocks, value // self.blocks + 1
+            column = output % self.block_size
+            if (row & column).bit_count() & 1:
+                column ^= row & -row  # flips the sign, and pairs each wrong column with a right one
+            output = block * self.block_size + column
+        return output.to_bytes(self.report_bytes, "little")
+
+    def _many(self, values: Positions, bits: Bits) -> Bytes:
+        kept = bits.bernoulli(self.response.keep, values.size)
+        outputs = bits.integers(self.tally_size, values.size)
+        rows = values // self.blocks + 1
+        columns = outputs & (self.block_size - 1)
+        wrong = np.bitwise_count(rows & columns) & 1
+        columns ^= (rows & -rows) * wrong
+        outputs = np.where(kept, (values % self.blocks) * self.block_size + columns, outputs)
+        return to_bytes(outputs, self.report_bytes)
+
+    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        return from_bytes(reports) < self.tally_size
+
+    def _count(self, reports: Bytes) -> Counts:
+        return np.bincount(from_bytes(reports), minlength=self.tally_size)
+
+    def _support(self, reports: Bytes) -> NDArray[np.bool_]:
+        outputs = from_bytes(reports).astype(np.int64)[:, None]
+        answers = np.arange(self.domain.size)
+        rows = answers // self.blocks + 1
+        even = np.bitwise_count(rows & outputs & (self.block_size - 1)) & 1 == 0
+        same: NDArray[np.bool_] = outputs // self.block_size == answers % self.blocks
+        return same & even
+
+    def _estimate(self, tally: Tally) -> Estimate:
+        keep = float(self.response.keep)
+        table = walsh_hadamard(tally.counts.reshape(self.blocks, self.block_size).T)
+        # Row i, column a: supporting minus other outputs for answer i of block a; row 0 counts the block.
+        answers = np.arange(self.domain.size)
+        counts = table[answers // self.blocks + 1, answers % self.blocks] / keep
+        elsewhere = (1 - keep) / self.blocks
+        people = np.clip((table[0] - tally.n * elsewhere) / keep, 0, tally.n)[answers % self.blocks]
+        own = np.clip(counts, 0, people)
+        spread = people * (keep + elsewhere) + (tally.n - people) * elsewhere - own * keep**2
+        return Estimate(self.domain.labels, tally.n, counts, spread / keep**2, self.name)
+
+    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = False) -> Any:
+        """Of an estimated count, when the other answers are spread evenly over the blocks."""
+        f = np.asarray(frequency, dtype=np.float64)
+        keep = float(self.response.keep)
+        elsewhere = (1 - keep) / self.blocks
+        inside = f + (1 - f) / self.blocks
+        spread = n * (inside * (keep + elsewhere) + (1 - inside) * elsewhere - f * keep**2) / keep**2
+        if population:
+            spread = spread + n * f * (1 - f)
+        return float(spread) if spread.ndim == 0 else spread
+
+
+def best_blocks(size: int, epsilon: float) -> int:
+    """The power of two with the smallest average error; kept in the spec, so its rounding binds nobody."""
+    odds = math.exp(epsilon)
+    choices = [1 << k for k in range(size.bit_length()) if 1 << k <= size]
+    return min(choices, key=lambda blocks: (odds + 2 * blocks - 1) ** 2 / blocks)

@@ -1,0 +1,136 @@
+"""Subset selection: report w of the d answers, the true one more often among them than not.
+
+Law        the truth is in the subset with probability p = T / 2^64, T = floor(2^64 w e / (w e + d - w)), e = e^epsilon;
+           given that, the subset is uniform among those of size w that contain the truth, or that do not
+Privacy    P(S | v in S) / P(S | v not in S) = p (d - w) / ((1 - p) w) <= e
+Support    q = (w - p) / (d - 1): a subset has w members, p of them the truth on average
+Error      n q (1 - q) / (p - q)^2 + n f (1 - p - q) / (p - q), the smallest of all for w near d / (e + 1)
+Report     the shorter of a bitmap of d bits (padding zero) and w positions in ascending order, little-endian
+Cost       about w words on the device for one report; a carry-save adder or a histogram on the server
+Source     Ye and Barg 2018; Wang et al. 2016
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.channels.subset_selection import best_subset_size
+from deniable.domains import as_domain
+from deniable.errors import NumberError
+from deniable.exact import Dyadic, as_epsilon
+from deniable.protocols.base import Positions
+from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
+from deniable.protocols.frequency.popcount import positional_popcount
+from deniable.protocols.frequency.subsets import random_subset, random_subsets
+from deniable.protocols.frequency.unary import padding_is_zero
+from deniable.protocols.pure import PureProtocol
+from deniable.protocols.reports import Bytes
+from deniable.protocols.tally import Counts
+from deniable.randomness import Bits
+
+
+@dataclass(frozen=True)
+class SubsetSelection(PureProtocol):
+    """Subset selection; without a size, the one with the smallest error.
+
+    >>> protocol = SubsetSelection(1024, epsilon=1)
+    >>> protocol.subset_size, protocol.report_bytes
+    (275, 128)
+    """
+
+    name: ClassVar[str] = "SubsetSelection"
+
+    subset_size: int = 0
+
+    def __post_init__(self) -> None:
+        size = as_domain(self.domain).size
+        subset = self.subset_size or best_subset_size(size, float(as_epsilon(self.epsilon)))
+        if isinstance(subset, bool) or not isinstance(subset, int) or not 1 <= subset < size:
+            raise NumberError(f"a subset has between 1 and {size - 1} of the {size} answers")
+        object.__setattr__(self, "subset_size", subset)
+        super().__post_init__()
+
+    def parameters(self) -> dict[str, Any]:
+        return {"subset_size": self.subset_size}
+
+    @cached_property
+    def holds(self) -> Dyadic:
+        """P(the subset contains the truth)."""
+        w, rest = self.subset_size, self.domain.size - self.subset_size
+        return Dyadic.floor_of(lambda e: w * e / (w * e + rest), self.epsilon)
+
+    @property
+    def p(self) -> Fraction:
+        return self.holds.value
+
+    @property
+    def q(self) -> Fraction:
+        return (self.subset_size - self.p) / (self.domain.size - 1)
+
+    @property
+    def ratio(self) -> Fraction:
+        rest = self.domain.size - self.subset_size
+        return self.p * rest / ((1 - self.p) * self.subset_size)
+
+    @property
+    def _listed(self) -> bool:
+        """Whether a list of positions is shorter than a bitmap."""
+        return self.subset_size * width_of(self.domain.size) < self._bitmap_bytes
+
+    @property
+    def _bitmap_bytes(self) -> int:
+        return -(-self.domain.size // 8)
+
+    @property
+    def report_bytes(self) -> int:
+        return self.subset_size * width_of(self.domain.size) if self._listed else self._bitmap_bytes
+
+    @property
+    def tally_size(self) -> int:
+        return self.domain.size
+
+    def _one(self, value: int, bits: Bits) -> bytes:
+        held = bits.bernoulli(self.holds)
+        others = random_subset(bits, self.domain.size - 1, self.subset_size - held)
+        # Positions among the other answers skip the true one.
+        members = sorted([other + (other >= value) for other in others] + [value] * held)
+        if self._listed:
+            width = width_of(self.domain.size)
+            return b"".join(member.to_bytes(width, "little") for member in members)
+        return sum(1 << member for member in members).to_bytes(self._bitmap_bytes, "little")
+
+    def _many(self, values: Positions, bits: Bits) -> Bytes:
+        held = bits.bernoulli(self.holds, values.size)
+        maps = random_subsets(bits, self.domain.size, self.subset_size, values, held)
+        if not self._listed:
+            return maps
+        members = np.nonzero(np.unpackbits(maps, axis=1, bitorder="little"))[1]
+        return to_bytes(members, width_of(self.domain.size)).reshape(values.size, -1)
+
+    def _members(self, reports: Bytes) -> NDArray[Any]:
+        return from_bytes(reports.reshape(-1, width_of(self.domain.size))).reshape(len(reports), -1)
+
+    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        if self._listed:
+            members = self._members(reports).astype(np.int64)
+            return (np.diff(members, axis=1) > 0).all(axis=1) & (members[:, -1] < self.domain.size)
+        weight = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
+        return padding_is_zero(reports, self.domain.size) & (weight == self.subset_size)
+
+    def _count(self, reports: Bytes) -> Counts:
+        if self._listed:
+            return np.bincount(self._members(reports).reshape(-1), minlength=self.domain.size)
+        return positional_popcount(reports)[: self.domain.size]
+
+    def _support(self, reports: Bytes) -> NDArray[np.bool_]:
+        if not self._listed:
+            return np.unpackbits(reports, axis=1, count=self.domain.size, bitorder="little").view(np.bool_)
+        supported = np.zeros((len(reports), self.domain.size), dtype=np.bool_)
+        np.put_along_axis(supported, self._members(reports).astype(np.int64), True, axis=1)
+        return supported

@@ -1,0 +1,193 @@
+"""Unary encodings: one bit an answer, each randomized by itself.
+
+SUE   symmetric (basic one-time RAPPOR): every bit is flipped with probability q = 1 / (e^(epsilon / 2) + 1)
+OUE   optimized: the true bit is a fair coin, every other bit is set with q = 1 / (e^epsilon + 1)
+THE   threshold histogram: what remains when Laplace noise of scale 2 / epsilon on every bit is compared with
+      theta; p = 1 - e^(-epsilon (1 - theta) / 2) / 2, q = e^(-epsilon theta / 2) / 2
+
+Law        bits are independent: the true one is set with probability p, each other one with q
+Privacy    p (1 - q) / (q (1 - p)) <= e^epsilon; q is rounded up and p down
+Error      of a count, f -> 0: SUE n s / (s - 1)^2 with s = e^(epsilon / 2); OUE 4 n e / (e - 1)^2 with e = e^epsilon
+Report     a bitmap of d bits: answer v is bit v % 8 of byte v // 8, padding zero
+Cost       about 2 random bits a bit on the device; a carry-save adder on the server
+Source     Erlingsson, Pihur and Korolova 2014 (SUE); Wang et al. 2017 (OUE, THE)
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import exact
+from deniable.errors import NumberError
+from deniable.exact import WORD, Dyadic
+from deniable.protocols.base import Positions
+from deniable.protocols.frequency.popcount import positional_popcount
+from deniable.protocols.pure import PureProtocol
+from deniable.protocols.reports import Bytes
+from deniable.protocols.tally import Counts
+from deniable.randomness import Bits
+
+
+@dataclass(frozen=True)
+class UnaryProtocol(PureProtocol):
+    """A bitmap of independent bits; a subclass gives the two probabilities."""
+
+    @property
+    @abstractmethod
+    def true_bit(self) -> Dyadic:
+        """P(the true answer's bit is set)."""
+
+    @property
+    @abstractmethod
+    def other_bit(self) -> Dyadic:
+        """P(another answer's bit is set)."""
+
+    @property
+    def p(self) -> Fraction:
+        return self.true_bit.value
+
+    @property
+    def q(self) -> Fraction:
+        return self.other_bit.value
+
+    @property
+    def ratio(self) -> Fraction:
+        # Two answers differ in two bits: set against clear, and clear against set.
+        return self.p * (1 - self.q) / (self.q * (1 - self.p))
+
+    @property
+    def report_bytes(self) -> int:
+        return -(-self.domain.size // 8)
+
+    @property
+    def tally_size(self) -> int:
+        return self.domain.size
+
+    def _one(self, value: int, bits: Bits) -> bytes:
+        row = bits.packed(self.other_bit, self.domain.size)
+        mask = np.uint8(1 << value % 8)
+        row[value // 8] &= ~mask
+        if bits.bernoulli(self.true_bit):
+            row[value // 8] |= mask
+        return row.tobytes()
+
+    def _many(self, values: Positions, bits: Bits) -> Bytes:
+        rows = bits.packed(self.other_bit, self.domain.size, values.size)
+        set_bits(rows, values, bits.bernoulli(self.true_bit, values.size))
+        return rows
+
+    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        return padding_is_zero(reports, self.domain.size)
+
+    def _count(self, reports: Bytes) -> Counts:
+        return positional_popcount(reports)[: self.domain.size]
+
+    def _support(self, reports: Bytes) -> NDArray[np.bool_]:
+        return np.unpackbits(reports, axis=1, count=self.domain.size, bitorder="little").view(np.bool_)
+
+
+def set_bits(rows: Bytes, places: Positions, values: NDArray[np.bool_]) -> None:
+    """Write one bit in each row, in place."""
+    flat = rows.reshape(-1)
+    where = np.arange(0, flat.size, rows.shape[1]) + (places >> 3)
+    shift = (places & 7).astype(np.uint8)
+    kept = flat[where] & ~(np.uint8(1) << shift)
+    flat[where] = kept | (values.view(np.uint8) << shift)
+
+
+def padding_is_zero(reports: Bytes, lanes: int) -> NDArray[np.bool_]:
+    if lanes % 8 == 0:
+        return np.ones(len(reports), dtype=np.bool_)
+    valid: NDArray[np.bool_] = reports[:, -1] >> np.uint8(lanes % 8) == 0
+    return valid
+
+
+@dataclass(frozen=True)
+class SUE(UnaryProtocol):
+    """Symmetric unary encoding.
+
+    >>> SUE(1024, epsilon=1).other_bit.numerator
+    6964396094736529935
+    """
+
+    name: ClassVar[str] = "SUE"
+
+    @cached_property
+    def other_bit(self) -> Dyadic:
+        return Dyadic.ceil_of(lambda s: 1 / (s + 1), self.epsilon / 2)
+
+    @property
+    def true_bit(self) -> Dyadic:
+        return self.other_bit.complement
+
+
+@dataclass(frozen=True)
+class OUE(UnaryProtocol):
+    """Optimized unary encoding.
+
+    >>> OUE(1024, epsilon=1).other_bit.numerator
+    4961093570831980854
+    """
+
+    name: ClassVar[str] = "OUE"
+
+    @cached_property
+    def other_bit(self) -> Dyadic:
+        return Dyadic.ceil_of(lambda e: 1 / (e + 1), self.epsilon)
+
+    @property
+    def true_bit(self) -> Dyadic:
+        return Dyadic(WORD // 2)
+
+
+@dataclass(frozen=True)
+class THE(UnaryProtocol):
+    """Threshold histogram encoding; without a threshold, the one with the smallest variance.
+
+    >>> THE(64, epsilon=1).threshold
+    Fraction(167, 250)
+    """
+
+    name: ClassVar[str] = "THE"
+
+    threshold: Any = None
+
+    def __post_init__(self) -> None:
+        level = exact.as_epsilon(self.epsilon)
+        theta = (
+            best_threshold(float(level)) if self.threshold is None else exact.fraction(self.threshold, "the threshold")
+        )
+        if not Fraction(1, 2) <= theta <= 1:
+            raise NumberError(f"the threshold lies between 1/2 and 1, not at {float(theta):.6g}")
+        object.__setattr__(self, "threshold", theta)
+        super().__post_init__()
+
+    @cached_property
+    def other_bit(self) -> Dyadic:
+        return Dyadic.ceil_of(lambda s: 1 / (2 * s), self.epsilon * self.threshold / 2)
+
+    @cached_property
+    def true_bit(self) -> Dyadic:
+        return Dyadic.floor_of(lambda s: 1 - 1 / (2 * s), self.epsilon * (1 - self.threshold) / 2)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"threshold": exact.canonical(self.threshold)}
+
+
+def best_threshold(epsilon: float) -> Fraction:
+    """The multiple of 1/1000 with the smallest variance; kept in the spec, so its rounding binds nobody."""
+
+    def variance(thousandths: int) -> float:
+        theta = thousandths / 1000
+        p, q = 1 - math.exp(-epsilon * (1 - theta) / 2) / 2, math.exp(-epsilon * theta / 2) / 2
+        return q * (1 - q) / (p - q) ** 2
+
+    return Fraction(min(range(501, 1001), key=variance), 1000)

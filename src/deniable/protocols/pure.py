@@ -1,0 +1,74 @@
+"""Pure protocols: each report supports some answers; the true one with p*, any other with q*.
+
+Estimate   counts(v) = (C_v - n q*) / (p* - q*), with C_v the number of reports that support v: exactly unbiased
+Variance   n [f p*(1 - p*) + (1 - f) q*(1 - q*)] / (p* - q*)^2 for the respondents as they are; a population
+           that they were drawn from adds n f (1 - f)
+Source     Wang, Blocki, Li and Jha 2017
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable.errors import ChannelError
+from deniable.protocols.base import Protocol
+from deniable.protocols.estimate import Estimate, Support
+from deniable.protocols.tally import Counts, Tally
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PureProtocol(Protocol):
+    """A protocol in the pure framework; p and q are the realized probabilities, exact."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.p <= self.q:
+            raise ChannelError(f"at epsilon {float(self.epsilon):.3g} rounding leaves nothing to learn: raise epsilon")
+
+    @property
+    @abstractmethod
+    def p(self) -> Fraction:
+        """P(the report supports the true answer)."""
+
+    @property
+    @abstractmethod
+    def q(self) -> Fraction:
+        """P(the report supports some other given answer)."""
+
+    def _support_counts(self, counts: Counts) -> Counts:
+        """How many reports support each answer; most tallies are just that."""
+        return counts
+
+    def _estimate(self, tally: Tally) -> Estimate:
+        supported = self._support_counts(tally.counts)
+        support = Support(supported, tally.n, float(self.p), float(self.q))
+        # The exact gap and offset, rounded once: n q may exceed what floats hold exactly.
+        gap = float(self.p - self.q)
+        offset = self.q * tally.n
+        counts = (supported - np.float64(int(offset)) - float(offset - int(offset))) / gap
+        shares = np.clip(counts / tally.n, 0.0, 1.0)
+        return Estimate(
+            labels=self.domain.labels,
+            n=tally.n,
+            counts=counts,
+            variance=self.variance(tally.n, shares),
+            protocol=self.name,
+            support=support,
+        )
+
+    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = False) -> Any:
+        """The exact variance of an estimated count among n people, for an answer of that frequency."""
+        f = np.asarray(frequency, dtype=np.float64)
+        own, other = float(self.p * (1 - self.p)), float(self.q * (1 - self.q))
+        spread = n * (f * own + (1 - f) * other) / float(self.p - self.q) ** 2
+        if population:
+            spread = spread + n * f * (1 - f)
+        return float(spread) if spread.ndim == 0 else spread

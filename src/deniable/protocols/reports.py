@@ -1,0 +1,145 @@
+"""Reports: what left the devices, w bytes each, with the fingerprint of the protocol that made them.
+
+Bytes      the reports one after the other, nothing between them
+Arrow      a column "report" of fixed-size binary, fingerprint and spec in the schema's metadata
+Text       base64url without padding, one string a report
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable._extras import require
+from deniable.errors import ReportError
+
+Bytes = NDArray[np.uint8]
+
+_FINGERPRINT = b"deniable.fingerprint"
+_SPEC = b"deniable.spec"
+
+
+@dataclass(frozen=True, eq=False)
+class Reports:
+    """Any number of reports of one protocol.
+
+    >>> reports = Reports("f" * 64, [[1], [2]])
+    >>> len(reports), reports.to_bytes(), reports.to_text()
+    (2, b'\\x01\\x02', ['AQ', 'Ag'])
+    """
+
+    fingerprint: str
+    array: Bytes
+    spec: dict[str, Any] | None = None
+
+    def __init__(self, fingerprint: str, array: ArrayLike, spec: dict[str, Any] | None = None) -> None:
+        data = np.ascontiguousarray(array, dtype=np.uint8)
+        if data.ndim != 2:
+            raise ReportError(f"reports are rows of bytes, not an array of {data.ndim} dimensions")
+        view = data.view()
+        view.flags.writeable = False
+        object.__setattr__(self, "fingerprint", fingerprint)
+        object.__setattr__(self, "array", view)
+        object.__setattr__(self, "spec", spec)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def width(self) -> int:
+        return self.array.shape[1]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.array, dtype=dtype, copy=copy)
+
+    def __getitem__(self, which: slice | NDArray[Any]) -> Reports:
+        return Reports(self.fingerprint, np.atleast_2d(self.array[which]), self.spec)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reports):
+            return NotImplemented
+        return self.fingerprint == other.fingerprint and np.array_equal(self.array, other.array)
+
+    def __add__(self, other: Reports) -> Reports:
+        if not isinstance(other, Reports):
+            return NotImplemented
+        if other.fingerprint != self.fingerprint:
+            raise ReportError("these reports come from different protocols")
+        return Reports(self.fingerprint, np.concatenate([self.array, other.array]), self.spec)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} reports of {self.width} bytes, protocol {self.fingerprint[:12]}>"
+
+    def to_bytes(self) -> bytes:
+        return self.array.tobytes()
+
+    @classmethod
+    def from_bytes(cls, fingerprint: str, data: bytes, width: int, spec: dict[str, Any] | None = None) -> Reports:
+        if width < 1 or len(data) % width:
+            raise ReportError(f"{len(data)} bytes are not a whole number of reports of {width} bytes")
+        return cls(fingerprint, np.frombuffer(data, dtype=np.uint8).reshape(-1, width), spec)
+
+    def to_text(self) -> list[str]:
+        return [base64.urlsafe_b64encode(row.tobytes()).rstrip(b"=").decode() for row in self.array]
+
+    @classmethod
+    def from_text(cls, fingerprint: str, lines: list[str], width: int, spec: dict[str, Any] | None = None) -> Reports:
+        rows = []
+        for place, line in enumerate(lines):
+            try:
+                row = base64.b64decode(line + "=" * (-len(line) % 4), altchars=b"-_", validate=True)
+            except ValueError:
+                raise ReportError(f"report {place} is not base64url text") from None
+            if len(row) != width:
+                raise ReportError(f"report {place} has {len(row)} bytes, not {width}")
+            rows.append(row)
+        return cls.from_bytes(fingerprint, b"".join(rows), width, spec)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table with one column, "report"."""
+        pa = require("pyarrow", "files")
+        kind = pa.binary(self.width)
+        column = pa.Array.from_buffers(kind, len(self), [None, pa.py_buffer(self.array.tobytes())])
+        notes = {_FINGERPRINT: self.fingerprint.encode()}
+        if self.spec is not None:
+            notes[_SPEC] = json.dumps(self.spec).encode()
+        return pa.table({"report": column}).replace_schema_metadata(notes)
+
+    @classmethod
+    def from_arrow(cls, table: Any, column: str = "report") -> Reports:
+        """Reports from a pyarrow table that `to_arrow` could have made."""
+        pa = require("pyarrow", "files")
+        notes = table.schema.metadata or {}
+        if _FINGERPRINT not in notes:
+            raise ReportError("this table has no fingerprint in its metadata: it was not written as reports")
+        if column not in table.column_names:
+            raise ReportError(f"this table has no column {column!r}; it has {', '.join(table.column_names)}")
+        data = table.column(column).combine_chunks()
+        if not pa.types.is_fixed_size_binary(data.type) or data.null_count:
+            raise ReportError(f"the column {column!r} does not hold reports of one width without gaps")
+        width = data.type.byte_width
+        raw = data.buffers()[1]
+        start = data.offset * width
+        flat = np.frombuffer(raw, dtype=np.uint8) if len(data) else np.empty(0, dtype=np.uint8)
+        rows = flat[start : start + len(data) * width].reshape(-1, width)
+        spec = json.loads(notes[_SPEC]) if _SPEC in notes else None
+        return cls(notes[_FINGERPRINT].decode(), rows, spec)
+
+    def save(self, path: str | Path) -> None:
+        """Write a Parquet file."""
+        require("pyarrow.parquet", "files").write_table(self.to_arrow(), path, compression="none")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Reports:
+        """Read a Parquet file that `save` wrote."""
+        pa, parquet = require("pyarrow", "files"), require("pyarrow.parquet", "files")
+        try:
+            return cls.from_arrow(parquet.read_table(path))
+        except pa.ArrowInvalid as broken:
+            raise ReportError(f"{path} is not a readable Parquet file: {broken}") from None

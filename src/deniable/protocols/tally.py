@@ -1,0 +1,149 @@
+"""A tally: what is left of any number of reports, one vector of integers that adds up.
+
+Tallies of one protocol form a commutative monoid: the tally of all reports is the sum of the tallies of the
+parts, in any order and grouping, to the last bit. Reports need never be kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable._extras import require
+from deniable.errors import MismatchError, SpecError
+
+Counts = NDArray[np.int64]
+
+_LARGEST = np.iinfo(np.int64).max
+_NOTE = b"deniable.tally"
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Sum of reports: the protocol's fingerprint, the number of reports n, and an int64 vector.
+
+    >>> a, b = Tally("f", 2, [1, 1]), Tally("f", 1, [0, 1])
+    >>> (a + b).n, (a + b).counts.tolist()
+    (3, [1, 2])
+    """
+
+    fingerprint: str
+    n: int
+    counts: Counts
+    source: str | None = None
+    """Survey and question that the reports answer, where there is one; tallies of different sources do not add."""
+
+    def __init__(self, fingerprint: str, n: int, counts: ArrayLike, source: str | None = None) -> None:
+        vector = np.array(counts, dtype=np.int64)
+        if vector.ndim != 1 or n < 0:
+            raise SpecError("a tally is a number of reports and a flat vector of integers")
+        vector.flags.writeable = False
+        object.__setattr__(self, "fingerprint", str(fingerprint))
+        object.__setattr__(self, "n", int(n))
+        object.__setattr__(self, "counts", vector)
+        object.__setattr__(self, "source", source)
+
+    def __add__(self, other: Any) -> Tally:
+        if isinstance(other, int) and other == 0:
+            return self  # so that sum(tallies) works
+        if not isinstance(other, Tally):
+            return NotImplemented
+        self._check(other)
+        # No count exceeds what one report can add times n, but the check is on the numbers themselves.
+        total = self.counts + other.counts
+        overflow = ((self.counts >= 0) == (other.counts >= 0)) & ((total >= 0) != (self.counts >= 0))
+        if overflow.any() or self.n + other.n > _LARGEST:
+            raise OverflowError("the sum of these tallies does not fit in 64 bits")
+        return Tally(self.fingerprint, self.n + other.n, total, self.source)
+
+    __radd__ = __add__
+
+    def _check(self, other: Tally) -> None:
+        if self.fingerprint != other.fingerprint:
+            raise MismatchError(
+                f"tallies of different protocols do not add: {self.fingerprint[:16]} and {other.fingerprint[:16]}"
+            )
+        if self.source != other.source:
+            raise MismatchError(f"tallies of different sources do not add: {self.source} and {other.source}")
+        if self.counts.size != other.counts.size:
+            raise MismatchError(f"one tally has {self.counts.size} counters, the other {other.counts.size}")
+
+    @staticmethod
+    def sum(tallies: Iterable[Tally]) -> Tally:
+        """The sum of at least one tally."""
+        total: Any = 0
+        for tally in tallies:
+            total = total + tally
+        if not isinstance(total, Tally):
+            raise MismatchError("there is no tally to add: start from protocol.empty()")
+        return total
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        same = (self.fingerprint, self.n, self.source) == (other.fingerprint, other.n, other.source)
+        return same and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<tally of {self.n} reports, {self.counts.size} counters, protocol {self.fingerprint[:12]}>"
+
+    def spec(self) -> dict[str, Any]:
+        head = {"kind": "tally", "version": 1, "fingerprint": self.fingerprint, "n": self.n}
+        return head | ({"source": self.source} if self.source else {}) | {"counts": self.counts.tolist()}
+
+    @classmethod
+    def from_spec(cls, spec: Any) -> Tally:
+        match spec:
+            case {"kind": "tally", "version": 1, "fingerprint": str(name), "n": int(n), "counts": list(counts)}:
+                if all(type(count) is int for count in counts):
+                    return cls(name, n, counts, spec.get("source"))
+            case {"kind": "tally", "version": version} if version != 1:
+                raise SpecError(f"tallies of version {version!r} are unknown here: only 1 is")
+        raise SpecError("this is not a tally: it needs kind, version, fingerprint, n and integer counts")
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table with one column of counts; the rest is in the schema's metadata."""
+        pa = require("pyarrow", "files")
+        head = {key: value for key, value in self.spec().items() if key != "counts"}
+        return pa.table({"count": self.counts}).replace_schema_metadata({_NOTE: json.dumps(head).encode()})
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Tally:
+        notes = table.schema.metadata or {}
+        if _NOTE not in notes:
+            raise SpecError("this table has no tally in its metadata")
+        head = json.loads(notes[_NOTE])
+        return cls.from_spec(head | {"counts": table.column("count").to_pylist()})
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON, or Parquet when the name ends in .parquet; the file appears whole or not at all."""
+        target = Path(path)
+        partial = target.with_name(target.name + ".partial")
+        if target.suffix == ".parquet":
+            require("pyarrow.parquet", "files").write_table(self.to_arrow(), partial)
+        else:
+            partial.write_text(json.dumps(self.spec(), separators=(",", ":")) + "\n", encoding="utf-8")
+        partial.replace(target)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Tally:
+        if Path(path).suffix == ".parquet":
+            pa = require("pyarrow", "files")
+            try:
+                return cls.from_arrow(require("pyarrow.parquet", "files").read_table(path))
+            except pa.ArrowInvalid as broken:
+                raise SpecError(f"{path} is not a readable Parquet file: {broken}") from None
+        try:
+            return cls.from_spec(json.loads(Path(path).read_text(encoding="utf-8")))
+        except ValueError as broken:
+            if isinstance(broken, SpecError):
+                raise
+            raise SpecError(f"{path} is not a tally in JSON: {broken}") from None

@@ -1,0 +1,235 @@
+"""The benchmark runner: how ratios and goals are judged, and what is stored. Nothing here depends on speed."""
+
+from __future__ import annotations
+
+import doctest
+import io
+import json
+import math
+import subprocess
+import sys
+from itertools import cycle
+
+import pytest
+from rich.console import Console
+
+from benchmarks import chart, report, run, timing
+from benchmarks.peers import environments
+from benchmarks.registry import (
+    Benchmark,
+    Case,
+    Size,
+    Task,
+    UnavailableError,
+    at_least,
+    at_most,
+    benchmark,
+    cost,
+    faster,
+    registered,
+    seconds,
+    work,
+)
+
+
+def scripted(*times, count=1):
+    """A task that claims to take the given times, one after the other."""
+    clock = cycle(times)
+    return Task(lambda: next(clock), count, "report")
+
+
+def measured(case, rounds=3):
+    return timing.measure(Benchmark("name", "title", lambda size: case), Size(quick=True), rounds)
+
+
+def a_run(*results, quick=False):
+    machine = {"cpu": "abacus", "cores": 1, "system": "wood"}
+    return report.Run("2020-02-02T00:00:00+00:00", quick, machine, {"python": "3.11"}, results)
+
+
+TWO_TASKS = {"ours": scripted(9.0, 2.0, 3.0, 4.0, count=2), "theirs": scripted(9.0, 60.0, 50.0, 70.0, count=5)}
+
+
+def test_the_best_round_counts_and_the_warm_up_does_not():
+    ours, theirs = measured(Case(TWO_TASKS)).timings
+    assert (ours.best, ours.median, ours.rounds, ours.count) == (1.0, 1.5, 3, 2)
+    assert (theirs.best, theirs.median) == (10.0, 12.0)
+
+
+def test_ratios_are_per_unit_and_their_direction_is_named():
+    tasks = {"ours": scripted(1.0), "theirs": scripted(50.0, count=5)}
+    speed, price, wait = measured(
+        Case(tasks, [faster("ours", than="theirs"), cost("ours", of="theirs"), seconds("ours", at_most(2))])
+    ).figures
+    assert (speed.value, speed.met, speed.speedup) == (10.0, None, True)
+    assert (price.value, price.met, price.speedup) == (0.1, None, False)
+    assert (wait.value, wait.met) == (1.0, True)
+
+
+@pytest.mark.parametrize(
+    ("goal", "met"),
+    [
+        (at_least(10), True),
+        (at_least(10.001), False),
+        (at_most(10), True),
+        (at_most(9.999), False),
+    ],
+)
+def test_a_goal_is_judged(goal, met):
+    result = measured(Case({"a": scripted(1.0), "b": scripted(10.0)}, [faster("a", than="b", goal=goal)]))
+    assert result.figures[0].met is met
+    outcome = a_run(result)
+    assert outcome.passed is met
+    assert ("MISSED" in report.markdown(outcome)) is not met
+    assert not goal.met(math.nan)
+
+
+def test_what_cannot_be_run_is_reported_and_the_rest_still_runs():
+    def unavailable(size):
+        raise UnavailableError("opendp cannot be installed: no network")
+
+    def broken(size):
+        raise ZeroDivisionError("division by zero")
+
+    chosen = [
+        Benchmark("first", "first", unavailable),
+        Benchmark("second", "second", broken),
+        Benchmark("third", "third", lambda size: Case({"task": work(lambda: None)})),
+    ]
+    outcome = run.execute(chosen, quick=True, console=Console(file=io.StringIO()))
+    assert [result.problem for result in outcome.results] == [
+        "not available: opendp cannot be installed: no network",
+        "failed: ZeroDivisionError: division by zero",
+        None,
+    ]
+    assert not outcome.passed
+
+
+def test_garbage_collection_is_off_while_timing_and_on_again_after():
+    import gc
+
+    seen = []
+    measured(Case({"task": work(lambda: seen.append(gc.isenabled()))}), rounds=2)
+    assert seen == [True, False, False]  # the warm-up is not timed
+    assert gc.isenabled()
+
+
+def test_the_registry_refuses_a_name_twice(monkeypatch):
+    monkeypatch.setattr("benchmarks.registry._registered", {})
+    benchmark("one", "the first")(lambda size: Case({}))
+    with pytest.raises(ValueError, match="'one'"):
+        benchmark("one", "the second")(lambda size: Case({}))
+    assert list(registered()) == ["one"]
+
+
+@pytest.fixture
+def stage(monkeypatch, tmp_path):
+    """The runner with one benchmark of its own, storing under a temporary folder."""
+    monkeypatch.setattr("benchmarks.registry._registered", {})
+    monkeypatch.setattr(run, "MODULES", ())
+    monkeypatch.setattr(run, "ROUNDS", 2)
+    monkeypatch.setattr(run, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(run, "CHART", tmp_path / "assets" / "chart.svg")
+
+    def register(goal):
+        tasks = {"ours": scripted(1.0), "theirs": scripted(10.0)}
+        case = Case(tasks, [faster("ours", than="theirs", goal=goal)], {"bytes": 4})
+        benchmark("speed", "speed | of things")(lambda size: case)
+
+    return register
+
+
+def test_a_full_run_is_stored(stage, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    stage(at_least(10))
+    assert run.main([]) == 0
+    stored = json.loads((tmp_path / "results" / "results.json").read_text())
+    assert set(stored) == {"format", "date", "quick", "machine", "versions", "results", "passed"}
+    assert {"cpu", "cores", "system"} <= set(stored["machine"])
+    assert {"python", "numpy", "deniable"} <= set(stored["versions"])
+    (result,) = stored["results"]
+    assert result["figures"] == [
+        {
+            "label": "ours: times faster than theirs",
+            "value": 10.0,
+            "goal": {"kind": "at least", "limit": 10},
+            "met": True,
+            "speedup": True,
+        }
+    ]
+    assert result["timings"][0] == {
+        "task": "ours", "unit": "report", "count": 1, "rounds": run.ROUNDS, "best": 1.0, "median": 1.0,
+    }  # fmt: skip
+    assert "| speed \\| of things | ours: times faster than theirs | 10 | at least 10 | met |" in (
+        tmp_path / "results" / "results.md"
+    ).read_text(encoding="utf-8")
+    assert "10x" in (tmp_path / "assets" / "chart.svg").read_text(encoding="utf-8")
+    assert "met" in capsys.readouterr().out
+
+
+def test_a_missed_goal_is_stored_and_fails(stage, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    stage(at_least(11))
+    assert run.main([]) == 1
+    assert json.loads((tmp_path / "results" / "results.json").read_text())["passed"] is False
+    assert "missed: ours: times faster than theirs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [["--quick"], ["--only", "speed"]])
+def test_a_partial_run_replaces_nothing(stage, tmp_path, options):
+    stage(at_least(10))
+    assert run.main([*options, "--json", str(tmp_path / "mine.json")]) == 0
+    assert json.loads((tmp_path / "mine.json").read_text())["results"][0]["name"] == "speed"
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_run_with_a_failure_replaces_nothing(stage, tmp_path):
+    stage(at_least(10))
+
+    @benchmark("broken", "broken")
+    def broken(size):
+        raise UnavailableError("not here")
+
+    assert run.main([]) == 1
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_unknown_name_is_refused(stage, capsys):
+    stage(at_least(10))
+    with pytest.raises(SystemExit):
+        run.main(["--only", "sped"])
+    assert "speed" in capsys.readouterr().err
+
+
+def test_the_chart_does_not_depend_on_the_day(tmp_path):
+    pytest.importorskip("matplotlib")
+    tasks = {"a": scripted(1.0), "b": scripted(0.5)}
+    result = measured(Case(tasks, [faster("a", than="b", goal=at_least(8)), cost("a", of="b")]))
+    for name in ("one.svg", "two.svg"):
+        chart.draw(a_run(result), tmp_path / name)
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+def test_a_peer_that_cannot_be_installed_says_why(monkeypatch, tmp_path):
+    def refuse(step, **options):
+        return subprocess.CompletedProcess(step, int("pip" in step), "", "collecting\nERROR: no network\n")
+
+    (tmp_path / "absent.txt").write_text("absent==1\n")
+    monkeypatch.setattr(environments, "HERE", tmp_path)
+    monkeypatch.setattr(environments, "ENVIRONMENTS", tmp_path / "peers")
+    monkeypatch.setattr(environments.subprocess, "run", refuse)
+    with pytest.raises(UnavailableError, match="absent cannot be installed: ERROR: no network"):
+        environments.task("absent", "response", 1, "report")
+
+
+def test_a_peer_that_does_not_run_says_why(monkeypatch, tmp_path):
+    from pathlib import Path
+
+    (tmp_path / "run_half_broken.py").write_text("raise RuntimeError('old numpy needed')\n")
+    monkeypatch.setattr(environments, "HERE", tmp_path)
+    with pytest.raises(UnavailableError, match="half-broken does not run: RuntimeError: old numpy needed"):
+        environments.call("half-broken", Path(sys.executable), "response", 1)
+
+
+def test_the_examples_in_docstrings():
+    assert doctest.testmod(report) == (0, 2)
