@@ -92,9 +92,7 @@ class Categories:
 
     def _from_codes(self, codes: NDArray[Any], entries: Sequence[Any]) -> Positions:
         if codes.size and codes.min() < 0:
-            raise DomainError(
-                f"value {int(np.argmin(codes))} is missing: an empty answer must be a category of its own"
-            )
+            raise _missing(int(np.argmin(codes)))
         used = np.unique(codes)
         table = np.zeros(len(entries), dtype=np.int64)
         for code in used:
@@ -104,7 +102,7 @@ class Categories:
 
     def _find(self, value: Any, place: int) -> int:
         if value is None or value != value:
-            raise DomainError(f"value {place} is missing: an empty answer must be a category of its own")
+            raise _missing(place)
         try:
             found = self._table.get(label_key(as_label(value)), self._other)
         except LabelError:
@@ -203,6 +201,10 @@ def load_domain(spec: Any) -> Domain:
         case {"kind": "integers", "low": int(low), "high": int(high), **rest} if not rest:
             return Integers(low, high)
     raise SpecError("the domain in the spec is neither categories with values nor integers with low and high")
+
+
+def _missing(place: int) -> DomainError:
+    return DomainError(f"value {place} is missing: an empty answer must be a category of its own")
 
 
 def _dictionary(values: Any) -> tuple[NDArray[np.int64], Sequence[Any]] | None:

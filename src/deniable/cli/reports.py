@@ -14,7 +14,8 @@ import typer
 from deniable.channels import Channel
 from deniable.channels.labels import label_spec, text
 from deniable.cli import output
-from deniable.cli.inputs import STDIN, Names, as_floats, only_one_stdin, read_channel, read_lines, read_vector
+from deniable.cli.files import STDIN, only_one_stdin
+from deniable.cli.inputs import Names, as_floats, read_channel, read_lines, read_vector
 from deniable.cli.options import Csv, Json, Plot, Seed, Source, examples, one_format
 from deniable.cli.output import shown
 from deniable.errors import ChannelError, NumberError, SpecError

@@ -93,7 +93,10 @@ class Estimate:
         return np.stack([self.frequencies - errors, self.frequencies + errors], axis=1)
 
     def consistent(self, method: str = "norm-sub") -> Estimate:
-        """Frequencies that are a distribution: biased, usually with a smaller total error. See `deniable.postprocess`."""
+        """Frequencies that are a distribution: biased, usually with a smaller total error.
+
+        The methods are in `deniable.postprocess`, each with when to use it.
+        """
         from deniable.postprocess import apply
 
         raw = self.raw or self
@@ -121,11 +124,12 @@ class Estimate:
     def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One dictionary an answer: label, count, frequency, stderr, low, high."""
         ends = self.interval(level)
-        columns = zip(self.labels, self.counts, self.frequencies, self.stderr, ends, strict=True)
+        numbers = np.column_stack([self.counts, self.frequencies, self.stderr, ends]).tolist()
+        names = ("count", "frequency", "stderr", "low", "high")
         return [
-            {"label": label, "count": float(c), "frequency": float(f), "stderr": float(e), "low": float(i[0]), "high": float(i[1])}
-            for label, c, f, e, i in columns
-        ]  # fmt: skip
+            {"label": label} | dict(zip(names, row, strict=True))
+            for label, row in zip(self.labels, numbers, strict=True)
+        ]
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """The estimate as JSON values."""

@@ -53,7 +53,7 @@ class Reports:
 
     @property
     def width(self) -> int:
-        return self.array.shape[1]
+        return int(self.array.shape[1])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.array, dtype=dtype, copy=copy)

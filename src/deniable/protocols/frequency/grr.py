@@ -81,4 +81,5 @@ class GRR(PureProtocol):
         return np.bincount(from_bytes(reports), minlength=self.domain.size)
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
-        return from_bytes(reports)[:, None] == np.arange(self.domain.size)
+        supported: NDArray[np.bool_] = from_bytes(reports)[:, None] == np.arange(self.domain.size)
+        return supported

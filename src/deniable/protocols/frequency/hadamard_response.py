@@ -7,8 +7,8 @@ Law        with probability t uniform over the b / 2 outputs that support the an
            t = floor(2^64 (e - 1) / (e + 2 B - 1)) / 2^64, e = e^epsilon
 Privacy    1 + 2 B t / (1 - t) <= e
 Estimate   counts(v) = (supporting outputs - other outputs of v's block) / t: exactly unbiased
-Error      of a count: n_own s + n_other (1 - t) / B - n_v t^2, over t^2, with s = t + (1 - t) / B and n_own, n_other the
-           people inside and outside v's block; about twice the best possible
+Error      of a count: n_own s + n_other (1 - t) / B - n_v t^2, over t^2, with s = t + (1 - t) / B and n_own, n_other
+           the people inside and outside v's block; about twice the best possible
 Report     the output's number a b + j, little-endian
 Cost       two random words on the device; one addition a report, one Walsh-Hadamard transform on the server
 Source     Acharya, Sun and Zhang 2019; Chen, Kairouz and Ozgur 2020
@@ -54,13 +54,8 @@ class HadamardResponse(Protocol):
     def __post_init__(self) -> None:
         size = as_domain(self.domain).size
         blocks = self.blocks or best_blocks(size, float(as_epsilon(self.epsilon)))
-        if (
-            isinstance(blocks, bool)
-            or not isinstance(blocks, int)
-            or blocks < 1
-            or blocks & (blocks - 1)
-            or blocks > size
-        ):
+        whole = isinstance(blocks, int) and not isinstance(blocks, bool)
+        if not whole or not 1 <= blocks <= size or blocks & (blocks - 1):
             raise NumberError(f"the number of blocks is a power of two up to {size}")
         object.__setattr__(self, "blocks", blocks)
         super().__post_init__()
@@ -121,8 +116,9 @@ class HadamardResponse(Protocol):
         answers = np.arange(self.domain.size)
         rows = answers // self.blocks + 1
         even = np.bitwise_count(rows & outputs & (self.block_size - 1)) & 1 == 0
-        same: NDArray[np.bool_] = outputs // self.block_size == answers % self.blocks
-        return same & even
+        same = outputs // self.block_size == answers % self.blocks
+        supported: NDArray[np.bool_] = same & even
+        return supported
 
     def _estimate(self, tally: Tally) -> Estimate:
         keep = float(self.response.keep)

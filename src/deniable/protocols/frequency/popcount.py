@@ -40,7 +40,7 @@ def _planes(slices: NDArray[np.uint64]) -> list[tuple[int, Words]]:
     waiting: list[Words | None] = []
     spare: list[Words] = []
     mixed = np.empty(size, dtype=np.uint64)
-    for i, incoming in enumerate(slices):
+    for incoming in slices:
         level, carry, owned = 0, incoming, False
         while True:
             if level == len(sums):

@@ -119,7 +119,8 @@ class SubsetSelection(PureProtocol):
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         if self._listed:
             members = self._members(reports).astype(np.int64)
-            return (np.diff(members, axis=1) > 0).all(axis=1) & (members[:, -1] < self.domain.size)
+            ascending: NDArray[np.bool_] = (np.diff(members, axis=1) > 0).all(axis=1)
+            return ascending & (members[:, -1] < self.domain.size)
         weight = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
         return padding_is_zero(reports, self.domain.size) & (weight == self.subset_size)
 

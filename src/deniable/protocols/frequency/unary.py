@@ -161,10 +161,10 @@ class THE(UnaryProtocol):
     threshold: Any = None
 
     def __post_init__(self) -> None:
-        level = exact.as_epsilon(self.epsilon)
-        theta = (
-            best_threshold(float(level)) if self.threshold is None else exact.fraction(self.threshold, "the threshold")
-        )
+        if self.threshold is None:
+            theta = best_threshold(float(exact.as_epsilon(self.epsilon)))
+        else:
+            theta = exact.fraction(self.threshold, "the threshold")
         if not Fraction(1, 2) <= theta <= 1:
             raise NumberError(f"the threshold lies between 1/2 and 1, not at {float(theta):.6g}")
         object.__setattr__(self, "threshold", theta)
