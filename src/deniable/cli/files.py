@@ -91,6 +91,9 @@ def parse_csv(content: str, where: str) -> list[tuple[int, list[str]]]:
     delimiter = max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
     try:
-        return [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
+        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
     except csv.Error as wrong:
         raise SpecError(f"{where} is not CSV: {wrong} in line {reader.line_num}") from None
+    if not rows:
+        raise SpecError(f"{where} is empty")
+    return rows

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.domains import as_domain
+from deniable.domains import Domain, as_domain
 from deniable.errors import ChannelError, MismatchError, ReportError
 from deniable.protocols.estimate import Estimate
 from deniable.protocols.reports import Bytes, Reports
@@ -41,8 +41,8 @@ Positions = NDArray[np.int64]
 class Protocol(ABC):
     """Both sides of one question's collection. Immutable; equal protocols have equal fingerprints."""
 
-    domain: Any
-    """A `Domain` once built; a list of categories or a number of answers will do to build it."""
+    domain: Domain
+    """A list of categories or a number of answers will do to build one."""
     epsilon: Any
     """A `Fraction` once built; an int, float, str or Decimal will do to build it."""
 

@@ -126,10 +126,8 @@ class Estimate:
         ends = self.interval(level)
         numbers = np.column_stack([self.counts, self.frequencies, self.stderr, ends]).tolist()
         names = ("count", "frequency", "stderr", "low", "high")
-        return [
-            {"label": label} | dict(zip(names, row, strict=True))
-            for label, row in zip(self.labels, numbers, strict=True)
-        ]
+        named = (dict(zip(names, row, strict=True)) for row in numbers)
+        return [{"label": label} | row for label, row in zip(self.labels, named, strict=True)]
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """The estimate as JSON values."""

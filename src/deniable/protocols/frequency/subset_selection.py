@@ -119,10 +119,10 @@ class SubsetSelection(PureProtocol):
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         if self._listed:
             members = self._members(reports).astype(np.int64)
-            ascending: NDArray[np.bool_] = (np.diff(members, axis=1) > 0).all(axis=1)
-            return ascending & (members[:, -1] < self.domain.size)
+            fits = members[:, -1:] < self.domain.size
+            return np.asarray(np.hstack([np.diff(members, axis=1) > 0, fits]).all(axis=1))
         weight = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
-        return padding_is_zero(reports, self.domain.size) & (weight == self.subset_size)
+        return padding_is_zero(reports, self.domain.size) & np.asarray(weight == self.subset_size)
 
     def _count(self, reports: Bytes) -> Counts:
         if self._listed:
