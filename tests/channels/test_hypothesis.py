@@ -214,9 +214,9 @@ def test_many_outputs_and_few_reports_are_enumerated_too():
 
 def test_outputs_of_equal_ratio_are_merged():
     split0, split1 = [0.3, 0.45, 0.1, 0.15], [0.1, 0.15, 0.3, 0.45]
-    result = likelihood_ratio_test(split0, split1, 10_001)
+    result = likelihood_ratio_test(split0, split1, 101)
     assert result.method == "binomial"
-    assert result.bayes == pytest.approx(likelihood_ratio_test(COIN, NIOC, 10_001).bayes, rel=1e-9)
+    assert result.bayes == pytest.approx(likelihood_ratio_test(COIN, NIOC, 101).bayes, rel=1e-12)
     # The same numbers in another order have four ratios, and no short cut.
     assert likelihood_ratio_test(split0, [0.1, 0.3, 0.15, 0.45], 5).method == "types"
 

@@ -80,8 +80,8 @@ def spectrum(pair: Pair, n: int, s: float, center: float, nodes: int, roam: floa
     crest = np.exp(n * np.log(top))
     slack = crest * (n * slip / top + (8 * n + 1000) * EPS)
     a, b = s / delta, (1 - s) / delta
-    over, under = majorant(a, b, u) * power, minorant(a, b, u) * power
-    size = np.maximum(np.abs(majorant(a, b, u)), np.abs(minorant(a, b, u)))
+    above, below = majorant(a, b, u), minorant(a, b, u)
+    size = np.maximum(np.abs(above), np.abs(below))
     # Frequencies come in conjugate pairs, except zero.
     share = np.full(nodes, 2 / nodes)
     share[0] = 1 / nodes
@@ -93,8 +93,8 @@ def spectrum(pair: Pair, n: int, s: float, center: float, nodes: int, roam: floa
         log_scale=n * pair.log_moment(s) - s * center,
         period=period,
         reach=reach,
-        over=over * share,
-        under=under * share,
+        over=above * power * share,
+        under=below * power * share,
         noise=(float(share @ fuzz), 8 * EPS * float(share @ (size * crest * theta))),
         doubt=2 * n * SAME * (1 + float(np.abs(pair.llr).max())) + 4 * EPS * abs(center),
     )
