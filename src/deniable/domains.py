@@ -216,8 +216,8 @@ def _dictionary(values: Any) -> tuple[NDArray[np.int64], Sequence[Any]] | None:
     if hasattr(values, "dictionary_encode"):  # Arrow
         array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
         encoded = array if hasattr(array, "dictionary") else array.dictionary_encode()
-        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return codes.astype(np.int64), encoded.dictionary.to_pylist()
+        codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+        return codes, encoded.dictionary.to_pylist()
     return None
 
 
@@ -232,7 +232,13 @@ def _column(values: Any) -> NDArray[Any]:
         array = np.empty(len(values), dtype=object)
         array[:] = values
         return array
-    if hasattr(values, "to_numpy"):
+    if hasattr(values, "to_arrow"):  # polars
+        values = values.to_arrow()
+    if hasattr(values, "null_count"):  # Arrow
+        if values.null_count:
+            raise _missing(int(np.argmax(values.is_null())))
+        values = values.to_numpy(**({} if hasattr(values, "chunks") else {"zero_copy_only": False}))
+    elif hasattr(values, "to_numpy"):  # pandas
         values = values.to_numpy()
     array = np.asarray(values)
     if array.ndim != 1:

@@ -28,7 +28,7 @@ class Ran:
 
 
 def sane(ran):
-    """What holds for every command: no traceback, no colour codes in a pipe, one line of error exactly when it failed."""
+    """What holds for every command: no traceback, no colour codes in a pipe, one line of error for bad input."""
     for stream in (ran.out, ran.err):
         assert "Traceback" not in stream
         assert "\x1b" not in stream

@@ -149,7 +149,7 @@ def test_plot(run, tmp_path):
 
 
 def test_sampling_and_inferring_fit_together(run, tmp_path):
-    """The estimate lies within 5 standard errors of the truth (false alarm below 1e-6; fixed seed); the raw share does not."""
+    """The estimate is within 5 standard errors (false alarm below 1e-6, fixed seed); the raw share is not."""
     spec = tmp_path / "coin.json"
     spec.write_text(json.dumps(coin_response().spec()))
     answers = "yes\n" * 1000 + "no\n" * 4000

@@ -148,17 +148,12 @@ def test_push(run, write):
     pushed = run("channel", "push", "coin", "1/5,4/5", "--json").json
     assert pushed["probabilities"] == pytest.approx([0.35, 0.65])
     assert pushed["exact"] == ["7/20", "13/20"]
-    for prior in (
-        "no=0.8,yes=0.2",
-        write("label,probability\nyes,0.2\nno,0.8\n"),
-        write('{"yes": 0.2, "no": 0.8}', "p"),
-    ):
+    files = write("label,probability\nyes,0.2\nno,0.8\n", "a"), write('{"yes": 0.2, "no": 0.8}', "b")
+    for prior in ("no=0.8,yes=0.2", *files):
         assert run("channel", "push", "coin", prior, "--json").json == pushed
     assert run("channel", "push", "coin", "uniform", "--json").json["exact"] == ["1/2", "1/2"]
-    assert (
-        run("channel", "push", "coin", "0.2,0.8").out
-        == "output  probability\nyes          0.3500\nno           0.6500\n"
-    )
+    table = run("channel", "push", "coin", "0.2,0.8").out
+    assert table == "output  probability\nyes          0.3500\nno           0.6500\n"
 
 
 def test_posterior(run):

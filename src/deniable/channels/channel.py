@@ -341,11 +341,9 @@ class Channel:
         if spec.keys() - _SPEC_KEYS:
             raise SpecError(f"the spec of a channel has {', '.join(sorted(_SPEC_KEYS))}, and nothing else")
         canonical_bytes(spec)  # refuses floats, and text that two parties could write differently
-        lists = [spec["inputs"], spec["outputs"], spec["rows"]]
-        if not all(isinstance(part, list) for part in (*lists, *lists[2])):
-            raise SpecError("the inputs, the outputs and each row in the spec of a channel are lists")
-        rows = [[read_integer(entry) for entry in row] for row in spec["rows"]]
-        inputs, outputs = ([load_label(label) for label in part] for part in lists[:2])
+        inputs, outputs, rows = (_as_list(spec[key]) for key in ("inputs", "outputs", "rows"))
+        rows = [[read_integer(entry) for entry in _as_list(row)] for row in rows]
+        inputs, outputs = ([load_label(label) for label in part] for part in (inputs, outputs))
         return cls.from_integers(rows, read_integer(spec["denominator"]), inputs, outputs, spec["adjacency"])
 
     @cached_property
@@ -375,6 +373,12 @@ class Channel:
     def __repr__(self) -> str:
         rows, columns = self.shape
         return f"<Channel {rows} x {columns}, epsilon {self.epsilon:.6g}, {self.denominator.bit_length()}-bit law>"
+
+
+def _as_list(part: Any) -> list[Any]:
+    if not isinstance(part, list):
+        raise SpecError("the inputs, the outputs and each row in the spec of a channel are lists")
+    return part
 
 
 def _rebuild(rows: Any, denominator: int, inputs: Any, outputs: Any, adjacency: Any) -> Channel:

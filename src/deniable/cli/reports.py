@@ -192,6 +192,8 @@ def _print(result: Inference, ends: Any, level: float) -> None:
     pairs = [("method", result.method), ("reports", f"{result.n:g}")]
     if result.iterations:
         pairs.append(("updates", f"{result.iterations}, within {result.gap:.1e} nats a report of the maximum"))
+    if result.raw is not None:
+        pairs.append(("error bars", "of the unbiased estimate, before it was made a distribution"))
     output.facts(pairs)
     output.write("\n")
     head = ["answer", "reported", "estimate", "stderr", f"{100 * level:g}% interval"]

@@ -1,0 +1,118 @@
+"""The wire does not change by accident: fingerprints and report bytes are pinned.
+
+`python -m tests.protocols.test_golden` writes the file anew. Do that only for a change that is meant to break
+every published survey, and say so in the changelog. New protocols are added by the same command.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from deniable.protocols import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, Protocol, SubsetSelection, load
+from deniable.randomness import Bits, Simulation
+
+FILE = Path(__file__).parents[1] / "golden" / "protocols.json"
+
+PINNED: list[Protocol] = [
+    GRR(["yes", "no"], 1),
+    GRR(["never", "once", "often", "prefer not to say"], "0.1"),
+    GRR(1024, 2),
+    GRR(100_000, "1/3"),
+    SUE(["a", "b", "c"], 1),
+    SUE(100, 4),
+    OUE(["ä", "ö", "ü"], 1),
+    OUE(70, "0.5"),
+    THE(12, 1),
+    BLH(1000, 1),
+    OLH(1024, 1),
+    OLH(5, 3),
+    OLH(1 << 20, 2),
+    SubsetSelection(6, 1),
+    SubsetSelection(1024, 1),
+    SubsetSelection(1000, 4),
+    HadamardResponse(10, 1),
+    HadamardResponse(1000, 4),
+]
+
+
+class Recorder(Bits):
+    """A simulation that remembers the bytes it gave."""
+
+    def __init__(self, seed: int) -> None:
+        self.inner = Simulation(seed)
+        self.given = b""
+
+    def take(self, count: int) -> bytes:
+        data = self.inner.take(count)
+        self.given += data
+        return data
+
+    def fill(self, out: NDArray[np.uint8]) -> None:
+        raise AssertionError("a single report draws word by word")
+
+
+class Player(Bits):
+    """Plays recorded bytes back."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def take(self, count: int) -> bytes:
+        taken, self.data = self.data[:count], self.data[count:]
+        assert len(taken) == count, "more random bytes are consumed than were recorded"
+        return taken
+
+    def fill(self, out: NDArray[np.uint8]) -> None:
+        raise AssertionError("a single report draws word by word")
+
+
+def entry(protocol: Protocol) -> dict[str, Any]:
+    vectors = []
+    for seed in range(8):
+        value = (seed * 7919) % protocol.domain.size
+        bits = Recorder(seed)
+        report = protocol.privatize([protocol.domain.labels[value]], bits).to_bytes()
+        vectors.append({"position": value, "random": bits.given.hex(), "report": report.hex()})
+    return {"spec": protocol.spec(), "fingerprint": protocol.fingerprint, "vectors": vectors}
+
+
+def stored() -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
+    return entries
+
+
+@pytest.mark.parametrize("golden", stored() if FILE.exists() else [], ids=lambda g: g["fingerprint"][:12])
+def test_pinned_protocols_still_give_the_same_bytes(golden: dict[str, Any]) -> None:
+    protocol = load(golden["spec"])
+    assert protocol.fingerprint == golden["fingerprint"]
+    assert protocol.spec() == golden["spec"]
+    for vector in golden["vectors"]:
+        bits = Player(bytes.fromhex(vector["random"]))
+        label = protocol.domain.labels[vector["position"]]
+        assert protocol.privatize([label], bits).to_bytes().hex() == vector["report"]
+        assert bits.data == b"", "fewer random bytes are consumed than were recorded"
+
+
+def test_every_pinned_protocol_is_stored() -> None:
+    known = {golden["fingerprint"] for golden in stored()}
+    assert {protocol.fingerprint for protocol in PINNED} <= known
+
+
+def test_the_same_level_written_differently_is_the_same_protocol() -> None:
+    names = {GRR(["a", "b"], level).fingerprint for level in (0.1, "0.1", "1/10", "1e-1")}
+    assert len(names) == 1
+    assert GRR(["a", "b"], 0.1).fingerprint != GRR(["b", "a"], 0.1).fingerprint
+    assert GRR([1, 0], 1).fingerprint != GRR([True, False], 1).fingerprint
+
+
+if __name__ == "__main__":
+    kept = {golden["fingerprint"]: golden for golden in (stored() if FILE.exists() else [])}
+    kept |= {protocol.fingerprint: entry(protocol) for protocol in PINNED}
+    FILE.parent.mkdir(exist_ok=True)
+    FILE.write_text(json.dumps(list(kept.values()), indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,123 @@
+"""The fast loops of the frequency oracles against the plain ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deniable.protocols import OLH, SubsetSelection
+from deniable.protocols.frequency._bytes import from_bytes, narrow_type, to_bytes, width_of
+from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
+from deniable.protocols.frequency.popcount import positional_popcount
+from deniable.protocols.frequency.subsets import random_subset, random_subsets
+from deniable.randomness import Simulation, exhaust
+from tests.statistics import accepts
+
+
+@given(st.integers(0, 3000), st.integers(1, 40), st.integers(0, 2**32 - 1))
+@settings(max_examples=60)
+def test_positional_popcount(count: int, width: int, seed: int) -> None:
+    rows = np.random.default_rng(seed).integers(0, 256, (count, width), dtype=np.uint8)
+    plain = np.unpackbits(rows, axis=1, bitorder="little").sum(axis=0, dtype=np.int64)
+    assert positional_popcount(rows).tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize("count", [100_000, 262_145])
+def test_positional_popcount_through_many_planes(count: int) -> None:
+    rows = np.random.default_rng(1).integers(0, 256, (count, 5), dtype=np.uint8)
+    rows[:, 2] = 255  # a counter that uses every plane
+    plain = np.unpackbits(rows, axis=1, bitorder="little").sum(axis=0, dtype=np.int64)
+    assert positional_popcount(rows).tolist() == plain.tolist()
+
+
+def hadamard(size: int) -> np.ndarray:
+    places = np.arange(size)
+    return 1 - 2 * (np.bitwise_count(places[:, None] & places) & 1).astype(np.int64)
+
+
+@pytest.mark.parametrize("size", [1, 2, 8, 256])
+def test_walsh_hadamard(size: int) -> None:
+    vector = np.random.default_rng(2).integers(-(10**9), 10**9, size)
+    assert walsh_hadamard(vector).tolist() == (hadamard(size) @ vector).tolist()
+    table = np.random.default_rng(3).integers(-99, 99, (size, 3))
+    assert walsh_hadamard(table).tolist() == (hadamard(size) @ table).tolist()
+
+
+@pytest.mark.parametrize("size", [1 << 13, 1 << 14, 1 << 15])
+def test_walsh_hadamard_in_strips(size: int) -> None:
+    vector = np.random.default_rng(4).integers(-1000, 1000, size)
+    transformed = walsh_hadamard(vector)
+    assert (walsh_hadamard(transformed) == size * vector).all()
+    places = np.random.default_rng(5).integers(0, size, 20)
+    for u in places:
+        signs = 1 - 2 * (np.bitwise_count(np.arange(size) & u) & 1).astype(np.int64)
+        assert transformed[u] == signs @ vector
+
+
+def test_walsh_hadamard_needs_a_power_of_two() -> None:
+    with pytest.raises(ValueError, match="power of two"):
+        walsh_hadamard(np.arange(6))
+
+
+@pytest.mark.parametrize("size", [2, 256, 257, 65536, 65537, 1 << 24, (1 << 24) + 1])
+def test_numbers_in_bytes(size: int) -> None:
+    width = width_of(size)
+    assert 256 ** (width - 1) < size <= 256**width or width == 1
+    numbers = np.array([0, 1, size // 2, size - 1], dtype=narrow_type(width))
+    rows = to_bytes(numbers, width)
+    assert rows.shape == (4, width)
+    assert rows.tobytes() == b"".join(int(n).to_bytes(width, "little") for n in numbers)
+    assert from_bytes(rows).tolist() == numbers.tolist()
+
+
+@pytest.mark.parametrize(("domain", "bits"), [(2, 1), (5, 3), (1024, 2), (1000, 5), (1 << 20, 4), (300, 10)])
+def test_local_hashing_tally_is_the_number_of_supporting_reports(domain: int, bits: int) -> None:
+    protocol = OLH(domain, 2, hash_bits=bits)
+    values = np.random.default_rng(6).integers(0, domain, 700)
+    reports = protocol.privatize(values, Simulation(7))
+    counts = protocol._support_counts(protocol.tally(reports).counts)
+    if domain <= 1024:
+        assert counts.tolist() == protocol.support(reports).sum(axis=0).tolist()
+    assert counts.size == domain
+    # A kept report supports its own answer; on the whole a share p of them does.
+    own = np.array([protocol.support(reports[i : i + 1])[0, v] for i, v in enumerate(values[:50])])
+    assert own.mean() > float(protocol.q)
+
+
+def test_one_random_subset_is_uniform() -> None:
+    law = exhaust(lambda bits: tuple(sorted(random_subset(bits, 5, 3)))).law
+    assert len(law) == 10
+    assert len(set(law.values())) == 1
+    assert exhaust(lambda bits: tuple(random_subset(bits, 3, 0))).law == {(): 1}
+
+
+@pytest.mark.parametrize(("size", "count"), [(9, 3), (20, 1), (64, 40), (1000, 270), (1024, 512), (30, 29)])
+def test_many_random_subsets(size: int, count: int) -> None:
+    n = 20_000
+    values = np.full(n, size // 3)
+    held = np.arange(n) % 2 == 0
+    maps = random_subsets(Simulation(8), size, count, values, held)
+    bits = np.unpackbits(maps, axis=1, bitorder="little")
+    assert not bits[:, size:].any()
+    assert (bits.sum(axis=1) == count).all()
+    assert (bits[:, size // 3] == held).all()
+    # Every other member equally often, one test a case at a false-positive rate of 1e-6.
+    others = np.delete(bits[:, :size], size // 3, axis=1).sum(axis=0)
+    assert np.abs(others - others.mean()).max() < 6 * np.sqrt(others.mean()) + 1
+    if size == 9:
+        held_maps = maps[held]
+        kinds, seen = np.unique(held_maps, axis=0, return_counts=True)
+        assert len(kinds) == 28
+        assert accepts(seen, np.full(28, 1 / 28))
+
+
+def test_subset_lists_and_bitmaps_say_the_same() -> None:
+    listed = SubsetSelection(1000, 6)
+    assert listed._listed
+    reports = listed.privatize(np.arange(1000), Simulation(9))
+    assert listed.valid(reports).all()
+    counts = listed.tally(reports).counts
+    assert counts.tolist() == listed.support(reports).sum(axis=0).tolist()
+    assert counts.sum() == 1000 * listed.subset_size

@@ -1,0 +1,154 @@
+"""Domains: every way in gives the same positions, and nothing outside gets through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from deniable.domains import Categories, Integers, as_domain, load_domain
+from deniable.errors import DomainError, SpecError
+
+ANSWERS = Categories(["never", "once", "often"])
+VALUES = ["often", "never", "often", "once"]
+POSITIONS = [2, 0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        VALUES,
+        tuple(VALUES),
+        iter(VALUES),
+        np.array(VALUES),
+        np.array(VALUES, dtype=object),
+        pa.array(VALUES),
+        pa.array(VALUES).dictionary_encode(),
+        pa.chunked_array([VALUES[:1], VALUES[1:]]),
+        pa.chunked_array([VALUES]).dictionary_encode(),
+        pd.Series(VALUES),
+        pd.Series(VALUES, dtype="category"),
+        pd.Series(VALUES, dtype="string[pyarrow]"),
+        pl.Series(VALUES),
+        pl.Series(VALUES, dtype=pl.Categorical),
+    ],
+    ids=lambda column: type(column).__name__,
+)
+def test_every_kind_of_column(column: Any) -> None:
+    assert ANSWERS.index(column).tolist() == POSITIONS
+
+
+def test_one_value_and_none() -> None:
+    assert ANSWERS.index("once").tolist() == [1]
+    assert ANSWERS.index([]).tolist() == []
+    assert Integers(5, 9).index(7).tolist() == [2]
+    assert Integers(5, 9).index([]).tolist() == []
+
+
+def test_numbers_and_truth_values_are_different_answers() -> None:
+    mixed = Categories([1, True, "1", 0])
+    assert mixed.index([True, 1, "1", 0]).tolist() == [1, 0, 2, 3]
+    assert mixed.index(np.array([1, 0])).tolist() == [0, 3]
+    assert mixed.index(np.array([True])).tolist() == [1]
+    with pytest.raises(DomainError, match="bool"):
+        Categories([1, 0]).index([True])
+    with pytest.raises(DomainError):
+        Categories([1, 0]).index(np.array([True]))
+
+
+def test_text_is_compared_in_one_unicode_form() -> None:
+    assert Categories(["caf\u00e9", "tea"]).index(["cafe\u0301"]).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["never", "s3cret"], "value 1, a str, is not one of the 3 categories"),
+        (pd.Series(["never", None]), "value 1 is missing"),
+        (pl.Series(["never", None]), "value 1 is missing"),
+        (pd.Series(["never", None], dtype="category"), "value 1 is missing"),
+        ([None], "value 0 is missing"),
+        ([float("nan")], "value 0 is missing"),
+        (pa.array(["never", None]), "value 1 is missing"),
+        (pa.array(["never", "s3cret"]), "value 1, a str"),
+        (np.array(["s3cret"]), "value 0, a str"),
+        ([3], "a int"),
+        (np.zeros((2, 2)), "flat column"),
+        ([["never"]], "a list"),
+    ],
+)
+def test_unknown_answers_are_refused_by_kind_and_place(column: Any, message: str) -> None:
+    with pytest.raises(DomainError, match=message) as refused:
+        ANSWERS.index(column)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_unknown_answers_may_count_as_other() -> None:
+    answers = Categories(["a", "b"], other="something else")
+    assert answers.values == ("a", "b", "something else")
+    assert answers.index(["b", "z", 7]).tolist() == [1, 2, 2]
+    assert answers.index(pa.array(["z", "a"])).tolist() == [2, 0]
+    assert Categories(["a", "rest"], other="rest").size == 2
+    with pytest.raises(DomainError, match="missing"):
+        answers.index([None])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [(["a"], "at least 2"), (["a", "a"], "twice"), ("ab", "one text"), ([1.5, 2], "float"), ([("a",), "b"], "tuple")],
+)
+def test_unusable_categories(values: Any, message: str) -> None:
+    with pytest.raises(DomainError, match=message):
+        Categories(values)
+
+
+def test_integers() -> None:
+    years = Integers(1900, 2026)
+    assert years.size == 127
+    assert years.index(np.array([1900, 2026], dtype=np.int16)).tolist() == [0, 126]
+    for column in (pa.array([1901]), pd.Series([1901]), pl.Series([1901]), pd.Series([1901], dtype="Int64")):
+        assert years.index(column).tolist() == [1]
+    assert list(years.labels)[:2] == [1900, 1901]
+    for bad, message in [
+        ([2027], "value 0 is not one of"),
+        ([1.5], "a float"),
+        ([True], "a bool"),
+        (np.array([1950.0]), "float64"),
+        (["1950"], "a str"),
+        ([None], "NoneType"),
+        (pa.array([1950, None]), "missing|float"),
+        (pd.Series([1950, None], dtype="Int64"), "NAType|missing"),
+        ([10**30], "value 0"),
+    ]:
+        with pytest.raises(DomainError, match=message):
+            years.index(bad)
+
+
+@pytest.mark.parametrize("ends", [(3, 3), (3, 1), (0, 1 << 60), (0.0, 3), (True, 3)])
+def test_unusable_ranges(ends: Any) -> None:
+    with pytest.raises(DomainError):
+        Integers(*ends)
+
+
+def test_shorthands() -> None:
+    assert as_domain(4) == Integers(0, 3)
+    assert as_domain(["a", "b"]) == Categories(["a", "b"])
+    assert as_domain(ANSWERS) is ANSWERS
+    for bad in (1, True, None, "ab"):
+        with pytest.raises(DomainError):
+            as_domain(bad)
+
+
+@pytest.mark.parametrize("domain", [ANSWERS, Categories([1, True, "x"]), Categories(["a"], other="b"), Integers(-3, 8)])
+def test_specs_load(domain: Any) -> None:
+    assert load_domain(domain.spec()) == domain
+
+
+@pytest.mark.parametrize("spec", [{}, {"kind": "categories"}, {"kind": "integers", "low": 1}, [], "x", {"kind": "sets"}])
+def test_unreadable_specs(spec: Any) -> None:
+    with pytest.raises(SpecError):
+        load_domain(spec)
