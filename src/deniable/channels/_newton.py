@@ -35,9 +35,18 @@ class NewtonSystem:
     @classmethod
     def at(cls, point: Floats, gradient: Floats, root: Floats) -> Self:
         """`root @ root.T` is the negative Hessian."""
+        scaled = np.sqrt(point)[:, None] * root
+        return cls._of(point, gradient, scaled @ scaled.T)
+
+    @classmethod
+    def at_curvature(cls, point: Floats, gradient: Floats, curvature: Floats) -> Self:
+        """`curvature` is the negative Hessian itself."""
         scale = np.sqrt(point)
-        scaled = scale[:, None] * root
-        matrix = scaled @ scaled.T
+        return cls._of(point, gradient, curvature * np.outer(scale, scale))
+
+    @classmethod
+    def _of(cls, point: Floats, gradient: Floats, matrix: Floats) -> Self:
+        scale = np.sqrt(point)
         slope = gradient - point @ gradient
         matrix[np.diag_indices_from(matrix)] += np.maximum(-slope, 0.0)
         return cls(point, scale, matrix, scale * slope)

@@ -8,8 +8,8 @@ Solvers return probabilities of -1e-17 and zeros beside non-zeros, whose true ep
    (rounded up to a multiple of 2^-bits) with which every ratio holds;
 3. the outcome is verified with integers.
 
-The interior channel is uniform or, on a line, a truncated geometric channel at 0.9 epsilon, whichever needs the
-smaller weight.
+The interior channel is uniform or, on a line, a truncated geometric channel at 0.9 epsilon, whichever moves the
+rows less.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def repair(
         (_smallest_weight(draft, inner, level, adjacency), inner)
         for inner in _interiors(draft, width, level, adjacency)
     ]
-    mixed = _mix(draft, *min(candidates, key=lambda candidate: candidate[0]))
+    mixed = _mix(draft, *min(candidates, key=lambda candidate: _moved(draft, *candidate)))
     if not mixed.satisfies(level, adjacency):
         raise InternalError("the repaired channel does not hold its level")
     return mixed
@@ -125,6 +125,11 @@ def _smallest_weight(draft: Channel, inner: Channel, epsilon: Fraction, adjacenc
                 lack = Fraction(int(excess[y]), draft.denominator)
                 weight = max(weight, lack / (lack + Fraction(int(slack[y]), inner.denominator)))
     return Fraction(math.ceil(weight * (1 << _BITS)), 1 << _BITS)
+
+
+def _moved(draft: Channel, weight: Fraction, inner: Channel) -> float:
+    """How far mixing moves a row: the weight times the distance to the interior channel."""
+    return float(weight) * float(np.abs(draft.rows - inner.rows).sum(axis=1).max())
 
 
 def _mix(draft: Channel, weight: Fraction, inner: Channel) -> Channel:

@@ -23,7 +23,7 @@ from deniable.errors import DeniableError, InternalError
 
 __all__ = ["app", "main"]
 
-FALSE, BAD_INPUT, BUG, INTERRUPTED = 1, 2, 70, 130
+BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130
 
 
 class _Guarded(TyperGroup):

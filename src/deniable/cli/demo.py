@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from deniable import exact
 from deniable.cli import output
 from deniable.cli.bars import Bar, chart
 from deniable.cli.options import Json, Seed, examples
@@ -185,12 +185,9 @@ def _results(study: Study, with_ibu: bool) -> None:
 
 
 def _both(first: Study, second: Study) -> None:
-    ratios = [study.survey.channel.ratio for study in (first, second)]
-    if any(isinstance(ratio, float) for ratio in ratios):
-        return
-    together = exact.fraction(ratios[0]) * exact.fraction(ratios[1])
+    together = math.prod(float(study.survey.channel.ratio) for study in (first, second))
     prose(
-        f"Someone who answers both questions gives away more: the factors multiply, to {float(together):.1f}. Privacy "
+        f"Someone who answers both questions gives away more: the factors multiply, to {together:.1f}. Privacy "
         "is a budget, and this one is counted."
     )
     output.write("\n")

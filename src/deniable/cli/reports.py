@@ -189,7 +189,7 @@ def _warnings(result: Inference) -> list[str]:
 
 
 def _print(result: Inference, ends: Any, level: float) -> None:
-    pairs = [("method", result.method), ("reports", f"{result.n:g}")]
+    pairs = [("method", result.method), ("reports", f"{result.n:.0f}" if result.n.is_integer() else f"{result.n:.6g}")]
     if result.iterations:
         pairs.append(("updates", f"{result.iterations}, within {result.gap:.1e} nats a report of the maximum"))
     if result.raw is not None:

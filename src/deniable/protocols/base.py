@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.domains import Domain, as_domain
-from deniable.errors import ChannelError, MismatchError, ReportError
+from deniable.domains import Domain, Strings, as_domain
+from deniable.errors import ChannelError, DomainError, MismatchError, ReportError
 from deniable.protocols.estimate import Estimate
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
@@ -49,8 +49,14 @@ class Protocol(ABC):
     name: ClassVar[str]
     """What the protocol is called in a spec."""
 
+    takes_text: ClassVar[bool] = False
+    """Whether the domain may be `Strings`, which lists no answers."""
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "domain", as_domain(self.domain))
+        domain = as_domain(self.domain)
+        if isinstance(domain, Strings) and not self.takes_text:
+            raise DomainError(f"{self.name} needs a list of answers: for any text use CMS, HCMS, OLHSketch or RAPPOR")
+        object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "epsilon", exact.as_epsilon(self.epsilon))
 
     # -- the law, written by each protocol ---------------------------------------------------------
@@ -160,13 +166,16 @@ class Protocol(ABC):
 
     def estimate(self, tally: Tally) -> Estimate:
         """Unbiased counts with error bars."""
+        self._check_tally(tally)
+        return self._estimate(tally)
+
+    def _check_tally(self, tally: Tally) -> None:
         if tally.fingerprint != self.fingerprint:
             raise MismatchError(self._difference("this tally", tally.fingerprint, None))
         if tally.counts.size != self.tally_size:
             raise MismatchError(f"this tally has {tally.counts.size} counters, not {self.tally_size}")
         if tally.n == 0:
             raise MismatchError("this tally is empty: there is nothing to estimate from")
-        return self._estimate(tally)
 
     # -- what it promises --------------------------------------------------------------------------
 

@@ -170,15 +170,18 @@ def packed(bits: Bits, threshold: int, lanes: int, size: int) -> NDArray[np.uint
     table = lane_table(threshold)
     flat = out.reshape(-1)
     words = np.empty(min(flat.size, BLOCK), dtype="<u2")
+    escapes = []
     for start in range(0, flat.size, BLOCK):
         part = flat[start : start + BLOCK]
         index = words[: part.size]
         bits.fill(index.view(np.uint8))
         np.take(table.slots, index, out=part, mode="clip")
         if table.residual is not None:
-            escaped = np.flatnonzero(index >= np.uint16(table.escapes))
-            if escaped.size:
-                part[escaped] = bits.draw(table.residual, escaped.size)
+            escapes.append(start + np.flatnonzero(index >= np.uint16(table.escapes)))
+    if table.residual is not None and escapes:
+        # All at once: a draw costs more in calls than in random numbers.
+        escaped = np.concatenate(escapes)
+        flat[escaped] = bits.draw(table.residual, escaped.size)
     if lanes % 8:
         out[:, -1] &= np.uint8((1 << lanes % 8) - 1)
     return out

@@ -1,7 +1,7 @@
 """Proven lower and upper bounds on the error of the best test, when it cannot be enumerated.
 
-Bayes      error = P(H1) R(t) at t = ln P(H1)/P(H0), bracketed by `_spectrum`, and cut by two classical inequalities:
-           Le Cam's (below) and Chernoff's (above)
+Bayes      error = P(H1) R(t) at t = ln P(H1)/P(H0), bracketed by `_spectrum`, and cut by classical inequalities:
+           Le Cam's and Chernoff's
 Level      the least type-II error at type-I level alpha is the maximum over mu of R(mu) - mu alpha, a concave function
            (R(mu) = sum of min(mu P0, P1), Neyman and Pearson). Any mu gives a lower bound. Above, R between two
            thresholds lies under the chords of its neighbours prolonged, and past the outer thresholds it only falls
@@ -18,6 +18,7 @@ from deniable.channels.hypothesis._spectrum import Spectrum, spectrum
 FINE = 2**15
 COARSE = 2**11
 _NUDGE = 0.01
+_EXCESSES = tuple(0.05 * 1.5**k for k in range(16))
 # Type-II errors below e^-650 are reported as that.
 _VANISHED = -650.0
 
@@ -36,7 +37,7 @@ def bayes_bracket(pair: Pair, n: int, prior: float, nodes: int = FINE) -> tuple[
     low, high = (scaled(x, log1 + wave.log_scale) for x in wave.bracket())
     chernoff = math.exp(min(s * log0 + (1 - s) * log1 + n * pair.log_moment(s), 0.0))
     ulps = 64 * n * EPS
-    lower = max(low, _le_cam(pair, n, prior) * (1 - ulps))
+    lower = max(low, _le_cam(pair, n, prior) * (1 - ulps), _settled(pair, n, log0, log1) * (1 - ulps))
     upper = min(high, chernoff * (1 + ulps), math.exp(cap) * (1 + ulps))
     lower, upper = min(lower, upper), min(max(upper, math.nextafter(0.0, 1.0)), 1.0)
     return lower, upper, min(max(_type_one(wave), 0.0), (lower + upper) / 2 / prior)
@@ -176,6 +177,26 @@ def _safe_tilt(pair: Pair, n: int, s: float) -> float:
     """Keep both decay rates above one standard deviation of L: a mean off by that much costs nothing."""
     margin = min(0.25, 1 / max(math.sqrt(n) * pair.deviation(s), 1e-300))
     return min(max(s, margin), 1 - margin)
+
+
+def _settled(pair: Pair, n: int, log0: float, log1: float) -> float:
+    """A lower bound that is sharp when open questions nearly all go one way.
+
+    The sum of min is at least prior_1 (P1(open) - P1(L < t)), and a Chernoff bound, s < 0, caps the last; or the same
+    with the hypotheses exchanged, s > 1.
+    """
+    threshold = log1 - log0
+    shared0, shared1 = pair.log_shared(n)
+    best = 0.0
+    for excess in _EXCESSES:
+        below = n * pair.log_moment(-excess) + excess * threshold - shared1
+        above = n * pair.log_moment(1 + excess) - excess * threshold - shared0
+        best = max(
+            best,
+            math.exp(log1 + shared1) * -math.expm1(min(below, 0.0)),
+            math.exp(log0 + shared0) * -math.expm1(min(above, 0.0)),
+        )
+    return best
 
 
 def _le_cam(pair: Pair, n: int, prior: float) -> float:

@@ -7,6 +7,8 @@ Stop       log max_i f_i <= tolerance: the log-likelihood per person is concave 
 Speed      SQUAREM extrapolates each pair of maps (scheme S3); after a few pairs damped Newton steps finish
            the job where the number of inputs allows. A candidate that lowers the likelihood is dropped
            for the plain map
+Model      the likelihoods C_iy come as a matrix (`Rows`) or as anything else that can mix them (`Model`): a
+           protocol's reports are too many for a matrix
 Source     Dempster, Laird and Rubin 1977; Agrawal and Aggarwal 2001; Varadhan and Roland 2008
 """
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,45 @@ NEWTON_LIMIT = 4096  # inputs; beyond, the k x k system costs more than it saves
 EXTRAPOLATED_SHRINK = 0.1  # an extrapolation below zero stops at this share of the plain map's value
 
 
+class Model(Protocol):
+    """The likelihoods of what was observed, C_iy for input i and observation y, in whatever form is fastest."""
+
+    @property
+    def newton(self) -> bool:
+        """Whether Newton steps pay."""
+
+    def mix(self, point: Floats) -> Floats:
+        """sum_i x_i C_iy for each y."""
+
+    def update(self, point: Floats, share: Floats) -> tuple[Floats, Floats]:
+        """The mixture m, and the factors f_i = sum_y share_y C_iy / m_y."""
+
+    def system(self, point: Floats, factor: Floats, weights: Floats) -> NewtonSystem:
+        """Newton's equations; the negative Hessian is sum_y weights_y C_iy C_jy."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Likelihoods as a matrix, inputs x observations."""
+
+    matrix: Floats
+
+    @property
+    def newton(self) -> bool:
+        return len(self.matrix) <= NEWTON_LIMIT
+
+    def mix(self, point: Floats) -> Floats:
+        mixture: Floats = point @ self.matrix
+        return mixture
+
+    def update(self, point: Floats, share: Floats) -> tuple[Floats, Floats]:
+        mixture = self.mix(point)
+        return mixture, self.matrix @ (share / mixture)
+
+    def system(self, point: Floats, factor: Floats, weights: Floats) -> NewtonSystem:
+        return NewtonSystem.at(point, factor, self.matrix * np.sqrt(weights))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
     """Where the iteration stopped. `trace` holds the log-likelihood per person at each map."""
@@ -41,7 +82,7 @@ class Solution:
 
 
 def maximize(
-    rows: Floats,
+    model: Model,
     share: Floats,
     start: Floats,
     acceleration: Acceleration = "newton",
@@ -49,14 +90,14 @@ def maximize(
     max_maps: int = 10_000,
     report: Callable[[int, float], None] | None = None,
 ) -> Solution:
-    """Maximize share.log(x @ rows) over distributions x on the support of `start`.
+    """Maximize share.log(mixture of x) over distributions x on the support of `start`.
 
-    `share` must be positive (leave out columns that were never seen) and `start @ rows` too.
+    `share` must be positive (leave out what was never seen) and the mixture of `start` too.
     """
     support = start > 0
-    ascent = _Ascent(rows, share, [])
+    ascent = _Ascent(model, share, [])
     point, wait, damping = start / start.sum(), WARM_UP, 1e-4
-    newton = acceleration == "newton" and start.size <= NEWTON_LIMIT
+    newton = acceleration == "newton" and model.newton
     while True:
         marginal, factor = ascent.map(point)
         gap = _gap(factor, support)
@@ -84,22 +125,22 @@ def maximize(
 
 @dataclass(slots=True)
 class _Ascent:
-    rows: Floats
+    model: Model
     share: Floats
     trace: list[float]
 
     def map(self, point: Floats) -> tuple[Floats, Floats]:
-        marginal = point @ self.rows
+        marginal, factor = self.model.update(point, self.share)
         self.trace.append(float(self.share @ np.log(marginal)))
-        return marginal, self.rows @ (self.share / marginal)
+        return marginal, factor
 
     def gain(self, old: Floats, new: Floats, marginal: Floats | None = None) -> float:
         """How much better `new` is than `old`: from the difference, because close to the maximum
         the two log-likelihoods agree in every digit long before the points do."""
         if marginal is None:
-            marginal = old @ self.rows
+            marginal = self.model.mix(old)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return float(self.share @ np.log1p(((new - old) @ self.rows) / marginal))
+            return float(self.share @ np.log1p(self.model.mix(new - old) / marginal))
 
     def extrapolate(self, point: Floats, once: Floats) -> Floats:
         twice = _normalized(once * self.map(once)[1])
@@ -114,7 +155,7 @@ class _Ascent:
         return far if self.gain(twice, far) >= 0 else twice
 
     def newton(self, point: Floats, marginal: Floats, factor: Floats, damping: float) -> tuple[Floats | None, float]:
-        system = NewtonSystem.at(point, factor, self.rows * (np.sqrt(self.share) / marginal))
+        system = self.model.system(point, factor, self.share / marginal**2)
         for _ in range(4):
             candidate = system.candidate(damping)
             if candidate is not None and self.gain(point, candidate, marginal) > 0:
@@ -145,9 +186,8 @@ def _snap(
     if not leaving.any() or leaving.all():
         return point, factor, gap
     snapped = _normalized(np.where(leaving, 0.0, point))
-    marginal = snapped @ ascent.rows
-    if not (marginal > 0).all():
+    if not (ascent.model.mix(snapped) > 0).all():
         return point, factor, gap
-    new = ascent.rows @ (ascent.share / marginal)
+    new = ascent.model.update(snapped, ascent.share)[1]
     new_gap = _gap(new, support)
     return (snapped, new, new_gap) if new_gap <= tolerance else (point, factor, gap)

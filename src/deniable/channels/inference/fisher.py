@@ -30,17 +30,28 @@ def fisher_stderr(
     free = np.ones(frequencies.size, dtype=bool) if support == "all" else frequencies > 0
     seen = observed > 0
     errors = np.zeros(frequencies.size)
-    size = int(free.sum())
-    if size < 2:
-        return errors
     marginal = frequencies @ rows[:, seen]
     root = rows[np.ix_(free, seen)] * (np.sqrt(observed[seen]) / marginal)
     root = root - root.mean(axis=0)  # onto the vectors that sum to zero
-    eigenvalues, vectors = np.linalg.eigh(root @ root.T)
+    errors[free] = centred_stderr(root @ root.T)
+    return errors
+
+
+def information_stderr(information: Floats) -> Floats:
+    """Standard errors from the information about all frequencies, J above."""
+    centred = information - information.mean(axis=0)
+    return centred_stderr(centred - centred.mean(axis=1, keepdims=True))
+
+
+def centred_stderr(information: Floats) -> Floats:
+    """The same from the information among vectors that sum to zero."""
+    size = len(information)
+    if size < 2:
+        return np.zeros(size)
+    eigenvalues, vectors = np.linalg.eigh(information)
     curved = eigenvalues > max(float(eigenvalues[-1]), 0.0) * FLAT
     # What of each unit vector, apart from its mean, lies in directions that the likelihood can see.
     visible = (vectors[:, curved] ** 2).sum(axis=1)
     determined = (1 - 1 / size) - visible < 1e-7
     variance = (vectors[:, curved] ** 2 / eigenvalues[curved]).sum(axis=1)
-    errors[free] = np.sqrt(np.where(determined, variance, np.inf))
-    return errors
+    return np.sqrt(np.where(determined, variance, np.inf))

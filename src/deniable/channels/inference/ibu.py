@@ -14,8 +14,7 @@ Source     Agrawal and Aggarwal 2001; ElSalamouny and Palamidessi 2020; Varadhan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -24,8 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.channel import Channel
 from deniable.channels.inference._data import Counts, binomial_view, log_likelihood, read
-from deniable.channels.inference.em import Acceleration, Solution, maximize
+from deniable.channels.inference.em import Acceleration, Rows, Solution, maximize
 from deniable.channels.inference.fisher import fisher_stderr
+from deniable.channels.inference.progress import progress_bar
 from deniable.channels.inference.result import Inference
 from deniable.channels.labels import text
 from deniable.errors import NumberError, ProbabilityError
@@ -61,7 +61,7 @@ def ibu(
     if start is not None:
         first = probability_vector(start, len(channel.inputs), "start")
         _check_start(channel, first, observed)
-    with _progress_bar(progress, tolerance) as report:
+    with progress_bar(progress, "IBU", tolerance) as report:
         solution = solve(rows, observed, first, _acceleration(accelerate), tolerance, max_iterations, report)
     return Inference(
         frequencies=solution.point,
@@ -92,7 +92,7 @@ def solve(
     """The iteration on arrays; outputs that were never seen do not enter the likelihood."""
     seen = observed > 0
     share = observed[seen] / observed.sum()
-    return maximize(rows[:, seen], share, start, acceleration, tolerance, max_iterations, report)
+    return maximize(Rows(rows[:, seen]), share, start, acceleration, tolerance, max_iterations, report)
 
 
 def _acceleration(accelerate: bool | str) -> Acceleration:
@@ -119,26 +119,3 @@ def _stderr(rows: Floats, observed: Floats, point: Floats, support: NDArray[np.b
     errors = np.zeros(point.size)
     errors[support] = fisher_stderr(rows[support], observed, point[support])
     return errors
-
-
-@contextmanager
-def _progress_bar(wanted: bool, tolerance: float) -> Iterator[Callable[[int, float], None] | None]:
-    if not wanted:
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("IBU"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns) as bar:
-        task = bar.add_task("", total=1.0)
-        reach: list[float] = []
-
-        def report(iteration: int, gap: float) -> None:
-            # Progress is measured in digits of the gap: from the first one to the tolerance.
-            digits = -float(np.log(max(gap, tolerance)))
-            reach[:] = reach or [digits]
-            whole = -float(np.log(tolerance)) - reach[0]
-            done = 1.0 if whole <= 0 else (digits - reach[0]) / whole
-            bar.update(task, completed=done, description=f"{iteration} updates, gap {gap:.1e}")
-
-        yield report

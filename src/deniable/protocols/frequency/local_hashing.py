@@ -20,6 +20,7 @@ Source     Wang et al. 2017; linear hashing as in Bassily and Smith 2015 and Fel
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -40,6 +41,12 @@ from deniable.randomness import Bits
 
 _MOST_ROWS = 10
 _BLOCK = 1 << 15
+
+# Bytes behind the last report, so that a word can be read from where its last field starts.
+_SLACK = 8
+
+# No 32-bit counter can leave its range before this many additions.
+_ROOM = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -108,27 +115,37 @@ class LocalHashing(PureProtocol):
     def _many(self, values: Positions, bits: Bits) -> Bytes:
         # The keystream is the matrix, and where the hash is not kept, the random bits as well: only the hash bits
         # of kept reports are overwritten.
-        out = np.empty((values.size, self.report_bytes), dtype=np.uint8)
+        width = self.report_bytes
+        flat = np.empty(values.size * width + _SLACK, dtype=np.uint8)
         for start in range(0, values.size, _BLOCK):
-            part = out[start : start + _BLOCK]
-            self._fill(part, values[start : start + _BLOCK].astype(np.uint64), bits)
-        return out
+            part = values[start : start + _BLOCK]
+            self._fill(flat[start * width : (start + part.size) * width + _SLACK], part, bits)
+        return flat[: values.size * width].reshape(-1, width)
 
-    def _fill(self, out: Bytes, values: NDArray[np.uint64], bits: Bits) -> None:
-        bits.fill(out.reshape(-1))
+    def _fill(self, flat: Bytes, values: Positions, bits: Bits) -> None:
+        length, width = self.index_bits, self.report_bytes
+        rows = flat[: flat.size - _SLACK].reshape(-1, width)
+        bits.fill(rows.reshape(-1))
         if self._fields_bits % 8:
-            out[:, -1] &= np.uint8((1 << self._fields_bits % 8) - 1)
-        kept = bits.bernoulli(self.response.keep, len(out)).astype(np.uint64)
-        words = _words(out)
-        length, step = np.uint64(self.index_bits), self.index_bits + 1
-        mask = np.uint64((1 << self.index_bits) - 1)
+            rows[:, -1] &= np.uint8((1 << self._fields_bits % 8) - 1)
+        kept = bits.bernoulli(self.response.keep, len(rows)).view(np.uint8)
         for j in range(self.hash_bits):
-            field = _field(words, j * step, step)
-            parity = np.bitwise_count(field & mask & values) & np.uint8(1)
-            # Flip the random bit where it differs from the hash and the hash is kept.
-            wrong = ((field >> length) ^ parity) & kept
-            _flip(words, j * step + self.index_bits, wrong)
-        out[:] = words.view(np.uint8).reshape(len(out), -1)[:, : self.report_bytes]
+            field = self._field(flat, len(rows), j)
+            place = j * (length + 1) + length
+            # The parity of the matrix row and the answer, with the random bit above them thrown in, is 1 where the
+            # random bit is not the hash; there it is flipped if the hash is kept.
+            answers = values.astype(field.dtype) | field.dtype.type(1 << length)
+            wrong = np.bitwise_count(field & answers) & np.uint8(1) & kept
+            rows[:, place // 8] ^= wrong << np.uint8(place % 8)
+
+    def _field(self, flat: Bytes, count: int, j: int) -> NDArray[Any]:
+        """Row j of every matrix, with its hash bit above it: one unaligned load a report."""
+        step = self.index_bits + 1
+        kind = np.dtype("<u4" if step <= 25 else "<u8")
+        start, shift = divmod(j * step, 8)
+        words: NDArray[Any] = np.ndarray((count,), kind, flat, start, (self.report_bytes,))
+        field: NDArray[Any] = words >> kind.type(shift) & kind.type((1 << step) - 1)
+        return field
 
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         if self._fields_bits % 8 == 0:
@@ -137,56 +154,53 @@ class LocalHashing(PureProtocol):
         return valid
 
     def _count(self, reports: Bytes) -> Counts:
-        length, step = self.index_bits, self.index_bits + 1
-        signed = np.zeros(1 << step, dtype=np.int64)
+        length = self.index_bits
+        total = np.zeros(1 << length, dtype=np.int64)
+        # 32-bit counters halve the memory that random additions touch; they are emptied before they can overflow.
+        table = np.zeros(1 << length, dtype=np.int32)
+        room = _ROOM >> self.hash_bits
+        added = 0
+        for fields in self._fields(reports):
+            if added + fields[0].size > room:
+                total += table
+                table[:] = 0
+                added = 0
+            added += fields[0].size
+            self._add(table, [field.astype(np.int64) for field in fields])
+        total += table
+        total[0] += len(reports)
+        return total
+
+    def _add(self, table: NDArray[np.int32], fields: list[NDArray[np.int64]]) -> None:
+        combination = np.zeros(fields[0].size, dtype=np.int64)
+        # u runs through a Gray code, so that each combination of rows is one XOR away from the last; the hash bits
+        # ride along above the index and come out as the sign.
+        for u in range(1, 1 << self.hash_bits):
+            combination ^= fields[(u & -u).bit_length() - 1]
+            signs = (1 - 2 * (combination >> self.index_bits)).astype(np.int32)
+            np.add.at(table, combination & (1 << self.index_bits) - 1, signs)
+
+    def _fields(self, reports: Bytes) -> Iterator[list[NDArray[Any]]]:
+        """The fields of all reports, a block at a time."""
+        scratch = np.zeros(min(len(reports), _BLOCK) * self.report_bytes + _SLACK, dtype=np.uint8)
         for start in range(0, len(reports), _BLOCK):
-            words = _words(reports[start : start + _BLOCK])
-            fields = [_field(words, j * step, step).astype(np.int64) for j in range(self.hash_bits)]
-            combination = np.zeros(len(words), dtype=np.int64)
-            # u runs through a Gray code, so that each combination of rows is one XOR away from the last; the
-            # hash bits ride along above the index and come out as the sign.
-            for u in range(1, 1 << self.hash_bits):
-                combination ^= fields[(u & -u).bit_length() - 1]
-                signed += np.bincount(combination, minlength=1 << step)
-        table = signed[: 1 << length] - signed[1 << length :]
-        table[0] += len(reports)
-        return table
+            part = reports[start : start + _BLOCK]
+            scratch[: part.size] = part.reshape(-1)
+            yield [self._field(scratch, len(part), j) for j in range(self.hash_bits)]
 
     def _support_counts(self, counts: Counts) -> Counts:
         return walsh_hadamard(counts)[: self.domain.size] >> self.hash_bits
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
-        step = self.index_bits + 1
-        words = _words(reports)
-        answers = np.arange(self.domain.size, dtype=np.uint64)
         supported = np.ones((len(reports), self.domain.size), dtype=np.bool_)
-        for j in range(self.hash_bits):
-            field = _field(words, j * step, step)[:, None]
-            parity = np.bitwise_count(field & answers) & np.uint8(1)
-            supported &= parity == (field >> np.uint64(self.index_bits))
+        start = 0
+        for fields in self._fields(reports):
+            part = supported[start : start + fields[0].size]
+            start += len(part)
+            answers = np.arange(self.domain.size, dtype=fields[0].dtype) | fields[0].dtype.type(1 << self.index_bits)
+            for field in fields:
+                part &= np.bitwise_count(field[:, None] & answers) & np.uint8(1) == 0
         return supported
-
-
-def _words(rows: Bytes) -> NDArray[np.uint64]:
-    """Rows of bytes as rows of 64-bit words, padded with zeros."""
-    count, width = rows.shape
-    padded = np.zeros((count, -(-width // 8) * 8), dtype=np.uint8)
-    padded[:, :width] = rows
-    return padded.view("<u8")
-
-
-def _field(words: NDArray[np.uint64], start: int, length: int) -> NDArray[np.uint64]:
-    """`length` bits of each row from bit `start` on."""
-    word, shift = divmod(start, 64)
-    field = words[:, word] >> np.uint64(shift)
-    if shift + length > 64:
-        field = field | words[:, word + 1] << np.uint64(64 - shift)
-    return field & np.uint64((1 << length) - 1)
-
-
-def _flip(words: NDArray[np.uint64], place: int, where: NDArray[np.uint64]) -> None:
-    word, shift = divmod(place, 64)
-    words[:, word] ^= where << np.uint64(shift)
 
 
 def best_hash_bits(epsilon: float) -> int:

@@ -27,7 +27,7 @@ from deniable.exact import Dyadic, as_epsilon
 from deniable.protocols.base import Positions
 from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
 from deniable.protocols.frequency.popcount import positional_popcount
-from deniable.protocols.frequency.subsets import random_subset, random_subsets
+from deniable.protocols.frequency.subsets import random_subset, random_subsets, row_weights
 from deniable.protocols.frequency.unary import padding_is_zero
 from deniable.protocols.pure import PureProtocol
 from deniable.protocols.reports import Bytes
@@ -121,8 +121,9 @@ class SubsetSelection(PureProtocol):
             members = self._members(reports).astype(np.int64)
             fits = members[:, -1:] < self.domain.size
             return np.asarray(np.hstack([np.diff(members, axis=1) > 0, fits]).all(axis=1))
-        weight = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
-        return padding_is_zero(reports, self.domain.size) & np.asarray(weight == self.subset_size)
+        weight = row_weights(reports)
+        valid: NDArray[np.bool_] = padding_is_zero(reports, self.domain.size) & (weight == self.subset_size)
+        return valid
 
     def _count(self, reports: Bytes) -> Counts:
         if self._listed:

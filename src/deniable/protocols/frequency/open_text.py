@@ -1,0 +1,253 @@
+"""What the protocols for open text share: reports of hashed strings, decoded with a dictionary given afterwards.
+
+Each device draws a cohort, and each cohort has its own public hash functions. The cohort is drawn independently of
+the answer and says nothing about it, so the privacy is that of the rest of the report, at the full epsilon.
+
+Device     draws the cohort, hashes its text as that cohort does, randomizes the result
+Report     the cohort, little-endian in 1 or 2 bytes, then the randomized hash
+Tally      the number of reports of each cohort, then one block of counters a cohort
+Estimate   of the candidates that the analyst names: `protocol.estimate(tally, candidates=[...])`
+
+Strings that nobody thought of cannot be read back from the reports, but they are counted: `unlisted` is what the
+candidates leave over. A closed domain may be given as well (its labels are hashed and are the candidates); then
+text stands for itself, and a number or truth value for its JSON form.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.channels import Channel
+from deniable.domains import Categories, Strings
+from deniable.errors import DomainError, LabelError
+from deniable.labels import Label, label_spec
+from deniable.protocols.base import Positions, Protocol
+from deniable.protocols.estimate import Estimate
+from deniable.protocols.frequency._bytes import from_bytes, width_of
+from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.tally import Counts, Tally
+from deniable.randomness import SYSTEM, Bits
+
+ENOUGH = 2.0
+"""How many standard errors an estimate must reach to count as seen."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TextEstimate(Estimate):
+    """An estimate of listed strings, with what they leave over."""
+
+    unlisted_stderr: float = 0.0
+
+    @property
+    def unlisted(self) -> float:
+        """Estimated share of the people whose string is none of the candidates."""
+        return float(1 - self.frequencies.sum())
+
+    @property
+    def enough(self) -> NDArray[np.bool_]:
+        """Which candidates stand out of the noise: at least 2 standard errors above zero.
+
+        Of many candidates that nobody holds, one in 44 does so by chance: `interval(simultaneous=True)` is stricter.
+        """
+        unbiased = self.raw or self
+        return unbiased.counts >= ENOUGH * np.sqrt(unbiased.variance)
+
+    @property
+    def verdict(self) -> str:
+        """Whether there is enough data, in a sentence."""
+        seen, listed = int(self.enough.sum()), len(self.labels)
+        if seen:
+            return f"{seen} of {listed} candidates stand out of the noise, not enough data for the others"
+        share = ENOUGH * float(self.stderr.min())
+        return (
+            f"not enough data: none of the {listed} candidates stands out of the noise, which hides shares below "
+            f"{share:.2%}; ask more people, raise epsilon, or name other candidates"
+        )
+
+    def __str__(self) -> str:
+        rest = f"unlisted: {self.unlisted:.4f} +- {self.unlisted_stderr:.4f}"
+        return f"{super().__str__()}\n{self.verdict}\n{rest}"
+
+
+@dataclass(frozen=True)
+class TextProtocol(Protocol):
+    """Cohorts, texts and candidates; a subclass writes what is done with one cohort's hash."""
+
+    takes_text: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.domain, Categories):
+            texts = [as_text(label) for label in self.domain.labels]
+            if len(set(texts)) < len(texts):
+                raise DomainError("two categories are the same text, like 1 and '1', and would be counted as one")
+
+    @property
+    def is_open(self) -> bool:
+        return isinstance(self.domain, Strings)
+
+    # -- written by each protocol ------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def cohort_count(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def _block(self) -> int:
+        """Counters a cohort."""
+
+    @abstractmethod
+    def _one_text(self, text: str, cohort: int, bits: Bits) -> bytes:
+        """The report, without its cohort."""
+
+    @abstractmethod
+    def _many_texts(self, labels: Sequence[Label], which: Positions, cohorts: Positions, bits: Bits) -> Bytes:
+        """The same for labels[which[i]] in cohorts[i]."""
+
+    @abstractmethod
+    def _valid_rest(self, reports: Bytes) -> NDArray[np.bool_]: ...
+
+    @abstractmethod
+    def _count_rest(self, reports: Bytes) -> Counts:
+        """The counters of one cohort."""
+
+    @abstractmethod
+    def _supports(self, reports: Bytes, cohorts: Positions, labels: Sequence[Label]) -> NDArray[np.bool_]: ...
+
+    @abstractmethod
+    def _decode(self, tally: Tally, labels: Sequence[Label]) -> TextEstimate: ...
+
+    # -- the device --------------------------------------------------------------------------------
+
+    @property
+    def _cohort_bytes(self) -> int:
+        return width_of(self.cohort_count)
+
+    @property
+    def tally_size(self) -> int:
+        return self.cohort_count * (1 + self._block)
+
+    def privatize(self, values: Any, bits: Bits | None = None) -> Reports:
+        """Randomize one text or a column of texts."""
+        if not isinstance(self.domain, Strings):
+            return super().privatize(values, bits)
+        which, texts = self.domain.column(values)
+        source = bits or SYSTEM
+        if which.size == 1:
+            array = np.frombuffer(self._report(texts[0], source), dtype=np.uint8).reshape(1, -1)
+        else:
+            array = self._reports(texts, which, source)
+        return Reports(self.fingerprint, array, self.spec())
+
+    def _one(self, value: int, bits: Bits) -> bytes:
+        return self._report(as_text(self.domain.labels[value]), bits)
+
+    def _many(self, values: Positions, bits: Bits) -> Bytes:
+        return self._reports(self.domain.labels, values, bits)
+
+    def _report(self, text: str, bits: Bits) -> bytes:
+        cohort = bits.integers(self.cohort_count)
+        return cohort.to_bytes(self._cohort_bytes, "little") + self._one_text(text, cohort, bits)
+
+    def _reports(self, labels: Sequence[Label], which: Positions, bits: Bits) -> Bytes:
+        cohorts = bits.integers(self.cohort_count, which.size)
+        head = cohorts.astype("<u2")[:, None].view(np.uint8)[:, : self._cohort_bytes]
+        return np.hstack([head, self._many_texts(labels, which, cohorts, bits)])
+
+    # -- the collector -----------------------------------------------------------------------------
+
+    def _split(self, reports: Bytes) -> tuple[Positions, Bytes]:
+        width = self._cohort_bytes
+        return from_bytes(reports[:, :width]).astype(np.int64), np.ascontiguousarray(reports[:, width:])
+
+    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        cohorts, rest = self._split(reports)
+        valid: NDArray[np.bool_] = (cohorts < self.cohort_count) & self._valid_rest(rest)
+        return valid
+
+    def _count(self, reports: Bytes) -> Counts:
+        cohorts, rest = self._split(reports)
+        counts = np.zeros(self.tally_size, dtype=np.int64)
+        sizes, blocks = self._parts(counts)
+        sizes[:] = np.bincount(cohorts, minlength=self.cohort_count)
+        order = np.argsort(cohorts, kind="stable")
+        ends = np.cumsum(sizes)
+        for cohort in np.flatnonzero(sizes):
+            own = order[ends[cohort] - sizes[cohort] : ends[cohort]]
+            blocks[cohort] = self._count_rest(rest[own])
+        return counts
+
+    def _parts(self, counts: Counts) -> tuple[Counts, Counts]:
+        """Reports a cohort, and the blocks of counters: views."""
+        return counts[: self.cohort_count], counts[self.cohort_count :].reshape(self.cohort_count, -1)
+
+    def support(self, reports: Reports | Bytes, candidates: Any = None) -> NDArray[np.bool_]:
+        """A matrix of truth values: which candidates each report supports."""
+        cohorts, rest = self._split(self._rows(reports))
+        return self._supports(rest, cohorts, self._candidates(candidates))
+
+    def _support(self, reports: Bytes) -> NDArray[np.bool_]:
+        return self.support(reports)
+
+    # -- the analyst -------------------------------------------------------------------------------
+
+    def estimate(self, tally: Tally, candidates: Any = None) -> TextEstimate:
+        """Counts of the candidates, with error bars; a closed domain's answers are its candidates."""
+        self._check_tally(tally)
+        return self._decode(tally, self._candidates(candidates))
+
+    def _estimate(self, tally: Tally) -> Estimate:
+        return self._decode(tally, self._candidates(None))
+
+    def _candidates(self, candidates: Any) -> Sequence[Label]:
+        if candidates is None:
+            if self.is_open:
+                raise DomainError("open text is decoded with a dictionary: name the strings to look for, candidates=[...]")
+            return self.domain.labels
+        if isinstance(candidates, str):
+            raise DomainError("the candidates are one text: give a list of strings")
+        listed = list(candidates)
+        if not listed:
+            raise DomainError("the list of candidates is empty: name the strings to look for")
+        if isinstance(self.domain, Strings):
+            which, texts = self.domain.column(listed)
+            labels: list[Label] = [texts[i] for i in which]
+        else:
+            which = self.domain.index(listed)
+            labels = [self.domain.labels[i] for i in which]
+        seen, first = np.unique(which, return_index=True)
+        if seen.size < which.size:
+            place = int(np.setdiff1d(np.arange(which.size), first)[0])
+            raise LabelError(f"the candidate {labels[place]!r} stands twice")
+        return tuple(labels)
+
+    def channel(self, max_cells: int = 1 << 22, candidates: Any = None) -> Channel:
+        """The exact law of the report bytes, for the candidates as inputs."""
+        if candidates is None and not self.is_open:
+            return super().channel(max_cells)
+        return self._closed(self._candidates(candidates)).channel(max_cells)
+
+    @abstractmethod
+    def _closed(self, labels: Sequence[Label]) -> TextProtocol:
+        """The same law for a closed list of answers."""
+
+
+def as_text(label: Label) -> str:
+    """What is hashed for a label: text is itself, a number or truth value its JSON form."""
+    return label if isinstance(label, str) else json.dumps(label_spec(label))
+
+
+def unlisted_error(variance: NDArray[np.float64], n: int) -> float:
+    """The standard error of what uncorrelated estimates leave over, as a share."""
+    return float(np.sqrt(variance.sum()) / n)
+
+
+__all__ = ["ENOUGH", "TextEstimate", "TextProtocol", "as_text", "replace", "unlisted_error"]

@@ -1,0 +1,168 @@
+"""Maximum likelihood from the reports themselves, for every protocol whose reports support answers.
+
+Model      P(report | v) is `ratio` times as large for the answers that the report supports as for the others, so
+           with c = ratio - 1 and pi the shares, the likelihood of a report is 1 + c pi(S), up to a constant
+Update     pi'(v) = pi(v) * mean over reports of (1 + c 1[v in S]) / (1 + c pi(S)): Bayes' rule, averaged
+Stop       when no distribution is better by more than `tolerance` nats a report (see `channels.inference.em`, which
+           also accelerates the updates and drops any step that lowers the likelihood)
+Why        the unbiased estimate uses only how many reports support each answer; the likelihood uses which answers
+           they support together, and that shares are not negative. The total error is about a third smaller on
+           spread data, and a half and more on skewed data
+Error      from the observed Fisher information for up to 2,000 answers, less the sampling variance f(1 - f) / n, so that
+           `stderr` is for the respondents as they are. Beyond, the error of the unbiased estimate at the same
+           shares: never smaller in large samples, so the intervals are cautious. Near zero no such interval is
+           exact: those of the unbiased estimate are
+Cost       a pass over reports x answers in blocks of bounded memory for each update; identical reports count once.
+           Local hashing needs no such pass: g additions a report and a Walsh-Hadamard transform
+Source     Dempster, Laird and Rubin 1977; Varadhan and Roland 2008; ElSalamouny and Palamidessi 2020
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.channels._newton import NewtonSystem
+from deniable.channels.inference.em import Model, maximize
+from deniable.channels.inference.fisher import information_stderr
+from deniable.channels.inference.progress import progress_bar
+from deniable.errors import NumberError, ReportError
+from deniable.protocols.estimate import Estimate, Fit
+from deniable.protocols.reports import Bytes
+
+if TYPE_CHECKING:
+    from deniable.protocols.base import Protocol
+
+Floats = NDArray[np.float64]
+
+FISHER_LIMIT = 2000  # answers; beyond, the information matrix costs more than all else
+FISHER_WORK = 4e11  # multiplications
+NEWTON_LIMIT = 2048  # answers
+
+_BLOCK_CELLS = 1 << 20  # floats at a time, so that a block stays in the cache
+_KEPT_CELLS = 1 << 28  # truth values that are kept between passes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Supports:
+    """Which answers each report supports, in blocks of rows."""
+
+    protocol: Protocol
+    reports: Bytes
+    kept: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, protocol: Protocol, reports: Bytes) -> Supports:
+        small = len(reports) * protocol.domain.size <= _KEPT_CELLS
+        return cls(protocol, reports, protocol._support(reports) if small else None)
+
+    def blocks(self, kind: Any = np.float64) -> Iterator[tuple[slice, NDArray[Any]]]:
+        rows = max(1, _BLOCK_CELLS // self.protocol.domain.size)
+        for start in range(0, len(self.reports), rows):
+            part = slice(start, start + rows)
+            block = self.protocol._support(self.reports[part]) if self.kept is None else self.kept[part]
+            yield part, block.astype(kind)
+
+
+@dataclass(frozen=True, eq=False)
+class SupportModel:
+    """Likelihoods 1 + c 1[v in S] of distinct reports, as `em.Model` wants them."""
+
+    supports: Supports
+    contrast: float
+
+    @property
+    def newton(self) -> bool:
+        # A Newton step is worth d / 50 updates of this kind, and saves a few hundred.
+        return self.supports.protocol.domain.size <= NEWTON_LIMIT
+
+    def mix(self, point: Floats) -> Floats:
+        held = np.empty(len(self.supports.reports))
+        for part, block in self.supports.blocks():
+            held[part] = block @ point
+        return point.sum() + self.contrast * held
+
+    def update(self, point: Floats, share: Floats) -> tuple[Floats, Floats]:
+        mixture = np.empty(len(self.supports.reports))
+        backed = np.zeros(point.size)
+        total = point.sum()
+        for part, block in self.supports.blocks():
+            mixture[part] = total + self.contrast * (block @ point)
+            backed += (share[part] / mixture[part]) @ block
+        return mixture, (share / mixture).sum() + self.contrast * backed
+
+    def curvature(self, weights: Floats) -> Floats:
+        """sum over reports of weight (1 + c s)(1 + c s)^T, s the truth values of one report.
+
+        In single precision: it steers the search and sets error bars, but decides nothing.
+        """
+        size = self.supports.protocol.domain.size
+        once, pairs = np.zeros(size), np.zeros((size, size))
+        for part, block in self.supports.blocks(np.float32):
+            weighted = block * weights[part, None].astype(np.float32)
+            once += weighted.sum(axis=0, dtype=np.float64)
+            pairs += weighted.T @ block
+        single = self.contrast * once
+        return weights.sum() + single + single[:, None] + self.contrast**2 * pairs
+
+    def system(self, point: Floats, factor: Floats, weights: Floats) -> NewtonSystem:
+        return NewtonSystem.at_curvature(point, factor, self.curvature(weights))
+
+
+def distinct(reports: Bytes) -> tuple[Bytes, NDArray[np.int64]]:
+    """Each different report once, with how often it came; wide reports hardly ever repeat and are left alone."""
+    count, width = reports.shape
+    if width > 8 or count == 0:
+        return reports, np.ones(count, dtype=np.int64)
+    padded = np.zeros((count, 8), dtype=np.uint8)
+    padded[:, :width] = reports
+    _, first, often = np.unique(padded.view("<u8")[:, 0], return_index=True, return_counts=True)
+    return reports[first], often
+
+
+def fit(
+    protocol: Protocol,
+    reports: Bytes,
+    often: NDArray[np.int64],
+    tolerance: float,
+    max_iterations: int,
+    progress: bool,
+) -> Estimate:
+    """The maximum-likelihood estimate from distinct reports and how often each came."""
+    if not tolerance > 0:
+        raise NumberError(f"the tolerance must be positive, not {tolerance!r}")
+    if max_iterations < 1:
+        raise NumberError(f"at least one iteration is needed, not {max_iterations!r}")
+    n = int(often.sum())
+    if n == 0:
+        raise ReportError("there are no reports: there is nothing to estimate from")
+    size = protocol.domain.size
+    model: Model = protocol._likelihoods(reports)
+    with progress_bar(progress, "MLE", tolerance) as watch:
+        start = np.full(size, 1 / size)
+        solution = maximize(model, often / n, start, "newton", tolerance, max_iterations, watch)
+    shares = solution.point
+    return Estimate(
+        labels=protocol.domain.labels,
+        n=n,
+        counts=shares * n,
+        variance=_variance(protocol, model, often, shares),
+        protocol=protocol.name,
+        method="mle",
+        fit=Fit(solution.trace.size, solution.gap, solution.converged),
+    )
+
+
+def _variance(protocol: Protocol, model: Model, often: NDArray[np.int64], shares: Floats) -> Floats:
+    """Of the counts, for the respondents as they are."""
+    n = int(often.sum())
+    size = shares.size
+    if size > FISHER_LIMIT or often.size * size**2 > FISHER_WORK or not isinstance(model, SupportModel):
+        return np.asarray(protocol.variance(n, shares), dtype=np.float64)
+    errors = information_stderr(model.curvature(often / model.mix(shares) ** 2))
+    variance: Floats = np.maximum(n**2 * errors**2 - n * shares * (1 - shares), 0.0)
+    return variance
