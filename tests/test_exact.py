@@ -69,6 +69,16 @@ def test_bounds_enclose_what_mpmath_encloses(x, bits):
     assert (exact.exp_floor(x, bits), exact.exp_ceil(x, bits)) == (lower, upper)
 
 
+@pytest.mark.parametrize("bits", [16, 64, 128])
+def test_bounds_enclose_where_nothing_is_rounded(bits):
+    """For powers of two the first terms are exact, and only the bound of the remainder lifts the upper end."""
+    for power in range(1, 120):
+        x = Fraction(1, 2**power)
+        lower, upper = exact.exp_bounds(x, bits)
+        low, high = interval(x, bits)
+        assert lower < low <= high < upper
+
+
 @given(st.fractions(-70, 70, max_denominator=10**6), st.integers(1, 200))
 @settings(max_examples=150)
 def test_bounds_enclose_everywhere(x, bits):

@@ -79,7 +79,9 @@ def test_equal_for_python_but_different_labels():
     assert index_of([True, 1, 1.0]) == {(bool, True): 0, (int, 1): 1, (float, 1.0): 2}
 
 
-@pytest.mark.parametrize("value", [None, {}, {1}, b"x", 1j, object(), np.datetime64("2020-01-01"), ("a", None)], ids=repr)
+@pytest.mark.parametrize(
+    "value", [None, {}, {1}, b"x", 1j, Ellipsis, np.datetime64("2020-01-01"), ("a", None)], ids=repr
+)
 def test_what_is_no_label(value):
     with pytest.raises(LabelError, match="a label is text, a number"):
         as_label(value)

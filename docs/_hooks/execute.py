@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import io
 import linecache
+import logging
 import os
 import posixpath
 import re
@@ -130,6 +131,13 @@ def run_page(markdown: str, where: str, save: Callable[[str, bytes], str]) -> st
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
     return "\n".join(page + lines[copied:])
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """MkDocs calls this first. `--quiet` silences warnings before `--strict` can count them: let it hear them."""
+    logger = logging.getLogger("mkdocs")
+    if config.strict and logger.level > logging.WARNING:
+        logger.setLevel(logging.WARNING)
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

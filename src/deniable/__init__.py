@@ -9,16 +9,20 @@ from __future__ import annotations
 from deniable import channels, errors, exact, protocols, randomness
 from deniable.channels import Channel, DiscreteLaplace, GridLaplace, Query, divergence, utility
 from deniable.channels import inference as infer
-from deniable.domains import Categories, Integers
+from deniable.domains import Categories, Integers, Strings
 from deniable.protocols import (
     BLH,
+    CMS,
     GRR,
+    HCMS,
     OLH,
     OUE,
+    RAPPOR,
     SUE,
     THE,
     Estimate,
     HadamardResponse,
+    OLHSketch,
     Protocol,
     Reports,
     SubsetSelection,
@@ -32,9 +36,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BLH",
+    "CMS",
     "GRR",
+    "HCMS",
     "OLH",
     "OUE",
+    "RAPPOR",
     "SUE",
     "THE",
     "Categories",
@@ -44,11 +51,13 @@ __all__ = [
     "GridLaplace",
     "HadamardResponse",
     "Integers",
+    "OLHSketch",
     "Protocol",
     "Query",
     "Reports",
     "Secure",
     "Simulation",
+    "Strings",
     "SubsetSelection",
     "Tally",
     "__version__",

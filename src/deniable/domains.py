@@ -192,7 +192,7 @@ class Strings:
 
     Two strings share a cell in one cohort with probability 1 / cells, so the n_x people with another string add
     n_x^2 / (cohorts (cells - 1)) to the variance of a count. At 2^16 cells and 64 cohorts that is a standard error of
-    at most n / 2048, when all others hold one and the same string, and of n / 15000 when they spread like the words
+    at most n / 2048, when all others hold one and the same string, and of n / 19000 when they spread like the words
     of a language. The noise of a one-bit report at epsilon 1 is 4.4 n / 2048 with a million people, and falls below
     the worst case only beyond 19 million. More cells cost memory: a tally has cells x cohorts counters, 32 MiB here.
 
@@ -300,11 +300,11 @@ def _missing(place: int) -> DomainError:
 
 
 def _open() -> NoReturn:
-    raise DomainError("any text may be an answer here, so there is no list of answers: use CMS, HCMS, OLHSketch or RAPPOR")
+    raise DomainError("any text may be an answer here, so no answers are listed: use CMS, HCMS, OLHSketch or RAPPOR")
 
 
 def _as_text(value: Any, place: int) -> str:
-    if value is None or value is not value and value != value:
+    if value is None or (isinstance(value, float) and value != value):
         raise _missing(place)
     if not isinstance(value, str):
         raise DomainError(f"value {place}, a {type(value).__name__}, is not text")

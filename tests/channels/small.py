@@ -21,7 +21,9 @@ def rows(draw: Any, inputs: int | None = None, outputs: int | None = None, posit
     """Rows over different denominators; zeros, columns of zeros and single rows included."""
     k = draw(st.integers(1, 4)) if inputs is None else inputs
     m = draw(st.integers(1, 4)) if outputs is None else outputs
-    weights = st.lists(st.integers(1 if positive else 0, 7), min_size=m, max_size=m).filter(any)
+    # Half of the channels have no zeros: with zeros nearly every ratio would be infinite.
+    least = 1 if positive or draw(st.booleans()) else 0
+    weights = st.lists(st.integers(least, 7), min_size=m, max_size=m).filter(any)
     table = [draw(weights) for _ in range(k)]
     return [[Fraction(w, sum(row)) for w in row] for row in table]
 

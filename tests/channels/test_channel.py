@@ -154,6 +154,14 @@ def test_delta_rounds_up():
     assert Fraction(channel.delta(0)) > Fraction(1, 3)
 
 
+def test_delta_sees_what_satisfies_sees():
+    """A ratio above e by less than the working precision still has a delta."""
+    ratio = exp_between(Fraction(1), 200)[1]
+    channel = Channel([[ratio / (1 + ratio), 1 / (1 + ratio)], [1 / (1 + ratio), ratio / (1 + ratio)]])
+    assert not channel.satisfies(1)
+    assert 0 < channel.delta(1) < 1e-30
+
+
 def test_delta_refuses_a_negative_epsilon():
     with pytest.raises(ChannelError, match="0 or more"):
         Channel(COIN).delta(-1)
@@ -450,7 +458,14 @@ def test_positions_outside(position):
 
 @pytest.mark.parametrize(
     ("positions", "kind"),
-    [([-1], LabelError), ([2], LabelError), ([0.0], ShapeError), (0, ShapeError), ([[0]], ShapeError), ([True], ShapeError)],
+    [
+        ([-1], LabelError),
+        ([2], LabelError),
+        ([0.0], ShapeError),
+        (0, ShapeError),
+        ([[0]], ShapeError),
+        ([True], ShapeError),
+    ],
 )
 def test_arrays_of_positions_outside(positions, kind):
     with pytest.raises(kind, match="positions"):

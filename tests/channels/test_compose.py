@@ -103,10 +103,7 @@ def test_a_collection_is_as_private_as_its_joint_channel(members):
     joint = product(*members)
     law = exactly(joint)
     neighbours = [
-        (i, j)
-        for i, a in enumerate(joint.inputs)
-        for j, b in enumerate(joint.inputs)
-        if i < j and hamming(a, b) == 1
+        (i, j) for i, a in enumerate(joint.inputs) for j, b in enumerate(joint.inputs) if i < j and hamming(a, b) == 1
     ]
     promise = collection(members)
     assert promise.ratio == largest_ratio(law, neighbours) == group_ratio(joint, 1)

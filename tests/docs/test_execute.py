@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
@@ -129,6 +131,17 @@ def test_mkdocs_publishes_output_and_figures(site):
     html = (built / "guide/page/index.html").read_text()
     assert ">42\n" in html
     assert 'src="../../assets/generated/guide/page/line.png"' in html
+
+
+def test_mkdocs_stops_at_a_broken_link_even_when_quiet(site):
+    logger = logging.getLogger("mkdocs")
+    before = logger.level
+    logger.setLevel(logging.ERROR)  # what --quiet does
+    try:
+        with pytest.raises(Abort, match="strict mode"):
+            site("# Page\n\n[nowhere](nowhere.md)\n")
+    finally:
+        logger.setLevel(before)
 
 
 def test_mkdocs_stops_at_a_failing_block(site, caplog):

@@ -31,7 +31,15 @@ def test_spec_and_arrow() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"kind": "x"}, {"version": 2}, {"n": "3"}, {"n": -1}, {"counts": [1.5, 2]}, {"counts": "x"}, {"counts": [True, 1]}],
+    [
+        {"kind": "x"},
+        {"version": 2},
+        {"n": "3"},
+        {"n": -1},
+        {"counts": [1.5, 2]},
+        {"counts": "x"},
+        {"counts": [True, 1]},
+    ],
 )
 def test_what_is_not_a_tally(change: dict[str, Any]) -> None:
     with pytest.raises(SpecError):

@@ -128,8 +128,8 @@ def chi2_terms(p: Floats, q: Floats) -> Floats:
 
 
 def hellinger2(u: Floats) -> Floats:
-    root = np.sqrt(u)
-    return ((u - 1) / (root + 1)) ** 2 / 2
+    gap: Floats = (u - 1) / (np.sqrt(u) + 1)
+    return gap**2 / 2
 
 
 def hellinger2_slope(u: Floats) -> Floats:
@@ -143,7 +143,8 @@ def hellinger2_conjugate(t: Floats) -> Floats:
 
 
 def hellinger2_terms(p: Floats, q: Floats) -> Floats:
-    return ((p - q) / (np.sqrt(p) + np.sqrt(q))) ** 2 / 2
+    gap: Floats = (p - q) / (np.sqrt(p) + np.sqrt(q))
+    return gap**2 / 2
 
 
 def js(u: Floats) -> Floats:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,8 +25,7 @@ from deniable.errors import LabelError, NumberError
 
 Function = Callable[[Floats], Floats]
 
-_GRID = np.unique(np.concatenate([np.logspace(-4, 4, 161), 1 + np.linspace(-0.5, 0.5, 41)]))
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
+_GRID = np.sort(np.concatenate([np.logspace(-4, 4, 161), 1 + np.linspace(-0.5, 0.5, 41)]))
 # Below this relative difference f(u) is integrated from f' instead of subtracted from its tangent.
 _CLOSE = 1e-3
 
@@ -62,8 +61,20 @@ class FDivergence:
     precise: Callable[[Floats, Floats], Floats] | None = None
 
     def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Refuse a generator that is no f-divergence, or whose parts contradict each other."""
         with np.errstate(all="ignore"):
             _check(self)
+
+    @classmethod
+    def _built_in(cls, *fields: Any) -> FDivergence:
+        """One of ours, checked by the tests instead of at every import."""
+        built = object.__new__(cls)
+        for name, value in zip(cls.__dataclass_fields__, fields, strict=True):
+            object.__setattr__(built, name, value)
+        return built
 
     def terms(self, p: ArrayLike, q: ArrayLike) -> Floats:
         """q f(p/q) - f'(1) (p - q), elementwise for p, q >= 0: never negative, and sums to the divergence.
@@ -92,8 +103,9 @@ class FDivergence:
         if close.any():
             step = gap[close]
             # f(1+d) - f'(1) d is the integral of f' - f'(1): it loses 1e-16/d where the difference loses 1e-16/d^2.
-            rise = _values(self.derivative, 1 + step[:, None] * (1 + _NODES) / 2) - tilt
-            part = q[close] * step * (rise @ _WEIGHTS) / 2
+            nodes, weights = np.polynomial.legendre.leggauss(4)
+            rise = _values(self.derivative, 1 + step[:, None] * (1 + nodes) / 2) - tilt
+            part = q[close] * step * (rise @ weights) / 2
             if self.second is not None:
                 part = np.where(np.abs(step) < 1e-8, q[close] * self.second * step**2 / 2, part)
             result[close] = part
@@ -172,8 +184,8 @@ def _check_limit(
 DIVERGENCES: dict[str, FDivergence] = {
     f.name: f
     for f in (
-        FDivergence("kl", gen.kl, gen.kl_slope, gen.kl_conjugate, 1.0, math.inf, 1.0, gen.kl_terms),
-        FDivergence(
+        FDivergence._built_in("kl", gen.kl, gen.kl_slope, gen.kl_conjugate, 1.0, math.inf, 1.0, gen.kl_terms),
+        FDivergence._built_in(
             "reverse-kl",
             gen.reverse_kl,
             gen.reverse_kl_slope,
@@ -183,9 +195,9 @@ DIVERGENCES: dict[str, FDivergence] = {
             1.0,
             gen.reverse_kl_terms,
         ),
-        FDivergence("tv", gen.tv, gen.tv_slope, gen.tv_conjugate, 0.5, 0.5, None, gen.tv_terms),
-        FDivergence("chi2", gen.chi2, gen.chi2_slope, gen.chi2_conjugate, 1.0, math.inf, 2.0, gen.chi2_terms),
-        FDivergence(
+        FDivergence._built_in("tv", gen.tv, gen.tv_slope, gen.tv_conjugate, 0.5, 0.5, None, gen.tv_terms),
+        FDivergence._built_in("chi2", gen.chi2, gen.chi2_slope, gen.chi2_conjugate, 1.0, math.inf, 2.0, gen.chi2_terms),
+        FDivergence._built_in(
             "hellinger2",
             gen.hellinger2,
             gen.hellinger2_slope,
@@ -195,7 +207,9 @@ DIVERGENCES: dict[str, FDivergence] = {
             0.25,
             gen.hellinger2_terms,
         ),
-        FDivergence("js", gen.js, gen.js_slope, gen.js_conjugate, math.log(2) / 2, math.log(2) / 2, 0.25, gen.js_terms),
+        FDivergence._built_in(
+            "js", gen.js, gen.js_slope, gen.js_conjugate, math.log(2) / 2, math.log(2) / 2, 0.25, gen.js_terms
+        ),
     )
 }
 

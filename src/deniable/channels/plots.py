@@ -26,9 +26,10 @@ def heat_map(channel: Channel, ax: Any = None) -> Any:
     if columns <= _MOST_NAMED:
         names = [text(label) for label in channel.outputs]
         slant = 45 if max(map(len, names)) > 4 and columns > 6 else 0
-        ax.set_xticks(range(columns), names, rotation=slant, ha="right" if slant else "center")
+        # "$5-$10" is a range of money, not a formula.
+        ax.set_xticks(range(columns), names, rotation=slant, ha="right" if slant else "center", parse_math=False)
     if rows <= _MOST_NAMED:
-        ax.set_yticks(range(rows), [text(label) for label in channel.inputs])
+        ax.set_yticks(range(rows), [text(label) for label in channel.inputs], parse_math=False)
     if rows <= _MOST_WRITTEN and columns <= _MOST_WRITTEN:
         for x in range(rows):
             for y in range(columns):

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 import deniable
-from deniable.cli import channel, demo, output
+from deniable.cli import channel, demo, estimate, output, plan, privatize, survey, tally
 from deniable.cli.options import examples
 from deniable.errors import DeniableError, InternalError
 
@@ -92,6 +92,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(channel.app, name="channel")
+app.add_typer(survey.app, name="survey")
+app.command(epilog=plan.EXAMPLES)(plan.plan)
+app.command(epilog=privatize.EXAMPLES)(privatize.privatize)
+app.command(epilog=tally.EXAMPLES)(tally.tally)
+app.command(epilog=estimate.EXAMPLES)(estimate.estimate)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 
 
@@ -104,9 +109,14 @@ def _version(wanted: bool) -> None:
 @app.callback(
     epilog=examples(
         "deniable demo                                          the whole path, on made-up answers",
+        "deniable plan --categories 9 --epsilon 1 --people 5000 which protocol, and how exact it will be",
+        "deniable survey new draft.json -o survey.json          questions with their protocols",
+        "deniable privatize survey.json answers.csv -o reports.parquet",
+        "deniable tally survey.json reports.parquet -o tally.json",
+        "deniable estimate survey.json tally.json               what the crowd thinks, with error bars",
         "deniable channel show coin                             a mechanism, its law and its level",
         "deniable channel epsilon matrix.csv --at-most 1        check a claim exactly",
-        "deniable channel infer coin yes=620,no=380             what the crowd thinks, with error bars",
+        "deniable channel infer coin yes=620,no=380             the same from counts of noisy answers",
     )
 )
 def _command(

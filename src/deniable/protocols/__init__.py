@@ -5,7 +5,21 @@ from __future__ import annotations
 from deniable.protocols import frequency
 from deniable.protocols.base import Protocol
 from deniable.protocols.estimate import Difference, Estimate, combine
-from deniable.protocols.frequency import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, SubsetSelection
+from deniable.protocols.frequency import (
+    BLH,
+    CMS,
+    GRR,
+    HCMS,
+    OLH,
+    OUE,
+    RAPPOR,
+    SUE,
+    THE,
+    HadamardResponse,
+    OLHSketch,
+    SubsetSelection,
+)
+from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
 from deniable.protocols.loading import PROTOCOLS, load
 from deniable.protocols.pure import PureProtocol
 from deniable.protocols.reports import Reports
@@ -13,20 +27,26 @@ from deniable.protocols.tally import Tally
 
 __all__ = [
     "BLH",
+    "CMS",
     "GRR",
+    "HCMS",
     "OLH",
     "OUE",
     "PROTOCOLS",
+    "RAPPOR",
     "SUE",
     "THE",
     "Difference",
     "Estimate",
     "HadamardResponse",
+    "OLHSketch",
     "Protocol",
     "PureProtocol",
     "Reports",
     "SubsetSelection",
     "Tally",
+    "TextEstimate",
+    "TextProtocol",
     "combine",
     "frequency",
     "load",

@@ -26,10 +26,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
 from deniable.channels import Channel
+from deniable.channels.inference.em import Model
 from deniable.domains import Domain, Strings, as_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, ReportError
+from deniable.protocols import mle
 from deniable.protocols.estimate import Estimate
 from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.simulate import Study, study
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import SYSTEM, Bits, exhaust
 from deniable.specs import fingerprint
@@ -95,8 +98,24 @@ class Protocol(ABC):
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = False) -> Any:
         """The variance of an estimated count among n people, for an answer of that frequency."""
 
+    def worst_variance(self, n: int, frequency: float = 0.0) -> float:
+        """The variance of the count of an answer of that frequency, whatever the others gave."""
+        return float(self.variance(n, frequency))
+
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return np.ones(len(reports), dtype=np.bool_)
+
+    def _likelihoods(self, reports: Bytes) -> Model:
+        """How likely each report is under each answer; a subclass may know a faster form."""
+        return mle.SupportModel(mle.Supports.of(self, reports), float(self.ratio - 1))
+
+    def _distinct_reports(self, tally: Tally) -> Bytes | None:
+        """The reports behind each counter, where a tally is a list of how often each report came."""
+        return None
+
+    def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts | None:
+        """Tallies drawn from their joint law without drawing reports, one a row, where there is a way."""
+        return None
 
     def parameters(self) -> dict[str, Any]:
         """What the spec holds beyond domain and epsilon."""
@@ -123,6 +142,10 @@ class Protocol(ABC):
 
     def tally(self, reports: Reports | Bytes, source: str | None = None) -> Tally:
         """Add up reports; refuses the whole batch if one is malformed, so that nothing is half-counted."""
+        array = self._valid_rows(reports)
+        return Tally(self.fingerprint, len(array), self._count(array), source)
+
+    def _valid_rows(self, reports: Reports | Bytes) -> Bytes:
         array = self._rows(reports)
         valid = self._valid(array)
         if not valid.all():
@@ -131,7 +154,7 @@ class Protocol(ABC):
                 f"{bad} of {len(array)} reports are malformed, the first at {int(np.argmin(valid))}: "
                 "nothing was counted (protocol.valid(reports) tells them apart)"
             )
-        return Tally(self.fingerprint, len(array), self._count(array), source)
+        return array
 
     def empty(self, source: str | None = None) -> Tally:
         """The tally of no reports."""
@@ -176,6 +199,32 @@ class Protocol(ABC):
             raise MismatchError(f"this tally has {tally.counts.size} counters, not {self.tally_size}")
         if tally.n == 0:
             raise MismatchError("this tally is empty: there is nothing to estimate from")
+
+    def mle(
+        self,
+        reports: Reports | Bytes | Tally,
+        tolerance: float = 1e-9,
+        max_iterations: int = 10_000,
+        progress: bool = False,
+    ) -> Estimate:
+        """The shares under which the reports are most likely: a distribution, more accurate than `estimate`.
+
+        Needs the reports themselves, except for GRR and HadamardResponse, whose tally says as much. Stops when no
+        distribution is better by more than `tolerance` nats a report; `Estimate.fit` says how it went.
+        """
+        if isinstance(reports, Tally):
+            self._check_tally(reports)
+            forms = self._distinct_reports(reports)
+            if forms is None:
+                raise ReportError(f"a tally of {self.name} is too little for maximum likelihood: give the reports")
+            seen = reports.counts > 0
+            return mle.fit(self, forms[seen], reports.counts[seen], tolerance, max_iterations, progress)
+        rows, often = mle.distinct(self._valid_rows(reports))
+        return mle.fit(self, rows, often, tolerance, max_iterations, progress)
+
+    def simulate(self, counts: ArrayLike, runs: int = 1, seed: int = 0) -> Study:
+        """Repeat the whole collection: `counts` people with each answer, `runs` times; for studies, not devices."""
+        return study(self, counts, runs, seed)
 
     # -- what it promises --------------------------------------------------------------------------
 

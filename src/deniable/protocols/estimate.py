@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from deniable._extras import require
 from deniable.errors import MismatchError, NumberError
 from deniable.labels import Label, label_spec, text
+from deniable.protocols.winner import Winner, find
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +36,8 @@ class Support:
     n: int
     p: float
     q: float
+    size: int | None = None
+    """How many answers a report supports, where that is always the same number."""
 
     def interval(self, level: float) -> Floats:
         """Clopper-Pearson for each count, solved for the frequency."""
@@ -44,6 +47,33 @@ class Support:
         low = np.where(c > 0, betaincinv(np.maximum(c, 0.5), n - c + 1, tail), 0.0)
         high = np.where(c < n, betaincinv(c + 1, np.maximum(n - c, 0.5), 1 - tail), 1.0)
         return (np.stack([low, high], axis=1) - self.q) / (self.p - self.q)
+
+    def covariance(self, people: Floats, one: int) -> Floats:
+        """Of the estimated count of answer `one` with each other, if about so many people hold each answer.
+
+        Supports of one size add up to a constant, so each answer's covariances with all answers add up to zero: that
+        fixes the covariance of the true answer with another one, and of two others. Else there is none.
+        """
+        answers = people.size
+        if self.size is None or answers < 2:
+            return np.zeros(answers)
+        true, other = self.p * (1 - self.p), self.q * (1 - self.q)
+        with_truth = -true / (answers - 1)
+        apart = -(other + with_truth) / (answers - 2) if answers > 2 else 0.0
+        pair = np.clip(people[one], 0, self.n) + np.clip(people, 0, self.n)
+        pair = np.minimum(pair, self.n)
+        between: Floats = (pair * with_truth + (self.n - pair) * apart) / (self.p - self.q) ** 2
+        return between
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How an iterative estimate was reached."""
+
+    iterations: int
+    gap: float
+    """No distribution is better by more than this, in nats a report."""
+    converged: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +90,8 @@ class Estimate:
     support: Support | None = None
     raw: Estimate | None = None
     """The unbiased estimate behind a consistent one."""
+    fit: Fit | None = None
+    """For maximum likelihood: a distribution to begin with, so its intervals are cut to [0, 1]."""
 
     @property
     def frequencies(self) -> Floats:
@@ -90,7 +122,8 @@ class Estimate:
             tests = len(self.labels) if simultaneous else 1
             return self.support.interval(1 - (1 - level) / tests)
         errors = reach * self.errors(population)
-        return np.stack([self.frequencies - errors, self.frequencies + errors], axis=1)
+        ends = np.stack([self.frequencies - errors, self.frequencies + errors], axis=1)
+        return ends if self.fit is None else np.clip(ends, 0.0, 1.0)
 
     def consistent(self, method: str = "norm-sub") -> Estimate:
         """Frequencies that are a distribution: biased, usually with a smaller total error.
@@ -114,6 +147,13 @@ class Estimate:
         first, second = self.raw or self, other.raw or other
         error = np.hypot(first.errors(population=True), second.errors(population=True))
         return Difference(self.labels, first.frequencies - second.frequencies, error)
+
+    def winner(self, level: float = 0.95, population: bool = False) -> Winner:
+        """The most common answer, its lead, and how sure one can be that no other is more common.
+
+        Among the people who answered; `population` asks about those whom they were drawn from.
+        """
+        return find(self, level, population)
 
     def plot(self, ax: Any = None, level: float = 0.95, most: int = 40) -> Any:
         """Bars with whiskers, grey where the interval covers zero; returns the axes."""

@@ -8,8 +8,8 @@ Stop       when no distribution is better by more than `tolerance` nats a report
 Why        the unbiased estimate uses only how many reports support each answer; the likelihood uses which answers
            they support together, and that shares are not negative. The total error is about a third smaller on
            spread data, and a half and more on skewed data
-Error      from the observed Fisher information for up to 2,000 answers, less the sampling variance f(1 - f) / n, so that
-           `stderr` is for the respondents as they are. Beyond, the error of the unbiased estimate at the same
+Error      from the observed Fisher information for up to 2,000 answers, less the sampling variance f (1 - f) / n, so
+           that `stderr` is for the respondents as they are. Beyond, the error of the unbiased estimate at the same
            shares: never smaller in large samples, so the intervals are cautious. Near zero no such interval is
            exact: those of the unbiased estimate are
 Cost       a pass over reports x answers in blocks of bounded memory for each update; identical reports count once.
@@ -84,7 +84,8 @@ class SupportModel:
         held = np.empty(len(self.supports.reports))
         for part, block in self.supports.blocks():
             held[part] = block @ point
-        return point.sum() + self.contrast * held
+        mixture: Floats = point.sum() + self.contrast * held
+        return mixture
 
     def update(self, point: Floats, share: Floats) -> tuple[Floats, Floats]:
         mixture = np.empty(len(self.supports.reports))
@@ -107,7 +108,8 @@ class SupportModel:
             once += weighted.sum(axis=0, dtype=np.float64)
             pairs += weighted.T @ block
         single = self.contrast * once
-        return weights.sum() + single + single[:, None] + self.contrast**2 * pairs
+        curvature: Floats = weights.sum() + single + single[:, None] + self.contrast**2 * pairs
+        return curvature
 
     def system(self, point: Floats, factor: Floats, weights: Floats) -> NewtonSystem:
         return NewtonSystem.at_curvature(point, factor, self.curvature(weights))
@@ -152,7 +154,7 @@ def fit(
         counts=shares * n,
         variance=_variance(protocol, model, often, shares),
         protocol=protocol.name,
-        method="mle",
+        method="mle" if solution.converged else "mle (not converged)",
         fit=Fit(solution.trace.size, solution.gap, solution.converged),
     )
 

@@ -43,13 +43,18 @@ class PureProtocol(Protocol):
     def q(self) -> Fraction:
         """P(the report supports some other given answer)."""
 
+    @property
+    def support_size(self) -> int | None:
+        """How many answers a report supports, where that is always the same number."""
+        return None
+
     def _support_counts(self, counts: Counts) -> Counts:
         """How many reports support each answer; most tallies are just that."""
         return counts
 
     def _estimate(self, tally: Tally) -> Estimate:
         supported = self._support_counts(tally.counts)
-        support = Support(supported, tally.n, float(self.p), float(self.q))
+        support = Support(supported, tally.n, float(self.p), float(self.q), self.support_size)
         # The exact gap and offset, rounded once: n q may exceed what floats hold exactly.
         gap = float(self.p - self.q)
         offset = self.q * tally.n

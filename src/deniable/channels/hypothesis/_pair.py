@@ -39,27 +39,32 @@ class Pair:
         """ln of the probability that n observations leave the question open, under each law."""
         return n * _log1m(self.only0), n * _log1m(self.only1)
 
+    def _mixed(self, s: float) -> Floats:
+        """p^s q^(1-s), from the larger of the two, so that nothing overflows for 0 <= s <= 1."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.where(self.llr > 0, self.p * np.exp((s - 1) * self.llr), self.q * np.exp(s * self.llr))
+
     def log_moment(self, s: float) -> float:
         """ln rho(s) = ln sum p^s q^(1-s)."""
-        gap, v = (self.p - self.q) / self.q, s * self.llr
+        mixed = self._mixed(s)
+        whole = float(mixed.sum())
+        if not 0.5 < whole < 2:
+            return math.log(whole) if whole > 0 else -math.inf
         with np.errstate(all="ignore"):
-            near = self.q * (exp_gap(v) - s * log_gap(gap))
-            far = np.exp(np.log(self.q) + v) - s * self.p - (1 - s) * self.q
-        terms = np.where(np.abs(self.llr) < 0.5, near, far)
-        return _log1m(-(math.fsum(terms) - s * self.only0 - (1 - s) * self.only1))
+            near = self.q * (exp_gap(s * self.llr) - s * log_gap((self.p - self.q) / self.q))
+        terms = np.where(np.abs(self.llr) < 0.5, near, mixed - s * self.p - (1 - s) * self.q)
+        return math.log1p(math.fsum(terms) - s * self.only0 - (1 - s) * self.only1)
 
     def slope(self, s: float) -> float:
         """rho'(s) = sum p^s q^(1-s) ln(p/q); its sign says on which side of s the minimum lies."""
-        gap = (self.p - self.q) / self.q
         with np.errstate(all="ignore"):
-            near = self.q * (np.expm1(s * self.llr) * self.llr - log_gap(gap))
-            far = np.exp(np.log(self.q) + s * self.llr) * self.llr - (self.p - self.q)
-        terms = np.where(np.abs(self.llr) < 0.5, near, far)
-        return math.fsum(terms) + self.only1 - self.only0
+            near = self.q * (np.expm1(s * self.llr) * self.llr - log_gap((self.p - self.q) / self.q))
+        far = self._mixed(s) * self.llr - (self.p - self.q)
+        return math.fsum(np.where(np.abs(self.llr) < 0.5, near, far)) + self.only1 - self.only0
 
     def tilted(self, s: float) -> Floats:
         """The law w_s."""
-        weights = np.exp(np.log(self.q) + s * self.llr)
+        weights = self._mixed(s)
         return np.asarray(weights / weights.sum(), dtype=np.float64)
 
     def mean(self, s: float) -> float:

@@ -26,30 +26,31 @@ from deniable.channels.hypothesis._pair import EPS, SAME, Pair
 
 # P(|L - center| > reach) is at most twice this under the tilted law.
 _STRAY = 1e-14
+_SILENCE = 1e-24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spectrum:
     """The tilted n-fold law in the frequency domain; `bracket(shift)` reads R at threshold center + shift."""
 
-    n: int
     s: float
     center: float
     log_scale: float
     period: float
     reach: float
+    frequency: Floats
     over: Complexes
     under: Complexes
-    noise: tuple[float, float]
+    noise: float
+    tremor: float
     doubt: float
 
     def bracket(self, shift: float = 0.0) -> tuple[float, float]:
         """Bounds on E[g(L - center - shift)]; R is e^(log_scale - s shift) times it."""
-        k = np.arange(self.over.size)
-        turn = np.exp(-2j * np.pi * shift / self.period * k)
-        turning = self.noise[0] + self.noise[1] * abs(shift)
-        high = float((self.over * turn).real.sum()) + turning
-        low = float((self.under * turn).real.sum()) - turning - self._copies(shift)
+        turn = np.exp(-1j * shift * self.frequency)
+        noise = self.noise + self.tremor * abs(shift)
+        high = float((self.over * turn).real.sum()) + noise
+        low = float((self.under * turn).real.sum()) - noise - self._copies(shift)
         return max(low, 0.0) * math.exp(-self.doubt), min(max(high, 0.0) * math.exp(self.doubt), 1.0)
 
     def _copies(self, shift: float) -> float:
@@ -68,34 +69,35 @@ def spectrum(pair: Pair, n: int, s: float, center: float, nodes: int, roam: floa
     steps = pair.llr - center / n
     reach = max(_reach(weights, steps, n), _reach(weights, -steps, n))
     period = 2 * max(reach + roam, 28 / min(s, 1 - s))
-    delta = nodes / period
-    u = np.arange(nodes) / nodes
-    theta = 2 * np.pi * np.arange(nodes) / period
+    a, b = s * period / nodes, (1 - s) * period / nodes
+    k = np.arange(nodes)
     phi = _characteristic(weights, steps, 2 * np.pi / period, nodes)
-    with np.errstate(all="ignore"):
-        power = np.exp(n * np.log(phi))
-    power[phi == 0] = 0
-    slip = EPS * (16 + 4 * weights.size + 4 * theta * float(weights @ np.abs(steps)))
+    slip = EPS * (16 + 4 * weights.size + 8 * np.pi / period * k * float(weights @ np.abs(steps)))
     top = np.abs(phi) + slip
     crest = np.exp(n * np.log(top))
+    # Both transforms are below 3/a + 3/b + 3 in size, so frequencies that have died out need not be looked at.
+    audible = crest > _SILENCE
+    dropped = 2 / nodes * (3 / a + 3 / b + 3) * float(crest[~audible].sum())
+    k, phi, slip, top, crest = k[audible], phi[audible], slip[audible], top[audible], crest[audible]
+    with np.errstate(all="ignore"):
+        power = np.where(phi == 0, 0, np.exp(n * np.log(phi)))
     slack = crest * (n * slip / top + (8 * n + 1000) * EPS)
-    a, b = s / delta, (1 - s) / delta
-    above, below = majorant(a, b, u), minorant(a, b, u)
+    above, below = majorant(a, b, k / nodes), minorant(a, b, k / nodes)
     size = np.maximum(np.abs(above), np.abs(below))
     # Frequencies come in conjugate pairs, except zero.
-    share = np.full(nodes, 2 / nodes)
-    share[0] = 1 / nodes
-    fuzz = 16 * EPS * resolution(a, b, u) * crest + size * (slack + 64 * EPS * crest)
+    share = np.where(k == 0, 1, 2) / nodes
+    fuzz = 16 * EPS * resolution(a, b, k / nodes) * crest + size * (slack + 64 * EPS * crest)
     return Spectrum(
-        n=n,
         s=s,
         center=center,
         log_scale=n * pair.log_moment(s) - s * center,
         period=period,
         reach=reach,
+        frequency=2 * np.pi / period * k,
         over=above * power * share,
         under=below * power * share,
-        noise=(float(share @ fuzz), 8 * EPS * float(share @ (size * crest * theta))),
+        noise=float(share @ fuzz) + dropped,
+        tremor=16 * np.pi * EPS / period * float(share @ (size * crest * k)),
         doubt=2 * n * SAME * (1 + float(np.abs(pair.llr).max())) + 4 * EPS * abs(center),
     )
 

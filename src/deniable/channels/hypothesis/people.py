@@ -132,9 +132,9 @@ def _least(holds: Callable[[int], bool]) -> int:
     """The least n >= 1 that holds, for a property that once true stays true."""
     low, high = 0, 1
     while not holds(high):
-        low, high = high, 2 * high
-        if high > MOST_REPORTS:
-            raise NumberError("more than 10^12 reports are needed: the two distributions are too close")
+        if high == MOST_REPORTS:
+            raise NumberError("10^12 reports cannot be shown to be enough: the two distributions are too close")
+        low, high = high, min(2 * high, MOST_REPORTS)
     while high - low > 1:
         middle = (low + high) // 2
         if holds(middle):

@@ -2,8 +2,8 @@
 
 Promise    no test has a smaller Bayes error (or, at a given type-I level, a smaller type-II error)
 Exact      two different likelihood ratios: binomial tails, any n. More: all types of n reports, up to 10^7 of them
-Otherwise  a proven bracket [lower, upper], usually narrower than 1e-4 of the error, in about 0.1 s whatever n
-           (`_spectrum` and `_bracket` say why it is proven)
+Otherwise  a proven bracket [lower, upper] in about 0.1 s whatever n (`_spectrum` and `_bracket` say why). Measured
+           against exact errors: nine in ten are within 3e-5 of a Bayes error and 2e-3 of a type-II error
 Convention type I: the first hypothesis is true, the test says "second". type II: the other way round
 Source     Neyman and Pearson 1933; Kairouz, Oh and Viswanath 2014 for tests on privatized reports
 """

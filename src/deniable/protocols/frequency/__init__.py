@@ -5,7 +5,22 @@ from __future__ import annotations
 from deniable.protocols.frequency.grr import GRR
 from deniable.protocols.frequency.hadamard_response import HadamardResponse
 from deniable.protocols.frequency.local_hashing import BLH, OLH
+from deniable.protocols.frequency.rappor import RAPPOR
+from deniable.protocols.frequency.sketch import CMS, HCMS, OLHSketch
 from deniable.protocols.frequency.subset_selection import SubsetSelection
 from deniable.protocols.frequency.unary import OUE, SUE, THE
 
-__all__ = ["BLH", "GRR", "OLH", "OUE", "SUE", "THE", "HadamardResponse", "SubsetSelection"]
+__all__ = [
+    "BLH",
+    "CMS",
+    "GRR",
+    "HCMS",
+    "OLH",
+    "OUE",
+    "RAPPOR",
+    "SUE",
+    "THE",
+    "HadamardResponse",
+    "OLHSketch",
+    "SubsetSelection",
+]

@@ -21,11 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels import RandomizedResponse
+from deniable.channels.inference.response import response_mle
 from deniable.protocols.base import Positions
+from deniable.protocols.estimate import Estimate, Fit
 from deniable.protocols.frequency._bytes import from_bytes, narrow_type, to_bytes, width_of
 from deniable.protocols.pure import PureProtocol
-from deniable.protocols.reports import Bytes
-from deniable.protocols.tally import Counts
+from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.simulate import kept_or_uniform, spread_evenly
+from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 
 
@@ -57,6 +60,10 @@ class GRR(PureProtocol):
         return self.response.ratio
 
     @property
+    def support_size(self) -> int:
+        return 1
+
+    @property
     def report_bytes(self) -> int:
         return width_of(self.domain.size)
 
@@ -83,3 +90,25 @@ class GRR(PureProtocol):
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         supported: NDArray[np.bool_] = from_bytes(reports)[:, None] == np.arange(self.domain.size)
         return supported
+
+    def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts:
+        kept, rest = kept_or_uniform(truth, float(self.response.keep), runs, random)
+        return kept + spread_evenly(rest, self.domain.size, random)
+
+    def mle(
+        self,
+        reports: Reports | Bytes | Tally,
+        tolerance: float = 1e-9,
+        max_iterations: int = 10_000,
+        progress: bool = False,
+    ) -> Estimate:
+        """The shares under which the reports are most likely, in closed form; a tally will do.
+
+        The variance is that of the unbiased estimate at these shares, which is also what Fisher information gives.
+        """
+        tally = reports if isinstance(reports, Tally) else self.tally(reports)
+        self._check_tally(tally)
+        shares = response_mle(tally.counts.astype(np.float64), float(self.p), float(self.q))
+        spread = self.variance(tally.n, shares)
+        labels, counts = self.domain.labels, shares * tally.n
+        return Estimate(labels, tally.n, counts, spread, self.name, "mle", fit=Fit(0, 0.0, True))

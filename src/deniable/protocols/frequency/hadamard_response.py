@@ -34,6 +34,7 @@ from deniable.protocols.estimate import Estimate
 from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
 from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
 from deniable.protocols.reports import Bytes
+from deniable.protocols.simulate import even_columns, kept_or_uniform, spread_evenly
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 
@@ -120,6 +121,16 @@ class HadamardResponse(Protocol):
         supported: NDArray[np.bool_] = same & even
         return supported
 
+    def _distinct_reports(self, tally: Tally) -> Bytes:
+        return to_bytes(np.arange(self.tally_size), self.report_bytes)
+
+    def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts:
+        kept, rest = kept_or_uniform(truth, float(self.response.keep), runs, random)
+        answers = np.arange(self.domain.size)
+        people = np.zeros((runs, self.blocks, self.block_size), dtype=np.int64)
+        people[:, answers % self.blocks, answers // self.blocks + 1] = kept
+        return even_columns(people, random).reshape(runs, -1) + spread_evenly(rest, self.tally_size, random)
+
     def _estimate(self, tally: Tally) -> Estimate:
         keep = float(self.response.keep)
         table = walsh_hadamard(tally.counts.reshape(self.blocks, self.block_size).T)
@@ -142,6 +153,11 @@ class HadamardResponse(Protocol):
         if population:
             spread = spread + n * f * (1 - f)
         return float(spread) if spread.ndim == 0 else spread
+
+    def worst_variance(self, n: int, frequency: float = 0.0) -> float:
+        """When everybody's answer is in the same block."""
+        keep = float(self.response.keep)
+        return n * ((keep + (1 - keep) / self.blocks) / keep**2 - frequency)
 
 
 def best_blocks(size: int, epsilon: float) -> int:

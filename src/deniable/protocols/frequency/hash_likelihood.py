@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
 from deniable.protocols.mle import NEWTON_LIMIT, SupportModel
 
 Floats = NDArray[np.float64]
@@ -49,7 +48,7 @@ class HashModel(SupportModel):
         """The transform of x, and below it its negative: the bit above the index is the sign."""
         padded = np.zeros(1 << self.index_bits)
         padded[: point.size] = point
-        transform = walsh_hadamard(padded)
+        transform = _transform(padded)
         return np.concatenate([transform, -transform]) / (1 << len(self.fields))
 
     def _held(self, table: Floats, part: slice) -> Floats:
@@ -61,7 +60,8 @@ class HashModel(SupportModel):
     def mix(self, point: Floats) -> Floats:
         table = self._table(point)
         held = np.concatenate([self._held(table, part) for part in self._parts()])
-        return point.sum() + self.contrast * held
+        mixture: Floats = point.sum() + self.contrast * held
+        return mixture
 
     def update(self, point: Floats, share: Floats) -> tuple[Floats, Floats]:
         size = 1 << self.index_bits
@@ -74,5 +74,15 @@ class HashModel(SupportModel):
             signed[0] += weights.sum()
             for combination in self._combinations(part):
                 signed += np.bincount(combination, weights, 2 * size)
-        backed = walsh_hadamard(signed[:size] - signed[size:])[: point.size] / (1 << len(self.fields))
+        backed = _transform(signed[:size] - signed[size:])[: point.size] / (1 << len(self.fields))
         return mixture, (share / mixture).sum() + self.contrast * backed
+
+
+def _transform(vector: Floats) -> Floats:
+    """The Walsh-Hadamard transform in floats."""
+    data, half = vector.copy(), 1
+    while half < data.size:
+        pairs = data.reshape(-1, 2, half)
+        data = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
+        half *= 2
+    return data

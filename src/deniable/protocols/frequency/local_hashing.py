@@ -34,6 +34,8 @@ from deniable.errors import NumberError
 from deniable.exact import as_epsilon
 from deniable.protocols.base import Positions
 from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
+from deniable.protocols.frequency.hash_likelihood import HashModel
+from deniable.protocols.mle import Supports
 from deniable.protocols.pure import PureProtocol
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Counts
@@ -201,6 +203,11 @@ class LocalHashing(PureProtocol):
             for field in fields:
                 part &= np.bitwise_count(field[:, None] & answers) & np.uint8(1) == 0
         return supported
+
+    def _likelihoods(self, reports: Bytes) -> HashModel:
+        blocks = [np.stack(fields).astype(np.int64) for fields in self._fields(reports)]
+        fields = np.concatenate(blocks, axis=1) if blocks else np.empty((self.hash_bits, 0), dtype=np.int64)
+        return HashModel(Supports(self, reports, None), float(self.ratio - 1), fields, self.index_bits)
 
 
 def best_hash_bits(epsilon: float) -> int:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,14 +26,16 @@ from numpy.typing import NDArray
 
 from deniable.channels import Channel
 from deniable.domains import Categories, Strings
-from deniable.errors import DomainError, LabelError
-from deniable.labels import Label, label_spec
+from deniable.errors import DomainError
+from deniable.labels import Label, as_labels, label_spec
 from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.estimate import Estimate
 from deniable.protocols.frequency._bytes import from_bytes, width_of
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import SYSTEM, Bits
+
+MOST_COUNTERS = 1 << 28
 
 ENOUGH = 2.0
 """How many standard errors an estimate must reach to count as seen."""
@@ -48,7 +50,7 @@ class TextEstimate(Estimate):
     @property
     def unlisted(self) -> float:
         """Estimated share of the people whose string is none of the candidates."""
-        return float(1 - self.frequencies.sum())
+        return float(1 - (self.raw or self).frequencies.sum())
 
     @property
     def enough(self) -> NDArray[np.bool_]:
@@ -210,7 +212,7 @@ class TextProtocol(Protocol):
     def _candidates(self, candidates: Any) -> Sequence[Label]:
         if candidates is None:
             if self.is_open:
-                raise DomainError("open text is decoded with a dictionary: name the strings to look for, candidates=[...]")
+                raise DomainError("open text is read with a dictionary: name the strings to look for, candidates=[...]")
             return self.domain.labels
         if isinstance(candidates, str):
             raise DomainError("the candidates are one text: give a list of strings")
@@ -221,13 +223,8 @@ class TextProtocol(Protocol):
             which, texts = self.domain.column(listed)
             labels: list[Label] = [texts[i] for i in which]
         else:
-            which = self.domain.index(listed)
-            labels = [self.domain.labels[i] for i in which]
-        seen, first = np.unique(which, return_index=True)
-        if seen.size < which.size:
-            place = int(np.setdiff1d(np.arange(which.size), first)[0])
-            raise LabelError(f"the candidate {labels[place]!r} stands twice")
-        return tuple(labels)
+            labels = [self.domain.labels[i] for i in self.domain.index(listed)]
+        return as_labels(labels, len(labels), "candidate")
 
     def channel(self, max_cells: int = 1 << 22, candidates: Any = None) -> Channel:
         """The exact law of the report bytes, for the candidates as inputs."""
@@ -248,6 +245,3 @@ def as_text(label: Label) -> str:
 def unlisted_error(variance: NDArray[np.float64], n: int) -> float:
     """The standard error of what uncorrelated estimates leave over, as a share."""
     return float(np.sqrt(variance.sum()) / n)
-
-
-__all__ = ["ENOUGH", "TextEstimate", "TextProtocol", "as_text", "replace", "unlisted_error"]

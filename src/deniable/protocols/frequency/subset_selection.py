@@ -79,6 +79,10 @@ class SubsetSelection(PureProtocol):
         return self.p * rest / ((1 - self.p) * self.subset_size)
 
     @property
+    def support_size(self) -> int:
+        return self.subset_size
+
+    @property
     def _listed(self) -> bool:
         """Whether a list of positions is shorter than a bitmap."""
         return self.subset_size * width_of(self.domain.size) < self._bitmap_bytes

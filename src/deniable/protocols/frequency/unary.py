@@ -32,6 +32,7 @@ from deniable.protocols.base import Positions
 from deniable.protocols.frequency.popcount import positional_popcount
 from deniable.protocols.pure import PureProtocol
 from deniable.protocols.reports import Bytes
+from deniable.protocols.simulate import independent_bits
 from deniable.protocols.tally import Counts
 from deniable.randomness import Bits
 
@@ -92,6 +93,9 @@ class UnaryProtocol(PureProtocol):
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         return np.unpackbits(reports, axis=1, count=self.domain.size, bitorder="little").view(np.bool_)
+
+    def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts:
+        return independent_bits(truth, float(self.p), float(self.q), runs, random)
 
 
 def set_bits(rows: Bytes, places: Positions, values: NDArray[np.bool_]) -> None:

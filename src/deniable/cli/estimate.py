@@ -1,0 +1,239 @@
+"""`deniable estimate`: what the crowd thinks, from a tally or from reports."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from deniable._extras import require
+from deniable.cli import output
+from deniable.cli.files import read_text
+from deniable.cli.options import Csv, Json, Plot, examples, one_format
+from deniable.cli.output import shown
+from deniable.cli.tally import Inputs, counted
+from deniable.cli.targets import About, Target, questions, read_target
+from deniable.domains import Strings
+from deniable.errors import LabelError, MismatchError, SpecError
+from deniable.labels import label_spec, text
+from deniable.protocols import Estimate, Protocol, Tally
+from deniable.protocols.estimate import ROWS_SHOWN, Floats, quantile
+from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
+from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.whole import whole
+
+EXAMPLES = examples(
+    "deniable estimate survey.json tally.json",
+    "deniable estimate survey.json reports/*.parquet --consistent norm-sub --plot shares.png",
+    "deniable estimate survey.json tally.json --question smoke --level 0.99 --csv",
+    "deniable estimate survey.json tally.json --question word --candidates words.txt",
+)
+
+_COLUMNS = ("question", "label", "count", "frequency", "stderr", "low", "high")
+
+
+def estimate(
+    survey: About,
+    inputs: Inputs,
+    question: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Only this question; may be repeated.", show_default="all questions"),
+    ] = None,
+    level: Annotated[float, typer.Option(metavar="P", help="Confidence of the intervals.")] = 0.95,
+    consistent: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METHOD",
+            help="Make the shares consistent (norm-sub, power, base-cut, ...): biased, but the total error is smaller.",
+            show_default="none: unbiased",
+        ),
+    ] = None,
+    population: Annotated[
+        bool, typer.Option("--population", help="Intervals for everybody whom the respondents were drawn from.")
+    ] = False,
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="Intervals that hold for all answers of a question at once.")
+    ] = False,
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[ID=]FILE",
+            help="The texts to look for in answers of open text, one a line; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show every answer, not only the most common.")] = False,
+    plot: Plot = None,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the estimates as Parquet, too.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Estimate how common each answer is, with error bars.
+
+    Unbiased unless --consistent asks for more: a share may come out below zero, and then its interval says so.
+    """
+    one_format(as_json, as_csv)
+    quantile(level)
+    target = read_target(survey)
+    known = questions(target)
+    for id in question or []:
+        if id not in known:
+            raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}")
+    lists = _candidates(known, candidates or [])
+    result = counted(target, survey, inputs)
+    tallies = dict(result.tallies) if isinstance(result, SurveyTally) else {"report": result}
+    found: dict[str, _Result] = {}
+    for id, (_, protocol) in known.items():
+        if question and id not in question:
+            continue
+        if tallies[id].n == 0:
+            output.note("note", f"there are no reports for {id!r}")
+            continue
+        estimated = _estimated(protocol, tallies[id], lists.get(id), id)
+        if consistent is not None:
+            estimated = estimated.consistent(consistent)
+        ends = estimated.interval(level, simultaneous, population)
+        found[id] = _Result(estimated, level, estimated.errors(population), ends)
+    if not found:
+        raise MismatchError("there are no reports to estimate from")
+    if plot is not None:
+        from deniable.cli.pictures import save_figure
+
+        save_figure(plot, lambda: _draw(found, level))
+    if parquet is not None:
+        _write_parquet(parquet, found)
+    if as_json:
+        output.document(_description(target, found))
+    elif as_csv:
+        output.csv_table([_COLUMNS, *(row for id, result in found.items() for row in result.rows(id))])
+    else:
+        for i, (id, one) in enumerate(found.items()):
+            _print(id, known[id][0], one, everything, first=i == 0)
+        for kind, path in (("saved", parquet), ("drawn", plot)):
+            if path is not None:
+                output.write(f"\n{kind}: {path}\n")
+
+
+@dataclass(frozen=True)
+class _Result:
+    """An estimate with the errors and intervals that were asked for."""
+
+    estimate: Estimate
+    level: float
+    stderr: Floats
+    ends: Floats
+
+    def rows(self, id: str) -> list[list[Any]]:
+        labels = map(text, self.estimate.labels)
+        numbers = np.column_stack([self.estimate.counts, self.estimate.frequencies, self.stderr, self.ends])
+        return [[id, label, *row] for label, row in zip(labels, numbers.tolist(), strict=True)]
+
+
+def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dict[str, list[str]]:
+    """The texts to look for, by question; a file without a question is for every question of open text."""
+    lists: dict[str, list[str]] = {}
+    for entry in given:
+        id, equals, path = entry.partition("=")
+        named_one = bool(equals) and id in known
+        # Spaces at the end of a line belong to no word.
+        lines = [line.strip() for line in read_text(path if named_one else entry).splitlines()]
+        texts = list(dict.fromkeys(line for line in lines if line))
+        for name in [id] if named_one else [name for name in known if isinstance(known[name][1].domain, Strings)]:
+            lists[name] = texts
+    return lists
+
+
+def _estimated(protocol: Protocol, tally: Tally, candidates: list[str] | None, id: str) -> Estimate:
+    if candidates is not None:
+        if not isinstance(protocol, TextProtocol):
+            raise SpecError(f"the answers to {id!r} are {protocol.domain}: --candidates is for open text")
+        return protocol.estimate(tally, candidates)
+    if isinstance(protocol.domain, Strings):
+        raise SpecError(f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE")
+    return protocol.estimate(tally)
+
+
+def _print(id: str, question: str, result: _Result, everything: bool, first: bool) -> None:
+    estimate = result.estimate
+    if not first:
+        output.write("\n")
+    output.heading(f"{id}: {shown(question)}" if question else estimate.protocol)
+    method = (
+        estimate.method if estimate.raw is None else f"{estimate.method} (biased; intervals of the unbiased estimate)"
+    )
+    output.facts([("protocol", estimate.protocol), ("reports", str(estimate.n)), ("method", method)])
+    output.write("\n")
+    size = len(estimate.labels)
+    # Few answers keep their order; of many the most common are shown.
+    order = (
+        range(size) if everything or size <= ROWS_SHOWN else np.argsort(-estimate.counts, kind="stable")[:ROWS_SHOWN]
+    )
+    digits = _digits(result.stderr)
+    body = [
+        [
+            shown(estimate.labels[i]),
+            f"{estimate.counts[i]:.1f}",
+            *(f"{value:.{digits}f}" for value in (estimate.frequencies[i], result.stderr[i])),
+            f"[{result.ends[i, 0]:.{digits}f}, {result.ends[i, 1]:.{digits}f}]",
+        ]
+        for i in order
+    ]
+    output.table(["answer", "count", "share", "stderr", f"{100 * result.level:g}% interval"], body)
+    if len(body) < size:
+        output.write(f"the {len(body)} largest of {size} answers: --all shows every one\n")
+    if isinstance(estimate, TextEstimate):
+        output.prose(f"{estimate.verdict}. Unlisted: {estimate.unlisted:.4f}, stderr {estimate.unlisted_stderr:.4f}")
+
+
+def _digits(errors: Floats) -> int:
+    """Enough decimals for two digits of the smallest error."""
+    smallest = float(errors[errors > 0].min(initial=1.0))
+    return min(12, max(4, 2 - math.floor(math.log10(smallest))))
+
+
+def _draw(found: dict[str, _Result], level: float) -> Any:
+    pyplot = require("matplotlib.pyplot", "plot")
+    if len(found) == 1:
+        (only,) = found.values()
+        return only.estimate.plot(level=level)
+    heights = [1.5 + 0.25 * min(40, len(result.estimate.labels)) for result in found.values()]
+    figure, axes = pyplot.subplots(len(found), 1, figsize=(8, sum(heights)), height_ratios=heights)
+    for ax, (id, result) in zip(axes, found.items(), strict=True):
+        result.estimate.plot(ax=ax, level=level)
+        ax.set_title(id)
+    figure.tight_layout()
+    return axes[0]
+
+
+def _write_parquet(path: Path, found: dict[str, _Result]) -> None:
+    pa, parquet = require("pyarrow", "files"), require("pyarrow.parquet", "files")
+    rows = [row for id, result in found.items() for row in result.rows(id)]
+    table = pa.table({name: list(column) for name, column in zip(_COLUMNS, zip(*rows, strict=True), strict=True)})
+    with whole(path) as file:
+        parquet.write_table(table, file)
+
+
+def _description(target: Target, found: dict[str, _Result]) -> dict[str, Any]:
+    head = {"survey" if isinstance(target, Survey) else "protocol": target.fingerprint}
+    texts = questions(target)
+    return head | {"questions": [_question(id, texts[id][0], result) for id, result in found.items()]}
+
+
+def _question(id: str, question: str, result: _Result) -> dict[str, Any]:
+    estimate = result.estimate
+    names = _COLUMNS[2:]
+    answers = [
+        {"label": label_spec(label)} | {name: output.finite(value) for name, value in zip(names, row[2:], strict=True)}
+        for label, row in zip(estimate.labels, result.rows(id), strict=True)
+    ]
+    content: dict[str, Any] = {"id": id, "text": question, "protocol": estimate.protocol, "method": estimate.method}
+    content |= {"n": estimate.n, "level": result.level, "answers": answers}
+    if isinstance(estimate, TextEstimate):
+        content |= {"unlisted": estimate.unlisted, "unlisted_stderr": estimate.unlisted_stderr}
+    return content

@@ -1,0 +1,105 @@
+"""`deniable plan`: which protocol, how many people, which epsilon."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deniable.cli import output
+from deniable.cli.options import Json, Plot, examples
+from deniable.domains import Domain, Strings, as_domain
+from deniable.errors import SpecError
+from deniable.surveys.whole import whole
+
+if TYPE_CHECKING:
+    from deniable.planning import Plan
+
+EXAMPLES = examples(
+    "deniable plan --categories 1024 --epsilon 1 --people 100000          which protocol, how exact",
+    "deniable plan --categories never,once,often --epsilon 1 --width 0.02     how many people",
+    "deniable plan --categories 50 --people 20000 --width 0.02            which epsilon",
+    "deniable plan --text --epsilon 4 --people 1000000 --save protocol.json",
+)
+
+
+def plan(
+    categories: Annotated[
+        str | None,
+        typer.Option(metavar="N|A,B,...", help="How many possible answers, or the answers.", show_default=False),
+    ] = None,
+    text: Annotated[bool, typer.Option("--text", help="Any text may be an answer.")] = False,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="EPSILON", help="The privacy level of one answer.", show_default=False)
+    ] = None,
+    people: Annotated[int | None, typer.Option(metavar="N", help="How many will answer.", show_default=False)] = None,
+    width: Annotated[
+        float | None,
+        typer.Option(
+            metavar="W", help="Of the interval of a rare answer's share, from end to end.", show_default=False
+        ),
+    ] = None,
+    level: Annotated[float, typer.Option(metavar="P", help="Confidence of the intervals.")] = 0.95,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the chosen protocol's spec; privatize, tally and estimate take it for a survey.",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Plot = None,
+    as_json: Json = False,
+) -> None:
+    """Compare the protocols for a question, and choose one. Give two of --epsilon, --people and --width.
+
+    stderr and half-width are for the share of an answer that nobody gave; a visible share stands out when all
+    answers are looked at together; leverage is how many honest reports one fake report outweighs; attack is how often
+    the best guess of one person's answer is right.
+    """
+    domain = _domain(categories, text)
+    if sum(given is not None for given in (epsilon, people, width)) != 2:
+        raise SpecError("give two of --epsilon, --people and --width: the third follows")
+    from deniable import planning
+
+    made = planning.plan(domain, epsilon=epsilon, n=people, width=width, level=level)
+    if save is not None:
+        with whole(save) as file:
+            file.write((json.dumps(made.best.spec(), indent=2, ensure_ascii=False) + "\n").encode())
+    if plot is not None:
+        from deniable.cli.pictures import save_figure
+
+        save_figure(plot, lambda: made.plot().flat[0])
+    if as_json:
+        output.document(made.to_dict())
+        return
+    _print(made)
+    for kind, path in (("saved", save), ("drawn", plot)):
+        if path is not None:
+            output.write(f"\n{kind}: {path}\n")
+
+
+def _domain(categories: str | None, text: bool) -> Domain:
+    if text == (categories is not None):
+        raise SpecError("give either --categories (a number, or the answers with commas between them) or --text")
+    if categories is None:
+        return Strings()
+    listed: Any = int(categories) if categories.strip().isdecimal() else categories.split(",")
+    return as_domain(listed)
+
+
+def _print(made: Plan) -> None:
+    from deniable.planning.result import COLUMNS
+
+    output.heading(str(made).partition("\n")[0])
+    output.write("\n")
+    rows = []
+    for option in made.table:
+        values = [(getattr(option, attribute), form) for _, attribute, form in COLUMNS]
+        cells = ["-" if value is None else form.format(value) for value, form in values]
+        rows.append([cells[0] + (" *" if option is made.choice else ""), *cells[1:]])
+    output.table([heading for heading, _, _ in COLUMNS], rows)
+    output.write("\n")
+    output.prose(f"* {made.reason}")

@@ -1,0 +1,86 @@
+"""What the commands of a collection share: the survey or protocol they are about, and a line that shows progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from deniable import exact
+from deniable.cli import output
+from deniable.cli.files import named, parse_json, read_text
+from deniable.errors import DeniableError, SpecError
+from deniable.protocols import Protocol, load
+from deniable.surveys import Survey
+
+Target = Survey | Protocol
+
+About = Annotated[
+    str,
+    typer.Argument(
+        metavar="SURVEY", help="A survey file (or the spec of a single protocol), in JSON.", show_default=False
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Where the result goes.", show_default="standard output"),
+]
+
+
+def read_target(source: str) -> Target:
+    """The survey or the protocol in a file."""
+    content, where = parse_json(read_text(source), named(source)), named(source)
+    kind = content.get("kind") if isinstance(content, dict) else None
+    try:
+        if kind == "protocol":
+            return load(content)
+        if kind is None and isinstance(content, dict) and "questions" in content:
+            raise SpecError("this is a draft: make it a survey with deniable survey new")
+        return Survey.from_spec(content)
+    except DeniableError as wrong:
+        raise type(wrong)(f"{where}: {wrong}") from None
+
+
+def questions(target: Target) -> dict[str, tuple[str, Protocol]]:
+    """Text and protocol of each column of reports."""
+    if isinstance(target, Survey):
+        return {question.id: (question.text, question.protocol) for question in target}
+    return {"report": ("", target)}
+
+
+def level(epsilon: Any, realized: float) -> str:
+    """A level as asked for and as it is."""
+    return f"{exact.canonical(epsilon)} ({output.number(realized, 12)} realized)"
+
+
+def refuse_keyboard(instead: str) -> None:
+    if sys.stdin.isatty():
+        raise SpecError(f"there is nothing to read: {instead}")
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, float | None], None] | None]:
+    """Shows rows done, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[rows]:,} rows"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, rows=0)
+
+        def advance(rows: int, share: float | None) -> None:
+            bar.update(task, rows=rows, total=None if share is None else 1.0, completed=share or 0.0)
+
+        yield advance

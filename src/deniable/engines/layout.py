@@ -1,0 +1,86 @@
+"""What a file of reports holds: one column a question, and in its metadata whose reports they are.
+
+Survey     columns named by question id, some or all of them; `deniable.survey` is its fingerprint and
+           `deniable.survey.spec` its canonical JSON
+Protocol   one column "report"; `deniable.fingerprint` and `deniable.spec`, as `Reports.save` writes them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from deniable.errors import LabelError, MismatchError, ReportError
+from deniable.protocols import Protocol
+from deniable.specs import canonical_bytes
+from deniable.surveys import Survey
+
+REPORT = "report"
+SURVEY, SURVEY_SPEC = b"deniable.survey", b"deniable.survey.spec"
+PROTOCOL, PROTOCOL_SPEC = b"deniable.fingerprint", b"deniable.spec"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A survey, or a single protocol, as columns of reports."""
+
+    target: Survey | Protocol
+
+    @cached_property
+    def protocols(self) -> dict[str, Protocol]:
+        """The protocol of each column."""
+        if isinstance(self.target, Survey):
+            return {question.id: question.protocol for question in self.target}
+        return {REPORT: self.target}
+
+    @property
+    def kind(self) -> str:
+        return "survey" if isinstance(self.target, Survey) else "protocol"
+
+    @property
+    def fingerprint(self) -> str:
+        return self.target.fingerprint
+
+    def source(self, column: str) -> str | None:
+        """What the tally of a column carries."""
+        return self.target.source(column) if isinstance(self.target, Survey) else None
+
+    def some(self, columns: Iterable[str] | None) -> tuple[str, ...]:
+        """The columns asked for, in the order of the questions; all if none are named."""
+        if columns is None:
+            return tuple(self.protocols)
+        wanted = list(columns)
+        for name in wanted:
+            if name not in self.protocols:
+                raise LabelError(f"there is no question {name!r}; there are {', '.join(self.protocols)}")
+        return tuple(name for name in self.protocols if name in wanted)
+
+    def metadata(self) -> dict[bytes, bytes]:
+        fingerprint = self.fingerprint.encode()
+        if isinstance(self.target, Survey):
+            return {SURVEY: fingerprint, SURVEY_SPEC: self.target.canonical}
+        return {PROTOCOL: fingerprint, PROTOCOL_SPEC: canonical_bytes(self.target.spec())}
+
+    def check(self, metadata: Mapping[bytes, bytes] | None, where: str) -> None:
+        """Refuse a file whose metadata names another survey or protocol, or none."""
+        found = metadata or {}
+        for kind, key in (("survey", SURVEY), ("protocol", PROTOCOL)):
+            if key in found:
+                self.check_identity(kind, found[key].decode(errors="replace"), where)
+                return
+        raise ReportError(f"{where} has no fingerprint in its metadata: it was not written as reports")
+
+    def check_identity(self, kind: str, fingerprint: str, where: str) -> None:
+        if (kind, fingerprint) != (self.kind, self.fingerprint):
+            raise MismatchError(f"{where} belongs to {kind} {fingerprint}, not to {self.kind} {self.fingerprint}")
+
+    def held(self, names: Iterable[str], wanted: tuple[str, ...], where: str) -> tuple[str, ...]:
+        """The wanted columns that a file has; refuses columns that are no question's."""
+        found = list(names)
+        for name in found:
+            if name not in self.protocols:
+                raise ReportError(f"{where} has the column {name!r}, which is no question of this {self.kind}")
+            if found.count(name) > 1:
+                raise ReportError(f"{where} has the column {name!r} twice")
+        return tuple(name for name in wanted if name in found)

@@ -1,0 +1,99 @@
+"""From a file of answers to a file of reports, in one pass and bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from deniable.engines.answers import Columns, as_answers, read_answers
+from deniable.engines.layout import Layout
+from deniable.engines.reports import report_writer, rows_at_once
+from deniable.engines.source import Source
+from deniable.errors import DomainError, ReportError
+from deniable.protocols import Protocol
+from deniable.protocols.reports import Bytes
+from deniable.randomness import SYSTEM, Bits
+from deniable.surveys import Survey
+
+Progress = Callable[[int, float | None], None]
+"""Called with the rows done and, where it is known, the share of the input."""
+
+WORKING_BYTES = 1 << 23
+
+
+def privatize_file(
+    target: Survey | Protocol,
+    answers: str | Path,
+    output: str | Path | BinaryIO,
+    columns: Columns | None = None,
+    bits: Bits | None = None,
+    text: bool = False,
+    progress: Progress | None = None,
+) -> int:
+    """Randomize every row of `answers` and write the reports; returns the number of rows.
+
+    `columns` says which column answers which question, {"smoke": "Do you smoke?"}; without it each question is
+    answered by the column of its id. The first bad answer ends it, and then there is no file.
+    """
+    layout = Layout(target)
+    chosen = {id: id for id in layout.protocols} if columns is None else dict(columns)
+    names = layout.some(chosen)
+    source, rows = Source.open(answers), 0
+    try:
+        with report_writer(output, target, names, text) as writer:
+            for batch in _randomized(source, layout, {id: chosen[id] for id in names}, bits or SYSTEM):
+                writer.write(batch)
+                rows += len(batch[names[0]])
+                if progress is not None:
+                    progress(rows, source.taken / source.size if source.size else None)
+            if rows == 0:
+                raise ReportError(f"{source.name} has no answers: there is no row below the header")
+    finally:
+        source.close()
+    return rows
+
+
+def _randomized(source: Source, layout: Layout, columns: Columns, bits: Bits) -> Iterator[Mapping[str, Bytes]]:
+    domains = {id: layout.protocols[id].domain for id in columns}
+    most = rows_at_once(layout, columns, WORKING_BYTES)
+    row = 0
+    for batch in read_answers(source, columns, domains):
+        rows = len(next(iter(batch.values())))
+        for start in range(0, rows, most):
+            piece = {id: column.slice(start, most) for id, column in batch.items()}
+            yield {
+                id: _reports(layout.protocols[id], piece[id], columns[id], row + start, source, bits) for id in columns
+            }
+        row += rows
+
+
+def _reports(protocol: Protocol, column: Any, name: str, row: int, source: Source, bits: Bits) -> Bytes:
+    def randomize(part: Any) -> Bytes:
+        return protocol.privatize(as_answers(protocol.domain, part, typed=source.is_parquet), bits).array
+
+    try:
+        return randomize(column)
+    except DomainError as wrong:
+        place, complaint = _first_bad(column, randomize, wrong)
+        where = f"row {row + place + 1} of {source.name}, column {name!r}"
+        # The domain counts within what it was given, one value.
+        kind = complaint.removeprefix("value 0")
+        raise DomainError(f"{where}{kind}" if kind != complaint else f"{where}: {complaint}") from None
+
+
+def _first_bad(column: Any, randomize: Callable[[Any], Bytes], wrong: DomainError) -> tuple[int, str]:
+    """Where the first refused answer stands, by halving, and what is said about it alone."""
+    good, bad = 0, len(column)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            randomize(column.slice(good, middle - good))
+            good = middle
+        except DomainError:
+            bad = middle
+    try:
+        randomize(column.slice(good, 1))
+    except DomainError as alone:
+        return good, str(alone)
+    return good, str(wrong)

@@ -1,0 +1,241 @@
+"""RAPPOR, reported once: a Bloom filter of the text, every bit flipped with the same probability.
+
+The device draws a cohort, marks the h positions of its text in a filter of B bits, and flips each bit with
+probability f. Two filters differ in up to 2 h bits, when they have no position in common, and the level counts them
+all: a filter with more hashes needs more noise.
+
+Law        bits are independent: set with probability 1 - f at the text's h positions, with f elsewhere;
+           f = ceil(2^64 / (s + 1)) / 2^64, s = e^(epsilon / (2 h))
+Privacy    ((1 - f) / f)^(2 h) <= e^epsilon, for two filters without a common position; 2 h <= B, so there are such
+Positions  digest = SHA-256("deniable-bloom-v1" NUL key NUL cohort NUL text), text and key as for `Strings`. Position
+           i = 0 .. h - 1 is the free position of number (bytes 4 i .. 4 i + 3, little-endian) mod (B - i), so that they
+           are different by construction, and the device's work does not depend on its text
+Error      of a count, by itself: n w / (h (1 - h / B)) + sum over x != v of [n_x^2 / k + n_x (1 - 1 / k)] / (B - 1),
+           with w = f (1 - f) / (1 - 2 f)^2; candidates that are fitted together leave the sum
+Report     the cohort in 1 or 2 bytes, then the bitmap: bit b is bit b % 8 of byte b // 8, padding zero
+Draws      the cohort, packed(f) over the B bits, then one bernoulli(1 - f) for each position in ascending order
+Tally      reports of each cohort, then how often each bit was set: k (B + 1) counters
+Decoding   `rappor_decoding`
+Source     Erlingsson, Pihur and Korolova 2014; the instantaneous second randomization, which protects repeated
+           reports, is not part of it
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable.channels.inference.em import Model, Rows
+from deniable.domains import Categories, Strings, as_key, text_digest
+from deniable.errors import ChannelError, DomainError, NumberError
+from deniable.exact import WORD, Dyadic
+from deniable.labels import Label
+from deniable.protocols.base import Positions
+from deniable.protocols.frequency.open_text import MOST_COUNTERS, TextEstimate, TextProtocol, as_text
+from deniable.protocols.frequency.popcount import positional_popcount
+from deniable.protocols.frequency.rappor_decoding import Cohorts, fit, non_negative, select
+from deniable.protocols.frequency.unary import padding_is_zero, set_bits
+from deniable.protocols.reports import Bytes
+from deniable.protocols.tally import Counts, Tally
+from deniable.randomness import Bits
+
+Method = Literal["auto", "least-squares", "non-negative", "lasso"]
+
+_MOST = {"bloom_bits": 1 << 16, "hashes": 8, "cohorts": 1 << 16}
+
+
+@dataclass(frozen=True)
+class RAPPOR(TextProtocol):
+    """One-time RAPPOR. One hash has the smallest error; two is what the first deployment used.
+
+    >>> protocol = RAPPOR(Strings(), epsilon=4)
+    >>> protocol.report_bytes, protocol.tally_size, round(float(protocol.flip), 4)
+    (17, 1032, 0.2689)
+    """
+
+    name: ClassVar[str] = "RAPPOR"
+
+    bloom_bits: int = 128
+    hashes: int = 2
+    cohorts: int = 8
+    key: Any = field(default=None, kw_only=True)
+    """Names the hash functions. Given for a closed domain only: open text brings its own, and its cells and cohorts
+    are not used here."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, most in _MOST.items():
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+                raise NumberError(f"{name} is a whole number between 1 and {most}")
+        if 2 * self.hashes > self.bloom_bits:
+            raise NumberError(f"{self.hashes} hashes need a filter of at least {2 * self.hashes} bits")
+        if self.tally_size > MOST_COUNTERS:
+            raise NumberError(f"these are {self.tally_size} counters, more than 2^28: take fewer bits or cohorts")
+        key = as_key("" if self.key is None else self.key)
+        if isinstance(self.domain, Strings):
+            if self.key is not None and key != self.domain.key:
+                raise DomainError("open text brings its own key: give it to dn.Strings")
+            key = self.domain.key
+        object.__setattr__(self, "key", key)
+        if self.flip.numerator * 2 >= WORD:
+            raise ChannelError(f"at epsilon {float(self.epsilon):.3g} rounding leaves nothing to learn: raise epsilon")
+
+    @cached_property
+    def flip(self) -> Dyadic:
+        """P(a bit is flipped)."""
+        return Dyadic.ceil_of(lambda s: 1 / (s + 1), self.epsilon / (2 * self.hashes))
+
+    @property
+    def ratio(self) -> Fraction:
+        return (self.flip.complement.value / self.flip.value) ** (2 * self.hashes)
+
+    def parameters(self) -> dict[str, Any]:
+        sizes = {"bloom_bits": self.bloom_bits, "hashes": self.hashes, "cohorts": self.cohorts}
+        return sizes if self.is_open else sizes | {"key": self.key}
+
+    @property
+    def cohort_count(self) -> int:
+        return self.cohorts
+
+    @property
+    def _block(self) -> int:
+        return self.bloom_bits
+
+    @property
+    def report_bytes(self) -> int:
+        return self._cohort_bytes + -(-self.bloom_bits // 8)
+
+    def _closed(self, labels: Sequence[Label]) -> Self:
+        return replace(self, domain=Categories(labels), key=self.key)
+
+    def positions(self, text: str, cohort: int) -> list[int]:
+        """The bits of a text (NFC) in one cohort, ascending."""
+        digest = text_digest("bloom", self.key, cohort, text)
+        chosen: list[int] = []
+        for i in range(self.hashes):
+            place = int.from_bytes(digest[4 * i : 4 * i + 4], "little") % (self.bloom_bits - i)
+            for taken in chosen:
+                place += place >= taken
+            insort(chosen, place)
+        return chosen
+
+    # -- the device --------------------------------------------------------------------------------
+
+    def _one_text(self, text: str, cohort: int, bits: Bits) -> bytes:
+        row = bits.packed(self.flip, self.bloom_bits)
+        for place in self.positions(text, cohort):
+            mask = np.uint8(1 << place % 8)
+            row[place // 8] &= ~mask
+            if bits.bernoulli(self.flip.complement):
+                row[place // 8] |= mask
+        return row.tobytes()
+
+    def _many_texts(self, labels: Sequence[Label], which: Positions, cohorts: Positions, bits: Bits) -> Bytes:
+        pairs, where = np.unique(which * self.cohorts + cohorts, return_inverse=True)
+        filters = [
+            self.positions(as_text(labels[pair // self.cohorts]), pair % self.cohorts) for pair in pairs.tolist()
+        ]
+        places = np.array(filters, dtype=np.int64).reshape(-1, self.hashes)[where]
+        rows = bits.packed(self.flip, self.bloom_bits, which.size)
+        for i in range(self.hashes):
+            set_bits(rows, places[:, i], bits.bernoulli(self.flip.complement, which.size))
+        return rows
+
+    # -- the collector -----------------------------------------------------------------------------
+
+    def _valid_rest(self, reports: Bytes) -> NDArray[np.bool_]:
+        return padding_is_zero(reports, self.bloom_bits)
+
+    def _count_rest(self, reports: Bytes) -> Counts:
+        return positional_popcount(reports)[: self.bloom_bits]
+
+    def _filters(self, labels: Sequence[Label]) -> Positions:
+        """The positions of each label in each cohort: labels x cohorts x hashes."""
+        texts = [as_text(label) for label in labels]
+        return np.array([[self.positions(text, j) for j in range(self.cohorts)] for text in texts], dtype=np.int64)
+
+    def _hits(self, reports: Bytes, cohorts: Positions, labels: Sequence[Label]) -> NDArray[np.int64]:
+        """How many of each label's positions are set in each report."""
+        lanes = np.unpackbits(reports, axis=1, count=self.bloom_bits, bitorder="little")
+        filters = self._filters(labels)
+        hits = [np.take_along_axis(lanes, filters[v, cohorts], axis=1).sum(axis=1) for v in range(len(labels))]
+        return np.array(hits, dtype=np.int64).T
+
+    def _supports(self, reports: Bytes, cohorts: Positions, labels: Sequence[Label]) -> NDArray[np.bool_]:
+        # The filter's own question: are all positions set? With one hash that is where the likelihood is larger.
+        supported: NDArray[np.bool_] = self._hits(reports, cohorts, labels) == self.hashes
+        return supported
+
+    def _likelihoods(self, reports: Bytes) -> Model:
+        cohorts, rest = self._split(reports)
+        odds = float(self.flip.complement.value / self.flip.value) ** 2
+        hits = self._hits(rest, cohorts, self.domain.labels).T.astype(np.float64)
+        return Rows(np.power(odds, hits - self.hashes))
+
+    # -- the analyst -------------------------------------------------------------------------------
+
+    def estimate(self, tally: Tally, candidates: Any = None, method: Method = "auto") -> TextEstimate:
+        """Counts of the candidates, with error bars.
+
+        "least-squares" fits all candidates together and is unbiased; "lasso" chooses which to fit together, for more
+        candidates than the filters can tell apart; "auto" takes the one or the other. "non-negative" is the least
+        squares fit without negative counts: biased, with the error bars of the unbiased one.
+        """
+        if method not in get_args(Method):
+            raise NumberError(f"there is no decoder {method!r}: use one of {', '.join(get_args(Method))}")
+        self._check_tally(tally)
+        return self._decode(tally, self._candidates(candidates), method)
+
+    def _decode(self, tally: Tally, labels: Sequence[Label], method: Method = "auto") -> TextEstimate:
+        sizes, blocks = self._parts(tally.counts)
+        flip = float(self.flip)
+        shifted = (blocks - flip * sizes[:, None]) / (1 - 2 * flip)
+        data = Cohorts.of(self._filters(labels), sizes, shifted, self._noise)
+        few = len(labels) <= data.capacity
+        if method == "lasso" or (method == "auto" and not few):
+            found, name = fit(data, select(data)), "lasso, then least squares"
+        elif few:
+            found, name = fit(data, np.arange(len(labels))), "least squares"
+        else:
+            raise NumberError(
+                f"{len(labels)} candidates are more than the {data.capacity} that these filters tell apart: "
+                'use method="lasso", or more bits or cohorts in the next collection'
+            )
+        unbiased = TextEstimate(
+            labels, tally.n, found.counts, found.variance, self.name, name, unlisted_stderr=found.unlisted_stderr
+        )
+        if method != "non-negative":
+            return unbiased
+        counts = non_negative(data)
+        return replace(unbiased, counts=counts, method="non-negative least squares", raw=unbiased)
+
+    @property
+    def _noise(self) -> float:
+        """The variance that flipping adds to a bit of one person."""
+        flip = float(self.flip)
+        return flip * (1 - flip) / (1 - 2 * flip) ** 2
+
+    def variance(
+        self, n: int, frequency: ArrayLike = 0.0, population: bool = False, others: ArrayLike | None = None
+    ) -> Any:
+        """The variance of the estimated count of a single candidate, over noise, cohorts and keys.
+
+        `others` is the sum of the squared frequencies of the other strings; without it, the worst case (1 - f)^2, in
+        which all others hold one string.
+        """
+        f = np.asarray(frequency, dtype=np.float64)
+        squares = (1 - f) ** 2 if others is None else np.asarray(others, dtype=np.float64)
+        k, width, h = self.cohorts, self.bloom_bits, self.hashes
+        noise = n * self._noise / (h * (1 - h / width))
+        spread = noise + (float(n) ** 2 * squares / k + n * (1 - f) * (1 - 1 / k)) / (width - 1)
+        if population:
+            spread = spread + n * f * (1 - f)
+        return float(spread) if np.ndim(spread) == 0 else spread

@@ -1,0 +1,264 @@
+"""Sketches: the frequency of any text, from a few bytes a report and a tally of fixed size.
+
+The device draws a cohort j, hashes its text to one of m cells as that cohort does, and reports the cell with a pure
+protocol over the m cells at the full epsilon.
+
+CMS         count mean sketch: the cell as a bitmap, each bit flipped with 1 / (e^(epsilon / 2) + 1)
+HCMS        Hadamard count mean sketch: one random row of a Hadamard matrix, and the bit in the cell's column,
+            flipped with 1 / (e^epsilon + 1); the same law as binary local hashing of the cell
+OLHSketch   optimized local hashing of the cell: the smallest error of the three, a few bytes more than HCMS
+
+Law        P(cohort) = 1 / k; given the cohort, that of SUE, BLH or OLH over 0 .. m - 1
+Privacy    the cohort is independent of the answer: the ratio is the inner protocol's
+Estimate   F = sum over cohorts of the inner estimate at the string's cell; counts = m / (m - 1) (F - n / m), unbiased
+           over noise, cohorts and the choice of the key. For one given key the collisions are what they are: a bias
+           that more people do not average out, and that the error bar includes
+Error      of a count, with s = q + (p - q) / m and n_x the people with string x:
+           (m / (m - 1))^2 [n_v p (1 - p) + (n - n_v) s (1 - s)] / (p - q)^2
+           + sum over x != v of (n_x^2 - n_x) / (k (m - 1));
+           for CMS n (m / (m - 1))^2 p q / (p - q)^2 + sum over x != v of [n_x^2 / k + n_x (1 - 1 / k)] / (m - 1).
+           The sum of all n_x^2, of strings listed or not, is estimated without bias from the sketch itself: from how
+           often two reports of one cohort agree on a cell
+Report     the cohort in 1 or 2 bytes, then the inner report
+Cost       as the inner protocol, and a SHA-256; k (m + 1) counters
+Source     Apple, Learning with Privacy at Scale, 2017; Bassily and Smith 2015; Wang et al. 2017
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable.domains import Categories, Integers, Strings, load_domain
+from deniable.errors import DomainError
+from deniable.labels import Label
+from deniable.protocols.base import Positions
+from deniable.protocols.frequency.local_hashing import BLH, OLH
+from deniable.protocols.frequency.open_text import (
+    MOST_COUNTERS,
+    TextEstimate,
+    TextProtocol,
+    as_text,
+    unlisted_error,
+)
+from deniable.protocols.frequency.unary import SUE
+from deniable.protocols.pure import PureProtocol
+from deniable.protocols.reports import Bytes
+from deniable.protocols.tally import Counts, Tally
+from deniable.randomness import Bits
+
+_BLOCK_CELLS = 1 << 24
+
+
+@dataclass(frozen=True)
+class SketchProtocol(TextProtocol):
+    """A pure protocol over the cells of a hash; a subclass says which."""
+
+    hashing: Any = field(default=None, kw_only=True)
+    """`Strings`: the hash functions. Given for a closed domain only; open text brings its own."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        hashing = load_domain(self.hashing) if isinstance(self.hashing, dict) else self.hashing
+        if hashing is None:
+            hashing = self.domain if isinstance(self.domain, Strings) else Strings()
+        if not isinstance(hashing, Strings):
+            raise DomainError(f"the hashing of a sketch is dn.Strings(...), not a {type(hashing).__name__}")
+        if isinstance(self.domain, Strings) and hashing != self.domain:
+            raise DomainError("open text brings its own hashing: give cells, cohorts and key to dn.Strings")
+        object.__setattr__(self, "hashing", hashing)
+        if self.tally_size > MOST_COUNTERS:
+            raise DomainError(
+                f"{hashing.cells} cells in {hashing.cohorts} cohorts make {self.tally_size} counters, more than 2^28: "
+                "take fewer cells or cohorts"
+            )
+
+    @property
+    @abstractmethod
+    def inner(self) -> PureProtocol:
+        """The protocol that reports the cell."""
+
+    def parameters(self) -> dict[str, Any]:
+        return {} if self.is_open else {"hashing": self.hashing.spec()}
+
+    @property
+    def _cells(self) -> Integers:
+        return Integers(0, self.hashing.cells - 1)
+
+    @property
+    def cohort_count(self) -> int:
+        cohorts: int = self.hashing.cohorts
+        return cohorts
+
+    @property
+    def _block(self) -> int:
+        return self.inner.tally_size
+
+    @property
+    def report_bytes(self) -> int:
+        return self._cohort_bytes + self.inner.report_bytes
+
+    @property
+    def ratio(self) -> Fraction:
+        return self.inner.ratio
+
+    def _closed(self, labels: Sequence[Label]) -> Self:
+        return replace(self, domain=Categories(labels), hashing=self.hashing)
+
+    # -- the device --------------------------------------------------------------------------------
+
+    def _one_text(self, text: str, cohort: int, bits: Bits) -> bytes:
+        return self.inner._one(self.hashing.cell(text, cohort), bits)
+
+    def _many_texts(self, labels: Sequence[Label], which: Positions, cohorts: Positions, bits: Bits) -> Bytes:
+        # Few people share a text and a cohort by chance, but many do where a text is popular: each pair is hashed once.
+        pairs, places = np.unique(which * self.cohort_count + cohorts, return_inverse=True)
+        cells = [
+            self.hashing.cell(as_text(labels[pair // self.cohort_count]), pair % self.cohort_count)
+            for pair in pairs.tolist()
+        ]
+        return self.inner._many(np.array(cells, dtype=np.int64)[places], bits)
+
+    # -- the collector -----------------------------------------------------------------------------
+
+    def _valid_rest(self, reports: Bytes) -> NDArray[np.bool_]:
+        return self.inner._valid(reports)
+
+    def _count_rest(self, reports: Bytes) -> Counts:
+        return self.inner._count(reports)
+
+    def _table(self, labels: Sequence[Label]) -> Positions:
+        """The cell of each label in each cohort."""
+        texts = [as_text(label) for label in labels]
+        rows = [[self.hashing.cell(text, cohort) for cohort in range(self.cohort_count)] for text in texts]
+        return np.array(rows, dtype=np.int64)
+
+    def _supports(self, reports: Bytes, cohorts: Positions, labels: Sequence[Label]) -> NDArray[np.bool_]:
+        table = self._table(labels)
+        supported = np.empty((len(reports), len(labels)), dtype=np.bool_)
+        rows = max(1, _BLOCK_CELLS // self.hashing.cells)
+        for start in range(0, len(reports), rows):
+            part = slice(start, start + rows)
+            every = self.inner._support(reports[part])
+            supported[part] = np.take_along_axis(every, table[:, cohorts[part]].T, axis=1)
+        return supported
+
+    # -- the analyst -------------------------------------------------------------------------------
+
+    def _decode(self, tally: Tally, labels: Sequence[Label]) -> TextEstimate:
+        cells = self._table(labels)
+        sizes, blocks = self._parts(tally.counts)
+        p, q, m, n = float(self.inner.p), float(self.inner.q), self.hashing.cells, tally.n
+        supported = np.zeros(len(labels), dtype=np.int64)
+        agreement = 0.0
+        for cohort in np.flatnonzero(sizes):
+            counts = self.inner._support_counts(blocks[cohort])
+            supported += counts[cells[:, cohort]]
+            agreement += float(np.square((counts - sizes[cohort] * q) / (p - q)).sum())
+        found = (supported - n * q) / (p - q)
+        estimated = m / (m - 1) * (found - n / m)
+        own = np.clip(estimated, 0, n)
+        others = np.maximum(self._sum_of_squares(agreement, sizes, n) - own**2, n - own)
+        variance = self._spread(n, own, others)
+        return TextEstimate(labels, n, estimated, variance, self.name, unlisted_stderr=unlisted_error(variance, n))
+
+    def _sum_of_squares(self, agreement: float, sizes: Counts, n: int) -> float:
+        """Estimates the sum of n_x^2, from the squares of all estimated cells.
+
+        A report paired with itself adds the constant `alone` on average. Two reports of one cohort add 1 if they are
+        of one cell: always for one string, with probability 1 / m for two.
+        """
+        p, q, m = float(self.inner.p), float(self.inner.q), self.hashing.cells
+        alone = (p * (1 - q) ** 2 + (1 - p) * q**2 + (m - 1) * q * (1 - q)) / (p - q) ** 2
+        pairs = float((sizes.astype(np.float64) * (sizes - 1.0)).sum())
+        if pairs == 0:
+            return float(n) ** 2
+        together = (agreement - n * alone) / pairs
+        squares = n + m / (m - 1) * (together - 1 / m) * n * (n - 1.0)
+        return float(np.clip(squares, n, float(n) ** 2))
+
+    def variance(
+        self, n: int, frequency: ArrayLike = 0.0, population: bool = False, others: ArrayLike | None = None
+    ) -> Any:
+        """The variance of an estimated count over noise, cohorts and keys.
+
+        `others` is the sum of the squared frequencies of the other strings; without it, the worst case (1 - f)^2, in
+        which all others hold one string.
+        """
+        f = np.asarray(frequency, dtype=np.float64)
+        squares = (1 - f) ** 2 if others is None else np.asarray(others, dtype=np.float64)
+        spread = self._spread(n, n * f, float(n) ** 2 * squares)
+        if population:
+            spread = spread + n * f * (1 - f)
+        return float(spread) if np.ndim(spread) == 0 else spread
+
+    def _spread(self, n: int, own: Any, squares: Any) -> Any:
+        p, q, m, k = float(self.inner.p), float(self.inner.q), self.hashing.cells, self.cohort_count
+        other = q + (p - q) / m
+        noise = (own * p * (1 - p) + (n - own) * other * (1 - other)) / (p - q) ** 2
+        return (m / (m - 1)) ** 2 * noise + (squares - (n - own)) / (k * (m - 1))
+
+
+@dataclass(frozen=True)
+class CMS(SketchProtocol):
+    """Count mean sketch. A report has a bit a cell, so choose few cells, say 1024.
+
+    >>> protocol = CMS(Strings(cells=1024), epsilon=4)
+    >>> protocol.report_bytes, protocol.tally_size
+    (129, 65600)
+    """
+
+    name: ClassVar[str] = "CMS"
+
+    @cached_property
+    def inner(self) -> SUE:
+        return SUE(self._cells, self.epsilon)
+
+
+@dataclass(frozen=True)
+class HCMS(SketchProtocol):
+    """Hadamard count mean sketch.
+
+    >>> HCMS(Strings(), epsilon=4).report_bytes
+    4
+    """
+
+    name: ClassVar[str] = "HCMS"
+
+    @cached_property
+    def inner(self) -> BLH:
+        return BLH(self._cells, self.epsilon)
+
+
+@dataclass(frozen=True)
+class OLHSketch(SketchProtocol):
+    """Optimized local hashing of open text.
+
+    >>> protocol = OLHSketch(Strings(), epsilon=1)
+    >>> reports = protocol.privatize(["sourdough", "rye", "sourdough"])
+    >>> protocol.estimate(protocol.tally(reports), candidates=["rye", "sourdough"]).labels
+    ('rye', 'sourdough')
+    """
+
+    name: ClassVar[str] = "OLHSketch"
+
+    hash_bits: int = 0
+
+    def __post_init__(self) -> None:
+        # The inner protocol finds the best number of bits, and refuses an impossible one.
+        object.__setattr__(self, "hash_bits", OLH(Integers(0, 1), self.epsilon, self.hash_bits).hash_bits)
+        super().__post_init__()
+
+    @cached_property
+    def inner(self) -> OLH:
+        return OLH(self._cells, self.epsilon, hash_bits=self.hash_bits)
+
+    def parameters(self) -> dict[str, Any]:
+        return super().parameters() | {"hash_bits": self.hash_bits}

@@ -1,0 +1,8 @@
+"""Surveys: named questions with their protocols, published and known by a fingerprint; and what was counted."""
+
+from __future__ import annotations
+
+from deniable.surveys.survey import Question, Survey
+from deniable.surveys.tally import SurveyTally
+
+__all__ = ["Question", "Survey", "SurveyTally"]

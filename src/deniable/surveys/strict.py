@@ -1,0 +1,43 @@
+"""JSON files read strictly: no repeated keys, no NaN, one sentence for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from deniable.errors import SpecError
+
+
+def read_json(path: str | Path) -> Any:
+    """The value that a JSON file holds."""
+    return parse_json(Path(path).read_bytes(), repr(str(path)))
+
+
+def parse_json(raw: bytes, where: str) -> Any:
+    """The value that these bytes write; `where` is how messages call them."""
+    try:
+        content = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SpecError(f"{where} is not UTF-8 text") from None
+    if not content.strip():
+        raise SpecError(f"{where} is empty")
+
+    def refuse(constant: str) -> Any:
+        raise SpecError(f"{where} holds {constant}, which is not a number")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise SpecError(f"{where} has the key {next(key for key in keys if keys.count(key) > 1)!r} twice")
+        return found
+
+    try:
+        return json.loads(content, parse_constant=refuse, object_pairs_hook=unique)
+    except json.JSONDecodeError as wrong:
+        raise SpecError(f"{where} is not JSON: {wrong.msg} in line {wrong.lineno}, column {wrong.colno}") from None
+    except SpecError:
+        raise
+    except (ValueError, RecursionError):
+        raise SpecError(f"{where} is not usable JSON: its numbers are too long or its lists too deep") from None

@@ -1,0 +1,214 @@
+"""A survey: a named set of questions, each with its protocol, published once and known by its fingerprint.
+
+File       JSON in UTF-8: kind "survey", version 1, name, questions with id, text and the spec of a protocol
+Identity   SHA-256("deniable-survey-v1" + NUL + canonical JSON), so white space and the order of keys do not count
+Privacy    one submission answers every question: levels add up, likelihood ratios multiply, both exactly
+Versions   a key that a reader does not know is refused by name, for a field that is skipped could be a promise that
+           is not kept. A new field raises the version; old versions keep loading, and a survey is written in the
+           lowest version that has its fields, so that no upgrade changes a fingerprint
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from deniable import exact
+from deniable.errors import DeniableError, LabelError, SpecError
+from deniable.protocols import Protocol, load
+from deniable.specs import canonical_bytes, fingerprint
+from deniable.surveys.strict import read_json
+from deniable.surveys.whole import whole
+
+VERSION = 1
+
+_ID = re.compile(r"[a-z0-9_-]{1,64}")
+_SURVEY = ("kind", "version", "name", "questions")
+_QUESTION = ("id", "text", "protocol")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question: a short id (a-z, 0-9, _ and -), the text that people see, and the protocol of the answer."""
+
+    id: str
+    text: str
+    protocol: Protocol
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str) or not _ID.fullmatch(self.id):
+            raise SpecError(f"the id of a question is 1 to 64 characters of a-z, 0-9, _ and -, not {_short(self.id)}")
+        if not isinstance(self.protocol, Protocol):
+            raise SpecError(f"question {self.id!r} needs a protocol, not a {type(self.protocol).__name__}")
+        object.__setattr__(self, "text", _text(self.text, f"the text of question {self.id!r}"))
+
+    def spec(self) -> dict[str, Any]:
+        return {"id": self.id, "text": self.text, "protocol": self.protocol.spec()}
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A name and at least one question; ids differ.
+
+    >>> from deniable.protocols import GRR, OUE
+    >>> smoke = Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=1))
+    >>> drink = Question("drink", "How often do you drink?", OUE(["never", "weekly", "daily"], epsilon="1/2"))
+    >>> survey = Survey("habits", [smoke, drink])
+    >>> survey.epsilon, survey.source("smoke") == survey.fingerprint + "/smoke"
+    (Fraction(3, 2), True)
+    """
+
+    name: str
+    questions: tuple[Question, ...]
+
+    def __init__(self, name: str, questions: Iterable[Question]) -> None:
+        object.__setattr__(self, "name", _text(name, "the name of a survey"))
+        object.__setattr__(self, "questions", tuple(questions))
+        if not self.questions:
+            raise SpecError("a survey needs at least one question")
+        ids = [question.id for question in self.questions]
+        for known in ids:
+            if ids.count(known) > 1:
+                raise SpecError(f"two questions have the id {known!r}: give each its own")
+
+    def __iter__(self) -> Iterator[Question]:
+        return iter(self.questions)
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __getitem__(self, id: str) -> Question:
+        for question in self.questions:
+            if question.id == id:
+                return question
+        raise LabelError(f"there is no question {id!r}; there are {', '.join(q.id for q in self.questions)}")
+
+    # -- identity ----------------------------------------------------------------------------------
+
+    def spec(self) -> dict[str, Any]:
+        """JSON that gives this survey again, anywhere: `Survey.from_spec(spec)`."""
+        questions = [question.spec() for question in self.questions]
+        return {"kind": "survey", "version": VERSION, "name": self.name, "questions": questions}
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """The bytes that are hashed."""
+        return canonical_bytes(self.spec())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint("survey", self.spec())
+
+    def source(self, id: str) -> str:
+        """What a tally of this question carries, so that it is added to no other question's."""
+        return f"{self.fingerprint}/{self[id].id}"
+
+    # -- what it promises --------------------------------------------------------------------------
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The level of one submission that answers every question: the exact sum."""
+        return sum((question.protocol.epsilon for question in self.questions), Fraction(0))
+
+    @property
+    def ratio(self) -> Fraction:
+        """The exact largest likelihood ratio of one submission."""
+        return math.prod((question.protocol.ratio for question in self.questions), start=Fraction(1))
+
+    @property
+    def realized_epsilon(self) -> float:
+        """The level of the bytes of one submission: never above epsilon."""
+        return exact.log(self.ratio)
+
+    # -- files -------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_spec(cls, spec: Any) -> Survey:
+        """The survey of a spec in full form; `from_draft` takes shorter ones."""
+        if not isinstance(spec, Mapping) or spec.get("kind") != "survey":
+            raise SpecError('this is not a survey: it needs "kind": "survey"')
+        version = spec.get("version")
+        if type(version) is not int or version != VERSION:
+            raise SpecError(
+                f"surveys of version {_short(version)} are unknown here, only {VERSION} is: try a newer deniable"
+            )
+        keys(spec, _SURVEY, "the survey")
+        if not isinstance(spec["questions"], list):
+            raise SpecError('"questions" is not a list')
+        survey = cls(spec["name"], [_question(entry, place) for place, entry in enumerate(spec["questions"], start=1)])
+        if survey.spec() != spec:
+            raise SpecError("the survey is not in canonical form: its texts must be in Unicode form NFC")
+        return survey
+
+    @classmethod
+    def from_draft(cls, draft: Any) -> Survey:
+        """The survey of a draft: answers and level a question, and the protocol by name or chosen by the planner."""
+        from deniable.surveys.draft import from_draft
+
+        return from_draft(draft)
+
+    def save(self, path: str | Path) -> None:
+        """Write the file, readable by people; it appears whole or not at all."""
+        with whole(path) as file:
+            file.write(self.to_json().encode())
+
+    def to_json(self) -> str:
+        return json.dumps(self.spec(), indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def load(cls, path: str | Path) -> Survey:
+        content = read_json(path)
+        try:
+            return cls.from_spec(content)
+        except DeniableError as wrong:
+            raise type(wrong)(f"{str(path)!r}: {wrong}") from None
+
+
+def _question(entry: Any, place: int) -> Question:
+    if not isinstance(entry, Mapping):
+        raise SpecError(f"question {place} is not an object with id, text and protocol")
+    where = question_name(entry, place)
+    keys(entry, _QUESTION, where)
+    try:
+        protocol = load(entry["protocol"])
+    except DeniableError as wrong:
+        raise SpecError(f"{where}: {wrong}") from None
+    return Question(entry["id"], entry["text"], protocol)
+
+
+def question_name(entry: Mapping[str, Any], place: int) -> str:
+    """How a message calls a question."""
+    return f"question {entry['id']!r}" if isinstance(entry.get("id"), str) else f"question {place}"
+
+
+def keys(entry: Mapping[Any, Any], known: Iterable[str], where: str, optional: Iterable[str] = ()) -> None:
+    """Refuse keys that are missing or unknown, by name."""
+    needed = list(known)
+    allowed = [*needed, *optional]
+    unknown = [key for key in entry if key not in allowed]
+    if unknown:
+        raise SpecError(f"{where} has the unknown key {_short(unknown[0])}: it may have {', '.join(allowed)}")
+    missing = [key for key in needed if key not in entry]
+    if missing:
+        raise SpecError(f"{where} misses {', '.join(missing)}")
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise SpecError(f"{what} is text, not a {type(value).__name__}")
+    if not value.strip():
+        raise SpecError(f"{what} is empty")
+    return unicodedata.normalize("NFC", str.__str__(value))
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:77] + "..."

@@ -1,0 +1,282 @@
+"""From answers to reports: every way to write an answer down, errors without the answer, and no half-written file."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deniable.domains import Categories, Integers
+from deniable.engines import answers as reading
+from deniable.engines import privatize as engine
+from deniable.engines import privatize_file, read_batches, tally_files
+from deniable.errors import DeniableError, DomainError, LabelError, ReportError
+from deniable.protocols import GRR, OUE, Reports
+from deniable.randomness import Simulation
+from deniable.surveys import Question, Survey
+from tests.engines.files import COLUMNS, SURVEY, answers, write_csv, write_parquet
+
+ROWS = 700
+
+
+def collected(path: Path, target: Any = SURVEY) -> dict[str, bytes]:
+    """All reports of a file, by column."""
+    found: dict[str, bytes] = {}
+    for batch in read_batches(path, target):
+        for name, reports in batch.items():
+            found[name] = found.get(name, b"") + reports.tobytes()
+    return found
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out" / "reports.parquet"
+
+
+def nothing_left(out: Path) -> bool:
+    return os.listdir(out.parent) == []
+
+
+def test_answers_in_a_file_give_the_reports_of_answers_in_memory(tmp_path: Path, out: Path) -> None:
+    """The same bits, drawn in the same order, so the bytes are the same."""
+    given = answers(ROWS)
+    source = write_csv(tmp_path / "answers.csv", given)
+    assert privatize_file(SURVEY, source, out, bits=Simulation(1)) == ROWS
+    bits = Simulation(1)
+    expected = {q.id: q.protocol.privatize(given[q.id], bits).to_bytes() for q in SURVEY}
+    assert collected(out) == expected
+    privatize_file(SURVEY, source, out, bits=Simulation(2))
+    assert collected(out) != expected
+
+
+def test_bits_are_secure_unless_told_otherwise(tmp_path: Path, out: Path) -> None:
+    source = write_csv(tmp_path / "answers.csv", answers(ROWS))
+    runs = set()
+    for _ in range(3):
+        privatize_file(SURVEY, source, out)
+        runs.add(collected(out)["age"])
+    assert len(runs) == 3
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_kinds_of_csv(tmp_path: Path, out: Path, delimiter: str, ending: str) -> None:
+    given = answers(ROWS)
+    source = write_csv(tmp_path / "answers.csv", {"id": list(range(ROWS)), **given}, delimiter)
+    raw = source.read_bytes().replace(b"\r\n", ending.encode())
+    source.write_bytes(b"\xef\xbb\xbf" + raw + ending.encode() * 2)
+    privatize_file(SURVEY, source, out, bits=Simulation(1))
+    plain = write_csv(tmp_path / "plain.csv", given)
+    privatize_file(SURVEY, plain, out.with_name("plain.parquet"), bits=Simulation(1))
+    assert collected(out) == collected(out.with_name("plain.parquet"))
+
+
+def test_standard_input(tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write_csv(tmp_path / "answers.csv", answers(ROWS))
+    privatize_file(SURVEY, source, out, bits=Simulation(1))
+    expected = collected(out)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n\n" + source.read_bytes())))
+    assert privatize_file(SURVEY, "-", out, bits=Simulation(1)) == ROWS
+    assert collected(out) == expected
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_parquet_is_typed(tmp_path: Path, out: Path, dictionary: bool) -> None:
+    survey = Survey("typed", SURVEY.questions[:2])
+    given = {"smoke": answers(ROWS)["smoke"], "age": answers(ROWS)["age"]}
+    source = tmp_path / "answers.parquet"
+    pq.write_table(pa.table(given), source, use_dictionary=dictionary)
+    assert privatize_file(survey, source, out, bits=Simulation(1)) == ROWS
+    bits = Simulation(1)
+    assert collected(out, survey) == {q.id: q.protocol.privatize(given[q.id], bits).to_bytes() for q in survey}
+    write_parquet(source, {**given, "age": [str(age) for age in given["age"]]})
+    with pytest.raises(DomainError, match=r"row 1 of .*, column 'age', a str, is not one of the whole numbers"):
+        privatize_file(survey, source, out)
+
+
+def test_columns_may_have_other_names_and_some_questions_may_be_left_out(tmp_path: Path, out: Path) -> None:
+    source = write_csv(tmp_path / "answers.csv", {"Do you smoke?": COLUMNS["smoke"], "x": [1, 2, 3, 4]})
+    privatize_file(SURVEY, source, out, {"smoke": "Do you smoke?"})
+    assert list(collected(out)) == ["smoke"]
+    with pytest.raises(LabelError, match="there is no question 'weight'"):
+        privatize_file(SURVEY, source, out, {"weight": "x"})
+
+
+def test_a_single_protocol_writes_what_reports_load(tmp_path: Path, out: Path) -> None:
+    protocol = OUE(["a", "b"], 1)
+    source = write_csv(tmp_path / "answers.csv", {"answer": ["a", "b", "b"]})
+    privatize_file(protocol, source, out, {"report": "answer"}, bits=Simulation(3))
+    loaded = Reports.load(out)
+    assert loaded.spec == protocol.spec()
+    assert loaded == protocol.privatize(["a", "b", "b"], Simulation(3))
+    loaded.save(out)
+    assert tally_files(protocol, [out]) == protocol.tally(loaded)
+
+
+def test_small_batches_change_nothing_but_the_order_of_bits(
+    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 512)
+    monkeypatch.setattr(engine, "WORKING_BYTES", 64)
+    seen: list[tuple[int, float | None]] = []
+    source = write_csv(tmp_path / "answers.csv", answers(ROWS))
+    rows = privatize_file(SURVEY, source, out, progress=lambda *done: seen.append(done))
+    assert rows == ROWS
+    assert len(seen) > 20
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (ROWS, 1.0)
+    tally = tally_files(SURVEY, [out])
+    assert all(tally[question.id].n == ROWS for question in SURVEY)
+
+
+@pytest.mark.parametrize("row", [1, 2, 350, 699, 700])
+@pytest.mark.parametrize("block", [256, 1 << 20])
+@pytest.mark.parametrize(("column", "kind"), [("smoke", "3 categories"), ("age", "whole numbers"), ("kind", "5 categ")])
+def test_a_bad_answer_is_located_and_not_told(
+    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, row: int, block: int, column: str, kind: str
+) -> None:
+    monkeypatch.setattr(reading, "BLOCK_BYTES", block)
+    given = answers(ROWS)
+    given[column][row - 1] = "SECRET"
+    given[column][ROWS - 1] = "SECRET"
+    source = write_csv(tmp_path / "answers.csv", given)
+    with pytest.raises(DomainError) as refused:
+        privatize_file(SURVEY, source, out)
+    message = str(refused.value)
+    assert message.startswith(f"row {row} of '{source}', column '{column}', a str, is not one of")
+    assert kind in message
+    assert "SECRET" not in message
+    assert nothing_left(out)
+
+
+def test_a_number_out_of_range_and_a_missing_answer(tmp_path: Path, out: Path) -> None:
+    given = answers(10)
+    given["age"][6] = 17
+    with pytest.raises(DomainError, match=r"row 7 of .*, column 'age' is not one of the whole numbers from 18 to 99"):
+        privatize_file(SURVEY, write_csv(tmp_path / "a.csv", given), out)
+    given = answers(10)
+    given["smoke"][3] = ""
+    with pytest.raises(DomainError, match=r"row 4 of .*, column 'smoke' is missing: an empty answer must be"):
+        privatize_file(SURVEY, write_csv(tmp_path / "a.csv", given), out)
+    pq.write_table(pa.table({"age": [18, None]}), tmp_path / "a.parquet")
+    with pytest.raises(DomainError, match=r"row 2 of .*, column 'age' is missing"):
+        privatize_file(SURVEY, tmp_path / "a.parquet", out, {"age": "age"})
+    assert nothing_left(out)
+
+
+def test_an_empty_cell_may_be_an_answer(tmp_path: Path, out: Path) -> None:
+    protocol = GRR(["", "a"], 1)
+    source = write_csv(tmp_path / "a.csv", {"id": [1, 2], "answer": ["", "a"]})
+    assert privatize_file(protocol, source, out, {"report": "answer"}) == 2
+
+
+def test_truth_values_and_numbers_as_text(tmp_path: Path, out: Path) -> None:
+    protocol = GRR(Categories([True, False, 7]), 20)
+    source = write_csv(tmp_path / "a.csv", {"answer": ["True", "true", "TRUE", "False", "false", "7"]})
+    privatize_file(protocol, source, out, {"report": "answer"})
+    assert tally_files(protocol, [out]).counts.tolist() == [3, 2, 1]
+    with pytest.raises(DomainError, match="two answers are written '1'"):
+        privatize_file(GRR(Categories([1, "1"]), 1), source, out, {"report": "answer"})
+    protocol = GRR(Integers(-3, 9), 30)
+    source.write_text("answer\n -3\n+9\n007\n")
+    privatize_file(protocol, source, out, {"report": "answer"})
+    assert np.flatnonzero(tally_files(protocol, [out]).counts).tolist() == [0, 10, 12]
+
+
+def test_an_answer_that_is_not_listed_counts_as_other(tmp_path: Path, out: Path) -> None:
+    protocol = GRR(Categories(["a", "b"], other="else"), 30)
+    source = write_csv(tmp_path / "a.csv", {"answer": ["a", "z", "q", "b"]})
+    privatize_file(protocol, source, out, {"report": "answer"})
+    assert tally_files(protocol, [out]).counts.tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\n\n", "is empty"),
+        (b"smoke\n", "there is no row below the header"),
+        (b"smoke,x\nyes\n", "row 1 of .* has 1 cells, the header has 2"),
+        (b"smoke,x\nyes,1\nSECRET,2,3\n", "row 2 of .* has 3 cells, the header has 2"),
+        (b"Smoke\nyes\n", "has no column 'smoke'; it has 'Smoke'"),
+        (b"smoke,smoke\nyes,yes\n", "has the column 'smoke' twice"),
+        (b"smoke\nyes\n\xff\xfe\n", "not a CSV file in UTF-8"),
+        (b"\xff\xfes\x00m\x00", "neither Parquet nor text"),
+        (b'smoke,x\n"SECRET,1\nno,2\n', "is not a CSV|has 1 cells"),
+        (b"PAR1 SECRET", "truncated or damaged"),
+    ],
+)
+def test_files_that_hold_no_answers(tmp_path: Path, out: Path, content: bytes, message: str) -> None:
+    source = tmp_path / "answers.csv"
+    source.write_bytes(content)
+    with pytest.raises(ReportError, match=message) as refused:
+        privatize_file(SURVEY, source, out, {"smoke": "smoke"})
+    assert "SECRET" not in str(refused.value)
+    assert nothing_left(out)
+
+
+def test_parquet_needs_a_file(monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"PAR1....")))
+    with pytest.raises(ReportError, match="give the file's name"):
+        privatize_file(SURVEY, "-", out)
+
+
+def test_a_failure_keeps_the_old_reports(tmp_path: Path, out: Path) -> None:
+    good = write_csv(tmp_path / "good.csv", answers(10))
+    privatize_file(SURVEY, good, out)
+    before = out.read_bytes()
+    bad = answers(10)
+    bad["smoke"][9] = "perhaps"
+    with pytest.raises(DomainError):
+        privatize_file(SURVEY, write_csv(tmp_path / "bad.csv", bad), out)
+    assert out.read_bytes() == before
+    assert os.listdir(out.parent) == [out.name]
+
+
+def test_errors_of_the_system_pass(tmp_path: Path, out: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        privatize_file(SURVEY, tmp_path / "nowhere.csv", out)
+    good = write_csv(tmp_path / "good.csv", answers(10))
+    with pytest.raises(FileNotFoundError):
+        privatize_file(SURVEY, good, tmp_path / "nowhere" / "reports.parquet")
+    with pytest.raises(IsADirectoryError):
+        privatize_file(SURVEY, tmp_path, out)
+    assert nothing_left(out)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("text", [True, False])
+def test_a_full_disk(tmp_path: Path, text: bool) -> None:
+    good = write_csv(tmp_path / "good.csv", answers(5000))
+    with pytest.raises(OSError, match="No space left"):
+        privatize_file(SURVEY, good, "/dev/full", text=text)
+    gc.collect()
+
+
+def test_every_refusal_is_ours(tmp_path: Path, out: Path) -> None:
+    """Whatever single byte of a small file is damaged, it is read or refused, never anything else."""
+    source = write_csv(tmp_path / "a.csv", {"smoke": ["yes", "no"], "x": ['q"', "b"]})
+    raw = source.read_bytes()
+    for place in range(len(raw)):
+        for byte in b'\x00",\n\xff':
+            source.write_bytes(raw[:place] + bytes([byte]) + raw[place + 1 :])
+            with suppress(DeniableError):
+                privatize_file(SURVEY, source, out, {"smoke": "smoke"})
+    gc.collect()
+    assert set(os.listdir(out.parent)) <= {out.name}
+
+
+def test_questions_of_a_survey_of_one(tmp_path: Path, out: Path) -> None:
+    survey = Survey("one", [Question("q", "?", GRR(2, 1))])
+    privatize_file(survey, write_csv(tmp_path / "a.csv", {"q": [0, 1]}), out)
+    assert tally_files(survey, [out])["q"].n == 2
