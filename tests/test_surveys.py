@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import stat
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import pytest
 
 from deniable import exact
 from deniable.domains import Categories, Integers, Strings
-from deniable.errors import LabelError, MismatchError, NumberError, SpecError
+from deniable.errors import DeniableError, LabelError, MismatchError, NumberError, SpecError
 from deniable.protocols import GRR, HCMS, OLH, OUE, PROTOCOLS, THE, SubsetSelection, Tally
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey, SurveyTally
@@ -196,6 +197,54 @@ def test_files_that_are_no_survey(tmp_path: Path, content: bytes, message: str) 
         Survey.load(path)
     assert message in str(refused.value)
     assert "survey.json" in str(refused.value)
+
+
+VALUES: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    2**53,
+    2**70,
+    1.5,
+    float("nan"),
+    "",
+    "x",
+    "1/0",
+    "\ud800",
+    [],
+    [[]],
+    {},
+    {"a": 1},
+]
+
+
+def everywhere(document: Any, value: Any) -> Iterator[Any]:
+    """The document with one value, anywhere inside, replaced."""
+    yield value
+    if isinstance(document, dict | list):
+        for place in document if isinstance(document, dict) else range(len(document)):
+            for inner in everywhere(document[place], value):
+                changed = copy.copy(document)
+                changed[place] = inner
+                yield changed
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_whatever_is_damaged_is_refused_or_harmless(value: Any) -> None:
+    documents: list[tuple[Any, Callable[[Any], Any]]] = [
+        *((survey.spec(), Survey.from_spec) for survey in PINNED),
+        (draft(parameters={}, other="else", people=5), Survey.from_draft),
+        (tallies(1, n=4).spec(), SurveyTally.from_spec),
+    ]
+    for document, read in documents:
+        refused = 0
+        for changed in everywhere(document, value):
+            try:
+                read(changed)
+            except DeniableError:
+                refused += 1
+        assert refused > 5
 
 
 def test_what_cannot_be_built() -> None:

@@ -243,6 +243,16 @@ def test_a_failure_keeps_the_old_reports(tmp_path: Path, out: Path) -> None:
     assert os.listdir(out.parent) == [out.name]
 
 
+def test_reports_do_not_replace_their_answers(tmp_path: Path) -> None:
+    source = write_csv(tmp_path / "answers.csv", answers(10))
+    before = source.read_bytes()
+    (tmp_path / "link").symlink_to(source)
+    for output in (source, tmp_path / "link", f"{tmp_path}/./answers.csv"):
+        with pytest.raises(ReportError, match="name another file"):
+            privatize_file(SURVEY, source, output)
+    assert source.read_bytes() == before
+
+
 def test_errors_of_the_system_pass(tmp_path: Path, out: Path) -> None:
     with pytest.raises(FileNotFoundError):
         privatize_file(SURVEY, tmp_path / "nowhere.csv", out)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -92,10 +94,7 @@ def posterior_mean(share, error, lowest, exponent):
     middle = np.clip(np.log(np.maximum([error, share - 2 * error, share, share + 2 * error], lowest)), *ends)
     cuts = np.unique([ends[0], *middle, ends[1]])
     pieces = [
-        sum(
-            integrate.quad(integrand, a, b, (k,), epsabs=0, epsrel=1e-11)[0]
-            for a, b in zip(cuts, cuts[1:], strict=False)
-        )
+        sum(integrate.quad(integrand, a, b, (k,), epsabs=0, epsrel=1e-11)[0] for a, b in itertools.pairwise(cuts))
         for k in (0, 1)
     ]
     return pieces[1] / pieces[0]
@@ -154,7 +153,9 @@ def test_skewed_data_profit_and_flat_data_need_not():
     flat = {method: total_error(method, "flat", 64, 10**6) for method in METHODS}
     assert flat["norm-sub"] == pytest.approx(flat["none"], rel=0.05)
     assert flat["power"] > 0.99 * flat["norm-sub"]
-    assert flat["base-cut"] > flat["none"]
+    hidden = {method: total_error(method, "flat", 64, 10**5) for method in METHODS}
+    assert hidden["base-cut"] > 2 * hidden["none"]
+    assert hidden["power"] > 1.1 * hidden["norm-sub"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -176,10 +177,10 @@ def test_without_noise_power_changes_nothing_but_the_sum():
     np.testing.assert_allclose(apply("power", [0.5, 0.3, 0.1], [0.0] * 3, 1), project_simplex([0.5, 0.3, 0.1]))
 
 
-def test_a_million_answers():
+def test_very_many_answers():
     random = np.random.default_rng(2)
-    stderr = np.full(10**6, 1e-3)
-    shares = stderr * random.normal(size=10**6)
+    stderr = np.full(200_000, 1e-3)
+    shares = stderr * random.normal(size=stderr.size)
     shares[:50] += 0.02
     found = apply("power", shares, stderr, 10**6)
     assert found[:50].sum() > 0.9

@@ -252,7 +252,7 @@ def test_hcms_is_apples() -> None:
     for v, w in product(range(len(BREADS)), repeat=2):
         cell = protocol.domain.cell(BREADS[w], 0)
         z = signs * (-1.0) ** np.bitwise_count(rows & cell) / keep
-        same = protocol.domain.cell(BREADS[v], 0) == cell
+        same = float(protocol.domain.cell(BREADS[v], 0) == cell)
         assert channel.rows[v] @ z == pytest.approx(same, abs=1e-12)
         assert channel.rows[v] @ z**2 - same == pytest.approx(1 / keep**2 - same)
     assert 1 / keep == pytest.approx((np.e + 1) / (np.e - 1))
@@ -334,6 +334,20 @@ def test_error_bars_hold_over_redrawn_keys(kind: type[TextProtocol]) -> None:
     assert np.std(without) > 2, "without the collision term the error bars would be far too short"
     assert abs(np.mean(squares) - 1) < 0.1, "the collision term is estimated from the sketch"
     assert abs(np.mean(rest)) < 5 * np.std(rest) / np.sqrt(runs)
+    assert 0.7 < np.std(rest) < 1.3
+
+
+def test_candidates_that_share_cells_share_their_errors() -> None:
+    """600 candidates in 16 cells: the error of what they leave over is far above that of independent ones."""
+    people = ["listed 0"] * 300 + ["somebody else"] * 200
+    listed = [f"listed {i}" for i in range(600)]
+    protocol = CMS(Strings(16, 4), 2)
+    found = [protocol.estimate(protocol.tally(protocol.privatize(people, Simulation(i))), listed) for i in range(60)]
+    spread = np.std([estimate.unlisted for estimate in found])
+    independent = np.sqrt(np.mean([estimate.variance.sum() for estimate in found])) / 500
+    stated = np.mean([estimate.unlisted_stderr for estimate in found])
+    assert stated > 2.5 * independent
+    assert 0.5 < spread / stated < 1.5  # five standard errors of a spread from 60 runs
 
 
 def test_privacy_noise_dominates_at_the_default_size() -> None:

@@ -38,6 +38,8 @@ def heat_map(channel: Channel, ax: Any = None) -> Any:
                         color="white" if value > 0.6 * top else "black")  # fmt: skip
     ax.set_xlabel("output")
     ax.set_ylabel("input")
-    ax.set_title(f"P(output | input), epsilon = {channel.epsilon:.4g}")
+    level = f"epsilon = {channel.epsilon_under(channel.adjacency):.4g}"
+    scope = "" if channel.adjacency.kind == "all" else f" for {channel.adjacency}"
+    ax.set_title(f"P(output | input), {level}{scope}")
     ax.figure.colorbar(image, ax=ax, label="probability")
     return ax

@@ -141,6 +141,8 @@ def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dic
     for entry in given:
         id, equals, path = entry.partition("=")
         named_one = bool(equals) and id in known
+        if named_one and not isinstance(known[id][1], TextProtocol):
+            raise SpecError(f"the answers to {id!r} are {known[id][1].domain}: --candidates is for open text")
         # Spaces at the end of a line belong to no word.
         lines = [line.strip() for line in read_text(path if named_one else entry).splitlines()]
         texts = list(dict.fromkeys(line for line in lines if line))
@@ -150,9 +152,7 @@ def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dic
 
 
 def _estimated(protocol: Protocol, tally: Tally, candidates: list[str] | None, id: str) -> Estimate:
-    if candidates is not None:
-        if not isinstance(protocol, TextProtocol):
-            raise SpecError(f"the answers to {id!r} are {protocol.domain}: --candidates is for open text")
+    if isinstance(protocol, TextProtocol) and candidates is not None:
         return protocol.estimate(tally, candidates)
     if isinstance(protocol.domain, Strings):
         raise SpecError(f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE")
@@ -202,11 +202,10 @@ def _draw(found: dict[str, _Result], level: float) -> Any:
     if len(found) == 1:
         (only,) = found.values()
         return only.estimate.plot(level=level)
-    heights = [1.5 + 0.25 * min(40, len(result.estimate.labels)) for result in found.values()]
-    figure, axes = pyplot.subplots(len(found), 1, figsize=(8, sum(heights)), height_ratios=heights)
+    figure, axes = pyplot.subplots(len(found), 1, figsize=(9, 3.6 * len(found)))
     for ax, (id, result) in zip(axes, found.items(), strict=True):
         result.estimate.plot(ax=ax, level=level)
-        ax.set_title(id)
+        ax.set_title(f"{id}: {ax.get_title()}", fontsize="medium")
     figure.tight_layout()
     return axes[0]
 

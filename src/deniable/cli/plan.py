@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.options import Json, Plot, examples
 from deniable.domains import Domain, Strings, as_domain
@@ -71,7 +72,7 @@ def plan(
     if plot is not None:
         from deniable.cli.pictures import save_figure
 
-        save_figure(plot, lambda: made.plot().flat[0])
+        save_figure(plot, lambda: _draw(made))
     if as_json:
         output.document(made.to_dict())
         return
@@ -90,16 +91,27 @@ def _domain(categories: str | None, text: bool) -> Domain:
     return as_domain(listed)
 
 
+def _draw(made: Plan) -> Any:
+    # Logarithmic axes write powers as formulas, and nobody's labels are in this picture.
+    require("matplotlib", "plot").rcParams["text.parse_math"] = True
+    return made.plot().flat[0]
+
+
 def _print(made: Plan) -> None:
     from deniable.planning.result import COLUMNS
 
     output.heading(str(made).partition("\n")[0])
     output.write("\n")
+    head = [heading for heading, _, _ in COLUMNS]
     rows = []
     for option in made.table:
         values = [(getattr(option, attribute), form) for _, attribute, form in COLUMNS]
         cells = ["-" if value is None else form.format(value) for value, form in values]
         rows.append([cells[0] + (" *" if option is made.choice else ""), *cells[1:]])
-    output.table([heading for heading, _, _ in COLUMNS], rows)
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    shown = 1 + output.fitting_columns(widths[0], widths[1:])
+    output.table(head[:shown], [row[:shown] for row in rows])
+    if shown < len(head):
+        output.write(f"(on a wider terminal, or with --json: {', '.join(head[shown:])})\n")
     output.write("\n")
     output.prose(f"* {made.reason}")

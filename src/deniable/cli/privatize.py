@@ -77,8 +77,12 @@ def privatize(
 
     bits = bits_from(seed)
     where: Any = sys.stdout.buffer if to == STDIN else Path(to)
-    with progress("randomizing") as advance:
-        rows = privatize_file(target, answers, where, columns, bits, as_text, advance)
+    try:
+        with progress("randomizing") as advance:
+            rows = privatize_file(target, answers, where, columns, bits, as_text, advance)
+    except BrokenPipeError:
+        output.hush()
+        raise typer.Exit(output.PIPE_CLOSED) from None
     if to != STDIN:
         _print(target, list(columns), rows, to)
 

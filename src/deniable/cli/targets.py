@@ -14,8 +14,9 @@ from deniable import exact
 from deniable.cli import output
 from deniable.cli.files import named, parse_json, read_text
 from deniable.errors import DeniableError, SpecError
-from deniable.protocols import Protocol, load
+from deniable.protocols import Protocol
 from deniable.surveys import Survey
+from deniable.surveys.survey import load_protocol
 
 Target = Survey | Protocol
 
@@ -37,7 +38,7 @@ def read_target(source: str) -> Target:
     kind = content.get("kind") if isinstance(content, dict) else None
     try:
         if kind == "protocol":
-            return load(content)
+            return load_protocol(content)
         if kind is None and isinstance(content, dict) and "questions" in content:
             raise SpecError("this is a draft: make it a survey with deniable survey new")
         return Survey.from_spec(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -41,6 +42,8 @@ def privatize_file(
     names = layout.some(chosen)
     source, rows = Source.open(answers), 0
     try:
+        if source.path is not None and isinstance(output, str | Path) and _same(source.path, output):
+            raise ReportError(f"{source.name} holds the answers: the reports would take their place, name another file")
         with report_writer(output, target, names, text) as writer:
             for batch in _randomized(source, layout, {id: chosen[id] for id in names}, bits or SYSTEM):
                 writer.write(batch)
@@ -52,6 +55,10 @@ def privatize_file(
     finally:
         source.close()
     return rows
+
+
+def _same(first: str | Path, second: str | Path) -> bool:
+    return os.path.isfile(second) and os.path.samefile(first, second)
 
 
 def _randomized(source: Source, layout: Layout, columns: Columns, bits: Bits) -> Iterator[Mapping[str, Bytes]]:

@@ -30,7 +30,7 @@ def power_shares(shares: Floats, stderr: Floats, n: int) -> Floats:
     """Posterior means under the fitted power law; they need not sum to one."""
     lowest = 1 / max(n, 2)
     noisy = stderr > 0
-    near = noisy & (shares <= FAR * stderr)
+    near = noisy & (shares <= lowest + FAR * stderr)
     exponent = fitted_exponent(shares[noisy], stderr[noisy], lowest) if noisy.any() else 0.0
     result = shares.copy()
     far = noisy & ~near
@@ -51,7 +51,7 @@ def fitted_exponent(shares: Floats, stderr: Floats, lowest: float) -> float:
     if shares.size > FIT_ON:  # every k-th in order of size: the same shape
         chosen = np.argsort(shares)[np.linspace(0, shares.size - 1, FIT_ON).astype(np.int64)]
         shares, stderr = shares[chosen], stderr[chosen]
-    near = shares <= FAR * stderr
+    near = shares <= lowest + FAR * stderr
     logs, weight = _noise_on_grid(shares[near], stderr[near], lowest)
     far = float(np.log(np.minimum(shares[~near], 1.0)).sum())
 
@@ -69,7 +69,7 @@ def fitted_exponent(shares: Floats, stderr: Floats, lowest: float) -> float:
 
 def _noise_on_grid(shares: Floats, stderr: Floats, lowest: float) -> tuple[Floats, Floats]:
     """Logarithms of shares from `lowest` up, and the likelihood of each estimate there, with quadrature weights."""
-    top = np.maximum(np.minimum(1.0, np.maximum(shares, 0.0) + FAR * stderr), 2 * lowest)
+    top = np.maximum(np.minimum(1.0, np.maximum(shares, 0.0) + FAR * stderr), lowest * (1 + 1e-9))
     span = np.log(top) - math.log(lowest)
     logs = math.log(lowest) + span[:, None] * np.linspace(0.0, 1.0, POINTS)
     exponent = -0.5 * ((shares[:, None] - np.exp(logs)) / stderr[:, None]) ** 2

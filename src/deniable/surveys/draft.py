@@ -21,8 +21,8 @@ from typing import Any
 from deniable.domains import Categories, Domain, Integers, Strings, load_domain
 from deniable.errors import DeniableError, SpecError
 from deniable.labels import load_label
-from deniable.protocols import PROTOCOLS, Protocol, load
-from deniable.surveys.survey import Question, Survey, keys, question_name
+from deniable.protocols import PROTOCOLS, Protocol
+from deniable.surveys.survey import Question, Survey, keys, load_protocol, question_name
 
 BEST = "best"
 
@@ -50,7 +50,7 @@ def _question(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Q
     try:
         if isinstance(entry.get("protocol"), Mapping):
             keys(entry, ("id", "text", "protocol"), "it")
-            protocol = load(entry["protocol"])
+            protocol = load_protocol(entry["protocol"])
         else:
             keys(entry, ("id", "text", "answers"), "it", optional=(*_SHARED, "other", "parameters"))
             protocol = _protocol(_domain(entry, name), {**shared, **entry})
@@ -87,7 +87,7 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any]) -> Protocol:
         if parameters:
             raise SpecError("parameters need a protocol by name")
         return _planned(domain, wanted["epsilon"], wanted.get("people"))
-    if name not in PROTOCOLS:
+    if not isinstance(name, str) or name not in PROTOCOLS:
         raise SpecError(f"there is no protocol {name!r}; there are {BEST}, {', '.join(sorted(PROTOCOLS))}")
     try:
         return PROTOCOLS[name](domain, wanted["epsilon"], **parameters)

@@ -178,10 +178,19 @@ def _question(entry: Any, place: int) -> Question:
     where = question_name(entry, place)
     keys(entry, _QUESTION, where)
     try:
-        protocol = load(entry["protocol"])
+        protocol = load_protocol(entry["protocol"])
     except DeniableError as wrong:
         raise SpecError(f"{where}: {wrong}") from None
     return Question(entry["id"], entry["text"], protocol)
+
+
+def load_protocol(spec: Any) -> Protocol:
+    """The protocol of a spec that a file holds."""
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("protocol"), str):
+        raise SpecError(
+            'a protocol is an object with the protocol\'s name, "protocol": "...", as protocol.spec() gives it'
+        )
+    return load(spec)
 
 
 def question_name(entry: Mapping[str, Any], place: int) -> str:

@@ -155,9 +155,10 @@ class HadamardResponse(Protocol):
         return float(spread) if spread.ndim == 0 else spread
 
     def worst_variance(self, n: int, frequency: float = 0.0) -> float:
-        """When everybody's answer is in the same block."""
+        """When everybody's answer is in the same block, if a block has more than one answer."""
         keep = float(self.response.keep)
-        return n * ((keep + (1 - keep) / self.blocks) / keep**2 - frequency)
+        inside = 1.0 if self.domain.size > self.blocks else frequency
+        return n * ((inside * keep + (1 - keep) / self.blocks) / keep**2 - frequency)
 
 
 def best_blocks(size: int, epsilon: float) -> int:

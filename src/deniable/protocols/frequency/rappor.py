@@ -34,8 +34,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels.inference.em import Model, Rows
 from deniable.domains import Categories, Strings, as_key, text_digest
-from deniable.errors import ChannelError, DomainError, NumberError
-from deniable.exact import WORD, Dyadic
+from deniable.errors import DomainError, NumberError
+from deniable.exact import Dyadic
 from deniable.labels import Label
 from deniable.protocols.base import Positions
 from deniable.protocols.frequency.open_text import MOST_COUNTERS, TextEstimate, TextProtocol, as_text
@@ -85,8 +85,6 @@ class RAPPOR(TextProtocol):
                 raise DomainError("open text brings its own key: give it to dn.Strings")
             key = self.domain.key
         object.__setattr__(self, "key", key)
-        if self.flip.numerator * 2 >= WORD:
-            raise ChannelError(f"at epsilon {float(self.epsilon):.3g} rounding leaves nothing to learn: raise epsilon")
 
     @cached_property
     def flip(self) -> Dyadic:

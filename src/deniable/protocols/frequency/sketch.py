@@ -26,6 +26,7 @@ Source     Apple, Learning with Privacy at Scale, 2017; Bassily and Smith 2015; 
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -46,7 +47,6 @@ from deniable.protocols.frequency.open_text import (
     TextEstimate,
     TextProtocol,
     as_text,
-    unlisted_error,
 )
 from deniable.protocols.frequency.unary import SUE
 from deniable.protocols.pure import PureProtocol
@@ -157,17 +157,22 @@ class SketchProtocol(TextProtocol):
         sizes, blocks = self._parts(tally.counts)
         p, q, m, n = float(self.inner.p), float(self.inner.q), self.hashing.cells, tally.n
         supported = np.zeros(len(labels), dtype=np.int64)
-        agreement = 0.0
+        agreement = 0.0  # the squares of all estimated cells
+        sharing = 0.0  # pairs of candidates in one cell, times the reports of its cohort
         for cohort in np.flatnonzero(sizes):
             counts = self.inner._support_counts(blocks[cohort])
             supported += counts[cells[:, cohort]]
             agreement += float(np.square((counts - sizes[cohort] * q) / (p - q)).sum())
+            crowd = np.unique(cells[:, cohort], return_counts=True)[1]
+            sharing += float(sizes[cohort] * (crowd * (crowd - 1.0)).sum())
         found = (supported - n * q) / (p - q)
         estimated = m / (m - 1) * (found - n / m)
         own = np.clip(estimated, 0, n)
         others = np.maximum(self._sum_of_squares(agreement, sizes, n) - own**2, n - own)
         variance = self._spread(n, own, others)
-        return TextEstimate(labels, n, estimated, variance, self.name, unlisted_stderr=unlisted_error(variance, n))
+        # Candidates that share a cell share its noise, so their errors add up rather than cancel.
+        left_over = float(variance.sum()) + self._spread(1, 0, 1) * sharing
+        return TextEstimate(labels, n, estimated, variance, self.name, unlisted_stderr=math.sqrt(left_over) / n)
 
     def _sum_of_squares(self, agreement: float, sizes: Counts, n: int) -> float:
         """Estimates the sum of n_x^2, from the squares of all estimated cells.

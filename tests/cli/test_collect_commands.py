@@ -1,0 +1,417 @@
+"""plan, survey, privatize, tally and estimate: the main path as real processes, every refusal as one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import stat
+import subprocess
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deniable.protocols import GRR, HCMS, Tally, load
+from deniable.surveys import Question, Survey, SurveyTally
+from tests.cli.conftest import COMMAND
+from tests.cli.test_process import on_terminal, unix
+
+DRAFT = {
+    "name": "habits",
+    "epsilon": "1",
+    "questions": [
+        {"id": "smoke", "text": "Do you smoke?", "answers": ["yes", "no"], "protocol": "GRR"},
+        {"id": "age", "text": "How old?", "answers": {"low": 18, "high": 99}, "protocol": "OLH", "epsilon": 2},
+        {"id": "trip", "text": "Trips?", "answers": ["never", "once", "often"], "protocol": "OUE", "epsilon": 3},
+    ],
+}
+SURVEY = Survey.from_draft(DRAFT)
+OTHER = Survey("other", SURVEY.questions)
+
+
+def answers(rows: int) -> str:
+    chance = random.Random(1)
+    lines = [
+        f"{chance.choice(['yes', 'no', 'no'])},{chance.randint(18, 60)},{chance.choice(['never', 'once', 'often'])}"
+        for _ in range(rows)
+    ]
+    return "\n".join(["smoke,age,trip", *lines]) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A directory with a survey, answers, reports and a tally of them."""
+    monkeypatch.chdir(tmp_path)
+    SURVEY.save("survey.json")
+    OTHER.save("other.json")
+    Path("answers.csv").write_text(answers(300))
+    from deniable.engines import privatize_file, tally_files
+    from deniable.randomness import Simulation
+
+    privatize_file(SURVEY, "answers.csv", "reports.parquet", bits=Simulation(1))
+    tally_files(SURVEY, ["reports.parquet"]).save("tally.json")
+    return tmp_path
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+# -- the main path -------------------------------------------------------------------------------------
+
+
+def test_from_a_draft_to_the_estimate(process, tmp_path):
+    (tmp_path / "draft.json").write_text(json.dumps(DRAFT))
+    (tmp_path / "answers.csv").write_text(answers(20_000))
+    made = process("survey", "new", "draft.json", "-o", "survey.json").out
+    assert SURVEY.fingerprint in made
+    assert "6 (6 realized), all questions together" in made
+    done = process("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
+    assert "20000 rows of 5 bytes" in done.out
+    assert done.err == ""
+    process("tally", "survey.json", "reports.parquet", "-o", "tally.json")
+    estimate = process("estimate", "survey.json", "tally.json", "--json").json
+    assert estimate == process("estimate", "survey.json", "reports.parquet", "--json").json
+    smoke, age, _ = estimate["questions"]
+    yes = smoke["answers"][0]
+    # A third said yes, plus or minus 5 standard errors (false alarm: 6e-7).
+    assert abs(yes["frequency"] - 1 / 3) < 5 * (yes["stderr"] + 0.0034)
+    assert yes["low"] < yes["frequency"] < yes["high"]
+    assert len(age["answers"]) == 82
+    table = process("estimate", "survey.json", "tally.json").out
+    assert "the 20 largest of 82 answers" in table
+
+
+def test_streams_give_the_same_integers(run, process, folder):
+    whole = (folder / "answers.csv").read_text().splitlines()
+    reports = []
+    for i, part in enumerate((whole[1:100], whole[100:])):
+        name = f"{i}.csv"
+        run("privatize", "survey.json", "-", "--text", "-o", name, stdin="\n".join([whole[0], *part]))
+        reports.append((folder / name).read_text())
+        run("tally", "survey.json", name, "-o", f"{i}.json")
+    together = run("tally", "survey.json", "0.csv", "1.csv").out
+    assert together == run("tally", "survey.json", "0.json", "1.json").out
+    assert together == run("tally", "survey.json", "0.json", "-", stdin=reports[1]).out
+    assert together == run("tally", "survey.json", "1.csv", "-", stdin=(folder / "0.json").read_text()).out
+    piped = process("privatize", "survey.json", "answers.csv", "--text", "-o", "-").out
+    assert json.loads(process("tally", "survey.json", "-", stdin=piped).out)["tallies"]["age"]["n"] == 300
+
+
+def test_a_seed_repeats_and_warns(run, folder):
+    for name in ("a", "b"):
+        ran = run("privatize", "survey.json", "answers.csv", "-o", name, "--seed", 7)
+        assert "warning: --seed makes a simulation" in ran.err
+    assert Path("a").read_bytes() == Path("b").read_bytes()
+    ran = run("privatize", "survey.json", "answers.csv", "-o", "b")
+    assert ran.err == ""
+    assert Path("a").read_bytes() != Path("b").read_bytes()
+
+
+def test_some_questions_and_other_columns(run, folder):
+    Path("named.csv").write_text("Do you smoke?;n\nyes;1\nno;2\n")
+    ran = run("privatize", "survey.json", "named.csv", "--question", "smoke", "--column", "Do you smoke?", "-o", "one")
+    assert "1 (1 realized) a row" in ran.out
+    run("privatize", "survey.json", "named.csv", "--question", "smoke", "--column", "smoke=Do you smoke?", "-o", "two")
+    run("tally", "survey.json", "one", "two", "-o", "sum.json")
+    tally = SurveyTally.load("sum.json")
+    assert (tally["smoke"].n, tally["age"].n) == (4, 0)
+    ran = run("estimate", "survey.json", "sum.json", "--json")
+    assert [question["id"] for question in ran.json["questions"]] == ["smoke"]
+    assert "no reports for 'age'" in ran.err
+
+
+def test_a_single_protocol_will_do(run, folder):
+    run("plan", "--categories", "yes,no", "--epsilon", "1", "--people", 300, "--save", "protocol.json")
+    assert load(Path("protocol.json").read_text()) == GRR(["yes", "no"], 1)
+    run("privatize", "protocol.json", "answers.csv", "--column", "smoke", "-o", "bare.parquet")
+    run("tally", "protocol.json", "bare.parquet", "-o", "bare.json")
+    assert Tally.load("bare.json").n == 300
+    ran = run("estimate", "protocol.json", "bare.json", "--json").json
+    assert ran["protocol"] == GRR(["yes", "no"], 1).fingerprint
+    assert ran["questions"][0]["n"] == 300
+    assert "reports   300" in run("estimate", "protocol.json", "bare.json").out
+
+
+# -- the single commands -------------------------------------------------------------------------------
+
+
+def test_plan_solves_for_what_is_missing(run):
+    given = run("plan", "--categories", 1024, "--epsilon", 1, "--people", 100_000, "--json").json
+    assert given["best"]["protocol"] == "OLH"
+    people = run("plan", "--categories", 1024, "--epsilon", 1, "--width", given["width"], "--json").json
+    assert people["n"] == 100_000
+    level = run("plan", "--categories", 1024, "--people", 100_000, "--width", given["width"], "--json").json
+    assert level["best"]["epsilon"] in ("1", "1001/1000")
+    text = run("plan", "--categories", "a,b,c", "--epsilon", 1, "--people", 100).out
+    assert "3 answers, epsilon 1, 100 people" in text
+    assert "\n* " in text
+    assert "open text" in run("plan", "--text", "--epsilon", 4, "--people", 1000).out
+
+
+def test_plan_draws(run, folder):
+    assert "drawn: plan.png" in run("plan", "--categories", 4, "--epsilon", 1, "--people", 9, "--plot", "plan.png").out
+    assert Path("plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_show_a_survey(run, folder):
+    shown = run("survey", "show", "survey.json").out
+    assert SURVEY.fingerprint in shown
+    assert "Do you smoke?" in shown
+    described = run("survey", "show", "survey.json", "--json").json
+    assert described["epsilon"] == "6"
+    assert described["questions"][0]["source"] == SURVEY.source("smoke")
+    assert run("survey", "new", "-", stdin=json.dumps(DRAFT)).out == SURVEY.to_json()
+    assert run("survey").out == run("survey", "--help").out
+
+
+def test_the_canonical_bytes_hash_to_the_fingerprint(folder):
+    import hashlib
+
+    done = subprocess.run([COMMAND, "survey", "show", "survey.json", "--canonical"], capture_output=True, timeout=60)
+    assert hashlib.sha256(done.stdout).hexdigest() == SURVEY.fingerprint
+
+
+def test_an_evil_name_cannot_drive_the_terminal(run, folder):
+    Survey("a\x1b[31m\nb", [Question("q", "\x1b[2J?", GRR(["\x07", "x"], 1))]).save("evil.json")
+    Path("evil.csv").write_text("q\n\x07\nx\n")
+    assert "\x1b" not in run("survey", "show", "evil.json").out
+    run("privatize", "evil.json", "evil.csv", "-o", "evil.parquet")
+    assert "\\x07" in run("estimate", "evil.json", "evil.parquet").out
+
+
+def test_estimates_in_every_form(run, folder):
+    rows = run("estimate", "survey.json", "tally.json", "--csv").out.splitlines()
+    assert rows[0] == "question,label,count,frequency,stderr,low,high"
+    assert len(rows) == 1 + 2 + 82 + 3
+    run("estimate", "survey.json", "tally.json", "--parquet", "estimate.parquet", "--plot", "shares.png")
+    table = pq.read_table("estimate.parquet")
+    assert table.num_rows == len(rows) - 1
+    assert Path("shares.png").read_bytes().startswith(b"\x89PNG")
+    assert len(run("estimate", "survey.json", "tally.json", "--question", "age", "--all").out.splitlines()) == 6 + 82
+
+
+def test_options_of_estimates(run, folder):
+    def widths(*options):
+        (trip,) = run("estimate", "survey.json", "tally.json", "--question", "trip", "--json", *options).json[
+            "questions"
+        ]
+        return [answer["high"] - answer["low"] for answer in trip["answers"]], trip
+
+    plain, unbiased = widths()
+    for wider in (["--level", "0.99"], ["--population"], ["--simultaneous"]):
+        assert all(a > b for a, b in zip(widths(*wider)[0], plain, strict=True))
+    _, consistent = widths("--consistent", "norm-sub")
+    assert sum(answer["frequency"] for answer in consistent["answers"]) == pytest.approx(1)
+    assert sum(answer["frequency"] for answer in unbiased["answers"]) != pytest.approx(1)
+    assert consistent["method"] == "norm-sub"
+
+
+def test_open_text_is_read_with_candidates(run, folder):
+    Survey("words", [Question("word", "A word?", HCMS(load_strings(), 8)), SURVEY["smoke"]]).save("words.json")
+    chance = random.Random(2)
+    lines = [f"{chance.choice(['rye', 'rye', 'sour dough'])},yes" for _ in range(4000)]
+    Path("words.csv").write_text("\n".join(["word,smoke", *lines]) + "\n")
+    run("privatize", "words.json", "words.csv", "-o", "words.parquet", "--seed", 3)
+    Path("list.txt").write_text("sour dough\nrye\nspelt\nrye\n\n")
+    for option in ("list.txt", "word=list.txt"):
+        word, smoke = run("estimate", "words.json", "words.parquet", "--candidates", option, "--json").json["questions"]
+        shares = {answer["label"]: answer["frequency"] for answer in word["answers"]}
+        assert list(shares) == ["sour dough", "rye", "spelt"]
+        # Standard errors are about 0.02 (seed fixed).
+        assert abs(shares["rye"] - 2 / 3) < 0.1
+        assert abs(word["unlisted"]) < 0.2
+        assert len(smoke["answers"]) == 2
+    assert "stand out of the noise" in run("estimate", "words.json", "words.parquet", "--candidates", "list.txt").out
+    err = run("estimate", "words.json", "words.parquet", code=2).err
+    assert "'word' are open text: give the texts to look for with --candidates" in err
+    err = run("estimate", "words.json", "words.parquet", "--candidates", "smoke=list.txt", code=2).err
+    assert "--candidates is for open text" in err
+
+
+def load_strings():
+    from deniable.domains import Strings
+
+    return Strings(cells=256, cohorts=8, key="words/word")
+
+
+@unix
+def test_progress_is_shown_on_a_terminal_only(folder):
+    code, out = on_terminal("privatize", str(folder / "survey.json"), str(folder / "answers.csv"), "-o", "out.parquet")
+    assert code == 0
+    assert "300 rows" in out
+
+
+# -- refusals ------------------------------------------------------------------------------------------
+
+
+REFUSALS = [
+    ("privatize survey.json bad.csv -o out", "row 2 of 'bad.csv', column 'smoke', a str, is not one of"),
+    ("privatize survey.json empty -o out", "'empty' is empty"),
+    ("privatize survey.json header.csv -o out", "no row below the header"),
+    ("privatize survey.json wrong.csv -o out", "has no column 'smoke'; it has 'Smoke'"),
+    ("privatize survey.json torn.parquet -o out", "truncated or damaged"),
+    ("privatize survey.json answers.csv -o nowhere/out", "'nowhere/out': No such file or directory"),
+    ("privatize survey.json answers.csv -o .", "Is a directory"),
+    ("privatize survey.json answers.csv -o -", "as text only: add --text"),
+    ("privatize survey.json answers.csv", "Missing option '-o'"),
+    ("privatize survey.json nowhere.csv -o out", "'nowhere.csv': No such file"),
+    ("privatize survey.json answers.csv -o out --question weight", "no question 'weight'"),
+    ("privatize survey.json answers.csv -o out --column x", "write ID=NAME"),
+    ("privatize - - -o out", "once only"),
+    ("privatize draft.json answers.csv -o out", "this is a draft"),
+    ("privatize tally.json answers.csv -o out", "this is not a survey"),
+    ("privatize newer.json answers.csv -o out", "version 2 are unknown here"),
+    ("tally survey.json torn.parquet -o out", "truncated or damaged"),
+    ("tally survey.json empty -o out", "'empty' is empty"),
+    ("tally survey.json wide.parquet -o out", "holds reports of 2 bytes, not 1"),
+    ("tally survey.json padded.parquet -o out", "row 2 of 'padded.parquet', column 'trip'"),
+    ("tally survey.json column.parquet -o out", "the column 'smok'"),
+    ("tally survey.json plain.parquet -o out", "no fingerprint in its metadata"),
+    ("tally survey.json huge-a.json huge-b.json -o out", "no longer fits in 64 bits"),
+    ("tally survey.json answers.csv -o out", "neither Parquet nor reports as text"),
+    ("tally survey.json reports.parquet reports.parquet -o out", "counted twice"),
+    ("tally survey.json reports.parquet -o out.parquet", "a tally is written as JSON"),
+    ("tally survey.json reports.parquet -o nowhere/out", "'nowhere/out': No such file"),
+    ("tally survey.json", "Missing argument"),
+    ("tally other.json reports.parquet -o out", SURVEY.fingerprint),
+    ("tally other.json reports.parquet -o out", OTHER.fingerprint),
+    ("tally other.json tally.json -o out", SURVEY.fingerprint),
+    ("tally other.json tally.json -o out", OTHER.fingerprint),
+    ("estimate other.json tally.json", SURVEY.fingerprint),
+    ("estimate survey.json nothing.json", "no reports to estimate from"),
+    ("estimate survey.json tally.json --question weight", "no question 'weight'"),
+    ("estimate survey.json tally.json --level 1", "between 0 and 1"),
+    ("estimate survey.json tally.json --consistent magic", "no method 'magic'"),
+    ("estimate survey.json tally.json --json --csv", "exclude each other"),
+    ("estimate survey.json tally.json --parquet nowhere/out", "'nowhere/out': No such file"),
+    ("estimate survey.json tally.json --plot nowhere/out.png", "No such file"),
+    ("estimate survey.json tally.json --candidates nowhere.txt", "No such file"),
+    ("survey show nowhere.json", "No such file"),
+    ("survey new survey.json", "is a survey already"),
+    ("survey new draft.json -o nowhere/out", "'nowhere/out': No such file"),
+    ("survey show protocol.json", "is the spec of a protocol"),
+    ("plan --epsilon 1 --people 10", "either --categories"),
+    ("plan --categories 3 --text --epsilon 1 --people 10", "either --categories"),
+    ("plan --categories 3 --epsilon 1", "give two of --epsilon, --people and --width"),
+    ("plan --categories a,a --epsilon 1 --people 10", "twice"),
+    ("plan --categories 1 --epsilon 1 --people 10", "at least 2"),
+    ("plan --categories 3 --epsilon -1 --people 10", "must be positive"),
+    ("plan --categories 3 --epsilon 1 --people -5", "positive whole number"),
+]
+"""A command, and what its one line of error says."""
+
+
+@pytest.fixture
+def broken(folder):
+    """Beside the good files, one of each kind of bad one."""
+    Path("draft.json").write_text(json.dumps(DRAFT))
+    Path("protocol.json").write_text(json.dumps(SURVEY["smoke"].protocol.spec()))
+    Path("newer.json").write_text(json.dumps(SURVEY.spec() | {"version": 2}))
+    Path("empty").touch()
+    Path("bad.csv").write_text("smoke,age,trip\nyes,20,once\nSECRET,20,once\n")
+    Path("header.csv").write_text("smoke,age,trip\n")
+    Path("wrong.csv").write_text("Smoke,age,trip\nyes,20,once\n")
+    Path("torn.parquet").write_bytes(Path("reports.parquet").read_bytes()[:-50])
+    metadata = pq.read_schema("reports.parquet").metadata
+    one = {"wide": {"smoke": pa.array([b"12"], pa.binary(2))}, "column": {"smok": pa.array([b"1"], pa.binary(1))}}
+    one["padded"] = {"trip": pa.array([b"\1", b"\x08"], pa.binary(1))}
+    for name, columns in one.items():
+        pq.write_table(pa.table(columns).replace_schema_metadata(metadata), f"{name}.parquet")
+    pq.write_table(pa.table({"smoke": [1]}), "plain.parquet")
+    smoke = SurveyTally.load("tally.json")["smoke"]
+    for name in "ab":
+        Tally(smoke.fingerprint, 1, [2**62, 0], smoke.source).save(f"huge-{name}.json")
+    SurveyTally.empty(SURVEY).save("nothing.json")
+    return folder
+
+
+@pytest.mark.parametrize(("command", "message"), REFUSALS)
+def test_one_line_and_nothing_written(run, broken, command, message):
+    before = files(broken)
+    ran = run(*command.split(), code=2)
+    assert message in ran.err
+    assert "SECRET" not in ran.err
+    assert files(broken) == before
+
+
+def test_a_refusal_keeps_what_was_there(run, broken):
+    before = Path("tally.json").read_bytes()
+    run("tally", "survey.json", "reports.parquet", "torn.parquet", "-o", "tally.json", code=2)
+    assert Path("tally.json").read_bytes() == before
+    run("privatize", "survey.json", "bad.csv", "-o", "reports.parquet", code=2)
+    run("tally", "survey.json", "reports.parquet", "-o", "again.json")
+    assert Path("again.json").read_bytes() == before
+    # A tally may be updated in place.
+    run("tally", "survey.json", "tally.json", "reports.parquet", "-o", "tally.json")
+    assert SurveyTally.load("tally.json")["age"].n == 600
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["privatize", "survey.json", "answers.csv", "-o", "/dev/full"],
+        ["privatize", "survey.json", "answers.csv", "--text", "-o", "/dev/full"],
+        ["tally", "survey.json", "reports.parquet", "-o", "/dev/full"],
+        ["estimate", "survey.json", "tally.json", "--parquet", "/dev/full"],
+        ["survey", "new", "draft.json", "-o", "/dev/full"],
+    ],
+)
+def test_a_full_disk_is_one_line(process, broken, args):
+    before = files(broken)
+    ran = process(*args, code=2)
+    assert "No space left" in ran.err
+    assert ran.err.count("\n") == 1
+    assert files(broken) == before
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+
+
+@unix
+def test_a_limit_on_file_size_leaves_nothing_behind(folder):
+    """As when a disk fills up in the middle: the limit cuts the file after some of it was written."""
+    (folder / "answers.csv").write_text(answers(60_000))
+    before = files(folder)
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 100; exec {COMMAND} privatize survey.json answers.csv -o out.parquet"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "File too large" in done.stderr
+    assert files(folder) == before
+
+
+@unix
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_directory_without_permission(run, folder):
+    locked = folder / "locked"
+    locked.mkdir(mode=0o500)
+    assert "Permission denied" in run("tally", "survey.json", "reports.parquet", "-o", "locked/out", code=2).err
+
+
+@unix
+@pytest.mark.parametrize("args", [["privatize", "-o", "out"], ["tally"], ["estimate"]])
+def test_the_keyboard_is_not_waited_for(folder, args):
+    code, out = on_terminal(args[0], str(folder / "survey.json"), "-", *args[1:])
+    assert code == 2
+    assert "error: there is nothing to read" in out
+
+
+@unix
+def test_a_reader_that_leaves_is_no_error(folder):
+    command = f"{COMMAND} privatize survey.json answers.csv --text -o - | head -c 10; exit ${{PIPESTATUS[0]}}"
+    (folder / "answers.csv").write_text(answers(200_000))
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60)
+    assert done.stderr == b""
+    assert done.returncode == 141
+
+
+@pytest.mark.parametrize("command", ["plan", "privatize", "tally", "estimate", "survey", "survey new", "survey show"])
+def test_help_has_examples(run, command):
+    out = run(*command.split(), "--help").out
+    assert f"deniable {command}" in out.partition("Examples:\n")[2]

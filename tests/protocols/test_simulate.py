@@ -1,0 +1,156 @@
+"""Simulated tallies have the law of privatized and tallied reports."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from deniable.errors import NumberError, ShapeError
+from deniable.protocols import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, SubsetSelection
+from deniable.protocols.simulate import _by_reports, even_columns
+from deniable.randomness import Simulation
+from tests.statistics import ALPHA, accepts
+
+EXACT = [
+    (GRR, {}),
+    (SUE, {}),
+    (OUE, {}),
+    (THE, {}),
+    (HadamardResponse, {"blocks": 1}),
+    (HadamardResponse, {"blocks": 2}),
+    (HadamardResponse, {"blocks": 4}),
+]
+
+
+def law_of_tally(protocol, truth):
+    """The exact joint law of the tally of a few people, from the enumerated channel."""
+    channel = protocol.channel()
+    forms = [np.frombuffer(bytes.fromhex(form), dtype=np.uint8).reshape(1, -1) for form in channel.outputs]
+    tallies = [tuple(protocol._count(form).tolist()) for form in forms]
+    law = {(0,) * protocol.tally_size: Fraction(1)}
+    for answer in np.repeat(np.arange(truth.size), truth):
+        row = [Fraction(int(weight), channel.denominator) for weight in channel.numerators[answer]]
+        following: dict[tuple[int, ...], Fraction] = {}
+        for total, chance in law.items():
+            for tally, weight in zip(tallies, row, strict=True):
+                key = tuple(a + b for a, b in zip(total, tally, strict=True))
+                following[key] = following.get(key, Fraction(0)) + chance * weight
+        law = following
+    return law
+
+
+@pytest.mark.parametrize(("kind", "options"), EXACT)
+def test_the_joint_law_is_that_of_enumerated_reports(kind, options):
+    # Chi-square over whole tallies, so dependence between counters counts too; false alarms 1e-6.
+    size = 3 if kind is not HadamardResponse or options["blocks"] < 4 else 4
+    truth = np.array([2, 0, 1, 0])[:size]
+    protocol = kind(size, 1, **options)
+    law = law_of_tally(protocol, truth)
+    order = {tally: i for i, tally in enumerate(law)}
+    study = protocol.simulate(truth, runs=40_000, seed=1)
+    assert study.exact
+    counts = np.bincount([order[tuple(row)] for row in study.tallies.tolist()], minlength=len(law))
+    assert accepts(counts, [float(chance) for chance in law.values()])
+    # The same test refuses the same protocol at a slightly different level.
+    for level in ("0.8", "1.2"):
+        wrong = kind(size, level, **options).simulate(truth, runs=40_000, seed=1)
+        counts = np.bincount([order[tuple(row)] for row in wrong.tallies.tolist()], minlength=len(law))
+        assert not accepts(counts, [float(chance) for chance in law.values()])
+
+
+def moments_agree(a, b):
+    """Means and covariances of two sets of runs, each entry at a share of the false-positive rate."""
+    centred_a, centred_b = a - a.mean(axis=0), b - b.mean(axis=0)
+    pairs_a = (centred_a[:, :, None] * centred_a[:, None, :]).reshape(len(a), -1)
+    pairs_b = (centred_b[:, :, None] * centred_b[:, None, :]).reshape(len(b), -1)
+    x, y = np.hstack([a, pairs_a]), np.hstack([b, pairs_b])
+    error = np.sqrt(x.var(axis=0) / len(x) + y.var(axis=0) / len(y))
+    z = np.abs(x.mean(axis=0) - y.mean(axis=0)) / np.maximum(error, 1e-9)
+    return bool((z <= stats.norm.isf(ALPHA / 2 / z.size)).all())
+
+
+@pytest.mark.parametrize(("kind", "options"), EXACT)
+def test_moments_agree_with_reports_for_more_people(kind, options):
+    truth = np.array([60, 5, 0, 30, 20, 0, 11])
+    protocol = kind(7, 1.5, **options)
+    drawn = protocol.simulate(truth, runs=4000, seed=2).tallies
+    bits = Simulation(3)
+    counted = np.stack([_by_reports(protocol, truth, bits) for _ in range(1500)])
+    assert moments_agree(drawn, counted)
+    # Counters drawn from their own laws, but independently of each other, or other people: both are seen.
+    if kind is GRR:
+        shuffled = np.random.default_rng(0).permuted(drawn, axis=0)
+        assert not moments_agree(shuffled, counted)
+    assert not moments_agree(protocol.simulate(truth[::-1], runs=4000, seed=2).tallies, counted)
+
+
+def test_even_columns_are_uniform_among_the_even_ones():
+    for row in range(1, 8):
+        people = np.zeros(8, dtype=np.int64)
+        people[row] = 80_000
+        picked = even_columns(people, np.random.default_rng(row))
+        even = np.array([(row & column).bit_count() % 2 == 0 for column in range(8)])
+        assert accepts(picked, even / even.sum())
+        assert picked.sum() == 80_000
+
+
+@pytest.mark.parametrize("kind", [OLH, BLH, SubsetSelection])
+def test_the_others_draw_reports_and_say_so(kind):
+    truth = np.array([200, 100, 0, 3])
+    study = kind(4, 1).simulate(truth, runs=3, seed=4)
+    assert not study.exact
+    assert "every report" in study.method
+    assert len({tuple(row) for row in study.tallies.tolist()}) == 3
+    np.testing.assert_array_equal(study.tallies, kind(4, 1).simulate(truth, runs=3, seed=4).tallies)
+
+
+def test_blocks_of_people_make_one_tally(monkeypatch):
+    protocol = SubsetSelection(5, 1)
+    monkeypatch.setattr("deniable.protocols.simulate._BLOCK_BYTES", 60)
+    tally = protocol.simulate(np.array([3, 0, 4, 1, 0]), seed=1).tallies[0]
+    assert tally.sum() == 8 * protocol.subset_size
+    one = protocol.simulate(np.array([0, 0, 1, 0, 0])).tallies[0]
+    assert one.sum() == protocol.subset_size
+
+
+def test_a_billion_people_at_once():
+    truth = np.full(1024, 1_000_000)
+    truth[7] = 5_000_000
+    for kind in (GRR, OUE, HadamardResponse):
+        protocol = kind(1024, 2)
+        before = time.process_time()
+        study = protocol.simulate(truth, runs=1)
+        assert time.process_time() - before < 1
+        error = study.estimates()[0] - truth
+        z = error / np.sqrt(protocol.variance(study.n, truth / study.n))
+        assert np.mean(z**2) == pytest.approx(1, abs=0.25)  # 1024 terms: standard error 0.044
+
+
+def test_estimates_and_single_tallies():
+    protocol = GRR(["a", "b", "c"], 1)
+    study = protocol.simulate([50, 30, 20], runs=5, seed=9)
+    assert len(study) == 5
+    assert study.n == 100
+    assert study.estimates().shape == (5, 3)
+    np.testing.assert_array_equal(study.estimates()[2], protocol.estimate(study.tally(2)).counts)
+    np.testing.assert_allclose(study.estimates().sum(axis=1), 100)
+    assert repr(study) == "<5 runs of GRR with 100 people, drawn from the law of the tally>"
+
+
+def test_refusals():
+    protocol = OUE(3, 1)
+    with pytest.raises(ShapeError, match="each of the 3 answers"):
+        protocol.simulate([1, 2])
+    for wrong in ([0.5, 1, 2], ["a", "b", "c"]):
+        with pytest.raises(NumberError, match="whole numbers"):
+            protocol.simulate(wrong)
+    for wrong in ([-1, 2, 3], [0, 0, 0], [1 << 61, 1 << 61, 1 << 61]):
+        with pytest.raises(NumberError, match="add up"):
+            protocol.simulate(wrong)
+    for runs in (0, 1.5, True):
+        with pytest.raises(NumberError, match="runs"):
+            protocol.simulate([1, 2, 3], runs=runs)

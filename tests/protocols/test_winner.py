@@ -1,0 +1,134 @@
+"""The winner, its margin and its confidence; and the picture of an estimate."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from deniable.errors import NumberError
+from deniable.protocols import BLH, GRR, OLH, OUE, SUE, HadamardResponse, SubsetSelection, combine
+from deniable.protocols.estimate import Estimate
+from deniable.randomness import Simulation
+
+KINDS = (GRR, SUE, OUE, OLH, BLH, SubsetSelection)
+
+
+def estimate(protocol, truth, seed=0):
+    return protocol.estimate(protocol.simulate(np.asarray(truth), 1, seed).tally(0))
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_covariance_of_two_counts_is_exact(kind, size):
+    """Against the enumerated channel: given the true answer, the supports of two answers."""
+    protocol = kind(size, 1)
+    channel = protocol.channel()
+    reports = np.stack([np.frombuffer(bytes.fromhex(form), dtype=np.uint8) for form in channel.outputs])
+    support = protocol.support(reports).astype(float)
+    truth = np.arange(1, size + 1)
+    n = int(truth.sum())
+    exact = np.zeros((size, size))
+    for answer, people in enumerate(truth):
+        weights = channel.rows[answer]
+        mean = weights @ support
+        exact += people * ((support * weights[:, None]).T @ support - np.outer(mean, mean))
+    exact /= float(protocol.p - protocol.q) ** 2
+    known = estimate(protocol, truth).support
+    assert known.n == n
+    for one, other in itertools.permutations(range(size), 2):
+        assert known.covariance(truth.astype(float), one)[other] == pytest.approx(exact[one, other], abs=1e-9 * n)
+
+
+def test_the_same_comparison_sees_repelling_counts():
+    protocol = GRR(3, 1)
+    support = estimate(protocol, [5, 5, 5]).support
+    assert support.covariance(np.full(3, 5.0), 0)[1] < -1
+    assert estimate(OUE(3, 1), [5, 5, 5]).support.covariance(np.full(3, 5.0), 0)[1] == 0
+
+
+@pytest.mark.parametrize("kind", [*KINDS, HadamardResponse])
+def test_a_clear_winner_is_certain_and_a_tie_is_not(kind):
+    labels = ["red", "green", "blue"]
+    clear = estimate(kind(labels, 1), [20_000, 9_000, 1_000]).winner()
+    assert clear.label == "red"
+    assert clear.runner_up == "green"
+    assert clear.certain
+    assert clear.margin == pytest.approx(11 / 30, abs=5 * clear.error)
+    tie = estimate(kind(labels, 1), [10_000, 10_000, 10_000], seed=3).winner()
+    assert not tie.certain
+    assert "not enough for 95%" in str(tie)
+    assert tie.to_dict()["certain"] is False
+
+
+@pytest.mark.parametrize("kind", [GRR, OUE, SubsetSelection])
+@pytest.mark.parametrize("truth", [[500, 500], [400, 399, 398, 397], [600, 600, 0, 0, 0, 0]])
+def test_certainty_is_seldom_wrong(kind, truth):
+    """Among near ties, at most 10 % of runs may claim a wrong answer at level 90 %; 600 runs, 5 standard errors."""
+    protocol = kind(len(truth), 1)
+    study = protocol.simulate(truth, 600, seed=1)
+    winners = [protocol.estimate(study.tally(run)).winner(0.9) for run in range(600)]
+    best = max(truth)
+    claimed = np.mean([winner.certain and truth[winner.label] < best for winner in winners])
+    assert claimed <= 0.1 + 5 * np.sqrt(0.1 * 0.9 / 600)
+    # In a perfect tie of two, whichever is claimed, a claim is made about as often as the level allows.
+    if truth == [500, 500]:
+        share = np.mean([winner.certain for winner in winners])
+        assert share == pytest.approx(0.2, abs=5 * np.sqrt(0.2 * 0.8 / 600))
+        # Ignoring that the counts repel each other would claim far more often.
+        if kind is GRR:
+            careless = [protocol.estimate(study.tally(run)) for run in range(600)]
+            bold = [abs(np.diff(e.frequencies)[0]) > 1.2816 * np.sqrt(2) * e.stderr[0] for e in careless]
+            assert np.mean(bold) > 0.3
+
+
+def test_confidence_adds_the_doubts_of_all_rivals():
+    shares = np.array([0.5, 0.4, 0.4, -0.3])
+    made = Estimate(("a", "b", "c", "d"), 100, 100 * shares, np.full(4, 25.0), "made up")
+    winner = made.winner()
+    # Errors add where nothing is known about the correlation: 0.05 + 0.05, so b and c are one error behind.
+    assert winner.error == pytest.approx(0.1)
+    assert winner.confidence == pytest.approx(1 - 2 * 0.15865525393145707, abs=1e-9)
+    assert made.consistent().winner() == winner
+
+
+def test_sampling_error_makes_a_population_harder_to_judge():
+    found = estimate(OUE(3, 3), [4000, 3700, 300])
+    inside, outside = found.winner(), found.winner(population=True)
+    assert inside.margin == outside.margin
+    shares = found.frequencies
+    drawn = (shares[0] + shares[1] - (shares[0] - shares[1]) ** 2) / found.n
+    assert outside.error**2 - inside.error**2 == pytest.approx(drawn)
+    assert outside.confidence < inside.confidence
+
+
+def test_without_noise_or_support():
+    still = Estimate((0, 1), 10, np.array([7.0, 3.0]), np.zeros(2), "made up")
+    assert still.winner().confidence == 1
+    even = Estimate((0, 1), 10, np.array([5.0, 5.0]), np.zeros(2), "made up")
+    assert even.winner().confidence == 0.5
+    parts = [estimate(OUE(3, 1), [600, 300, 100], seed) for seed in (1, 2)]
+    assert combine(*parts).winner().label == 0
+    likely = OLH(3, 2)
+    assert likely.mle(likely.privatize([0] * 300 + [1] * 20, Simulation(1))).winner().label == 0
+    with pytest.raises(NumberError, match="level"):
+        still.winner(1.5)
+
+
+def test_the_picture():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    many = estimate(OUE(100, 1), np.full(100, 50))
+    ax = many.plot(most=60)
+    assert len(ax.patches) == 60
+    largest = np.argsort(-many.frequencies, kind="stable")[:60]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == [str(i) for i in largest]
+    assert "the 60 largest of 100 answers, 95 % intervals" in ax.get_title()
+    colors = {patch.get_facecolor() for patch in ax.patches}
+    assert len(colors) == 2  # some clear of zero, some not
+    few = estimate(GRR(["a", "b" * 40], 3), [900, 100])
+    again = few.plot(ax=plt.subplots()[1], level=0.9)
+    assert len({patch.get_facecolor() for patch in again.patches}) == 1
+    assert again.get_xticklabels()[1].get_text() == "b" * 21 + "..."
+    assert "90 % intervals" in again.get_title()
+    plt.close("all")
