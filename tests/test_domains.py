@@ -148,7 +148,9 @@ def test_specs_load(domain: Any) -> None:
     assert load_domain(domain.spec()) == domain
 
 
-@pytest.mark.parametrize("spec", [{}, {"kind": "categories"}, {"kind": "integers", "low": 1}, [], "x", {"kind": "sets"}])
+@pytest.mark.parametrize(
+    "spec", [{}, {"kind": "categories"}, {"kind": "integers", "low": 1}, [], "x", {"kind": "sets"}]
+)
 def test_unreadable_specs(spec: Any) -> None:
     with pytest.raises(SpecError):
         load_domain(spec)

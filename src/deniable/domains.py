@@ -103,7 +103,7 @@ class Categories:
         for code in used:
             place = int(np.argmax(codes == code)) if self._other is None else 0
             table[code] = self._find(entries[code], place)
-        return table[codes]
+        return np.asarray(table[codes])
 
     def _find(self, value: Any, place: int) -> int:
         if value is None or value != value:

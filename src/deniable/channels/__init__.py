@@ -7,7 +7,7 @@ from deniable.channels.adjacency import ALL, HAMMING, LINE, Adjacency, hamming, 
 from deniable.channels.binary import binary
 from deniable.channels.capacity import Capacity, capacity
 from deniable.channels.central import noisy_count, noisy_max_law, report_noisy_max
-from deniable.channels.channel import Channel, Witness
+from deniable.channels.channel import Channel
 from deniable.channels.compose import Collection, collection, group_ratio, mixture, product
 from deniable.channels.divergences import DIVERGENCES, FDivergence, divergence, marginal_divergence
 from deniable.channels.exponential import exponential
@@ -31,6 +31,7 @@ from deniable.channels.randomized_response import (
 )
 from deniable.channels.subset_selection import subset_selection
 from deniable.channels.utility import Utility, utility
+from deniable.channels.witness import Witness
 
 __all__ = [
     "ALL",

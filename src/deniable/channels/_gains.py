@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deniable.channels._vectors import Floats, probability_vector
-from deniable.channels.labels import Label, as_label, as_labels, index_of, label_key
 from deniable.errors import LabelError, NumberError, ShapeError
+from deniable.labels import Label, as_label, as_labels, index_of, label_key
 
 Function = str | ArrayLike | Callable[[Any, Any], float]
 Distribution = ArrayLike | Mapping[Any, float]

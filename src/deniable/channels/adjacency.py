@@ -17,9 +17,9 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
-from deniable.channels.labels import Label, as_label, index_of, label_key, label_spec, load_label
 from deniable.errors import LabelError, NumberError, ShapeError, SpecError
 from deniable.exact import fraction, whole
+from deniable.labels import Label, as_label, index_of, label_key, label_spec, load_label
 
 Pair = tuple[int, int, Fraction]
 Metric = Callable[[Any, Any], Any]

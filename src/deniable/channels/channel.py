@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self
@@ -23,28 +22,15 @@ from deniable import exact
 from deniable.channels._rows import read_rows, reduce_rows
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.adjacency import ALL, Adjacency, as_adjacency
-from deniable.channels.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label
+from deniable.channels.witness import Witness, worst_of_all, worst_pairs
 from deniable.errors import ChannelError, LabelError, ShapeError, SpecError
+from deniable.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label
 from deniable.randomness import SYSTEM, Bits, Law
 from deniable.specs import canonical_bytes, fingerprint, integer_text, read_integer
 
 Integers = NDArray[np.object_]
 
 _SPEC_KEYS = frozenset({"kind", "version", "inputs", "outputs", "adjacency", "denominator", "rows"})
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """The pair of inputs that an output tells apart best, and by how much."""
-
-    inputs: tuple[Label, Label]
-    output: Label
-    ratio: Fraction | float
-    distance: Fraction = Fraction(1)
-
-    @property
-    def epsilon(self) -> float:
-        return math.inf if isinstance(self.ratio, float) else exact.log(self.ratio) / float(self.distance)
 
 
 class Channel:
@@ -171,12 +157,11 @@ class Channel:
 
     def satisfies(self, epsilon: Any, adjacency: Any = ALL) -> bool:
         """Whether no ratio exceeds e^(epsilon * distance): decided with integers."""
-        level = exact.as_epsilon(epsilon)
-        if as_adjacency(adjacency).kind == "all":
-            return not isinstance(self.ratio, float) and exact.exp_at_least(level, self.ratio)
+        level, relation = exact.as_epsilon(epsilon), as_adjacency(adjacency)
+        worst = [self._worst_pair] if relation.kind == "all" else worst_pairs(self, relation)
         return all(
             not isinstance(pair.ratio, float) and exact.exp_at_least(level * pair.distance, pair.ratio)
-            for pair in self._worst_pairs(as_adjacency(adjacency))
+            for pair in worst
         )
 
     def witness(self, adjacency: Any = ALL) -> Witness:
@@ -185,35 +170,11 @@ class Channel:
         if relation.kind == "all":
             return self._worst_pair
         nobody = Witness((self.inputs[0], self.inputs[0]), self.outputs[0], Fraction(1))
-        return max([nobody, *self._worst_pairs(relation)], key=lambda pair: pair.epsilon)
-
-    def _worst_pairs(self, relation: Adjacency) -> Iterable[Witness]:
-        """The worst pair at each distance, found without a logarithm."""
-        worst: dict[Fraction, Witness] = {}
-        for pair in self._pair_witnesses(relation):
-            if pair.distance not in worst or pair.ratio > worst[pair.distance].ratio:
-                worst[pair.distance] = pair
-            if isinstance(pair.ratio, float):
-                return [pair]
-        return worst.values()
+        return max([nobody, *worst_pairs(self, relation)], key=lambda pair: pair.epsilon)
 
     @cached_property
     def _worst_pair(self) -> Witness:
-        # Over all pairs the worst ratio of a column is its largest entry over its smallest.
-        high, low = self.numerators.max(axis=0), self.numerators.min(axis=0)
-        column = _largest_ratio(high, low)
-        entries = list(self.numerators[:, column])
-        pair = self.inputs[entries.index(high[column])], self.inputs[entries.index(low[column])]
-        return Witness(pair, self.outputs[column], _ratio(high[column], low[column]))
-
-    def _pair_witnesses(self, relation: Adjacency) -> Iterable[Witness]:
-        for i, j, distance in relation.pairs(self.inputs):
-            a, b = self.numerators[i], self.numerators[j]
-            high, low = np.maximum(a, b), np.minimum(a, b)
-            column = _largest_ratio(high, low)
-            first, second = (i, j) if a[column] >= b[column] else (j, i)
-            pair = self.inputs[first], self.inputs[second]
-            yield Witness(pair, self.outputs[column], _ratio(high[column], low[column]), distance)
+        return worst_of_all(self)
 
     def delta(self, epsilon: Any) -> float:
         """The smallest delta for which the channel is (epsilon, delta)-private, never rounded down.
@@ -392,18 +353,3 @@ def _find(index: dict[Any, int], label: Any, what: str, labels: Sequence[Label])
         # The value itself is not repeated: on a device it may be somebody's answer.
         raise LabelError(f"this {type(label).__name__} is not one of the {len(labels)} {what}s ({listed})")
     return found
-
-
-def _ratio(high: int, low: int) -> Fraction | float:
-    return math.inf if low == 0 else Fraction(int(high), int(low))
-
-
-def _largest_ratio(high: Integers, low: Integers) -> int:
-    """The column in which high / low is largest, compared without division; columns of zeros do not count."""
-    best = -1
-    for column in np.flatnonzero(high > 0):
-        if best < 0 or high[column] * low[best] > high[best] * low[column]:
-            best = int(column)
-        if low[best] == 0:
-            break
-    return best

@@ -20,8 +20,9 @@ import numpy as np
 from deniable import exact
 from deniable.channels.adjacency import HAMMING, as_adjacency
 from deniable.channels.channel import Channel
-from deniable.channels.labels import Label
+from deniable.channels.witness import pair_witnesses
 from deniable.errors import ChannelError, LabelError, ProbabilityError
+from deniable.labels import Label
 
 # A product has as many cells as its factors' cells multiplied; this many integers are still comfortable.
 MOST_CELLS = 1 << 22
@@ -104,7 +105,7 @@ def group_ratio(channel: Channel, distance: Any, metric: Any = HAMMING) -> Fract
     """The largest ratio between inputs that are exactly `distance` apart (1 when there are none)."""
     relation, steps = as_adjacency(metric), exact.fraction(distance, "the distance")
     worst: Fraction | float = Fraction(1)
-    for pair in channel._pair_witnesses(relation):
+    for pair in pair_witnesses(channel, relation):
         if pair.distance == steps:
             worst = max(worst, pair.ratio)
     return worst

@@ -16,9 +16,9 @@ from typing import Any
 from deniable import exact
 from deniable.channels.adjacency import ALL, as_adjacency
 from deniable.channels.channel import Channel
-from deniable.channels.labels import as_labels
 from deniable.channels.repair import repair
 from deniable.errors import ChannelError, ShapeError
+from deniable.labels import as_labels
 
 _WORST = Fraction(-4096)
 

@@ -18,9 +18,10 @@ from typing import Any
 
 from deniable import exact
 from deniable.channels.adjacency import HAMMING, Adjacency, as_adjacency
-from deniable.channels.channel import Channel, Witness
-from deniable.channels.labels import Label, as_label, as_labels, index_of, label_key
+from deniable.channels.channel import Channel
+from deniable.channels.witness import Witness
 from deniable.errors import LabelError, ShapeError
+from deniable.labels import Label, as_label, as_labels, index_of, label_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deniable._extras import require
-from deniable.channels.labels import text
+from deniable.labels import text
 
 if TYPE_CHECKING:
     from deniable.channels.channel import Channel

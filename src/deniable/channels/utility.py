@@ -20,9 +20,9 @@ import numpy as np
 from deniable.channels._gains import Distribution, Function, read_function, read_prior
 from deniable.channels._vectors import Floats
 from deniable.channels.channel import Channel
-from deniable.channels.labels import Label, as_label, index_of, label_key, text
 from deniable.channels.oblivious import Query
 from deniable.errors import LabelError, NumberError, ShapeError
+from deniable.labels import Label, as_label, index_of, label_key, text
 
 Answers = Query | Callable[[Any], Any] | Mapping[Any, Any] | Sequence[Any]
 Remap = Mapping[Any, Any] | Callable[[Any], Any] | Sequence[Any]

@@ -8,9 +8,9 @@ from typing import Any
 
 from deniable.channels import Channel, Witness
 from deniable.channels.adjacency import Adjacency
-from deniable.channels.labels import label_spec
 from deniable.cli import output
 from deniable.cli.output import number, ratio_text, ratio_words, shown
+from deniable.labels import label_spec
 
 # A larger matrix is shown by its corner, unless all of it is asked for.
 _MOST_ROWS = 24

@@ -18,10 +18,10 @@ from typing import Any
 from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.adjacency import Adjacency, as_adjacency, line
-from deniable.channels.labels import Label, load_label, text
 from deniable.cli import forms
 from deniable.cli.files import STDIN, is_json, named, parse_csv, parse_json, read_text
 from deniable.errors import DeniableError, LabelError, NumberError, ShapeError, SpecError
+from deniable.labels import Label, load_label, text
 
 # -- channels ----------------------------------------------------------------------------------------
 

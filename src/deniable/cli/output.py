@@ -24,7 +24,7 @@ from typing import Any
 import typer
 
 from deniable import exact
-from deniable.channels.labels import Label, text
+from deniable.labels import Label, text
 
 PIPE_CLOSED = 141  # what a shell reports for a command that a closed pipe has ended
 WIDEST_PROSE = 88

@@ -12,13 +12,13 @@ import numpy as np
 import typer
 
 from deniable.channels import Channel
-from deniable.channels.labels import label_spec, text
 from deniable.cli import output
 from deniable.cli.files import STDIN, only_one_stdin
 from deniable.cli.inputs import Names, as_floats, read_channel, read_lines, read_vector
 from deniable.cli.options import Csv, Json, Plot, Seed, Source, examples, one_format
 from deniable.cli.output import shown
 from deniable.errors import ChannelError, NumberError, SpecError
+from deniable.labels import label_spec, text
 from deniable.randomness import Bits, Secure, Simulation
 
 if TYPE_CHECKING:

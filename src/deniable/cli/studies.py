@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deniable.channels import Channel, coin_response, randomized_response
-from deniable.channels.labels import text
 from deniable.exact import Dyadic
+from deniable.labels import text
 from deniable.randomness import Bits
 
 if TYPE_CHECKING:

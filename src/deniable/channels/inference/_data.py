@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from deniable.channels._vectors import Floats, counts_vector
 from deniable.channels.channel import Channel
 from deniable.channels.inference.result import BinomialView
-from deniable.channels.labels import text
 from deniable.errors import ChannelError
+from deniable.labels import text
 
 # Entries that the exact law makes equal may differ in the last place of their float view.
 SAME = 1e-12

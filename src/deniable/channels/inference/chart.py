@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from deniable._extras import require
 from deniable.channels._vectors import probability_vector
-from deniable.channels.labels import text
+from deniable.labels import text
 
 if TYPE_CHECKING:
     from deniable.channels.inference.result import Inference

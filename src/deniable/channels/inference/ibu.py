@@ -27,8 +27,8 @@ from deniable.channels.inference.em import Acceleration, Rows, Solution, maximiz
 from deniable.channels.inference.fisher import fisher_stderr
 from deniable.channels.inference.progress import progress_bar
 from deniable.channels.inference.result import Inference
-from deniable.channels.labels import text
 from deniable.errors import NumberError, ProbabilityError
+from deniable.labels import text
 
 
 def ibu(

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deniable.channels._vectors import Floats
-from deniable.channels.labels import Label, label_spec, text
 from deniable.errors import ChannelError, NumberError
+from deniable.labels import Label, label_spec, text
 
 IntervalMethod = Literal["auto", "wald", "clopper-pearson", "percentile"]
 
