@@ -101,8 +101,10 @@ class Categories:
         used = np.unique(codes)
         table = np.zeros(len(entries), dtype=np.int64)
         for code in used:
-            place = int(np.argmax(codes == code)) if self._other is None else 0
-            table[code] = self._find(entries[code], place)
+            try:
+                table[code] = self._find(entries[code], 0)
+            except DomainError:
+                self._find(entries[code], int(np.argmax(codes == code)))  # the same refusal, with the place
         return np.asarray(table[codes])
 
     def _find(self, value: Any, place: int) -> int:
