@@ -1,74 +1,92 @@
 """deniable: learn what a crowd thinks without learning what anyone said.
 
-Local differential privacy with exact laws. A protocol (`GRR`, `OUE`, `OLH`, ...) randomizes answers on a device, adds
-the reports up and estimates; a `Channel` is a mechanism as an exact matrix, for analysis and proofs.
+Local differential privacy with exact laws. `plan` picks a protocol; a protocol (`GRR`, `OUE`, `OLH`, ...) randomizes
+answers on a device, adds the reports up and estimates; a `Survey` is a named set of questions; a `Channel` is a
+mechanism as an exact matrix, for analysis and proofs.
 """
 
 from __future__ import annotations
 
-from deniable import channels, errors, exact, protocols, randomness
-from deniable.channels import Channel, DiscreteLaplace, GridLaplace, Query, divergence, utility
-from deniable.channels import inference as infer
-from deniable.domains import Categories, Integers, Strings
-from deniable.protocols import (
-    BLH,
-    CMS,
-    GRR,
-    HCMS,
-    OLH,
-    OUE,
-    RAPPOR,
-    SUE,
-    THE,
-    Estimate,
-    HadamardResponse,
-    OLHSketch,
-    Protocol,
-    Reports,
-    SubsetSelection,
-    Tally,
-    combine,
-    load,
-)
-from deniable.randomness import Secure, Simulation
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deniable import channels as channels
+    from deniable import errors as errors
+    from deniable import exact as exact
+    from deniable import postprocess as postprocess
+    from deniable import protocols as protocols
+    from deniable import randomness as randomness
+    from deniable.channels import Channel as Channel
+    from deniable.channels import DiscreteLaplace as DiscreteLaplace
+    from deniable.channels import GridLaplace as GridLaplace
+    from deniable.channels import Query as Query
+    from deniable.channels import divergence as divergence
+    from deniable.channels import inference as infer  # noqa: F401
+    from deniable.channels.utility import utility as utility
+    from deniable.domains import Categories as Categories
+    from deniable.domains import Integers as Integers
+    from deniable.domains import Strings as Strings
+    from deniable.planning import Plan as Plan
+    from deniable.planning import plan as plan
+    from deniable.protocols import BLH as BLH
+    from deniable.protocols import CMS as CMS
+    from deniable.protocols import GRR as GRR
+    from deniable.protocols import HCMS as HCMS
+    from deniable.protocols import OLH as OLH
+    from deniable.protocols import OUE as OUE
+    from deniable.protocols import RAPPOR as RAPPOR
+    from deniable.protocols import SUE as SUE
+    from deniable.protocols import THE as THE
+    from deniable.protocols import Estimate as Estimate
+    from deniable.protocols import HadamardResponse as HadamardResponse
+    from deniable.protocols import OLHSketch as OLHSketch
+    from deniable.protocols import Protocol as Protocol
+    from deniable.protocols import Reports as Reports
+    from deniable.protocols import SubsetSelection as SubsetSelection
+    from deniable.protocols import Tally as Tally
+    from deniable.protocols import combine as combine
+    from deniable.protocols import load as load
+    from deniable.randomness import Secure as Secure
+    from deniable.randomness import Simulation as Simulation
+    from deniable.surveys import Question as Question
+    from deniable.surveys import Survey as Survey
+    from deniable.surveys import SurveyTally as SurveyTally
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BLH",
-    "CMS",
-    "GRR",
-    "HCMS",
-    "OLH",
-    "OUE",
-    "RAPPOR",
-    "SUE",
-    "THE",
-    "Categories",
-    "Channel",
-    "DiscreteLaplace",
-    "Estimate",
-    "GridLaplace",
-    "HadamardResponse",
-    "Integers",
-    "OLHSketch",
-    "Protocol",
-    "Query",
-    "Reports",
-    "Secure",
-    "Simulation",
-    "Strings",
-    "SubsetSelection",
-    "Tally",
-    "__version__",
-    "channels",
-    "combine",
-    "divergence",
-    "errors",
-    "exact",
-    "infer",
-    "load",
-    "protocols",
-    "randomness",
-    "utility",
-]
+# Loaded when first used, so that a script which needs one protocol does not wait for every layer.
+_HOMES = {
+    "channels": ("Channel", "DiscreteLaplace", "GridLaplace", "Query", "divergence", "utility"),
+    "domains": ("Categories", "Integers", "Strings"),
+    "planning": ("Plan", "plan"),
+    "protocols": (
+        *("BLH", "CMS", "GRR", "HCMS", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
+        *("Estimate", "HadamardResponse", "OLHSketch", "Protocol", "Reports", "SubsetSelection", "Tally"),
+        *("combine", "load"),
+    ),
+    "randomness": ("Secure", "Simulation"),
+    "surveys": ("Question", "Survey", "SurveyTally"),
+}
+_HOME_OF = {name: f"deniable.{home}" for home, names in _HOMES.items() for name in names}
+_MODULES = {
+    **{name: f"deniable.{name}" for name in ("channels", "errors", "exact", "postprocess", "protocols", "randomness")},
+    "infer": "deniable.channels.inference",
+}
+
+__all__ = sorted([*_HOME_OF, *_MODULES, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value = import_module(_MODULES[name])
+    elif name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+    else:
+        raise AttributeError(f"module 'deniable' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -38,7 +38,7 @@ def load(spec: Any) -> Protocol:
     if spec.get("version") != 1:
         raise SpecError(f"protocol specs of version {spec.get('version')!r} are unknown here: only 1 is")
     name = spec.get("protocol")
-    if name not in PROTOCOLS:
+    if not isinstance(name, str) or name not in PROTOCOLS:
         raise SpecError(f"there is no protocol {name!r}; there are {', '.join(sorted(PROTOCOLS))}")
     missing = _HEAD - set(spec)
     if missing:

@@ -1,0 +1,46 @@
+"""The package's front door: every public name is there, and importing it costs nothing that is not used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deniable
+
+SOURCE = Path(deniable.__file__)
+
+
+@pytest.mark.parametrize("name", deniable.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(deniable, name) is not None
+    assert name in dir(deniable)
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse(SOURCE.read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.asname for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen | {"__version__"} == set(deniable.__all__)
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Chanel'"):
+        deniable.Chanel  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import deniable", ["scipy", "matplotlib", "pyarrow", "rich", "typer", "deniable.channels"]),
+        ("import deniable as dn; dn.OLH(4, 1).estimate", ["scipy", "matplotlib", "pyarrow", "rich", "typer"]),
+        ("import deniable as dn; dn.plan, dn.Survey, dn.infer", ["scipy", "matplotlib", "pyarrow", "rich", "typer"]),
+    ],
+)
+def test_importing_loads_no_more_than_it_needs(code: str, absent: list[str]) -> None:
+    check = f"import sys\n{code}\nprint([name for name in {absent!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
