@@ -125,7 +125,7 @@ METHODS: dict[str, Method] = {
     "power": Method(
         power,
         "for few common answers and a long tail (words, pages, places): usually the smallest total error",
-        "answers within the noise shrink towards zero; wrong where all answers are about equally common",
+        "answers within the noise come out nearly alike; wrong where all are equally common, just above the noise",
         True,
     ),
 }

@@ -6,8 +6,8 @@ Update     pi'(v) = pi(v) * mean over reports of (1 + c 1[v in S]) / (1 + c pi(S
 Stop       when no distribution is better by more than `tolerance` nats a report (see `channels.inference.em`, which
            also accelerates the updates and drops any step that lowers the likelihood)
 Why        the unbiased estimate uses only how many reports support each answer; the likelihood uses which answers
-           they support together, and that shares are not negative. The total error is about a third smaller on
-           spread data, and a half and more on skewed data
+           they support together, and that shares are not negative. On Zipf data with 16 answers the total error is
+           40 percent smaller at epsilon 1, of which 5 are beyond what norm-sub does, and 20 beyond it at epsilon 3
 Error      from the observed Fisher information for up to 2,000 answers, less the sampling variance f (1 - f) / n, so
            that `stderr` is for the respondents as they are. Beyond, the error of the unbiased estimate at the same
            shares: never smaller in large samples, so the intervals are cautious. Near zero no such interval is
