@@ -17,7 +17,7 @@ from deniable.domains import Strings
 from deniable.errors import DomainError, LabelError, NumberError, ReportError, SpecError
 from deniable.exact import Dyadic, exp_at_least
 from deniable.protocols import RAPPOR, SUE, load
-from deniable.protocols.frequency.rappor_decoding import Cohorts, fit, select
+from deniable.protocols.frequency.rappor_decoding import Cohorts, fit, lasso, penalty, select
 from deniable.randomness import Simulation
 from tests.conformance.protocol_checks import (
     check_identity,
@@ -254,10 +254,15 @@ def test_the_lasso_solves_its_problem() -> None:
     clean = Cohorts.of(filters, sizes, np.zeros((3, 16)), 0.5)
     seen = (clean.design @ truth).reshape(3, 16) * (sizes / 1000)[:, None] + rng.normal(0, 12, (3, 16))
     data = Cohorts.of(filters, sizes, seen, 0.5)
+    gram = data.gram(data.design, data.design, data.sizes)
+    shares = lasso(data)
+    slope = gram @ shares - data.moments + penalty(data)
+    assert np.abs(slope[shares > 0]).max() < 1e-3 * penalty(data)
+    assert slope.min() > -1e-3 * penalty(data)
+    assert np.abs((gram @ (truth / 1000) - data.moments + penalty(data))[:3]).min() > 0.1 * penalty(data)
     chosen = select(data)
     assert {0, 1} <= set(chosen.tolist())
     assert len(chosen) < 20
-    gram = data.gram(data.design, data.design, data.sizes)
     assert np.allclose(gram @ truth, data.times_gram(truth))
     assert np.allclose(np.diag(gram), data.diagonal)
     # Chosen together, the candidates get the plain weighted least squares solution.

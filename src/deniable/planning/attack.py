@@ -50,7 +50,7 @@ def mean_image(size: int, rows: int) -> float:
     2^m values of the span are hashes, and the next column adds a shifted copy of those so far if it leaves the span.
 
     >>> mean_image(2, 1), mean_image(16, 2), mean_image(5, 2)
-    (1.5, 3.63671875, 2.9453125)
+    (1.5, 3.63671875, 3.015625)
     """
     chance, image = [1.0] + [0.0] * rows, [0.0] * (rows + 1)
     for k in range(size.bit_length()):

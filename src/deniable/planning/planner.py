@@ -45,7 +45,7 @@ def plan(
     >>> plan(1024, epsilon=1, n=100_000).best
     OLH(domain=Integers(low=0, high=1023), epsilon=Fraction(1, 1), hash_bits=2)
     >>> plan(["yes", "no"], epsilon=1, width=0.01).n
-    141483
+    141470
     """
     answers = as_domain(domain)
     quantile(level)  # refuses a level that is none

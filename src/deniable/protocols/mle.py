@@ -165,6 +165,7 @@ def _variance(protocol: Protocol, model: Model, often: NDArray[np.int64], shares
     size = shares.size
     if size > FISHER_LIMIT or often.size * size**2 > FISHER_WORK or not isinstance(model, SupportModel):
         return np.asarray(protocol.variance(n, shares), dtype=np.float64)
-    errors = information_stderr(model.curvature(often / model.mix(shares) ** 2))
-    variance: Floats = np.maximum(n**2 * errors**2 - n * shares * (1 - shares), 0.0)
+    total = (n * information_stderr(model.curvature(often / model.mix(shares) ** 2))) ** 2
+    # Observed information is random: without the floor its difference from the sampling variance could be negative.
+    variance: Floats = np.maximum(total - n * shares * (1 - shares), 1e-6 * total)
     return variance

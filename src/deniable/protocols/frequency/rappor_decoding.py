@@ -169,14 +169,25 @@ def _excess(data: Cohorts, active: Any, counts: Floats) -> float:
 
 
 def select(data: Cohorts) -> NDArray[np.int64]:
-    """The candidates that a non-negative lasso keeps, at most half as many as there are dimensions."""
-    moments = data.moments
-    penalty = math.sqrt(2 * math.log(max(2, moments.size)) * data.noise * data.diagonal)
-    largest = _largest_eigenvalue(data)
+    """The candidates that the lasso keeps, at most half as many as there are dimensions."""
+    shares = lasso(data)
+    order = np.argsort(-shares, kind="stable")[: min(data.capacity, max(1, data.dimensions // 2))]
+    kept: NDArray[np.int64] = np.sort(order[shares[order] > 0])
+    return kept
+
+
+def penalty(data: Cohorts) -> float:
+    """The largest of d correlations that noise alone reaches, about."""
+    return math.sqrt(2 * math.log(max(2, data.design.shape[1])) * data.noise * data.diagonal)
+
+
+def lasso(data: Cohorts) -> Floats:
+    """The shares b >= 0 that minimize b^T G b / 2 - b^T r + penalty * sum of b, by accelerated proximal steps."""
+    moments, price, largest = data.moments, penalty(data), _largest_eigenvalue(data)
     point = np.zeros(moments.size)
     ahead, momentum = point, 1.0
     for _ in range(_STEPS):
-        slope = data.times_gram(ahead) - moments + penalty
+        slope = data.times_gram(ahead) - moments + price
         moved = np.maximum(0.0, ahead - slope / largest)
         following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
         step = moved - point
@@ -188,9 +199,7 @@ def select(data: Cohorts) -> NDArray[np.int64]:
         point, momentum = moved, following
         if settled:
             break
-    order = np.argsort(-point, kind="stable")[: min(data.capacity, max(1, data.dimensions // 2))]
-    kept: NDArray[np.int64] = np.sort(order[point[order] > 0])
-    return kept
+    return point
 
 
 def _largest_eigenvalue(data: Cohorts) -> float:

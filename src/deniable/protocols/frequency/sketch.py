@@ -118,7 +118,7 @@ class SketchProtocol(TextProtocol):
         return self.inner._one(self.hashing.cell(text, cohort), bits)
 
     def _many_texts(self, labels: Sequence[Label], which: Positions, cohorts: Positions, bits: Bits) -> Bytes:
-        # Few people share a text and a cohort by chance, but many do where a text is popular: each pair is hashed once.
+        # A popular text meets each cohort many times; each pair is hashed once.
         pairs, places = np.unique(which * self.cohort_count + cohorts, return_inverse=True)
         cells = [
             self.hashing.cell(as_text(labels[pair // self.cohort_count]), pair % self.cohort_count)

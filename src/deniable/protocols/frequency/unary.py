@@ -157,7 +157,7 @@ class THE(UnaryProtocol):
     """Threshold histogram encoding; without a threshold, the one with the smallest variance.
 
     >>> THE(64, epsilon=1).threshold
-    Fraction(167, 250)
+    Fraction(619, 1000)
     """
 
     name: ClassVar[str] = "THE"
