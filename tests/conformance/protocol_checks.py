@@ -23,14 +23,15 @@ from tests.conformance.checks import LEVELS, TIGHT
 from tests.conformance.protocol_registry import ProtocolCase
 from tests.statistics import accepts, draws_needed
 
-_channels: dict[tuple[str, Fraction], Channel] = {}
+_channels: dict[tuple[type, str], Channel] = {}
 
 
 def enumerated(case: ProtocolCase, epsilon: Fraction | None = None) -> Channel:
     """The law of the report bytes, from running the real code along every branch; remembered, for it takes time."""
-    key = (case.name, epsilon or case.epsilon)
+    protocol = case.build(epsilon or case.epsilon)
+    key = (type(protocol), protocol.fingerprint)
     if key not in _channels:
-        _channels[key] = case.build(key[1]).channel()
+        _channels[key] = protocol.channel()
     return _channels[key]
 
 

@@ -24,13 +24,13 @@ from deniable.protocols import (
 )
 
 THREE = ["never", "once", "often"]
-TINY = Strings(cells=2, cohorts=2, key="tiny")
+BREADS = ["rye", "sourdough", "naïve", "baguette", "食パン", ""]
 
 COLLISIONS = {
-    "check_unbiased": "a fixed hash collides: unbiased over redrawn keys, as tests/protocols/test_sketch.py shows",
+    "check_unbiased": "a fixed hash collides: unbiased over redrawn keys, see test_sketch.py and test_rappor.py",
 }
 BLOOM = {
-    "check_unbiased": "a fixed hash collides: see tests/protocols/test_rappor.py",
+    "check_unbiased": COLLISIONS["check_unbiased"],
     "check_support": "a Bloom filter overlaps in part: more than two likelihoods, see tests/protocols/test_rappor.py",
 }
 
@@ -66,8 +66,14 @@ PROTOCOL_CASES = [
     ProtocolCase("subset selection, list", lambda e: SubsetSelection(20, e, subset_size=2)),
     ProtocolCase("Hadamard response, 1 block", lambda e: HadamardResponse(3, e, blocks=1)),
     ProtocolCase("Hadamard response, 2 blocks", lambda e: HadamardResponse(5, e, blocks=2)),
-    ProtocolCase("CMS", lambda e: CMS(THREE, e, hashing=TINY), slow=True, waived=COLLISIONS),
-    ProtocolCase("HCMS", lambda e: HCMS(THREE, e, hashing=TINY), slow=True, waived=COLLISIONS),
-    ProtocolCase("OLH sketch", lambda e: OLHSketch(THREE, e, hash_bits=1, hashing=TINY), slow=True, waived=COLLISIONS),
-    ProtocolCase("RAPPOR", lambda e: RAPPOR(THREE, e, 4, 2, 2, key="b"), slow=True, waived=BLOOM),
+    ProtocolCase("CMS", lambda e: CMS(THREE, e, hashing=Strings(4, 2)), slow=True, waived=COLLISIONS),
+    ProtocolCase("HCMS", lambda e: HCMS(THREE, e, hashing=Strings(4, 2)), slow=True, waived=COLLISIONS),
+    ProtocolCase(
+        "OLH sketch", lambda e: OLHSketch(THREE, e, 2, hashing=Strings(2, 3, "k")), slow=True, waived=COLLISIONS
+    ),
+    ProtocolCase(
+        "OLH sketch, numbers", lambda e: OLHSketch(3, e, 1, hashing=Strings(4, 1)), slow=True, waived=COLLISIONS
+    ),
+    ProtocolCase("RAPPOR, 1 hash", lambda e: RAPPOR(BREADS[:3], e, 4, 1, 2), slow=True, waived=COLLISIONS),
+    ProtocolCase("RAPPOR, 2 hashes", lambda e: RAPPOR(BREADS, e, 4, 2, 2), slow=True, waived=BLOOM),
 ]
