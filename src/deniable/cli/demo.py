@@ -11,6 +11,7 @@ import typer
 
 from deniable.cli import output
 from deniable.cli.bars import Bar, chart
+from deniable.cli.demo_protocol import Thousand
 from deniable.cli.options import Json, Seed, examples
 from deniable.cli.output import heading, prose, shown, table
 from deniable.cli.reports import bits_from
@@ -30,7 +31,7 @@ _FEWEST, _MOST = 100, 5_000_000
 def demo(
     people: Annotated[
         int | None,
-        typer.Option(metavar="N", help="How many people answer each question.", show_default="5000 and 20000"),
+        typer.Option(metavar="N", help="How many people answer each question.", show_default="5000, 20000 and 200000"),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where the picture goes.", show_default=str(_PLOT))
@@ -41,16 +42,18 @@ def demo(
 ) -> None:
     """Watch the whole path: secret answers, noisy reports, and what the crowd thinks after all.
 
-    Two made-up surveys run on this machine, with real cryptographic coins. Nothing is asked and nothing is sent.
+    Three made-up surveys run on this machine, with real cryptographic coins. Nothing is asked and nothing is sent.
     """
     if people is not None and not _FEWEST <= people <= _MOST:
         raise NumberError(f"--people lies between {_FEWEST} and {_MOST}, not at {people}")
     bits = bits_from(seed)
     lives = [toss("yes" if i in (1, 4) else "no", bits) for i in range(6)]
     first, second = carry_out(exam(people or 5_000), bits), carry_out(habits(people or 20_000), bits)
+    third = Thousand(people or 200_000, bits)
     picture = None if no_plot or (as_json and plot is None) else _picture([first, second], plot)
     if as_json:
-        output.document({"studies": [first.to_dict(), second.to_dict()], "plot": picture and str(plot or _PLOT)})
+        studies = [first.to_dict(), second.to_dict()]
+        output.document({"studies": studies, "thousand": third.to_dict(), "plot": picture and str(plot or _PLOT)})
         return
     output.styled("Learn what a crowd thinks without learning what anyone said", "bold")
     output.write("\n")
@@ -62,6 +65,7 @@ def demo(
     _both(first, second)
     if picture:
         output.write(f"{picture}\n\n")
+    third.tell()
     heading("What to try next")
     _next_steps(first)
 
@@ -230,11 +234,12 @@ def _draw(studies: list[Study]) -> Any:
 def _next_steps(study: Study) -> None:
     yes, no = study.reports
     steps = [
-        (f"deniable channel infer coin yes={yes},no={no}", "the estimate above, from the counts alone"),
+        (f"deniable channel infer coin yes={yes},no={no}", "that estimate, from the counts alone"),
         ("deniable channel sample coin yes", "answer the first question yourself"),
         ("deniable channel show coin", "the law behind it, and its level"),
         ("deniable channel epsilon coin --at-most 1", "check a claim that is false"),
         ("deniable channel list", "other mechanisms"),
+        ("deniable plan --categories 1000 --epsilon 1 --people 200000", "how part 6 was planned"),
         ("deniable demo --people 500", "fewer people, wider error bars"),
     ]
     width = max(len(command) for command, _ in steps)
