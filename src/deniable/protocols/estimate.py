@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable._extras import require
+from deniable.channels.inference.clopper_pearson import clopper_pearson
 from deniable.errors import MismatchError, NumberError
 from deniable.labels import Label, label_spec, text
 from deniable.protocols.winner import Winner, find
@@ -41,12 +42,8 @@ class Support:
 
     def interval(self, level: float) -> Floats:
         """Clopper-Pearson for each count, solved for the frequency."""
-        from scipy.special import betaincinv
-
-        tail, n, c = (1 - level) / 2, self.n, self.counts.astype(np.float64)
-        low = np.where(c > 0, betaincinv(np.maximum(c, 0.5), n - c + 1, tail), 0.0)
-        high = np.where(c < n, betaincinv(c + 1, np.maximum(n - c, 0.5), 1 - tail), 1.0)
-        return (np.stack([low, high], axis=1) - self.q) / (self.p - self.q)
+        shares = clopper_pearson(self.counts.astype(np.float64), self.n, level)
+        return (shares - self.q) / (self.p - self.q)
 
     def covariance(self, people: Floats, one: int) -> Floats:
         """Of the estimated count of answer `one` with each other, if about so many people hold each answer.

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deniable.channels._vectors import Floats
+from deniable.channels.inference.clopper_pearson import clopper_pearson
 from deniable.errors import ChannelError, NumberError
 from deniable.labels import Label, label_spec, text
 
@@ -37,12 +38,8 @@ class BinomialView:
 
     def interval(self, level: float) -> Floats:
         """Clopper-Pearson for each count, solved for f."""
-        from scipy.special import betaincinv as inverse
-
-        tail, n, c = (1 - level) / 2, self.counts.sum(), self.counts
-        lower = np.where(c > 0, inverse(np.maximum(c, 0.5), n - c + 1, tail), 0.0)
-        upper = np.where(c < n, inverse(c + 1, np.maximum(n - c, 0.5), 1 - tail), 1.0)
-        ends = (np.stack([lower, upper], axis=1) - self.miss[:, None]) / (self.hit - self.miss)[:, None]
+        shares = clopper_pearson(self.counts, self.counts.sum(), level)
+        ends = (shares - self.miss[:, None]) / (self.hit - self.miss)[:, None]
         return np.sort(ends, axis=1)
 
 

@@ -1,0 +1,21 @@
+"""Clopper-Pearson: an interval for a binomial probability that covers it at least as often as promised."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deniable.channels._vectors import Floats
+
+
+def clopper_pearson(counts: Floats, n: float, level: float) -> Floats:
+    """One row of ends a count out of n.
+
+    >>> clopper_pearson(np.array([0.0, 5.0, 10.0]), 10, 0.95).round(3).tolist()
+    [[0.0, 0.308], [0.187, 0.813], [0.692, 1.0]]
+    """
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / 2
+    low = np.where(counts > 0, betaincinv(np.maximum(counts, 0.5), n - counts + 1, tail), 0.0)
+    high = np.where(counts < n, betaincinv(counts + 1, np.maximum(n - counts, 0.5), 1 - tail), 1.0)
+    return np.stack([low, high], axis=1)

@@ -1,0 +1,158 @@
+"""Estimates: intervals, combination, comparison, and the ways out (tables, Arrow, plots)."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from deniable.errors import MismatchError, NumberError
+from deniable.protocols import GRR, OUE, Estimate, HadamardResponse, combine
+from deniable.randomness import Simulation
+
+ANSWERS = ["never", "once", "often"]
+SHARES = [0.6, 0.3, 0.1]
+
+
+def collected(
+    kind: type = OUE, epsilon: str = "1", n: int = 20_000, seed: int = 1, shares: list[float] = SHARES
+) -> Estimate:
+    protocol = kind(ANSWERS, epsilon)
+    values = np.random.default_rng(seed).choice(ANSWERS, n, p=shares)
+    return protocol.estimate(protocol.tally(protocol.privatize(values, Simulation(seed))))
+
+
+def test_counts_frequencies_and_errors_agree() -> None:
+    estimate = collected()
+    assert np.allclose(estimate.frequencies * estimate.n, estimate.counts)
+    assert np.allclose(estimate.stderr * estimate.n, np.sqrt(estimate.variance))
+    shares = np.clip(estimate.frequencies, 0, 1)
+    sampled = estimate.errors(population=True) ** 2 - estimate.stderr**2
+    assert np.allclose(sampled, shares * (1 - shares) / estimate.n)
+
+
+def test_intervals() -> None:
+    estimate = collected()
+    ends = estimate.interval(0.95)
+    assert ends.shape == (3, 2)
+    assert np.allclose(ends.mean(axis=1), estimate.frequencies)
+    assert np.allclose(np.diff(ends, axis=1)[:, 0], 2 * 1.959964 * estimate.stderr, rtol=1e-5)
+    wide = estimate.interval(0.95, simultaneous=True)
+    assert (np.diff(wide, axis=1) > np.diff(ends, axis=1)).all()
+    assert np.allclose(wide, estimate.interval(1 - 0.05 / 3))
+    exact = estimate.interval(0.95, population=True)
+    assert np.allclose(
+        exact, estimate.frequencies[:, None] + [[-1, 1]] * 3 * (1.96 * estimate.errors(True))[:, None], atol=1e-3
+    )
+    for level in (0, 1, -0.5, math.nan):
+        with pytest.raises(NumberError, match="between 0 and 1"):
+            estimate.interval(level)
+
+
+def test_consistent_is_a_distribution_and_keeps_the_unbiased_estimate() -> None:
+    raw = collected(n=300, epsilon="0.5", shares=[0.99, 0.01, 0.0])
+    assert raw.frequencies.min() < 0
+    consistent = raw.consistent()
+    assert consistent.method == "norm-sub"
+    assert consistent.raw is raw
+    assert consistent.frequencies.min() >= 0
+    assert consistent.frequencies.sum() == pytest.approx(1)
+    assert np.allclose(consistent.interval(), np.clip(raw.interval(), 0, 1))
+    # Always from the unbiased estimate: two steps are not stacked on each other.
+    assert np.allclose(consistent.consistent("clip").frequencies, raw.consistent("clip").frequencies)
+    assert np.allclose(raw.consistent("none").frequencies, raw.frequencies)
+
+
+def test_combination_weighs_by_precision() -> None:
+    rough, fine = collected(OUE, "0.5", seed=1), collected(GRR, "3", seed=2)
+    both = combine(rough, fine)
+    assert both.n == rough.n + fine.n
+    assert (both.stderr < np.minimum(rough.stderr, fine.stderr)).all()
+    weight = fine.stderr**-2 / (fine.stderr**-2 + rough.stderr**-2)
+    assert np.allclose(both.frequencies, weight * fine.frequencies + (1 - weight) * rough.frequencies)
+    assert np.allclose(rough.combine(fine).frequencies, both.frequencies)
+    assert combine(rough).counts.tolist() == pytest.approx(rough.counts.tolist())
+    assert both.protocol == "GRR + OUE"
+    with pytest.raises(MismatchError, match="different answers"):
+        combine(rough, OUE(["a", "b"], 1).estimate(OUE(["a", "b"], 1).tally(OUE(["a", "b"], 1).privatize(["a"] * 9))))
+    with pytest.raises(MismatchError, match="no estimate"):
+        combine()
+
+
+def test_differences_are_tested() -> None:
+    same = collected(seed=3) - collected(GRR, seed=4)
+    assert same.p_value > 1e-3
+    changed = collected(seed=5) - collected(seed=6, shares=[0.4, 0.3, 0.3])
+    assert changed.p_value < 1e-6
+    assert (changed.interval()[0] > 0).all()
+    assert (changed.interval()[2] < 0).all()
+    assert changed.frequencies.sum() == pytest.approx(0, abs=0.1)
+    assert np.allclose(
+        np.diff(changed.interval(simultaneous=True), axis=1), 2 * 2.39398 * changed.stderr[:, None], rtol=1e-4
+    )
+    with pytest.raises(TypeError):
+        collected() - 1
+
+
+def test_false_alarms_are_as_rare_as_stated() -> None:
+    # 400 comparisons of equal crowds at 5 %: more than 45 rejections has a chance below 1e-6.
+    protocol = GRR(["yes", "no"], 1)
+    values = np.array(["yes", "no"] * 500)
+    estimates = []
+    bits = Simulation(8)
+    rng = np.random.default_rng(8)
+    for _ in range(800):
+        drawn = rng.choice(values, 1000)
+        estimates.append(protocol.estimate(protocol.tally(protocol.privatize(drawn, bits))))
+    alarms = sum((a - b).p_values[0] < 0.05 for a, b in zip(estimates[::2], estimates[1::2], strict=True))
+    assert 3 <= alarms <= 45
+
+
+def test_ways_out() -> None:
+    estimate = collected()
+    rows = estimate.rows()
+    assert [row["label"] for row in rows] == ANSWERS
+    assert set(rows[0]) == {"label", "count", "frequency", "stderr", "low", "high"}
+    assert json.loads(json.dumps(estimate.to_dict()))["answers"][1]["label"] == "once"
+    table = estimate.to_arrow()
+    assert table.column("label").to_pylist() == ANSWERS
+    assert pa.table(estimate).equals(table)
+    assert pl.from_arrow(table).height == 3
+    assert pl.DataFrame(estimate).height == 3
+    assert pd.api.interchange.from_dataframe(table).shape == (3, 6)
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(estimate)
+    assert "often" in console.export_text()
+    assert "OUE, unbiased, n = 20000" in str(estimate)
+    assert "3 answers from 20000 reports" in repr(estimate)
+
+
+def test_many_answers_show_the_largest() -> None:
+    protocol = OUE(100, 2)
+    estimate = protocol.estimate(protocol.tally(protocol.privatize([7] * 5000, Simulation(1))))
+    lines = str(estimate).splitlines()
+    assert lines[2].split()[0] == "7"
+    assert "20 largest of 100" in lines[-1]
+    ax = estimate.plot()
+    assert len(ax.get_xticklabels()) == 40
+
+
+def test_the_plot_greys_what_may_be_zero() -> None:
+    ax = collected(shares=[0.9, 0.1, 0.0]).plot()
+    colors = {patch.get_facecolor() for patch in ax.patches}
+    assert len(ax.patches) == 3
+    assert len(colors) == 2
+
+
+def test_without_support_counts_a_population_interval_is_walds() -> None:
+    protocol = HadamardResponse(ANSWERS, 2)
+    estimate = protocol.estimate(protocol.tally(protocol.privatize(ANSWERS * 500, Simulation(2))))
+    reach = 1.959964 * estimate.errors(population=True)
+    assert np.allclose(np.diff(estimate.interval(population=True), axis=1)[:, 0], 2 * reach, rtol=1e-5)
