@@ -258,7 +258,8 @@ def test_what_a_plan_shows():
 
 
 def test_the_picture():
-    plt = pytest.importorskip("matplotlib.pyplot")
+    import matplotlib.pyplot as plt
+
     axes = plan(50, epsilon=1, n=1000).plot()
     assert axes.shape == (2, 2)
     names = {line.get_label() for line in axes[0, 0].lines}

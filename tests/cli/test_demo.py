@@ -20,7 +20,6 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def test_the_story(process, tmp_path):
-    pytest.importorskip("matplotlib")
     ran = process("demo", "--seed", "1")
     assert "anyone's odds about your answer change by at most a factor of 3." in " ".join(ran.out.split())
     for heading in ("1. On the device", "2. The promise", "3. What the collector sees", "4. What the crowd did"):
@@ -55,7 +54,6 @@ def test_json(run):
 
 
 def test_pictures(run, tmp_path):
-    pytest.importorskip("matplotlib")
     run("demo", "--plot", tmp_path / "mine.svg", "--people", "200")
     assert (tmp_path / "mine.svg").stat().st_size > 1000
     assert not (tmp_path / "out").exists()

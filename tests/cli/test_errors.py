@@ -213,7 +213,6 @@ def test_priors(run, prior):
 
 
 def test_files_that_cannot_be_written(run, tmp_path):
-    pytest.importorskip("matplotlib")
     run("channel", "show", "coin", "--save", tmp_path / "no" / "where.json", code=2)
     for name in ("no/where.png", "x.docx", "x"):
         run("channel", "show", "coin", "--plot", tmp_path / name, code=2)

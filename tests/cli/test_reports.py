@@ -142,7 +142,6 @@ def test_csv(run):
 
 
 def test_plot(run, tmp_path):
-    pytest.importorskip("matplotlib")
     for name, start in (("a.png", b"\x89PNG"), ("b.svg", b"<?xml")):
         assert f"drawn: {tmp_path / name}" in run("channel", "infer", "coin", "4,6", "--plot", tmp_path / name).out
         assert (tmp_path / name).read_bytes().startswith(start)

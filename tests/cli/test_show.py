@@ -85,14 +85,12 @@ def test_a_saved_spec_is_the_same_channel(run, tmp_path):
 
 
 def test_a_plot_is_written(run, tmp_path):
-    pytest.importorskip("matplotlib")
     path = tmp_path / "law.png"
     assert f"drawn: {path}" in run("channel", "show", "coin", "--plot", path).out
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_labels_cannot_drive_a_plot_or_a_terminal(run, write, tmp_path):
-    pytest.importorskip("matplotlib")
     path = write(json.dumps({"rows": [[0.75, 0.25], [0.25, 0.75]], "outputs": ["$x_$", "\x1b[31mred"]}))
     out = run("channel", "show", path, "--plot", tmp_path / "law.svg").out
     assert r"\x1b[31mred" in out
