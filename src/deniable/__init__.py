@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from deniable.protocols import Tally as Tally
     from deniable.protocols import combine as combine
     from deniable.protocols import load as load
+    from deniable.protocols import profiles as profiles
     from deniable.randomness import Secure as Secure
     from deniable.randomness import Simulation as Simulation
     from deniable.surveys import Question as Question
@@ -72,6 +73,7 @@ _HOME_OF = {name: f"deniable.{home}" for home, names in _HOMES.items() for name 
 _MODULES = {
     **{name: f"deniable.{name}" for name in ("channels", "errors", "exact", "postprocess", "protocols", "randomness")},
     "infer": "deniable.channels.inference",
+    "profiles": "deniable.protocols.profiles",
 }
 
 __all__ = sorted([*_HOME_OF, *_MODULES, "__version__"])

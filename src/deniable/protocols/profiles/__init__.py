@@ -1,0 +1,54 @@
+"""Profile-based privacy: hide which distribution a person's data come from, and not more than that.
+
+A `ProfileGraph` says which profiles must look alike; `OneBitCluster`, `SmoothOneBit` and `SmoothCategorical` find how
+little noise that takes; `verify` checks any set of channels exactly; `compose` says what several releases tell.
+"""
+
+from __future__ import annotations
+
+from deniable.protocols.profiles._program import SolverError
+from deniable.protocols.profiles.baselines import KaryResponse, Warner
+from deniable.protocols.profiles.categorical import SmoothCategorical
+from deniable.protocols.profiles.composition import (
+    Composition,
+    compose,
+    independent_profiles,
+    independent_samples,
+    linked_profiles,
+    post_process,
+    same_sample,
+)
+from deniable.protocols.profiles.graph import ProfileGraph
+from deniable.protocols.profiles.loading import MECHANISMS, load
+from deniable.protocols.profiles.mechanism import ProfileMechanism
+from deniable.protocols.profiles.onebit import OneBitCluster, SmoothOneBit, pair_flip, pair_program
+from deniable.protocols.profiles.reading import from_csv, from_data, from_json, from_networkx
+from deniable.protocols.profiles.verifier import Verdict, verify
+
+__all__ = [
+    "MECHANISMS",
+    "Composition",
+    "KaryResponse",
+    "OneBitCluster",
+    "ProfileGraph",
+    "ProfileMechanism",
+    "SmoothCategorical",
+    "SmoothOneBit",
+    "SolverError",
+    "Verdict",
+    "Warner",
+    "compose",
+    "from_csv",
+    "from_data",
+    "from_json",
+    "from_networkx",
+    "independent_profiles",
+    "independent_samples",
+    "linked_profiles",
+    "load",
+    "pair_flip",
+    "pair_program",
+    "post_process",
+    "same_sample",
+    "verify",
+]

@@ -1,0 +1,254 @@
+"""A graph of profiles: distributions that data come from, and which pairs must not be told apart.
+
+Profile    a Bernoulli parameter, or the probabilities of d values; held as exact fractions (0.1 is 1/10)
+Edge       an unordered pair of profiles whose outputs must look alike; no edge, no protection
+Part       a connected component: no edge leaves it, so mechanisms are designed for each part on its own
+Public     profiles and edges are known to everybody; the secret is which profile a person's data come from
+Source     Geumlek and Chaudhuri 2019, definition 2
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.domains import Categories, Domain, as_domain
+from deniable.errors import LabelError, ShapeError, SpecError
+from deniable.labels import Label, as_labels, index_of, label_spec, load_label
+from deniable.protocols.profiles._input import position_of, read_edges, read_law, read_profiles
+
+Integers = NDArray[np.object_]
+Positions = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some profiles of a graph, as integers: profile i is numerators[i] / denominators[i]."""
+
+    members: Positions
+    numerators: Integers
+    denominators: Integers
+    edges: Positions
+    """Pairs of places within `members`, one a row."""
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+    @property
+    def width(self) -> int:
+        return int(self.numerators.shape[1])
+
+    @cached_property
+    def profiles(self) -> Floats:
+        view: Floats = (self.numerators / self.denominators[:, None]).astype(np.float64)
+        return view
+
+    def law(self, place: int) -> tuple[Fraction, ...]:
+        bottom = self.denominators[place]
+        return tuple(Fraction(int(top), int(bottom)) for top in self.numerators[place])
+
+
+class ProfileGraph:
+    """Profiles with the pairs that must look alike. Immutable.
+
+    >>> graph = ProfileGraph({"north": 0.1, "south": 0.4, "harbour": 0.5}, [("north", "south")])
+    >>> graph.size, graph.values, len(graph.parts)
+    (3, (0, 1), 2)
+    """
+
+    labels: tuple[Label, ...]
+    domain: Domain
+    whole: Part
+
+    def __init__(self, profiles: Any, edges: Any, values: Iterable[Any] | None = None) -> None:
+        names, rows, own = read_profiles(profiles)
+        if len(rows) < 2:
+            raise ShapeError(
+                f"a profile graph needs at least 2 profiles, not {len(rows)}: one has nobody to hide among"
+            )
+        labels = as_labels(names, len(rows), "profile")
+        laws = [read_law(row, label) for row, label in zip(rows, labels, strict=True)]
+        width = len(laws[0])
+        for label, law in zip(labels, laws, strict=True):
+            if len(law) != width:
+                raise ShapeError(
+                    f"profile {label!r} has {len(law)} values, profile {labels[0]!r} has {width}: all need the same"
+                )
+        if width < 2:
+            raise ShapeError("a profile needs at least 2 values: with one there is nothing to report")
+        listed = own if values is None else list(values)
+        if listed is not None and len(listed) != width:
+            raise ShapeError(f"there are {len(listed)} names of values for profiles of {width} values")
+        self.__dict__["labels"] = labels
+        self.__dict__["domain"] = as_domain(width if listed is None else listed)
+        self.__dict__["whole"] = _integers(laws, read_edges(edges, labels))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a profile graph does not change: build a new one instead of setting {name!r}")
+
+    # -- common shapes -----------------------------------------------------------------------------
+
+    @classmethod
+    def chain(cls, profiles: Any, values: Iterable[Any] | None = None) -> Self:
+        """Each profile beside the next one, in the order given.
+
+        >>> ProfileGraph.chain([0, 0.5, 1]).edges
+        ((0, 1), (1, 2))
+        """
+        return cls(profiles, pairwise(read_profiles(profiles)[0]), values)
+
+    @classmethod
+    def complete(cls, profiles: Any, values: Iterable[Any] | None = None) -> Self:
+        """Every two profiles must look alike."""
+        return cls(profiles, combinations(read_profiles(profiles)[0], 2), values)
+
+    @classmethod
+    def clusters(cls, groups: Mapping[Any, Mapping[Any, Any]], values: Iterable[Any] | None = None) -> Self:
+        """Groups of named profiles: alike within a group, and free to differ between groups.
+
+        >>> ProfileGraph.clusters({"north": {"A": 0.1, "B": 0.2}, "south": {"C": 0.7, "D": 0.9}}).edges
+        (('A', 'B'), ('C', 'D'))
+        """
+        if not isinstance(groups, Mapping) or not all(isinstance(group, Mapping) for group in groups.values()):
+            raise ShapeError("clusters are given as {group: {profile: probabilities}}")
+        profiles: dict[Any, Any] = {}
+        for group in groups.values():
+            for name in group:
+                if name in profiles:
+                    raise LabelError(f"the profile {name!r} stands in two clusters")
+            profiles.update(group)
+        return cls(profiles, [pair for group in groups.values() for pair in combinations(group, 2)], values)
+
+    # -- what it holds -----------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """The number of profiles."""
+        return len(self.labels)
+
+    @property
+    def values(self) -> tuple[Label, ...]:
+        """What data can be; 0 and 1 for Bernoulli profiles."""
+        return tuple(self.domain.labels)
+
+    @property
+    def profiles(self) -> Floats:
+        """Float view: one profile a row."""
+        return self.whole.profiles
+
+    def profile(self, label: Any) -> tuple[Fraction, ...]:
+        """The exact probabilities of one profile."""
+        return self.whole.law(self.position(label))
+
+    @property
+    def edges(self) -> tuple[tuple[Label, Label], ...]:
+        return tuple((self.labels[i], self.labels[j]) for i, j in self.whole.edges.tolist())
+
+    def position(self, label: Any) -> int:
+        return position_of(self._index, label, "profile")
+
+    @cached_property
+    def _index(self) -> dict[Any, int]:
+        return index_of(self.labels)
+
+    @cached_property
+    def names(self) -> Domain:
+        """The labels of the profiles, as a domain."""
+        return Categories(self.labels)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The connected components; a profile without edges is one by itself."""
+        roots = _components(self.size, self.whole.edges)
+        order = np.argsort(roots, kind="stable")
+        starts = np.flatnonzero(np.diff(roots[order], prepend=-1))
+        edge_order = np.argsort(roots[self.whole.edges[:, 0]], kind="stable")
+        edge_roots = roots[self.whole.edges[edge_order, 0]]
+        place = np.empty(self.size, dtype=np.int64)
+        parts = []
+        for members in np.split(order, starts[1:]):
+            place[members] = np.arange(members.size)
+            root = roots[members[0]]
+            first, last = np.searchsorted(edge_roots, [root, root + 1])
+            edges = place[self.whole.edges[np.sort(edge_order[first:last])]]
+            parts.append(Part(members, self.whole.numerators[members], self.whole.denominators[members], edges))
+        return tuple(parts)
+
+    # -- identity ----------------------------------------------------------------------------------
+
+    def spec(self) -> dict[str, Any]:
+        """JSON that gives this graph again: `ProfileGraph.load(spec)`."""
+        return {
+            "kind": "profile-graph",
+            "version": 1,
+            "values": [label_spec(value) for value in self.values],
+            "labels": [label_spec(label) for label in self.labels],
+            "profiles": [[str(entry) for entry in self.whole.law(i)] for i in range(self.size)],
+            "edges": self.whole.edges.tolist(),
+        }
+
+    @classmethod
+    def load(cls, spec: Any) -> Self:
+        match spec:
+            case {
+                "kind": "profile-graph",
+                "version": 1,
+                "values": list(values),
+                "labels": list(labels),
+                "profiles": list(rows),
+                "edges": list(edges),
+                **rest,
+            } if not rest:
+                names = [load_label(label) for label in labels]
+                try:
+                    pairs = [(names[i], names[j]) for i, j in edges]
+                    profiles = dict(zip(names, rows, strict=True))
+                except (TypeError, ValueError, IndexError):
+                    raise SpecError("the spec's edges are pairs of places in its list of labels") from None
+                return cls(profiles, pairs, [load_label(value) for value in values])
+        raise SpecError("a profile graph's spec has kind, version 1, values, labels, profiles and edges")
+
+    def __eq__(self, other: object) -> bool:
+        return self.spec() == other.spec() if isinstance(other, ProfileGraph) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.labels, self.edges))
+
+    def __repr__(self) -> str:
+        edges = len(self.whole.edges)
+        return f"<ProfileGraph of {self.size} profiles on {self.whole.width} values, {edges} edges>"
+
+
+def _integers(laws: list[list[Fraction]], edges: Positions) -> Part:
+    bottoms = [math.lcm(*(entry.denominator for entry in law)) for law in laws]
+    numerators = np.empty((len(laws), len(laws[0])), dtype=object)
+    numerators[:] = [[int(entry * bottom) for entry in law] for law, bottom in zip(laws, bottoms, strict=True)]
+    denominators = np.empty(len(laws), dtype=object)
+    denominators[:] = bottoms
+    return Part(np.arange(len(laws)), numerators, denominators, edges)
+
+
+def _components(size: int, edges: Positions) -> Positions:
+    """The smallest member of each profile's component."""
+    parent = list(range(size))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    for i, j in edges.tolist():
+        a, b = root(i), root(j)
+        parent[max(a, b)] = min(a, b)
+    return np.array([root(i) for i in range(size)], dtype=np.int64)

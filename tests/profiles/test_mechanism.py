@@ -1,0 +1,174 @@
+"""Devices draw from the stored integers, reports hold the output only, and the mix of profiles comes out right."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from deniable.errors import DeniableError
+from deniable.protocols.profiles import KaryResponse, OneBitCluster, ProfileGraph, SmoothCategorical, SmoothOneBit
+from deniable.protocols.profiles.mix import inverse, rank
+from deniable.randomness import Simulation, exhaust
+from tests.statistics import accepts, draws_needed, tabulate
+
+GRAPH = ProfileGraph.chain(
+    {
+        "clerk": {"idle": 0.5, "print": 0.4, "compute": 0.1},
+        "engineer": {"idle": 0.2, "print": 0.3, "compute": 0.5},
+        "manager": {"idle": 0.6, "print": 0.15, "compute": 0.25},
+    }
+)
+MECHANISM = SmoothCategorical(GRAPH, 1)
+BITS = SmoothOneBit(ProfileGraph({"a": 0, "b": 0.5, "c": 1}, [("a", "b"), ("b", "c")]), 1)
+
+
+@pytest.mark.parametrize("mechanism", [MECHANISM, BITS])
+def test_one_value_follows_the_integers_exactly(mechanism):
+    for i, profile in enumerate(mechanism.graph.labels):
+        for x, value in enumerate(mechanism.graph.values):
+
+            def release(bits, value=value, profile=profile, mechanism=mechanism):
+                return mechanism.privatize(value, profile, bits)  # fmt: skip
+
+            law = exhaust(release).law
+            row = mechanism.table[i, x]
+            assert law == {y: Fraction(int(t), 1 << 64) for y, t in zip(mechanism.graph.values, row, strict=True) if t}
+
+
+def test_a_column_follows_the_same_law_and_the_test_would_see_another():
+    # False-positive rate 1e-6 for each of the cells of the table.
+    for i, profile in enumerate(GRAPH.labels):
+        law, other = MECHANISM.laws[i], KaryResponse(GRAPH, 1).laws[i]
+        n = max(20_000, draws_needed(law, other))
+        values = np.random.default_rng(i).choice(3, p=GRAPH.profiles[i], size=n)
+        names = np.array(GRAPH.values)[values]
+        seen = MECHANISM._draw(names, profile, Simulation(i + 1))
+        assert accepts(tabulate(seen, 3), law)
+        assert not accepts(tabulate(seen, 3), other)
+        for x in range(3):
+            row = np.asarray(MECHANISM.table[i, x] / 2**64, dtype=float)
+            assert accepts(tabulate(seen[values == x], 3), row)
+
+
+def test_a_column_takes_one_word_a_value_and_matches_single_draws():
+    values, profiles = [0, 1, 1, 0, 1] * 20, ["a", "b", "c", "c", "a"] * 20
+    together = BITS.privatize(values, profiles, Simulation(3))
+    bits = Simulation(3)
+    assert together.tolist() == [BITS.privatize(v, p, bits) for v, p in zip(values, profiles, strict=True)]
+
+
+def test_boundaries_at_zero_and_one():
+    clear = SmoothCategorical(ProfileGraph([[0.2, 0.3, 0.5]] * 2, [(0, 1)]), 1)
+    values = np.tile([0, 1, 2], 500)
+    np.testing.assert_array_equal(clear.privatize(values, 0, Simulation(1)), values)
+
+
+def test_kinds_of_input():
+    assert isinstance(BITS.privatize(1, "a"), int)
+    assert BITS.privatize([1, 0], "a").dtype == np.int64
+    assert BITS.privatize(np.array([True, False]), ["a", "b"]).shape == (2,)
+    assert MECHANISM.privatize("idle", "clerk") in GRAPH.values
+    assert set(MECHANISM.privatize(["idle", "print"] * 50, "clerk")) <= set(GRAPH.values)
+    assert BITS.privatize([], "a").size == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "profiles", "message"),
+    [
+        (["idle", "secret"], "clerk", "value 1, a str, is not one of the 3 categories"),
+        (["idle"], "intern", "among the profiles, value 0, a str, is not one of"),
+        (["idle"] * 3, ["clerk"] * 2, "2 profiles for 3 values"),
+        ([None], "clerk", "missing"),
+    ],
+)
+def test_devices_refuse_without_repeating_the_value(values, profiles, message):
+    with pytest.raises(DeniableError, match=message) as caught:
+        MECHANISM.privatize(values, profiles)
+    assert "secret" not in str(caught.value)
+    assert "intern" not in str(caught.value)
+
+
+def test_reports_and_tallies():
+    values = ["idle", "print", "compute"] * 400
+    reports = MECHANISM.report(values, "clerk", Simulation(1))
+    assert np.asarray(reports).shape == (1200, 1)
+    whole = MECHANISM.tally(reports)
+    assert whole == MECHANISM.tally(reports[:500]) + MECHANISM.tally(reports[500:])
+    assert whole.counts.sum() == whole.n == 1200
+    with pytest.raises(DeniableError, match="1 of 2 reports are malformed"):
+        MECHANISM.tally(np.array([[0], [3]], dtype=np.uint8))
+    with pytest.raises(DeniableError, match="1 bytes, not 2"):
+        MECHANISM.tally(np.zeros((1, 2), dtype=np.uint8))
+    with pytest.raises(DeniableError, match="belong"):
+        BITS.tally(reports)
+    with pytest.raises(DeniableError, match="belongs"):
+        BITS.estimate(whole)
+
+
+def test_the_estimate_is_unbiased_by_enumeration():
+    left = inverse(MECHANISM)
+    np.testing.assert_allclose(left @ MECHANISM.laws.T, np.eye(3), atol=1e-10)
+    np.testing.assert_allclose(left.sum(axis=0), 1, atol=1e-10)
+
+
+def test_the_estimate_and_its_error_bars_in_a_study():
+    truth = np.array([3000, 5000, 2000])
+    random = np.random.default_rng(8)
+    profiles = np.repeat(GRAPH.labels, truth)
+    names = np.array(GRAPH.values)
+    found, spread = [], []
+    for run in range(60):
+        values = np.concatenate(
+            [names[random.choice(3, p=p, size=n)] for p, n in zip(GRAPH.profiles, truth, strict=True)]
+        )
+        estimate = MECHANISM.estimate(MECHANISM.tally(MECHANISM.report(values, profiles, Simulation(run))))
+        found.append(estimate.counts)
+        spread.append(np.sqrt(estimate.variance))
+    off = (np.mean(found, axis=0) - truth) / (np.mean(spread, axis=0) / np.sqrt(60))
+    assert np.abs(off).max() < 5  # false positives: about 2e-6
+    ratio = np.std(found, axis=0, ddof=1) / np.mean(spread, axis=0)
+    assert ratio.min() > 0.6  # 60 runs: six standard errors are about 0.55
+    assert ratio.max() < 1.55
+    assert estimate.labels == GRAPH.labels
+
+
+def test_fewer_profiles_than_values():
+    graph = ProfileGraph([[0.7, 0.1, 0.1, 0.1], [0.1, 0.1, 0.2, 0.6]], [(0, 1)])
+    mechanism = SmoothCategorical(graph, 2)
+    np.testing.assert_allclose(inverse(mechanism) @ mechanism.laws.T, np.eye(2), atol=1e-10)
+
+
+def test_what_cannot_be_told_is_refused():
+    with pytest.raises(DeniableError, match="2 different outputs cannot tell the shares of 3 profiles"):
+        BITS.estimate(BITS.tally(BITS.report([0, 1], "a")))
+    same = OneBitCluster(ProfileGraph([0.3, 0.3], [(0, 1)]), 1)
+    with pytest.raises(DeniableError, match=r"several ways \(rank 1\)"):
+        same.estimate(same.tally(same.report([0, 1], 0)))
+    with pytest.raises(DeniableError, match="empty"):
+        MECHANISM.estimate(MECHANISM.tally(np.zeros((0, 1), dtype=np.uint8)))
+    alike = OneBitCluster(ProfileGraph(["1/2", "500000001/1000000000"], [(0, 1)]), 1)
+    with pytest.raises(DeniableError, match="no crowd is large enough"):
+        alike.estimate(alike.tally(alike.report([0, 1], 0)))
+    assert rank(np.array([[1, 2, 3], [2, 4, 6], [1, 0, 1]], dtype=object)) == 2
+
+
+def test_closed_forms_keep_their_fingerprints():
+    graph = ProfileGraph.clusters({"n": {"A": 0.1, "B": 0.2}, "s": {"C": 0.7, "D": "19/20"}})
+    cluster = OneBitCluster(graph, "1/2")
+    assert cluster.table[:, 0, 1].tolist() == [901273429981881058] * 2 + [3702864258578198118] * 2
+    assert cluster.fingerprint == "00531905b500da9eaf4c2a9abeae6c2ef3eb52085558fe4c038744fd57d3f37e"
+    assert OneBitCluster(graph, 0.5) == cluster
+    assert OneBitCluster(graph, 0.6) != cluster
+
+
+def test_identity_and_copies():
+    assert pickle.loads(pickle.dumps(MECHANISM)) == MECHANISM
+    assert copy.deepcopy(BITS) == BITS
+    assert BITS != MECHANISM
+    assert len({BITS, pickle.loads(pickle.dumps(BITS))}) == 1
+    assert repr(BITS).startswith("<SmoothOneBit on 3 profiles, epsilon 1")
+    assert "intern" not in repr(MECHANISM)
