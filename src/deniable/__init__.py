@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deniable import channels as channels
+    from deniable import design as design
     from deniable import errors as errors
     from deniable import exact as exact
     from deniable import postprocess as postprocess
@@ -71,7 +72,10 @@ _HOMES = {
 }
 _HOME_OF = {name: f"deniable.{home}" for home, names in _HOMES.items() for name in names}
 _MODULES = {
-    **{name: f"deniable.{name}" for name in ("channels", "errors", "exact", "postprocess", "protocols", "randomness")},
+    **{
+        name: f"deniable.{name}"
+        for name in ("channels", "design", "errors", "exact", "postprocess", "protocols", "randomness")
+    },
     "infer": "deniable.channels.inference",
     "profiles": "deniable.protocols.profiles",
 }

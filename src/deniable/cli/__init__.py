@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 import deniable
-from deniable.cli import channel, demo, estimate, output, plan, privatize, survey, tally
+from deniable.cli import channel, demo, design, estimate, output, plan, privatize, survey, tally
 from deniable.cli.options import examples
 from deniable.errors import DeniableError, InternalError
 
@@ -92,6 +92,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(channel.app, name="channel")
+app.add_typer(design.app, name="design")
 app.add_typer(survey.app, name="survey")
 app.command(epilog=plan.EXAMPLES)(plan.plan)
 app.command(epilog=privatize.EXAMPLES)(privatize.privatize)

@@ -1,0 +1,35 @@
+"""Designs: the best mechanism for what you know and want, found by optimization and returned with its proof."""
+
+from __future__ import annotations
+
+from deniable.design.base import Certificate, Check, Design, Verdict
+from deniable.design.blocks import BlockResponse
+from deniable.design.extremal import ExtremalCertificate, extremal
+from deniable.design.plots import plot_channel, plot_regimes, plot_value
+from deniable.design.regimes import Bracket, Level, Regimes, binary_guarantee, regimes
+from deniable.design.staircase import best_columns, mutual_information, pattern_matrix, several, staircase
+from deniable.design.staircase_certificate import StaircaseCertificate
+
+__all__ = [
+    "BlockResponse",
+    "Bracket",
+    "Certificate",
+    "Check",
+    "Design",
+    "ExtremalCertificate",
+    "Level",
+    "Regimes",
+    "StaircaseCertificate",
+    "Verdict",
+    "best_columns",
+    "binary_guarantee",
+    "extremal",
+    "mutual_information",
+    "pattern_matrix",
+    "plot_channel",
+    "plot_regimes",
+    "plot_value",
+    "regimes",
+    "several",
+    "staircase",
+]

@@ -1,0 +1,188 @@
+"""What every design returns: a mechanism, what it is worth, and a proof that no better one exists.
+
+Design       the exact channel, its value, a bound that no private mechanism passes, the gap, how it was found
+Certificate  everything that a sceptic needs in one JSON file: `verify()` checks rows and ratios with integers and the
+             bound without the solver; `rigor` says "proved" (rounding errors counted) or "numeric" (floats, for
+             functions that a user supplied)
+Direction    `sense` is "max" for a utility, whose bound lies above the value, "min" for a loss
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from deniable import exact
+from deniable.channels import Channel
+from deniable.design.blocks import BlockResponse
+from deniable.errors import SpecError
+
+FORMAT = "deniable-certificate"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that a certificate claims, and whether it is so."""
+
+    name: str
+    holds: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of all checks; true if all of them hold."""
+
+    checks: tuple[Check, ...]
+    rigor: str
+
+    def __bool__(self) -> bool:
+        return all(check.holds for check in self.checks)
+
+    def __str__(self) -> str:
+        lines = [f"{'ok' if check.holds else 'FAILS':<6}{check.name}: {check.detail}" for check in self.checks]
+        return "\n".join([*lines, f"{'verified' if self else 'not verified'} ({self.rigor})"])
+
+
+class Certificate(ABC):
+    """A claim that can be checked from a file alone."""
+
+    kind: ClassVar[str]
+    kinds: ClassVar[dict[str, type[Certificate]]] = {}
+
+    value: float
+    bound: float
+
+    def __init_subclass__(cls, **extra: Any) -> None:
+        super().__init_subclass__(**extra)
+        if "kind" in cls.__dict__:
+            Certificate.kinds[cls.kind] = cls
+
+    @property
+    @abstractmethod
+    def rigor(self) -> str:
+        """ "proved" or "numeric"."""
+
+    @abstractmethod
+    def verify(self) -> Verdict:
+        """Check rows, ratios, value and bound again."""
+
+    @abstractmethod
+    def content(self) -> dict[str, Any]:
+        """The claim as JSON."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, content: dict[str, Any]) -> Certificate:
+        """The claim from JSON."""
+
+    @property
+    def gap(self) -> float:
+        return abs(self.bound - self.value)
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the bound; 0 if both are 0."""
+        return self.gap / abs(self.bound) if self.bound else self.gap
+
+    def spec(self) -> dict[str, Any]:
+        return {"format": FORMAT, "version": 1, "kind": self.kind, **self.content()}
+
+    def save(self, path: str | Path) -> None:
+        Path(path).write_text(json.dumps(self.spec(), ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @staticmethod
+    def load(source: str | Path | dict[str, Any]) -> Certificate:
+        """A certificate from a file, or from its parsed JSON."""
+        if isinstance(source, dict):
+            content: Any = source
+        else:
+            try:
+                content = json.loads(Path(source).read_text(encoding="utf-8"))
+            except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+                raise SpecError(f"{str(source)!r} is not a certificate: it is not JSON") from None
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise SpecError(f'this is not a certificate: it needs "format": "{FORMAT}"')
+        if content.get("version") != 1:
+            raise SpecError(f"certificates of version {content.get('version')!r} are unknown here: only 1 is")
+        reader = Certificate.kinds.get(str(content.get("kind")))
+        if reader is None:
+            raise SpecError(f"certificates of kind {content.get('kind')!r} are unknown here")
+        try:
+            return reader.read(content)
+        except (KeyError, TypeError, IndexError, OverflowError) as wrong:
+            raise SpecError(f"the certificate is incomplete or malformed ({type(wrong).__name__}: {wrong})") from None
+
+
+@dataclass(frozen=True)
+class Design:
+    """A mechanism found by optimization. The certificate is worked out when it is first asked for.
+
+    `trace` holds the values on the way to the optimum, `seconds` the time that the search took.
+    """
+
+    name: str
+    epsilon: Fraction
+    value: float
+    law: BlockResponse | Channel
+    certify: Callable[[], Certificate] = field(repr=False)
+    inputs: tuple[Any, ...] | None = None
+    trace: tuple[float, ...] = ()
+    seconds: float = 0.0
+    sense: str = "max"
+
+    @cached_property
+    def channel(self) -> Channel:
+        """The exact matrix, inputs by outputs."""
+        return self.law if isinstance(self.law, Channel) else self.law.channel(self.inputs)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        return self.certify()
+
+    @property
+    def bound(self) -> float:
+        """What no mechanism at this epsilon can pass."""
+        return self.certificate.bound
+
+    @property
+    def gap(self) -> float:
+        """How far value and bound are apart."""
+        return self.certificate.gap
+
+    @property
+    def relative_gap(self) -> float:
+        return self.certificate.relative_gap
+
+    @property
+    def ratio(self) -> Fraction | float:
+        """The largest column ratio, exactly: at most e^epsilon."""
+        return self.law.ratio
+
+    @property
+    def realized_epsilon(self) -> float:
+        ratio = self.ratio
+        return float("inf") if isinstance(ratio, float) else exact.log(ratio)
+
+    @property
+    def outputs(self) -> int:
+        return self.law.outputs if isinstance(self.law, BlockResponse) else len(self.law.outputs)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The channel as a heat map."""
+        from deniable.design.plots import plot_channel
+
+        return plot_channel(self, ax)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} at epsilon {exact.shown(self.epsilon)}: value {self.value:.9g} with {self.outputs} outputs; "
+            f"no mechanism {'exceeds' if self.sense == 'max' else 'goes below'} {self.bound:.9g} "
+            f"(relative gap {self.relative_gap:.1e}, {self.certificate.rigor})"
+        )

@@ -1,0 +1,195 @@
+"""Where the two classical mechanisms are optimal: the binary one at high privacy, randomized response at low.
+
+Binary     two blocks, cut where P0 = P1; symbols of that ratio go to the better side
+Response   one block for each distinct ratio (with repeated ratios plain randomized response is never optimal)
+Optimal    when its value is within 1e-9, relatively, of a proven bound; not optimal when a better mechanism is shown
+Threshold  a bracket at most 1e-4 wide around the change nearest to the end of the scale; nothing proves that the
+           optimal levels form an interval, so a grid is scanned and what contradicts the bracket is reported
+Source     Kairouz, Oh and Viswanath 2014
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from deniable import exact
+from deniable.channels.divergences import FDivergence
+from deniable.design._curves import Curve, curve_of
+from deniable.design._pair import Pair
+from deniable.design._partition import Cuts, Partition, best_partition, partition_value
+from deniable.design._proof import numeric_bound, proven_bound
+from deniable.design.dual import multipliers
+from deniable.design.extremal import rise
+from deniable.errors import NumberError
+
+TOLERANCE = 1e-9
+WIDTH = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What can be had at one epsilon: values of the best, of the binary mechanism and of randomized response."""
+
+    epsilon: float
+    best: float
+    binary: float
+    response: float
+    blocks: int
+    binary_optimal: bool
+    response_optimal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """The threshold lies between `low` and `high`; `high` is infinite (or `low` 0) if the scan did not meet it."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+
+@dataclass(frozen=True)
+class Regimes:
+    """The thresholds for one pair of hypotheses and one divergence, and the scan behind them.
+
+    `binary` brackets the largest epsilon up to which the binary mechanism is optimal, `response` the smallest from
+    which on randomized response is. The exceptions are scanned levels that lie on the other side.
+    """
+
+    pair: Pair
+    divergence: FDivergence
+    binary: Bracket
+    response: Bracket
+    scan: tuple[Level, ...]
+
+    @property
+    def binary_exceptions(self) -> tuple[float, ...]:
+        """Scanned levels above the threshold at which the binary mechanism is optimal again."""
+        return tuple(at.epsilon for at in self.scan if at.epsilon >= self.binary.high and at.binary_optimal)
+
+    @property
+    def response_exceptions(self) -> tuple[float, ...]:
+        """Scanned levels below the threshold at which randomized response is optimal already."""
+        return tuple(at.epsilon for at in self.scan if at.epsilon <= self.response.low and at.response_optimal)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Value and number of outputs over epsilon, with the regimes marked."""
+        from deniable.design.plots import plot_regimes
+
+        return plot_regimes(self, axes)
+
+
+def binary_guarantee(epsilon: Any) -> float:
+    """The share of the best KL divergence that the binary mechanism has at least: 1 / (2 (e^epsilon + 1)^2).
+
+    >>> round(1 / binary_guarantee(1), 4)
+    27.6512
+    """
+    return 1 / (2 * (rise(exact.as_epsilon(epsilon)) + 2) ** 2)
+
+
+def regimes(
+    p0: ArrayLike,
+    p1: ArrayLike,
+    divergence: str | FDivergence = "kl",
+    epsilons: Sequence[float] | None = None,
+) -> Regimes:
+    """Thresholds between the regimes; `epsilons` is the grid to scan (49 levels from 0.01 to 16 if not given).
+
+    >>> found = regimes([0.5, 0.3, 0.2], [0.2, 0.2, 0.6], epsilons=[1, 3, 4])
+    >>> found.binary.width <= 1e-4, found.binary.low < found.response.high
+    (True, True)
+    """
+    pair = Pair.read(p0, p1)
+    curve = curve_of(divergence)
+    grid = np.geomspace(0.01, 16, 49) if epsilons is None else np.unique(np.asarray(epsilons, dtype=np.float64))
+    if grid.size < 2 or not np.isfinite(grid).all():
+        raise NumberError("the scan needs at least two different levels")
+    scan = tuple(_level(pair, curve, float(e)) for e in grid)
+    return Regimes(
+        pair,
+        curve.divergence,
+        _first_failure(scan, lambda e: _level(pair, curve, e, response=False).binary_optimal),
+        _last_failure(scan, lambda e: _level(pair, curve, e, binary=False).response_optimal),
+        scan,
+    )
+
+
+def _level(pair: Pair, curve: Curve, epsilon: float, binary: bool = True, response: bool = True) -> Level:
+    level = exact.as_epsilon(epsilon)
+    odds = rise(level)
+    lower, gaps = pair.prefixes
+    best = best_partition(lower, gaps, odds, curve)
+    one_bit = max((partition_value(cuts, lower, gaps, odds, curve) for cuts in _binary_cuts(pair)), default=0.0)
+    direct = partition_value(np.arange(pair.groups + 1), lower, gaps, odds, curve) if pair.groups > 1 else 0.0
+    wanted = [one_bit] * binary + [direct] * response
+    reached = [value for value in wanted if best.value <= value * (1 + TOLERANCE)]
+    # A better mechanism settles the matter; the proof is needed only where none is found.
+    bound = _bound(pair, best, curve, level, odds) if reached else math.inf
+    optimal = [value >= bound * (1 - TOLERANCE) for value in (one_bit, direct)]
+    return Level(epsilon, best.value, one_bit, direct, best.blocks, *optimal)
+
+
+def _bound(pair: Pair, best: Partition, curve: Curve, epsilon: Fraction, odds: float) -> float:
+    prices = multipliers(pair, best, odds, curve)
+    if curve.built_in:
+        return proven_bound(curve.divergence.name, pair, prices, epsilon)
+    return numeric_bound(curve, pair, prices, epsilon)
+
+
+def _binary_cuts(pair: Pair) -> list[Cuts]:
+    """Two blocks, with the groups of ratio one on either side."""
+    _, _, gaps = pair.merged
+    places = {int((gaps < 0).sum()), int((gaps <= 0).sum())}
+    return [np.array([0, place, pair.groups]) for place in places if 0 < place < pair.groups]
+
+
+def _first_failure(scan: Sequence[Level], optimal: Callable[[float], bool]) -> Bracket:
+    failing = [i for i, at in enumerate(scan) if not at.binary_optimal]
+    if not failing:
+        return Bracket(scan[-1].epsilon, math.inf)
+    first = failing[0]
+    if first > 0:
+        return _bisect(scan[first - 1].epsilon, scan[first].epsilon, optimal, below=True)
+    if not optimal(WIDTH):
+        return Bracket(0.0, WIDTH)
+    return _bisect(WIDTH, scan[0].epsilon, optimal, below=True)
+
+
+def _last_failure(scan: Sequence[Level], optimal: Callable[[float], bool]) -> Bracket:
+    failing = [i for i, at in enumerate(scan) if not at.response_optimal]
+    if not failing:
+        return Bracket(0.0, scan[0].epsilon)
+    last = failing[-1]
+    if last == len(scan) - 1:
+        return Bracket(scan[-1].epsilon, math.inf)
+    return _bisect(scan[last].epsilon, scan[last + 1].epsilon, optimal, below=False)
+
+
+def _bisect(low: float, high: float, optimal: Callable[[float], bool], below: bool) -> Bracket:
+    while high - low > WIDTH:
+        middle = (low + high) / 2
+        if optimal(middle) == below:
+            low = middle
+        else:
+            high = middle
+    return Bracket(low, high)
+
+
+def values_over(
+    p0: ArrayLike, p1: ArrayLike, epsilons: Sequence[float], divergence: str | FDivergence = "kl"
+) -> tuple[list[float], list[float], list[float]]:
+    """Values of the best mechanism, the binary one and randomized response at each level, without proofs."""
+    pair, curve = Pair.read(p0, p1), curve_of(divergence)
+    rows = [_level(pair, curve, float(e), binary=False, response=False) for e in epsilons]
+    return [at.best for at in rows], [at.binary for at in rows], [at.response for at in rows]

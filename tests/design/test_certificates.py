@@ -1,0 +1,156 @@
+"""Certificates: they verify from a file, and every kind of false claim fails."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from deniable import errors
+from deniable.design import Certificate, ExtremalCertificate, extremal, mutual_information, several, staircase
+from deniable.design._curves import curve_of
+from deniable.design._pair import Pair
+from deniable.design._proof import _column, _tangent, context, proven_bound, proven_value
+from deniable.design._sweep import sweep
+from deniable.exact import Dyadic
+from tests.design.instances import KINDS, STYLES, random_pair
+
+
+@pytest.fixture
+def design():
+    return extremal([0.4, 0.3, 0.2, 0.1], [0.1, 0.15, 0.25, 0.5], "1.5")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("style", STYLES)
+def test_certificates_verify_from_a_file(tmp_path, kind, style):
+    p0, p1 = random_pair(np.random.default_rng(8), 20, style)
+    design = extremal(p0, p1, 2, kind)
+    path = tmp_path / "proof.json"
+    design.certificate.save(path)
+    loaded = Certificate.load(path)
+    verdict = loaded.verify()
+    assert verdict, str(verdict)
+    assert loaded.rigor == "proved"
+    assert (loaded.value, loaded.bound) == (design.value, design.bound)
+    assert loaded.value <= loaded.bound <= loaded.value * (1 + 1e-9)
+
+
+def failing(certificate):
+    return [check.name for check in certificate.verify().checks if not check.holds]
+
+
+def test_false_claims_fail(design):
+    good = design.certificate
+    assert failing(good) == []
+    assert failing(replace(good, value=good.value * 1.0001)) == ["value"]
+    assert failing(replace(good, value=good.value * 0.999)) == ["value"]
+    assert failing(replace(good, bound=good.bound * (1 - 1e-12))) == ["bound"]
+    lower = tuple(m - 1e-4 for m in good.multipliers)
+    assert failing(replace(good, multipliers=lower)) == ["bound"]
+    assert failing(replace(good, epsilon=Fraction(14, 10))) == ["ratios"]
+    leaky = replace(good.law, keep=Dyadic(good.law.keep.numerator + 1))
+    assert "ratios" in failing(replace(good, law=leaky))
+    swapped = replace(good.law, block=(1, 0, 1, 0))
+    assert failing(replace(good, law=swapped)) == ["value"]
+    assert "rows" in failing(replace(good, multipliers=good.multipliers[:-1]))
+    certain = replace(good.law, keep=Dyadic(1 << 64))
+    assert failing(replace(good, law=certain)) == ["rows", "ratios"]
+
+
+def test_a_worse_mechanism_may_be_certified_but_shows_its_gap(design):
+    good = design.certificate
+    pooled = replace(good.law, block=(1, 1, 1, 0)) if good.law.outputs == 2 else good.law
+    low, _ = proven_value("kl", pooled.push(good.pair.weights0), pooled.push(good.pair.weights1), good.epsilon)
+    worse = replace(good, law=pooled, value=low)
+    assert worse.verify()
+    assert worse.relative_gap > 1e-3
+
+
+def test_any_multipliers_give_a_valid_bound():
+    # Random multipliers prove little, but what they prove is above the optimum, always.
+    rng = np.random.default_rng(4)
+    for kind in KINDS:
+        p0, p1 = random_pair(rng, 7, "zeros")
+        best = extremal(p0, p1, 1, kind)
+        pair = Pair.read(p0, p1)
+        for scale in (0.0, 0.1, 1.0, 1e60):
+            prices = np.array(best.certificate.multipliers) + scale * best.value * rng.normal(size=7)
+            assert proven_bound(kind, pair, prices, Fraction(1)) >= best.value
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_sweep_finds_the_worst_of_all_columns(kind):
+    rng = np.random.default_rng(6)
+    bits = (np.arange(2**9)[:, None] >> np.arange(9)) & 1
+    curve = curve_of(kind)
+    for odds in (0.1, 3.0, 40.0):
+        pair = Pair.read(*random_pair(rng, 9, "plain"))
+        _, lower, gaps = pair.merged
+        prices = rng.normal(size=9) * 0.05 * odds / (1 + odds)
+        utility = curve.column(1 + odds * bits @ lower, odds * bits @ gaps)
+        every = utility - (1 + odds * bits) @ prices
+        found = sweep(lower, gaps, prices, odds, curve).largest
+        # The flat column is left to the caller: it has no event.
+        assert max(found, -prices.sum()) == pytest.approx(every.max(), rel=1e-11, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decimals_agree_with_floats_and_with_each_other(kind):
+    curve = curve_of(kind)
+    with localcontext(context(Fraction(2))):
+        for a, b in ((1.5, 0.7), (0.4, 2.0), (1.0, 1.0001)):
+            exact = _column(kind, Decimal(a), Decimal(b))
+            assert float(exact) == pytest.approx(float(curve.column(np.array([b]), np.array([a - b]))[0]), rel=1e-10)
+            # Every tangent lies below, and the right one touches.
+            z = float(curve.tangent_to(np.array([b]), np.array([a - b]))[0])
+            for shift in (-0.3, 0.0, 0.3):
+                place = min(max(z + shift, -0.5), 0.5) if kind == "tv" else z + shift
+                t, h = _tangent(kind, Decimal(place))
+                gap = exact - (t * Decimal(a) + h * Decimal(b))
+                assert gap >= Decimal("-1e-40")
+                if shift == 0:
+                    assert gap < Decimal("1e-15")
+
+
+def test_other_certificates_round_trip(tmp_path):
+    p0, p1 = [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]
+    designs = [
+        staircase(p0, p1, 1, "js"),
+        mutual_information([0.5, 0.3, 0.2], 2),
+        several([(p0, p1), ([0.6, 0.2, 0.2], p1)], 1),
+        several([(p0, p1), ([0.6, 0.2, 0.2], p1)], 1, goal="weighted", weights=[0.9, 0.1]),
+    ]
+    for number, design in enumerate(designs):
+        path = tmp_path / f"{number}.json"
+        design.certificate.save(path)
+        loaded = Certificate.load(path)
+        assert loaded.verify(), str(loaded.verify())
+        assert not replace(loaded, bound=loaded.bound * (1 - 1e-6)).verify()
+        assert not replace(loaded, value=loaded.value * 1.001).verify()
+        assert not replace(loaded, multipliers=tuple(m * 0.99 for m in loaded.multipliers)).verify()
+        assert not replace(loaded, epsilon=Fraction(1, 2)).verify()
+
+
+def test_what_is_no_certificate(tmp_path, design):
+    content = design.certificate.spec()
+    for broken, words in (
+        ({}, "format"),
+        ({**content, "version": 2}, "version"),
+        ({**content, "kind": "guess"}, "unknown"),
+        ({key: value for key, value in content.items() if key != "multipliers"}, "incomplete"),
+        ({**content, "value": "many"}, "decimals"),
+        ({**content, "divergence": "mine", "rigor": "numeric"}, "not built in"),
+    ):
+        path = tmp_path / "broken.json"
+        path.write_text(json.dumps(broken))
+        with pytest.raises(errors.SpecError, match=words):
+            Certificate.load(path)
+    path.write_text("hello")
+    with pytest.raises(errors.SpecError, match="not JSON"):
+        Certificate.load(path)
+    assert isinstance(Certificate.load(content), ExtremalCertificate)
