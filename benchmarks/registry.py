@@ -117,21 +117,25 @@ class Benchmark:
     name: str
     title: str
     prepare: Callable[[Size], Case]
-    peer: str | None = None
+    peers: tuple[str, ...] = ()
+    group: str = "core"
 
 
 _registered: dict[str, Benchmark] = {}
 
 
 def benchmark(
-    name: str, title: str, peer: str | None = None
+    name: str, title: str, peers: tuple[str, ...] = (), group: str = "core"
 ) -> Callable[[Callable[[Size], Case]], Callable[[Size], Case]]:
-    """Register a function under a name for `--only` and a title for people; `peer` is the package compared with."""
+    """Register a function under a name for `--only` and a title for people.
+
+    `peers` are the packages compared with; a `group` has a table and a chart of its own.
+    """
 
     def register(prepare: Callable[[Size], Case]) -> Callable[[Size], Case]:
         if name in _registered:
             raise ValueError(f"two benchmarks are called {name!r}")
-        _registered[name] = Benchmark(name, title, prepare, peer)
+        _registered[name] = Benchmark(name, title, prepare, peers, group)
         return prepare
 
     return register

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rich.markup import escape
@@ -26,9 +26,13 @@ class Run:
     versions: Mapping[str, str]
     results: Sequence[Result]
 
+    def only(self, group: str) -> Run:
+        """The results of one group of benchmarks."""
+        return replace(self, results=[result for result in self.results if result.group == group])
+
     @property
     def missed(self) -> list[Figure]:
-        return [figure for result in self.results for figure in result.figures if figure.met is False]
+        return [figure for result in self.results for figure in result.missed]
 
     @property
     def problems(self) -> list[Result]:

@@ -22,7 +22,7 @@ from benchmarks.registry import Benchmark, Size, registered
 from benchmarks.report import Run, document, markdown, terminal_table
 from benchmarks.timing import Result, measure
 
-MODULES = ("benchmarks.core", "benchmarks.peers.compare")
+MODULES = ("benchmarks.core", "benchmarks.peers.compare", "benchmarks.frequency")
 """Where benchmarks are; importing one registers those in it."""
 
 ROOT = Path(__file__).parents[1]
@@ -45,8 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write(options.json, run)
     if not options.quick and not options.only:
         _store(run, console)
-    for figure in run.missed:
-        console.print(f"missed: {figure.label}", style="bold red", markup=False)
+    for result in run.results:
+        for figure in result.missed:
+            console.print(f"missed: {figure.label} ({result.name})", style="bold red", markup=False)
     return 0 if run.passed else 1
 
 
@@ -61,7 +62,7 @@ def execute(chosen: Sequence[Benchmark], quick: bool, console: Console) -> Run:
         for done, benchmark in enumerate(chosen):
             progress.update(bar, description=benchmark.name, completed=done * (rounds + 1))
             results.append(measure(benchmark, size, rounds, lambda: progress.advance(bar)))
-    peers = sorted({benchmark.peer for benchmark in chosen if benchmark.peer is not None})
+    peers = sorted({peer for benchmark in chosen for peer in benchmark.peers})
     date = datetime.now(UTC).isoformat(timespec="seconds")
     return Run(date, quick, facts, versions(peers), results)
 
@@ -70,12 +71,17 @@ def _store(run: Run, console: Console) -> None:
     if run.problems:
         console.print("not stored, because not every benchmark could be run", style="yellow")
         return
-    from benchmarks import chart
+    from benchmarks import chart, comparison
 
     _write(RESULTS / "results.json", run)
-    (RESULTS / "results.md").write_text(markdown(run), encoding="utf-8")
-    chart.draw(run, CHART)
-    console.print("stored in benchmarks/results and docs/assets/benchmarks.svg")
+    core, frequency = run.only("core"), run.only("frequency")
+    (RESULTS / "results.md").write_text(markdown(core), encoding="utf-8")
+    chart.draw(core, CHART)
+    if frequency.results:
+        (RESULTS / "frequency.md").write_text(markdown(frequency), encoding="utf-8")
+        (RESULTS / "comparison.md").write_text(comparison.markdown(frequency.results), encoding="utf-8")
+        comparison.draw(frequency.results, CHART.with_name("benchmarks-frequency.svg"))
+    console.print("stored in benchmarks/results and docs/assets")
 
 
 def _write(path: Path, run: Run) -> None:

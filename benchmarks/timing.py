@@ -49,6 +49,11 @@ class Result:
     figures: tuple[Figure, ...] = ()
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
     problem: str | None = None
+    group: str = "core"
+
+    @property
+    def missed(self) -> list[Figure]:
+        return [figure for figure in self.figures if figure.met is False]
 
 
 def measure(benchmark: Benchmark, size: Size, rounds: int, tick: Callable[[], None] = lambda: None) -> Result:
@@ -58,10 +63,12 @@ def measure(benchmark: Benchmark, size: Size, rounds: int, tick: Callable[[], No
         timings = _time(case, rounds, tick)
         figures = tuple(figure(ratio, timings) for ratio in case.ratios)
     except UnavailableError as error:
-        return Result(benchmark.name, benchmark.title, problem=f"not available: {error}")
+        return Result(benchmark.name, benchmark.title, problem=f"not available: {error}", group=benchmark.group)
     except Exception as error:
-        return Result(benchmark.name, benchmark.title, problem=f"failed: {type(error).__name__}: {error}")
-    return Result(benchmark.name, benchmark.title, tuple(timings.values()), figures, case.facts)
+        problem = f"failed: {type(error).__name__}: {error}"
+        return Result(benchmark.name, benchmark.title, problem=problem, group=benchmark.group)
+    times = tuple(timings.values())
+    return Result(benchmark.name, benchmark.title, times, figures, case.facts, group=benchmark.group)
 
 
 def figure(ratio: Ratio, timings: Mapping[str, Timing]) -> Figure:

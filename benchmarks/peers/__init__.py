@@ -1,9 +1,11 @@
-"""Other packages, each in an environment of its own, timed by a script that runs there.
+"""Other packages, each in an environment of its own, timed by a process that runs there.
 
-For a package NAME there are `NAME.txt` (its pins) and `run_NAME.py` (dashes as underscores), which may import
-nothing of this project. The script is called as
+For a package NAME there are `NAME.txt` (all its pins) and `run_NAME.py` (dashes as underscores), which imports
+nothing of this project and has
 
-    python run_NAME.py WHAT COUNT
+    PACKAGE    the name of the distribution
+    TASKS      name -> prepare(count), which returns what is timed: any work at all
+    ORACLES    name -> make(), which returns a `client` and a `server` of a frequency oracle on 1024 answers
 
-does WHAT on COUNT values, and prints {"version": "...", "seconds": ...} for all of them together.
+`worker.py` says what a client and a server are; it loads the script, does what it is asked and answers in JSON.
 """

@@ -31,17 +31,17 @@ def _response(package: str, theirs: int, size: Size, goal: Goal) -> Case:
     )
 
 
-@benchmark("response-opendp", "k-ary response against opendp, k = 1024, epsilon = 1", peer="opendp")
+@benchmark("response-opendp", "k-ary response against opendp, k = 1024, epsilon = 1", peers=("opendp",))
 def response_opendp(size: Size) -> Case:
     return _response("opendp", size(5_000, 1_000), size, at_least(5_000))
 
 
-@benchmark("response-pure-ldp", "k-ary response against pure-ldp, k = 1024, epsilon = 1", peer="pure-ldp")
+@benchmark("response-pure-ldp", "k-ary response against pure-ldp, k = 1024, epsilon = 1", peers=("pure-ldp",))
 def response_pure_ldp(size: Size) -> Case:
     return _response("pure-ldp", size(200_000, 50_000), size, at_least(60))
 
 
-@benchmark("laplace-opendp", "discrete Laplace noise against opendp, scale 10", peer="opendp")
+@benchmark("laplace-opendp", "discrete Laplace noise against opendp, scale 10", peers=("opendp",))
 def laplace_opendp(size: Size) -> Case:
     n, theirs, bits, scale = size(10**6, 10**5), size(50_000, 10_000), Secure(), Fraction(10)
     return Case(

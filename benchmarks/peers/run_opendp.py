@@ -1,30 +1,28 @@
-"""Times opendp, in its own environment. Usage: run_opendp.py WHAT COUNT, see the package's docstring."""
+"""What of opendp is timed; see the package's docstring."""
 
 from __future__ import annotations
 
-import gc
-import json
 import math
-import sys
-import time
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any
 
+import opendp.prelude as dp
+
+dp.enable_features("contrib")
+
+PACKAGE = "opendp"
 ANSWERS = 1024
 
 
-def response(dp: Any, count: int) -> Callable[[], object]:
+def response(count: int) -> Callable[[], object]:
     """k-ary randomized response at epsilon = 1, one call a value: there is no call for many."""
     truth = math.e / (math.e + ANSWERS - 1)
-    randomize = dp.m.make_randomized_response(list(range(ANSWERS)), prob=truth)
-    if not math.isclose(randomize.map(1), 1.0, rel_tol=1e-6):
-        raise SystemExit(f"the measurement has epsilon {randomize.map(1)}, not 1")
+    randomize = checked(dp.m.make_randomized_response(list(range(ANSWERS)), prob=truth))
     values = [i % ANSWERS for i in range(count)]
     return lambda: [randomize(value) for value in values]
 
 
-def laplace(dp: Any, count: int) -> Callable[[], object]:
+def laplace(count: int) -> Callable[[], object]:
     """Discrete Laplace noise of scale 10 on a vector: its fastest way."""
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     add_noise = dp.m.make_laplace(*space, scale=10.0)
@@ -32,21 +30,33 @@ def laplace(dp: Any, count: int) -> Callable[[], object]:
     return lambda: add_noise(zeros)
 
 
-def main(what: str, count: int) -> None:
-    answer: dict[str, Any] = {"version": version("opendp")}
-    if what != "version":
-        import opendp.prelude as dp
+def sue() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Randomized response on a bit vector with one bit set, which is symmetric unary encoding."""
+    f = 2 / (1 + math.exp(0.5))
+    one_bit = dp.bitvector_domain(max_weight=1), dp.discrete_distance()
+    randomize = checked(dp.m.make_randomized_response_bitvec(*one_bit, f=f))
+    encoded = [(1 << value).to_bytes(ANSWERS // 8, "little") for value in range(ANSWERS)]
 
-        dp.enable_features("contrib")
-        prepare = {"response": response, "laplace": laplace}[what]
-        prepare(dp, 10)()
-        run = prepare(dp, count)
-        gc.disable()
-        start = time.perf_counter()
-        run()
-        answer["seconds"] = time.perf_counter() - start
-    print(json.dumps(answer))
+    def client(values: list[int]) -> list[bytes]:
+        return [randomize(encoded[value]) for value in values]
+
+    def server() -> tuple[Callable[..., None], Callable[[], list[float]]]:
+        kept: list[list[bytes]] = []
+
+        def frequencies() -> list[float]:
+            (reports,) = kept
+            return [count / len(reports) for count in dp.m.debias_randomized_response_bitvec(reports, f)]
+
+        return kept.append, frequencies
+
+    return client, server
 
 
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+def checked(measurement: Any) -> Any:
+    if not math.isclose(measurement.map(1), 1.0, rel_tol=1e-6):
+        raise SystemExit(f"the measurement has epsilon {measurement.map(1)}, not 1")
+    return measurement
+
+
+TASKS = {"response": response, "laplace": laplace}
+ORACLES = {"SUE": sue}

@@ -1,0 +1,210 @@
+"""Frequency oracles against other packages: the device's side, the collector's, and how far off the estimates are.
+
+Client   answers to reports, in the fastest way that each package offers; ours with secure bits, through `privatize`
+Server   reports to estimates of all 1024 frequencies; for sketches only to the sketch, since the estimates of each
+         candidate cost the same however many reports there are
+Error    the mean squared error of all 1024 estimated frequencies, of each package for the same people
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import deniable as dn
+from benchmarks.peers import environments
+from benchmarks.peers.worker import ANSWERS, zipf
+from benchmarks.registry import Case, Goal, Ratio, Size, Task, at_least, at_most, benchmark, cost, faster, work
+
+EPSILON = 1
+OURS = "deniable"
+SINGLE = "deniable, one by one"
+CONSISTENT = "deniable, consistent"
+GUESS = "a guess of 1 / 1024 for each"
+RESCALED = ("multi-freq-ldpy", "ldp-toolbox")
+"""Packages that return frequencies only after clipping negative ones and rescaling the rest."""
+
+DOMAIN = dn.Integers(0, ANSWERS - 1)
+SKETCH = dn.Strings(cells=ANSWERS, cohorts=128)
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """A protocol, how many answers and reports each rival is timed on, and the goals by package."""
+
+    make: Callable[[], Any]
+    rivals: Mapping[str, tuple[int, int]]
+    client_goals: Mapping[str, Goal] = field(default_factory=dict)
+    server_goals: Mapping[str, Goal] = field(default_factory=dict)
+    copy_goal: Goal | None = None
+    people: int = 100_000
+    """Whose shares are estimated to see the error."""
+    is_sketch: bool = False
+
+
+ORACLES = {
+    "GRR": Oracle(
+        lambda: dn.GRR(DOMAIN, EPSILON),
+        dict.fromkeys(("pure-ldp", *RESCALED), (100_000, 100_000)),
+        client_goals={"pure-ldp": at_least(50)},
+    ),
+    "SUE": Oracle(
+        lambda: dn.SUE(DOMAIN, EPSILON),
+        dict.fromkeys(("pure-ldp", *RESCALED), (5_000, 10_000)) | {"opendp": (500, 1_000)},
+    ),
+    "OUE": Oracle(
+        lambda: dn.OUE(DOMAIN, EPSILON),
+        dict.fromkeys(("pure-ldp", *RESCALED), (5_000, 10_000)),
+        client_goals={"pure-ldp": at_least(80)},
+        server_goals={"pure-ldp": at_least(25)},
+        copy_goal=at_most(4),
+    ),
+    "OLH": Oracle(
+        lambda: dn.OLH(DOMAIN, EPSILON),
+        dict.fromkeys(("pure-ldp", *RESCALED), (20_000, 500)),
+        client_goals={"pure-ldp": at_least(150)},
+        server_goals=dict.fromkeys(("pure-ldp", "multi-freq-ldpy"), at_least(10_000)),
+        people=20_000,  # ten seconds and more for each rival
+    ),
+    "SubsetSelection": Oracle(
+        lambda: dn.SubsetSelection(DOMAIN, EPSILON),
+        dict.fromkeys(RESCALED, (5_000, 5_000)),
+        client_goals={"ldp-toolbox": at_least(20)},
+    ),
+    "HadamardResponse": Oracle(lambda: dn.HadamardResponse(DOMAIN, EPSILON), {"pure-ldp": (20_000, 100_000)}),
+    "CMS": Oracle(lambda: dn.CMS(DOMAIN, EPSILON, hashing=SKETCH), {"pure-ldp": (5_000, 10_000)}, is_sketch=True),
+    "HCMS": Oracle(lambda: dn.HCMS(DOMAIN, EPSILON, hashing=SKETCH), {"pure-ldp": (20_000, 20_000)}, is_sketch=True),
+}
+
+
+def task_name(side: str, package: str) -> str:
+    return f"{side}: {package}"
+
+
+def ratio_label(side: str, package: str) -> str:
+    return f"{side}: times faster than {package}"
+
+
+def error_label(package: str) -> str:
+    return f"mean squared error: {package}"
+
+
+def largest_label(package: str) -> str:
+    return f"share of the most common answer: {package}"
+
+
+@cache
+def answers(n: int) -> NDArray[np.int64]:
+    return np.array(zipf(n))
+
+
+def compared(name: str, size: Size) -> Case:
+    """All tasks, ratios and facts of one protocol."""
+    oracle, protocol = ORACLES[name], ORACLES[name].make()
+    n, one_by_one = size(10**6, 10**5), size(2_000, 200)
+    values = answers(n)
+    single = values[:one_by_one].tolist()
+    reports = protocol.privatize(values)
+    spare = np.empty_like(reports.array)
+    step = "tally" if oracle.is_sketch else "server"
+
+    def serve() -> object:
+        tally = protocol.tally(reports)
+        return tally if oracle.is_sketch else protocol.estimate(tally)
+
+    tasks = {
+        task_name("client", OURS): work(lambda: protocol.privatize(values), n, "report"),
+        task_name("client", SINGLE): work(
+            lambda: [protocol.privatize(value) for value in single], one_by_one, "report"
+        ),
+        task_name("server", OURS): work(serve, n, "report"),
+        "copy": work(reports.array.copy, n, "report"),
+        "copy in place": work(lambda: np.copyto(spare, reports.array), n, "report"),
+    }
+    ratios: list[Ratio] = []
+    for package, counts in oracle.rivals.items():
+        sides = ("client", "client", oracle.client_goals), ("server", step, oracle.server_goals)
+        for (side, what, goals), count in zip(sides, counts, strict=True):
+            theirs = task_name(side, package)
+            tasks[theirs] = environments.task(package, what, count // size(1, 10), "report", name)
+            ours = task_name(side, OURS)
+            ratios.append(faster(ours, theirs, goals.get(package), ratio_label(side, package)))
+        alone = f"client, one by one: times faster than {package}"
+        ratios.append(faster(task_name("client", SINGLE), task_name("client", package), label=alone))
+    for copy, goal in (("copy", oracle.copy_goal), ("copy in place", None)):
+        ratios.append(cost(task_name("server", OURS), copy, goal, f"server: times the time of a {copy}"))
+    facts = {"bytes a report": protocol.report_bytes} | errors(name, protocol, oracle, size)
+    return Case(tasks, ratios, facts)
+
+
+def errors(name: str, protocol: Any, oracle: Oracle, size: Size) -> dict[str, str]:
+    """How far the estimates are from the shares among the people who answered."""
+    people = size(oracle.people, 1_000)
+    values = answers(people)
+    truth = np.bincount(values, minlength=ANSWERS) / people
+    raw = protocol.estimate(protocol.tally(protocol.privatize(values)))
+    estimates: dict[str, NDArray[np.float64]] = {OURS: raw.frequencies, CONSISTENT: raw.consistent().frequencies}
+    for package in oracle.rivals:
+        estimates[package] = np.array(environments.frequencies(package, name, people))
+    # What no report at all would give: an estimate that is no better has learned nothing.
+    guess = np.full(ANSWERS, 1 / ANSWERS)
+    found = {"people": f"{people:,}", error_label(GUESS): _square(guess - truth)}
+    found |= {error_label(who): _square(shares - truth) for who, shares in estimates.items()}
+    found[largest_label("in truth")] = f"{truth[0]:.3f}"
+    return found | {largest_label(who): f"{shares[0]:.3f}" for who, shares in estimates.items()}
+
+
+def _square(error: NDArray[np.float64]) -> str:
+    return f"{np.mean(error**2):.2e}"
+
+
+def _register(name: str) -> None:
+    title = f"{name} against other packages, 1024 answers, epsilon = 1"
+
+    @benchmark(name, title, peers=tuple(ORACLES[name].rivals), group="frequency")
+    def prepare(size: Size) -> Case:
+        return compared(name, size)
+
+
+for _name in ORACLES:
+    _register(_name)
+
+
+@benchmark("OLH-domain", "the server of OLH as the number of answers grows, a million reports", group="frequency")
+def growing_domain(size: Size) -> Case:
+    n, many = size(10**6, 10**5), size(10**7, 10**6)
+    tasks: dict[str, Task] = {}
+    for exponent in (10, 20):
+        protocol = dn.OLH(dn.Integers(0, (1 << exponent) - 1), EPSILON)
+        values = np.array(zipf(n, 1 << exponent))
+        for what, run in served(protocol, protocol.privatize(values)).items():
+            tasks[f"{what}, 2^{exponent} answers"] = work(run, n, "report")
+    small = dn.OLH(DOMAIN, EPSILON)
+    tally = small.tally(small.privatize(np.resize(answers(n), many)))
+    return Case(
+        tasks,
+        [
+            growth("tally", None),
+            growth("tally and transform", at_most(5)),
+            growth("tally and estimate", at_most(5)),
+        ],
+        {f"integers in the tally of {tally.n:,} reports": int(tally.counts.size)},
+    )
+
+
+def served(protocol: Any, reports: dn.Reports) -> dict[str, Callable[[], object]]:
+    return {
+        "tally": lambda: protocol.tally(reports),
+        "tally and transform": lambda: protocol._support_counts(protocol.tally(reports).counts),
+        "tally and estimate": lambda: protocol.estimate(protocol.tally(reports)),
+    }
+
+
+def growth(what: str, goal: Goal | None) -> Ratio:
+    label = f"{what}: times as long for 2^20 answers as for 2^10"
+    return cost(f"{what}, 2^20 answers", f"{what}, 2^10 answers", goal, label)
