@@ -15,7 +15,8 @@ from deniable.protocols.base import Positions
 from deniable.protocols.reports import Bytes
 from deniable.randomness import Bits
 
-_BLOCK_BYTES = 1 << 20
+# Large enough that the last few rows to be topped up do not cost a call each, small enough for the cache.
+_BLOCK_BYTES, _BLOCK_ROWS = 1 << 23, 1 << 16
 _RATE_BITS = 4
 
 
@@ -32,7 +33,7 @@ def random_subsets(bits: Bits, size: int, count: int, values: Positions, held: N
     """Bitmaps of `count` members below `size`, one a value, which is a member exactly where `held`."""
     width = -(-size // 8)
     out = np.empty((values.size, width), dtype=np.uint8)
-    block = max(1, _BLOCK_BYTES // width)
+    block = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // width))
     for start in range(0, values.size, block):
         end = start + block
         _fill(bits, size, count, values[start:end], held[start:end], out[start:end])
