@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 # Long enough to hide the cost of a call, short enough to stay in the cache.
 CHUNK = 1 << 17
 _ZEROS = memoryview(bytes(CHUNK))
+_EIGHT = bytes(8)
 
 
 class Keystream:
@@ -61,6 +62,16 @@ class Buffer:
         self._bytes[self._at : end] = bytes(count)
         self._at = end
         return taken
+
+    def word(self) -> int:
+        """`take(8)` as an integer, without the detours: a single report draws hundreds of words."""
+        start, end = self._at, self._at + 8
+        if end > self.SIZE:
+            return int.from_bytes(self.take(8), "little")
+        value = int.from_bytes(self._view[start:end], "little")
+        self._bytes[start:end] = _EIGHT
+        self._at = end
+        return value
 
     def fill(self, out: NDArray[np.uint8]) -> None:
         target = memoryview(out.data).cast("B")

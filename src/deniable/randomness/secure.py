@@ -77,6 +77,9 @@ class Secure(Bits):
     def take(self, count: int) -> bytes:
         return self._buffer().take(count)
 
+    def word(self) -> int:
+        return self._buffer().word()
+
     def __reduce__(self) -> tuple[type[Secure], tuple[()]]:
         # A copy is a new source: no two objects ever share a keystream.
         return (Secure, ())

@@ -41,6 +41,10 @@ class Simulation(Bits):
         with self._lock:
             return self._buffer.take(count)
 
+    def word(self) -> int:
+        with self._lock:
+            return self._buffer.word()
+
     def __reduce__(self) -> tuple[type[Simulation], tuple[int]]:
         # A copy starts over: the seed is all that a simulation is.
         return (Simulation, (self.seed,))
