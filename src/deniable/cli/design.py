@@ -13,7 +13,7 @@ import typer
 
 from deniable import exact
 from deniable.channels.divergences import DIVERGENCES
-from deniable.cli import output
+from deniable.cli import design_bayes, output
 from deniable.cli.files import is_json, named, parse_csv, parse_json, read_text
 from deniable.cli.inputs import Names, read_vector
 from deniable.cli.options import Json, Plot, examples
@@ -33,6 +33,7 @@ _MOST_LISTED = 8
     epilog=examples(
         "deniable design extremal --p0 0.5,0.3,0.2 --p1 0.2,0.3,0.5 --epsilon 1",
         "deniable design extremal laws.csv --epsilon 1 --save proof.json",
+        "deniable design bayes 0.45,0.45,0.1 --epsilon 1",
         "deniable design verify proof.json",
     )
 )
@@ -105,6 +106,9 @@ def extremal(
     for kind, path in (("saved", save), ("drawn", plot)):
         if path is not None:
             output.write(f"\n{kind}: {path}\n")
+
+
+app.command(epilog=design_bayes.EXAMPLES)(design_bayes.bayes)
 
 
 @app.command(epilog=examples("deniable design verify proof.json", "deniable design verify proof.json --json"))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from deniable.design.base import Certificate, Check, Design, Verdict
+from deniable.design.bayes import bayes
+from deniable.design.bayes_certificate import BayesCertificate
 from deniable.design.blocks import BlockResponse
+from deniable.design.compromise import Compromise, compromise
 from deniable.design.extremal import ExtremalCertificate, extremal
 from deniable.design.plots import plot_channel, plot_regimes, plot_value
 from deniable.design.regimes import Bracket, Level, Regimes, binary_guarantee, regimes
@@ -11,18 +14,22 @@ from deniable.design.staircase import best_columns, mutual_information, pattern_
 from deniable.design.staircase_certificate import StaircaseCertificate
 
 __all__ = [
+    "BayesCertificate",
     "BlockResponse",
     "Bracket",
     "Certificate",
     "Check",
+    "Compromise",
     "Design",
     "ExtremalCertificate",
     "Level",
     "Regimes",
     "StaircaseCertificate",
     "Verdict",
+    "bayes",
     "best_columns",
     "binary_guarantee",
+    "compromise",
     "extremal",
     "mutual_information",
     "pattern_matrix",

@@ -162,11 +162,14 @@ class Design:
 
     @property
     def ratio(self) -> Fraction | float:
-        """The largest column ratio, exactly: at most e^epsilon."""
+        """The largest column ratio over all pairs, exactly: at most e^epsilon if all pairs are adjacent."""
         return self.law.ratio
 
     @property
     def realized_epsilon(self) -> float:
+        """The level that the mechanism has, over the pairs that it was designed for."""
+        if isinstance(self.law, Channel):
+            return self.law.epsilon_under(self.law.adjacency)
         ratio = self.ratio
         return float("inf") if isinstance(ratio, float) else exact.log(ratio)
 
