@@ -31,7 +31,7 @@ LONGEST_TEXT = 4096
 
 @dataclass(frozen=True)
 class Categories:
-    """One of several named answers.
+    """One of several named answers; with `other="..."` unknown ones count as that answer instead of being refused.
 
     >>> answers = Categories(["never", "once", "often"])
     >>> answers.size, answers.index(["often", "never"]).tolist()
@@ -163,6 +163,8 @@ class Integers:
         if array.dtype.kind == "O":
             self._check_kinds(array)
             array = array.astype(np.int64)
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise _missing(int(np.argmax(np.isnan(array))))
         if array.dtype.kind not in "iu":
             raise DomainError(f"an answer to this question is a whole number, not a {array.dtype.name} value")
         outside = (array < self.low) | (array > self.high)

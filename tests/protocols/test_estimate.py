@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from deniable.errors import MismatchError, NumberError
+from deniable.errors import MismatchError, NumberError, ReportError
 from deniable.protocols import GRR, OUE, Estimate, HadamardResponse, combine
 from deniable.randomness import Simulation
 
@@ -156,3 +156,34 @@ def test_without_support_counts_a_population_interval_is_walds() -> None:
     estimate = protocol.estimate(protocol.tally(protocol.privatize(ANSWERS * 500, Simulation(2))))
     reach = 1.959964 * estimate.errors(population=True)
     assert np.allclose(np.diff(estimate.interval(population=True), axis=1)[:, 0], 2 * reach, rtol=1e-5)
+
+
+def test_a_difference_is_a_table() -> None:
+    difference = collected(seed=5) - collected(seed=6, shares=[0.4, 0.3, 0.3])
+    rows = difference.rows()
+    assert [row["label"] for row in rows] == ANSWERS
+    assert rows[0]["low"] < rows[0]["difference"] < rows[0]["high"]
+    assert "never" in str(difference)
+    assert "any difference at all" in str(difference)
+    assert repr(difference).startswith("<Difference of 3 shares")
+
+
+def test_natural_mistakes_get_a_sentence() -> None:
+    protocol = OUE(ANSWERS, 1)
+    reports = protocol.privatize(ANSWERS)
+    with pytest.raises(MismatchError, match=r"protocol.tally\(reports\)"):
+        protocol.estimate(reports)  # type: ignore[arg-type]
+    with pytest.raises(ReportError, match="privatized first"):
+        protocol.tally(ANSWERS)  # type: ignore[arg-type]
+
+
+def test_the_picture_shows_the_intervals_asked_for() -> None:
+    estimate = collected()
+    heights = [max(p[1, 1] for p in estimate.plot(simultaneous=s).collections[0].get_segments()) for s in (False, True)]
+    assert heights[0] < heights[1]
+
+
+def test_as_a_data_frame() -> None:
+    frame = collected().to_pandas()
+    assert list(frame["label"]) == ANSWERS
+    assert list(frame.columns) == ["label", "count", "frequency", "stderr", "low", "high"]

@@ -18,7 +18,7 @@ import pytest
 from deniable.domains import Categories, Integers, Strings, as_domain, load_domain
 from deniable.errors import DomainError, LabelError, MismatchError, NumberError, ReportError, SpecError
 from deniable.exact import exp_at_least
-from deniable.protocols import CMS, GRR, HCMS, OUE, OLHSketch, TextEstimate, TextProtocol, load
+from deniable.protocols import CMS, GRR, HCMS, OUE, Estimate, OLHSketch, TextEstimate, TextProtocol, load
 from deniable.randomness import Simulation
 from tests.conformance.protocol_checks import report_rows
 from tests.statistics import accepts
@@ -424,3 +424,16 @@ def test_one_report_and_none() -> None:
     assert protocol.tally(protocol.privatize([])) == protocol.empty()
     estimate = protocol.estimate(protocol.tally(protocol.privatize("a")), candidates=["a"])
     assert np.isfinite(estimate.stderr).all()
+
+
+def test_consistent_shares_leave_room_for_unlisted_text() -> None:
+    protocol = OLHSketch(Strings(1 << 10, 4), 4)
+    texts = ["rye"] * 5000 + ["toast"] * 3000 + ["something else"] * 2000
+    tally = protocol.tally(protocol.privatize(texts, Simulation(3)))
+    estimate = protocol.estimate(tally, candidates=["rye", "toast", "absent"])
+    consistent = estimate.consistent()
+    assert consistent.frequencies.min() >= 0
+    assert 1 - consistent.frequencies.sum() == pytest.approx(0.2, abs=0.05)
+    assert np.abs(consistent.frequencies - estimate.frequencies).max() < 0.02
+    # Without the rest as an answer of its own, a fifth of the crowd would be spread over the candidates.
+    assert np.abs(Estimate.consistent(estimate).frequencies - estimate.frequencies).max() > 0.05

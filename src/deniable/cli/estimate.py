@@ -105,7 +105,7 @@ def estimate(
     if plot is not None:
         from deniable.cli.pictures import save_figure
 
-        save_figure(plot, lambda: _draw(found, level))
+        save_figure(plot, lambda: _draw(found, level, simultaneous, population))
     if parquet is not None:
         _write_parquet(parquet, found)
     if as_json:
@@ -197,14 +197,14 @@ def _digits(errors: Floats) -> int:
     return min(12, max(4, 2 - math.floor(math.log10(smallest))))
 
 
-def _draw(found: dict[str, _Result], level: float) -> Any:
+def _draw(found: dict[str, _Result], level: float, simultaneous: bool, population: bool) -> Any:
     pyplot = require("matplotlib.pyplot", "plot")
     if len(found) == 1:
         (only,) = found.values()
-        return only.estimate.plot(level=level)
+        return only.estimate.plot(level=level, simultaneous=simultaneous, population=population)
     figure, axes = pyplot.subplots(len(found), 1, figsize=(9, 3.6 * len(found)))
     for ax, (id, result) in zip(axes, found.items(), strict=True):
-        result.estimate.plot(ax=ax, level=level)
+        result.estimate.plot(ax=ax, level=level, simultaneous=simultaneous, population=population)
         ax.set_title(f"{id}: {ax.get_title()}", fontsize="medium")
     figure.tight_layout()
     return axes[0]

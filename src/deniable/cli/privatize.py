@@ -69,6 +69,8 @@ def privatize(
     only_one_stdin(survey, answers)
     if answers == STDIN:
         refuse_keyboard("name a file of answers, or pipe one in")
+    # A name that promises text gets text.
+    as_text = as_text or Path(to).suffix.lower() in (".csv", ".txt")
     if to == STDIN and not as_text:
         raise SpecError("reports go to standard output as text only: add --text, or name a file")
     target = read_target(survey)

@@ -163,10 +163,13 @@ class Protocol(ABC):
     def _rows(self, reports: Reports | Bytes) -> Bytes:
         if isinstance(reports, Reports):
             if reports.fingerprint != self.fingerprint:
-                raise MismatchError(self._difference("these reports", reports.fingerprint, reports.spec))
+                raise MismatchError(self._difference("reports", reports.fingerprint, reports.spec))
             array = reports.array
         else:
-            array = np.ascontiguousarray(reports, dtype=np.uint8)
+            try:
+                array = np.ascontiguousarray(reports, dtype=np.uint8)
+            except (TypeError, ValueError, OverflowError):
+                raise ReportError("reports are rows of bytes; answers have to be privatized first") from None
         if array.ndim != 2 or array.shape[1] != self.report_bytes:
             raise ReportError(f"a report of this protocol has {self.report_bytes} bytes, not {array.shape[-1]}")
         return array
@@ -177,7 +180,7 @@ class Protocol(ABC):
         known = spec or {}
         keys = [key for key in mine if key in known and mine[key] != known[key]]
         detail = "; ".join(f"{key}: {mine[key]!r} here, {known[key]!r} there" for key in keys)
-        return f"{what} belong to protocol {other[:16]}, this one is {self.fingerprint[:16]}" + (
+        return f"{what} of protocol {other[:16]} cannot be used here: this is {self.fingerprint[:16]}" + (
             f" ({detail})" if detail and len(detail) < 400 else ""
         )
 
@@ -193,8 +196,12 @@ class Protocol(ABC):
         return self._estimate(tally)
 
     def _check_tally(self, tally: Tally) -> None:
+        if not isinstance(tally, Tally):
+            raise MismatchError(
+                f"estimates are made from a tally, not from {type(tally).__name__}: protocol.tally(reports)"
+            )
         if tally.fingerprint != self.fingerprint:
-            raise MismatchError(self._difference("this tally", tally.fingerprint, None))
+            raise MismatchError(self._difference("a tally", tally.fingerprint, None))
         if tally.counts.size != self.tally_size:
             raise MismatchError(f"this tally has {tally.counts.size} counters, not {self.tally_size}")
         if tally.n == 0:
@@ -223,7 +230,11 @@ class Protocol(ABC):
         return mle.fit(self, rows, often, tolerance, max_iterations, progress)
 
     def simulate(self, counts: ArrayLike, runs: int = 1, seed: int = 0) -> Study:
-        """Repeat the whole collection: `counts` people with each answer, `runs` times; for studies, not devices."""
+        """Repeat the whole collection: `counts` people with each answer, `runs` times; for studies, not devices.
+
+        GRR, SUE, OUE, THE and HadamardResponse draw tallies from their joint law: a billion people in milliseconds.
+        The others draw every report, which for a billion takes from half a minute (OLH) to hours; `method` says which.
+        """
         return study(self, counts, runs, seed)
 
     # -- what it promises --------------------------------------------------------------------------

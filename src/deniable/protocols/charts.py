@@ -10,16 +10,16 @@ from deniable._extras import require
 from deniable.labels import text
 
 if TYPE_CHECKING:
-    from deniable.protocols.estimate import Estimate
+    from deniable.protocols.estimate import Estimate, Floats
 
 SEEN, UNSEEN, INK = "#2f6f9f", "#b9c2cb", "#1b2733"
 LONGEST_NAME = 24
 
 
-def bars(estimate: Estimate, ax: Any = None, level: float = 0.95, most: int = 40) -> Any:
+def bars(estimate: Estimate, intervals: Floats, ax: Any = None, level: float = 0.95, most: int = 40) -> Any:
     """Shares as bars, the largest `most` of them; grey where the interval covers zero. Returns the axes."""
     order = estimate._order(most)
-    shares, ends = estimate.frequencies[order], estimate.interval(level)[order]
+    shares, ends = estimate.frequencies[order], intervals[order]
     seen = (ends[:, 0] > 0) | (ends[:, 1] < 0)
     if ax is None:
         width = max(5.0, min(0.32 * order.size + 1.5, 14.0))

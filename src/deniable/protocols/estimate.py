@@ -138,6 +138,7 @@ class Estimate:
         return combine(self, *others)
 
     def __sub__(self, other: Estimate) -> Difference:
+        """How the shares differ between two independent groups, as populations; from the unbiased estimates."""
         if not isinstance(other, Estimate):
             return NotImplemented
         _same_labels(self, other)
@@ -152,11 +153,18 @@ class Estimate:
         """
         return find(self, level, population)
 
-    def plot(self, ax: Any = None, level: float = 0.95, most: int = 40) -> Any:
+    def plot(
+        self,
+        ax: Any = None,
+        level: float = 0.95,
+        most: int = 40,
+        simultaneous: bool = False,
+        population: bool = False,
+    ) -> Any:
         """Bars with whiskers, grey where the interval covers zero; returns the axes."""
         from deniable.protocols.charts import bars
 
-        return bars(self, ax, level, most)
+        return bars(self, self.interval(level, simultaneous, population), ax, level, most)
 
     def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One dictionary an answer: label, count, frequency, stderr, low, high."""
@@ -172,12 +180,16 @@ class Estimate:
         return {"protocol": self.protocol, "method": self.method, "n": self.n, "level": level, "answers": rows}
 
     def to_arrow(self, level: float = 0.95) -> Any:
-        """A pyarrow table; pandas, polars and DuckDB also read the estimate itself."""
+        """A pyarrow table; `pyarrow.table(estimate)` and `polars.DataFrame(estimate)` work as well."""
         pa = require("pyarrow", "files")
         rows = self.rows(level)
         labels = [row["label"] if _uniform(self.labels) else text(row["label"]) for row in rows]
         columns = {key: [row[key] for row in rows] for key in ("count", "frequency", "stderr", "low", "high")}
         return pa.table({"label": labels} | columns)
+
+    def to_pandas(self, level: float = 0.95) -> Any:
+        """A pandas data frame, one row an answer."""
+        return self.to_arrow(level).to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -223,7 +235,7 @@ class Estimate:
         return f"<Estimate of {len(self.labels)} answers from {self.n} reports, {self.protocol}, {self.method}>"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Difference:
     """Shares in one group minus shares in another, as populations."""
 
@@ -234,6 +246,29 @@ class Difference:
     def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
         reach = quantile(level, len(self.labels) if simultaneous else 1) * self.stderr
         return np.stack([self.frequencies - reach, self.frequencies + reach], axis=1)
+
+    def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """One dictionary an answer: label, difference, stderr, low, high, p_value."""
+        numbers = np.column_stack([self.frequencies, self.stderr, self.interval(level), self.p_values]).tolist()
+        names = ("difference", "stderr", "low", "high", "p_value")
+        named = (dict(zip(names, row, strict=True)) for row in numbers)
+        return [{"label": label} | row for label, row in zip(self.labels, named, strict=True)]
+
+    def __str__(self) -> str:
+        order = np.argsort(-np.abs(self.frequencies / self.stderr), kind="stable")[:ROWS_SHOWN]
+        names = [text(self.labels[i]) for i in order]
+        width = max(6, *(len(name) for name in names))
+        ends = self.interval()
+        lines = [f"{'answer':<{width}}  {'difference':>10}  {'95 % interval':>18}  {'p-value':>8}"]
+        for name, i in zip(names, order, strict=True):
+            span = f"{ends[i, 0]:8.4f} ..{ends[i, 1]:8.4f}"
+            lines.append(f"{name:<{width}}  {self.frequencies[i]:>10.4f}  {span:>18}  {self.p_values[i]:>8.2g}")
+        if len(self.labels) > ROWS_SHOWN:
+            lines.append(f"... the {ROWS_SHOWN} clearest of {len(self.labels)}")
+        return "\n".join([*lines, f"any difference at all: p = {self.p_value:.2g}"])
+
+    def __repr__(self) -> str:
+        return f"<Difference of {len(self.labels)} shares, p = {self.p_value:.2g}>"
 
     @property
     def p_values(self) -> Floats:

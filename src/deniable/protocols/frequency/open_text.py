@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,7 @@ from deniable.channels import Channel
 from deniable.domains import Categories, Strings
 from deniable.errors import DomainError
 from deniable.labels import Label, as_labels, label_spec
+from deniable.postprocess import apply
 from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.estimate import Estimate
 from deniable.protocols.frequency._bytes import from_bytes, width_of
@@ -51,6 +52,13 @@ class TextEstimate(Estimate):
     def unlisted(self) -> float:
         """Estimated share of the people whose string is none of the candidates."""
         return float(1 - (self.raw or self).frequencies.sum())
+
+    def consistent(self, method: str = "norm-sub") -> TextEstimate:
+        """Shares that are a distribution together with the unlisted rest, which is one more answer here."""
+        raw = self.raw or self
+        shares = np.append(raw.frequencies, 1 - raw.frequencies.sum())
+        errors = np.append(raw.stderr, self.unlisted_stderr)
+        return replace(self, counts=apply(method, shares, errors, raw.n)[:-1] * raw.n, method=method, raw=raw)
 
     @property
     def enough(self) -> NDArray[np.bool_]:
