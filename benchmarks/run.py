@@ -22,7 +22,7 @@ from benchmarks.registry import Benchmark, Size, registered
 from benchmarks.report import Run, document, markdown, terminal_table
 from benchmarks.timing import Result, measure
 
-MODULES = ("benchmarks.core", "benchmarks.peers.compare", "benchmarks.frequency")
+MODULES = ("benchmarks.core", "benchmarks.peers.compare", "benchmarks.frequency", "benchmarks.design")
 """Where benchmarks are; importing one registers those in it."""
 
 ROOT = Path(__file__).parents[1]

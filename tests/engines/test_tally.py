@@ -141,7 +141,7 @@ def test_writing_checks_what_it_is_given(tmp_path: Path) -> None:
     path = tmp_path / "reports.parquet"
     with pytest.raises(ReportError, match="different lengths"):
         write_reports(path, SURVEY, [{**part(0, 5), "age": REPORTS["age"]}])
-    with pytest.raises(MismatchError, match="belong to protocol"):
+    with pytest.raises(MismatchError, match="cannot be used here"):
         write_reports(path, SURVEY, [{**part(0, 5), "smoke": GRR(3, 2).privatize([0])}])
     with pytest.raises(ReportError, match="has 3 bytes, not 2"):
         write_reports(path, SURVEY, [{**part(0, 5), "age": np.zeros((5, 2), dtype=np.uint8)}])

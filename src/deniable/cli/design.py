@@ -13,7 +13,7 @@ import typer
 
 from deniable import exact
 from deniable.channels.divergences import DIVERGENCES
-from deniable.cli import design_bayes, output
+from deniable.cli import design_bayes, design_profiles, output
 from deniable.cli.files import is_json, named, parse_csv, parse_json, read_text
 from deniable.cli.inputs import Names, read_vector
 from deniable.cli.options import Json, Plot, examples
@@ -34,6 +34,7 @@ _MOST_LISTED = 8
         "deniable design extremal --p0 0.5,0.3,0.2 --p1 0.2,0.3,0.5 --epsilon 1",
         "deniable design extremal laws.csv --epsilon 1 --save proof.json",
         "deniable design bayes 0.45,0.45,0.1 --epsilon 1",
+        "deniable design profiles profiles.csv --edges edges.csv --epsilon 1",
         "deniable design verify proof.json",
     )
 )
@@ -109,18 +110,23 @@ def extremal(
 
 
 app.command(epilog=design_bayes.EXAMPLES)(design_bayes.bayes)
+app.command(epilog=design_profiles.EXAMPLES)(design_profiles.profiles)
 
 
 @app.command(epilog=examples("deniable design verify proof.json", "deniable design verify proof.json --json"))
 def verify(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="A certificate, or '-'.", show_default=False)],
+    source: Annotated[str, typer.Argument(metavar="FILE", help="A certificate or a saved mechanism, or '-'.")],
     as_json: Json = False,
 ) -> None:
     """Check a certificate again, without the solver: rows and ratios with integers, the bound with long decimals.
 
-    The exit code is 1 if any check fails.
+    Of a profile mechanism, rows and ratios are checked; it claims no bound. The exit code is 1 if any check fails.
     """
     content = parse_json(read_text(source), named(source))
+    if isinstance(content, dict) and content.get("kind") == "table":
+        if not design_profiles.verify_saved(content, named(source), as_json):
+            raise typer.Exit(1)
+        return
     from deniable.design import Certificate
 
     try:
