@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import pickle
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from deniable.errors import DeniableError
+from deniable.errors import DeniableError, ShapeError
 from deniable.protocols import profiles
 from deniable.protocols.profiles import ProfileGraph
 
@@ -137,3 +138,11 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_a_graph_does_not_change():
     with pytest.raises(AttributeError, match="does not change"):
         CHAIN.labels = ()
+
+
+def test_edges_without_a_header_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("profile,p\na,0.2\nb,0.6\nc,0.9\n")
+    (tmp_path / "e.csv").write_text("a,b\nb,c\n")
+    # Taken as a header, "a,b" would leave a and b unprotected.
+    with pytest.raises(ShapeError, match="names the profiles a and b"):
+        profiles.from_csv(tmp_path / "p.csv", tmp_path / "e.csv")

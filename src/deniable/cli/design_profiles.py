@@ -8,7 +8,7 @@ Level      the exact largest log-ratio over the graph's edges, of the integers t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +20,7 @@ from deniable.cli import output
 from deniable.cli.files import STDIN, is_json, named, parse_csv, parse_json, read_text
 from deniable.cli.options import Json, Plot, examples
 from deniable.cli.output import number, ratio_text, ratio_words, shown
-from deniable.errors import DeniableError, LabelError, ShapeError, SpecError
+from deniable.errors import DeniableError, LabelError, SpecError
 from deniable.exact import WORD
 from deniable.labels import label_spec
 from deniable.specs import read_integer
@@ -178,18 +178,10 @@ def _read_graph(source: str, edges: str | None) -> ProfileGraph:
         raise SpecError("say which profiles must look alike: --edges edges.csv, two profiles a line below a header")
     if STDIN in (source, edges):
         raise SpecError("only JSON can come from standard input here: give the profiles and the edges as two CSV files")
-    _check_header([row for _, row in parse_csv(content, where)], edges)
+    # Read once for the messages of the command line about bytes that are no text and text that is no CSV.
+    parse_csv(content, where)
+    parse_csv(read_text(edges), named(edges))
     return from_csv(source, edges)
-
-
-def _check_header(listed: Sequence[Sequence[str]], edges: str) -> None:
-    """Refuse edges that begin without a header: the first pair would not be protected."""
-    first = parse_csv(read_text(edges), named(edges))[0][1]
-    if {*first} <= {row[0] for row in listed[1:]}:
-        raise ShapeError(
-            f"the first line of {named(edges)} is a header, but it names the profiles {' and '.join(first)}: "
-            "put a line such as one,other above it"
-        )
 
 
 # -- showing ---------------------------------------------------------------------------------------------

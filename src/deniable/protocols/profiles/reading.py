@@ -48,7 +48,13 @@ def from_csv(profiles: str | Path, edges: str | Path) -> ProfileGraph:
         if line[0] in laws:
             raise LabelError(f"the profile {line[0]!r} stands twice in {profiles}")
         laws[line[0]] = line[1] if len(header) == 2 else line[1:]
-    pairs = _lines(edges)[1:]
+    first, *pairs = _lines(edges)
+    if set(first) <= laws.keys():
+        # Taken as a header, the pair would silently go unprotected.
+        raise ShapeError(
+            f"the first line of {str(edges)!r} is a header, but it names the profiles {' and '.join(first)}: "
+            "put a line such as one,other above it"
+        )
     for number, line in enumerate(pairs, start=2):
         if len(line) != 2:
             raise ShapeError(f"line {number} of {edges} has {len(line)} cells: an edge has two")
