@@ -70,6 +70,11 @@ class Protocol(ABC):
         """The width of a report."""
 
     @property
+    def report_forms(self) -> int:
+        """How many different reports there can be, at most: a form that few share would tell its device apart."""
+        return 256**self.report_bytes
+
+    @property
     @abstractmethod
     def tally_size(self) -> int:
         """The number of counters in a tally."""
@@ -139,6 +144,13 @@ class Protocol(ABC):
         """Which reports could have come from this protocol; the others must not be counted."""
         array = self._rows(reports)
         return self._valid(array)
+
+    def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+        """Which reports a collector should count: valid, and not so unlikely that no crowd would ever send them.
+
+        An honest device's report is refused with probability 2^-60 at most.
+        """
+        return self.valid(reports)
 
     def tally(self, reports: Reports | Bytes, source: str | None = None) -> Tally:
         """Add up reports; refuses the whole batch if one is malformed, so that nothing is half-counted."""

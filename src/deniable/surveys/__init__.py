@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from deniable.surveys.survey import Question, Survey
 from deniable.surveys.tally import SurveyTally
+from deniable.surveys.terms import Budget, Epochs, Longitudinal, Terms
 
-__all__ = ["Question", "Survey", "SurveyTally"]
+__all__ = ["Budget", "Epochs", "Longitudinal", "Question", "Survey", "SurveyTally", "Terms"]

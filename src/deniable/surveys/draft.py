@@ -22,7 +22,8 @@ from deniable.domains import Categories, Domain, Integers, Strings, load_domain
 from deniable.errors import DeniableError, SpecError
 from deniable.labels import load_label
 from deniable.protocols import PROTOCOLS, Protocol
-from deniable.surveys.survey import Question, Survey, keys, load_protocol, question_name
+from deniable.surveys.strict import keys
+from deniable.surveys.survey import Question, Survey, load_protocol, question_name
 
 BEST = "best"
 

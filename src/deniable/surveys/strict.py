@@ -1,8 +1,10 @@
-"""JSON files read strictly: no repeated keys, no NaN, one sentence for what is wrong."""
+"""Files read strictly: no repeated or unknown keys, no NaN, one sentence for what is wrong."""
 
 from __future__ import annotations
 
 import json
+import unicodedata
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,3 +43,28 @@ def parse_json(raw: bytes, where: str) -> Any:
         raise
     except (ValueError, RecursionError):
         raise SpecError(f"{where} is not usable JSON: its numbers are too long or its lists too deep") from None
+
+
+def keys(entry: Mapping[Any, Any], known: Iterable[str], where: str, optional: Iterable[str] = ()) -> None:
+    """Refuse keys that are missing or unknown, by name."""
+    needed = list(known)
+    allowed = [*needed, *optional]
+    unknown = [key for key in entry if key not in allowed]
+    if unknown:
+        raise SpecError(f"{where} has the unknown key {short(unknown[0])}: it may have {', '.join(allowed)}")
+    missing = [key for key in needed if key not in entry]
+    if missing:
+        raise SpecError(f"{where} misses {', '.join(missing)}")
+
+
+def as_text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise SpecError(f"{what} is text, not a {type(value).__name__}")
+    if not value.strip():
+        raise SpecError(f"{what} is empty")
+    return unicodedata.normalize("NFC", str.__str__(value))
+
+
+def short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:77] + "..."

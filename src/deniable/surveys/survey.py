@@ -1,6 +1,7 @@
 """A survey: a named set of questions, each with its protocol, published once and known by its fingerprint.
 
-File       JSON in UTF-8: kind "survey", version 1, name, questions with id, text and the spec of a protocol
+File       JSON in UTF-8: kind "survey", version, name, questions with id, text and the spec of a protocol; version 2
+           adds the terms of a collection (`Terms`), without which a survey is for files only
 Identity   SHA-256("deniable-survey-v1" + NUL + canonical JSON), so white space and the order of keys do not count
 Privacy    one submission answers every question: levels add up, likelihood ratios multiply, both exactly
 Versions   a key that a reader does not know is refused by name, for a field that is skipped could be a promise that
@@ -13,7 +14,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,10 +25,11 @@ from deniable import exact
 from deniable.errors import DeniableError, LabelError, SpecError
 from deniable.protocols import Protocol, load
 from deniable.specs import canonical_bytes, fingerprint
-from deniable.surveys.strict import read_json
+from deniable.surveys.strict import as_text, keys, read_json, short
+from deniable.surveys.terms import FEW_FORMS, Terms
 from deniable.surveys.whole import whole
 
-VERSION = 1
+PLAIN, COLLECTED = 1, 2
 
 _ID = re.compile(r"[a-z0-9_-]{1,64}")
 _SURVEY = ("kind", "version", "name", "questions")
@@ -45,10 +46,10 @@ class Question:
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not _ID.fullmatch(self.id):
-            raise SpecError(f"the id of a question is 1 to 64 characters of a-z, 0-9, _ and -, not {_short(self.id)}")
+            raise SpecError(f"the id of a question is 1 to 64 characters of a-z, 0-9, _ and -, not {short(self.id)}")
         if not isinstance(self.protocol, Protocol):
             raise SpecError(f"question {self.id!r} needs a protocol, not a {type(self.protocol).__name__}")
-        object.__setattr__(self, "text", _text(self.text, f"the text of question {self.id!r}"))
+        object.__setattr__(self, "text", as_text(self.text, f"the text of question {self.id!r}"))
 
     def spec(self) -> dict[str, Any]:
         return {"id": self.id, "text": self.text, "protocol": self.protocol.spec()}
@@ -68,9 +69,11 @@ class Survey:
 
     name: str
     questions: tuple[Question, ...]
+    terms: Terms | None = None
+    """What a collection over the network promises; a survey for files has none."""
 
-    def __init__(self, name: str, questions: Iterable[Question]) -> None:
-        object.__setattr__(self, "name", _text(name, "the name of a survey"))
+    def __init__(self, name: str, questions: Iterable[Question], terms: Terms | None = None) -> None:
+        object.__setattr__(self, "name", as_text(name, "the name of a survey"))
         object.__setattr__(self, "questions", tuple(questions))
         if not self.questions:
             raise SpecError("a survey needs at least one question")
@@ -78,6 +81,21 @@ class Survey:
         for known in ids:
             if ids.count(known) > 1:
                 raise SpecError(f"two questions have the id {known!r}: give each its own")
+        object.__setattr__(self, "terms", terms)
+        if terms is not None:
+            self._check_terms(terms)
+
+    def _check_terms(self, terms: Terms) -> None:
+        if self.lifetime_epsilon > terms.budget.epsilon:
+            raise SpecError(
+                f"a device may answer {terms.longitudinal.draws} times, which is epsilon {self.lifetime_epsilon} in all "
+                f"and more than its budget of {terms.budget.epsilon}: raise the budget, or ask less often"
+            )
+        if terms.longitudinal.rule == "memoize" and self.forms > FEW_FORMS:
+            raise SpecError(
+                f"memoized answers would tell devices apart: a submission has more than {FEW_FORMS} forms, and its bytes "
+                'repeat. Ask fewer questions, use a protocol with few outputs such as GRR, or the rule "none"'
+            )
 
     def __iter__(self) -> Iterator[Question]:
         return iter(self.questions)
@@ -95,8 +113,10 @@ class Survey:
 
     def spec(self) -> dict[str, Any]:
         """JSON that gives this survey again, anywhere: `Survey.from_spec(spec)`."""
+        version = PLAIN if self.terms is None else COLLECTED
         questions = [question.spec() for question in self.questions]
-        return {"kind": "survey", "version": VERSION, "name": self.name, "questions": questions}
+        plain = {"kind": "survey", "version": version, "name": self.name, "questions": questions}
+        return plain if self.terms is None else plain | self.terms.spec()
 
     @cached_property
     def canonical(self) -> bytes:
@@ -128,6 +148,31 @@ class Survey:
         """The level of the bytes of one submission: never above epsilon."""
         return exact.log(self.ratio)
 
+    @property
+    def draws(self) -> int:
+        """How often a device randomizes a submission in its lifetime at most."""
+        return 1 if self.terms is None else self.terms.longitudinal.draws
+
+    @property
+    def lifetime_epsilon(self) -> Fraction:
+        """What a device that takes part as often as it may gives away at most, exactly."""
+        return self.epsilon * self.draws
+
+    @property
+    def realized_lifetime_epsilon(self) -> float:
+        """The same of the bytes that leave: never above `lifetime_epsilon`."""
+        return exact.log(self.ratio) * self.draws
+
+    @property
+    def report_bytes(self) -> int:
+        """The size of one submission's answers."""
+        return sum(question.protocol.report_bytes for question in self.questions)
+
+    @property
+    def forms(self) -> int:
+        """How many different submissions there can be."""
+        return math.prod(question.protocol.report_forms for question in self.questions)
+
     # -- files -------------------------------------------------------------------------------------
 
     @classmethod
@@ -136,14 +181,21 @@ class Survey:
         if not isinstance(spec, Mapping) or spec.get("kind") != "survey":
             raise SpecError('this is not a survey: it needs "kind": "survey"')
         version = spec.get("version")
-        if type(version) is not int or version != VERSION:
+        if type(version) is not int or version not in (PLAIN, COLLECTED):
             raise SpecError(
-                f"surveys of version {_short(version)} are unknown here, only {VERSION} is: try a newer deniable"
+                f"surveys of version {short(version)} are unknown here, only {PLAIN} and {COLLECTED} are: "
+                "try a newer deniable"
             )
-        keys(spec, _SURVEY, "the survey")
+        if version == PLAIN:
+            keys(spec, _SURVEY, "the survey")
+        missing = [key for key in _SURVEY if key not in spec]
+        if missing:
+            raise SpecError(f"the survey misses {', '.join(missing)}")
         if not isinstance(spec["questions"], list):
             raise SpecError('"questions" is not a list')
-        survey = cls(spec["name"], [_question(entry, place) for place, entry in enumerate(spec["questions"], start=1)])
+        questions = [_question(entry, place) for place, entry in enumerate(spec["questions"], start=1)]
+        rest = {key: value for key, value in spec.items() if key not in _SURVEY}
+        survey = cls(spec["name"], questions, Terms.from_spec(rest) if version == COLLECTED else None)
         if survey.spec() != spec:
             raise SpecError("the survey is not in canonical form: its texts must be in Unicode form NFC")
         return survey
@@ -196,28 +248,3 @@ def load_protocol(spec: Any) -> Protocol:
 def question_name(entry: Mapping[str, Any], place: int) -> str:
     """How a message calls a question."""
     return f"question {entry['id']!r}" if isinstance(entry.get("id"), str) else f"question {place}"
-
-
-def keys(entry: Mapping[Any, Any], known: Iterable[str], where: str, optional: Iterable[str] = ()) -> None:
-    """Refuse keys that are missing or unknown, by name."""
-    needed = list(known)
-    allowed = [*needed, *optional]
-    unknown = [key for key in entry if key not in allowed]
-    if unknown:
-        raise SpecError(f"{where} has the unknown key {_short(unknown[0])}: it may have {', '.join(allowed)}")
-    missing = [key for key in needed if key not in entry]
-    if missing:
-        raise SpecError(f"{where} misses {', '.join(missing)}")
-
-
-def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str):
-        raise SpecError(f"{what} is text, not a {type(value).__name__}")
-    if not value.strip():
-        raise SpecError(f"{what} is empty")
-    return unicodedata.normalize("NFC", str.__str__(value))
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:77] + "..."

@@ -14,8 +14,8 @@ from typing import Any
 
 from deniable.errors import DeniableError, MismatchError, NumberError, SpecError
 from deniable.protocols import Tally
-from deniable.surveys.strict import read_json
-from deniable.surveys.survey import Survey, keys
+from deniable.surveys.strict import keys, read_json
+from deniable.surveys.survey import Survey
 from deniable.surveys.whole import whole
 
 VERSION = 1

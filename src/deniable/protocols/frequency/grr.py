@@ -68,6 +68,10 @@ class GRR(PureProtocol):
         return width_of(self.domain.size)
 
     @property
+    def report_forms(self) -> int:
+        return self.domain.size
+
+    @property
     def tally_size(self) -> int:
         return self.domain.size
 

@@ -83,6 +83,10 @@ class HadamardResponse(Protocol):
         return width_of(self.tally_size)
 
     @property
+    def report_forms(self) -> int:
+        return self.tally_size
+
+    @property
     def tally_size(self) -> int:
         return self.blocks * self.block_size
 

@@ -101,6 +101,10 @@ class LocalHashing(PureProtocol):
         return -(-self._fields_bits // 8)
 
     @property
+    def report_forms(self) -> int:
+        return 1 << self._fields_bits
+
+    @property
     def tally_size(self) -> int:
         return 1 << self.index_bits
 

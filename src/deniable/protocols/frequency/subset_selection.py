@@ -12,6 +12,7 @@ Source     Ye and Barg 2018; Wang et al. 2016
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -94,6 +95,10 @@ class SubsetSelection(PureProtocol):
     @property
     def report_bytes(self) -> int:
         return self.subset_size * width_of(self.domain.size) if self._listed else self._bitmap_bytes
+
+    @property
+    def report_forms(self) -> int:
+        return math.comb(self.domain.size, self.subset_size)
 
     @property
     def tally_size(self) -> int:

@@ -69,6 +69,10 @@ class UnaryProtocol(PureProtocol):
         return -(-self.domain.size // 8)
 
     @property
+    def report_forms(self) -> int:
+        return 1 << self.domain.size
+
+    @property
     def tally_size(self) -> int:
         return self.domain.size
 

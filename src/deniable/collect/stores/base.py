@@ -1,0 +1,181 @@
+"""Where a collection is kept: one small interface, and what every store promises.
+
+Once        one transaction a group of batches: ids are inserted, only those that were not there are counted, and their
+            sum is added to the tally; so n equals the number of distinct ids, whatever is sent again or killed
+Durable     what `add` has returned survives kill -9 and power loss
+Order       nothing says in what order submissions came: rows are found by random id, and reports waiting to be added
+            up are kept in the order of their ids
+Closing     an epoch's tally is hashed, later reports of it are refused, and then its ids are dropped: the only safe way
+            to forget them, because a replay is refused by its epoch
+Identity    ids are remembered by survey and epoch, as a replay repeats both
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from deniable.errors import DeniableError
+from deniable.protocols.reports import Bytes
+from deniable.surveys import Survey, SurveyTally
+
+ROLES = ("admin", "analyst", "ingest")
+OPEN, CLOSED = "open", "closed"
+
+
+class StoreError(DeniableError, RuntimeError):
+    """A store that cannot be used: unreachable, of a newer version, damaged."""
+
+
+class StorageFull(StoreError):
+    """No room for what was to be written; nothing of it was."""
+
+
+class EpochIsClosed(StoreError):
+    """An epoch that takes nothing any more."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Submissions of one survey and epoch, checked and plausible; ids may repeat."""
+
+    survey: str
+    epoch: int
+    ids: Bytes
+    answers: Bytes
+
+
+@dataclass(frozen=True)
+class Added:
+    """What became of a batch."""
+
+    fresh: int = 0
+    duplicates: int = 0
+    closed: bool = False
+    """The epoch was closed before: nothing was counted."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch of a survey as the store has it."""
+
+    epoch: int
+    state: str
+    n: int
+    sha256: str | None = None
+    """Of the final tally, once closed."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A survey as it was published: the very bytes."""
+
+    fingerprint: str
+    canonical: bytes
+    state: str
+    """"open", or "closed" by its owner."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """Someone's key to the service, of which only the hash is kept."""
+
+    sha256: str
+    role: str
+    label: str
+
+
+Rejections = Mapping[tuple[str, int, str], int]
+"""(survey, day since 1970, reason) -> how many."""
+
+
+class Store(ABC):
+    """One connection to a store; not shared between threads. A worker's tallies go to its own `shard`."""
+
+    # -- surveys -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def publish(self, survey: Survey) -> bool:
+        """Add a survey; False if it was there already."""
+
+    @abstractmethod
+    def surveys(self) -> list[Published]: ...
+
+    @abstractmethod
+    def close_survey(self, fingerprint: str) -> None:
+        """Take no more reports of this survey; closes its open epochs."""
+
+    # -- ingest ------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def add(self, batches: Sequence[Batch], rejected: Rejections | None = None) -> list[Added]:
+        """Count each submission that was not counted before, all or nothing, in one durable transaction.
+
+        Answers with one `Added` a batch, in order. Two batches may share survey, epoch and ids.
+        """
+
+    @abstractmethod
+    def close_epoch(self, fingerprint: str, epoch: int) -> Epoch:
+        """Refuse later reports, hash the tally, forget the ids; closing again changes nothing."""
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def epochs(self, fingerprint: str) -> list[Epoch]:
+        """Every epoch with reports or closed, ascending."""
+
+    @abstractmethod
+    def tally(self, fingerprint: str, first: int = 0, last: int | None = None) -> SurveyTally:
+        """The sum over these epochs, both included; consistent as of one moment."""
+
+    @abstractmethod
+    def reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> Iterator[Batch]:
+        """Kept reports by epoch and id, in bounded batches; nothing where retention is "tally"."""
+
+    @abstractmethod
+    def rejections(self, fingerprint: str) -> list[tuple[int, str, int]]:
+        """(day, reason, how many)."""
+
+    @abstractmethod
+    def duplicates(self, fingerprint: str) -> int:
+        """How many submissions came again and were not counted."""
+
+    # -- tokens ------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def add_token(self, token: Token) -> None: ...
+
+    @abstractmethod
+    def tokens(self) -> list[Token]: ...
+
+    @abstractmethod
+    def remove_token(self, sha256: str) -> bool: ...
+
+    # -- care --------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def check(self, deep: bool = True) -> list[str]:
+        """What is wrong with the store, one sentence each; an empty list is good news.
+
+        Tallies against ids (open epochs), kept reports against tallies, hashes of closed epochs, the database's own check.
+        """
+
+    @abstractmethod
+    def backup(self, path: Path) -> None:
+        """A consistent copy, taken while the service runs."""
+
+    @abstractmethod
+    def ping(self) -> None:
+        """Raise `StoreError` unless the store can be written."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

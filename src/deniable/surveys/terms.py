@@ -1,0 +1,230 @@
+"""Terms of a collection: who asks and why, when, how often a device may answer, and what it may give away in all.
+
+Epochs        the calendar of a survey: epoch e covers [origin + e s, origin + (e + 1) s) seconds, in UTC. A device
+              answers at most once an epoch; reports of `early` epochs ahead and `late` epochs behind are accepted,
+              for clocks that are wrong and devices that were offline
+Longitudinal  "none"     every answer is randomized afresh: at most `epochs` answers of the survey's epsilon each
+              "memoize"  the answer to a value is drawn once and repeated: at most `values` different ones are ever
+                         drawn, and a device with more changes repeats its first. With values = 1 the reports depend on
+                         the first answer alone. With more, *when* an answer changed can be seen; the bound holds for
+                         what the answers were, given when they changed
+Budget        a lifetime epsilon that all surveys of one group share on a device, so that renewing a survey resets nothing
+Retention     "tally"    counts are kept, reports are not; "reports" keeps them, to be analysed anew
+Times         written "2026-11-01T00:00:00Z", held as seconds since 1970
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from deniable import exact
+from deniable.errors import SpecError
+from deniable.surveys.strict import as_text, keys, short
+
+RULES = ("none", "memoize")
+RESERVED = "memoize+fresh"
+RETENTION = ("tally", "reports")
+LAST_EPOCH = 2**32 - 1
+FEW_FORMS = 1 << 10
+"""A repeated report is one of at most so many: a rarer one would tell its device from all others."""
+
+_GROUP = re.compile(r"[a-z0-9._-]{1,64}")
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+_TERMS = ("owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "show_from")
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """The calendar.
+
+    >>> days = Epochs(read_time("2026-11-01T00:00:00Z"), 86_400)
+    >>> days.at(read_time("2026-11-03T12:00:00Z")), write_time(days.start(2))
+    (2, '2026-11-03T00:00:00Z')
+    """
+
+    origin: int
+    seconds: int
+    early: int = 1
+    late: int = 1
+
+    def __post_init__(self) -> None:
+        _whole(self.seconds, 1, 100 * 366 * 86_400, "the length of an epoch in seconds")
+        _whole(self.early, 0, 1000, "the number of early epochs")
+        _whole(self.late, 0, 1000, "the number of late epochs")
+
+    def at(self, moment: float) -> int:
+        """The epoch that a moment lies in; negative before the origin."""
+        return math.floor((moment - self.origin) / self.seconds)
+
+    def start(self, epoch: int) -> int:
+        return self.origin + epoch * self.seconds
+
+    def spec(self) -> dict[str, Any]:
+        return {"origin": write_time(self.origin), "seconds": self.seconds, "early": self.early, "late": self.late}
+
+
+@dataclass(frozen=True)
+class Longitudinal:
+    """How answers of one device over the epochs hang together."""
+
+    rule: str = "none"
+    epochs: int = 1
+    """How many epochs a device answers at most."""
+    values: int = 1
+    """How many different values a device memoizes at most."""
+
+    def __post_init__(self) -> None:
+        if self.rule == RESERVED:
+            raise SpecError(f'the longitudinal rule "{RESERVED}" is reserved: a fresh second round does not exist yet')
+        if self.rule not in RULES:
+            raise SpecError(f"the longitudinal rule is {' or '.join(RULES)}, not {short(self.rule)}")
+        _whole(self.epochs, 1, LAST_EPOCH, "the number of epochs that a device answers")
+        _whole(self.values, 1, 1000, "the number of values that a device memoizes")
+        if self.rule == "none" and self.values != 1:
+            raise SpecError('"values" goes with the rule "memoize" only')
+
+    @property
+    def draws(self) -> int:
+        """How often a device randomizes an answer at most."""
+        return self.epochs if self.rule == "none" else min(self.values, self.epochs)
+
+    def spec(self) -> dict[str, Any]:
+        return {"rule": self.rule, "epochs": self.epochs} | ({"values": self.values} if self.rule == "memoize" else {})
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a device gives away in its lifetime at most, over all surveys of the group."""
+
+    group: str
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.group, str) or not _GROUP.fullmatch(self.group):
+            raise SpecError(f"a budget group is 1 to 64 characters of a-z, 0-9, . _ and -, not {short(self.group)}")
+        object.__setattr__(self, "epsilon", exact.fraction(self.epsilon, "the lifetime epsilon"))
+        if not 0 < self.epsilon <= 10**6:
+            raise SpecError("the lifetime epsilon is above zero and at most a million")
+
+    def spec(self) -> dict[str, Any]:
+        return {"group": self.group, "epsilon": exact.canonical(self.epsilon)}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Everything that a published survey promises beyond its questions."""
+
+    owner: str
+    purpose: str
+    epochs: Epochs
+    longitudinal: Longitudinal
+    budget: Budget
+    opens: int
+    expires: int
+    retention: str = "tally"
+    show_from: int = 1
+    """Estimates of fewer answers than this are not shown."""
+    replaces: str | None = None
+    """The fingerprint of the survey before this one."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "owner", as_text(self.owner, "the owner of a survey"))
+        object.__setattr__(self, "purpose", as_text(self.purpose, "the purpose of a survey"))
+        if not self.opens < self.expires:
+            raise SpecError("the survey expires before it opens")
+        if self.first < 0 or self.last > LAST_EPOCH:
+            raise SpecError("the survey opens before the origin of its epochs, or has too many of them")
+        if self.retention not in RETENTION:
+            raise SpecError(f"retention is {' or '.join(RETENTION)}, not {short(self.retention)}")
+        _whole(self.show_from, 1, 10**12, "the smallest number of answers to show")
+        if self.replaces is not None and not (isinstance(self.replaces, str) and _FINGERPRINT.fullmatch(self.replaces)):
+            raise SpecError("the survey that this one replaces is named by its fingerprint, 64 hexadecimal digits")
+
+    # -- the calendar ------------------------------------------------------------------------------
+
+    @property
+    def first(self) -> int:
+        return self.epochs.at(self.opens)
+
+    @property
+    def last(self) -> int:
+        return self.epochs.at(self.expires - 1)
+
+    def refusal(self, epoch: int, now: float) -> str | None:
+        """Why a report of this epoch is not taken at this moment, in the words of the wire; None if it is taken."""
+        current = self.epochs.at(now)
+        if epoch < self.first:
+            return "notStarted"
+        if epoch > min(self.last, current + self.epochs.early):
+            return "epochTooEarly"
+        return "epochTooOld" if epoch < current - self.epochs.late else None
+
+    def over(self, now: float) -> bool:
+        """Whether no epoch is taken any more."""
+        return self.epochs.at(now) - self.epochs.late > self.last
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def spec(self) -> dict[str, Any]:
+        return {
+            "owner": self.owner,
+            "purpose": self.purpose,
+            "epochs": self.epochs.spec(),
+            "longitudinal": self.longitudinal.spec(),
+            "budget": self.budget.spec(),
+            "opens": write_time(self.opens),
+            "expires": write_time(self.expires),
+            "retention": self.retention,
+            "show_from": self.show_from,
+        } | ({"replaces": self.replaces} if self.replaces else {})
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Terms:
+        """The terms in full form."""
+        keys(spec, _TERMS, "the survey", optional=("replaces",))
+        epochs, rule, budget = (_object(spec, key) for key in ("epochs", "longitudinal", "budget"))
+        keys(epochs, ("origin", "seconds", "early", "late"), '"epochs"')
+        memoized = ("values",) if rule.get("rule") == "memoize" else ()
+        keys(rule, ("rule", "epochs", *memoized), '"longitudinal"')
+        keys(budget, ("group", "epsilon"), '"budget"')
+        return cls(
+            spec["owner"],
+            spec["purpose"],
+            Epochs(read_time(epochs["origin"]), epochs["seconds"], epochs["early"], epochs["late"]),
+            Longitudinal(**rule),
+            Budget(**budget),
+            read_time(spec["opens"]),
+            read_time(spec["expires"]),
+            spec["retention"],
+            spec["show_from"],
+            spec.get("replaces"),
+        )
+
+
+def read_time(text: Any) -> int:
+    """Seconds since 1970 of "2026-11-01T00:00:00Z"."""
+    try:
+        return int(datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp())
+    except (TypeError, ValueError):
+        raise SpecError(f'a time is written "2026-11-01T00:00:00Z", in UTC, not {short(text)}') from None
+
+
+def write_time(moment: int) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _object(spec: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    if not isinstance(spec[key], Mapping):
+        raise SpecError(f'"{key}" is not an object')
+    return spec[key]  # type: ignore[no-any-return]
+
+
+def _whole(value: Any, low: int, high: int, what: str) -> None:
+    if type(value) is not int or not low <= value <= high:
+        raise SpecError(f"{what} is a whole number from {low} to {high}, not {short(value)}")
