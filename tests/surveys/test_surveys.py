@@ -1,7 +1,7 @@
 """Surveys: identity, promises, strict reading, drafts, tallies, and files that appear whole or not at all.
 
-`python -m tests.test_surveys` adds new surveys to the golden file. What stands in it must load for ever: a changed
-entry breaks published surveys.
+`python -m tests.surveys.test_surveys` adds new surveys to the golden file. What stands in it must load for ever: a
+changed entry breaks published surveys.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from deniable.domains import Categories, Integers, Strings
 from deniable.errors import DeniableError, LabelError, MismatchError, NumberError, SpecError
 from deniable.protocols import GRR, HCMS, OLH, OUE, PROTOCOLS, THE, SubsetSelection, Tally
 from deniable.randomness import Simulation
-from deniable.surveys import Question, Survey, SurveyTally
+from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, SurveyTally, Terms
 from deniable.surveys.whole import whole
 
-GOLDEN = Path(__file__).parent / "golden" / "surveys.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "surveys.json"
 
 SMOKE = Question("smoke", "Do you smoke?", GRR(["yes", "no", "prefer not to say"], epsilon=1))
 AGE = Question("age", "How old are you?", OLH(Integers(18, 99), epsilon="0.5"))
@@ -38,6 +38,22 @@ PINNED = [
     Survey("Ümfrage №1", [Question("a-b_1", "Größe?\n(in cm)", OUE(Integers(100, 250), "1/3"))]),
     Survey("kinds", [Question("x", "?", GRR(Categories([1, "1", True], other="rest"), 2))]),
     Survey("words", [Question("w", "A word?", HCMS(Strings(cells=1024, key="words/w"), 4))]),
+    Survey(
+        "canteen",
+        [Question("meat", "Do you eat meat?", GRR(["yes", "no"], epsilon=1))],
+        Terms(
+            "Acme",
+            "to plan the canteen",
+            Epochs(1_793_491_200, 86_400, early=1, late=2),
+            Longitudinal("memoize", epochs=30, values=2),
+            Budget("acme", Fraction(9, 2)),
+            opens=1_793_491_200,
+            expires=1_796_083_200,
+            retention="reports",
+            show_from=50,
+            replaces="0123456789abcdef" * 4,
+        ),
+    ),
     Survey("several", [Question("the", "?", THE(4, 1)), Question("subset", "?", SubsetSelection(100, 1))]),
 ]
 
@@ -142,7 +158,7 @@ def test_levels_add_and_ratios_multiply_exactly() -> None:
     [
         ([], 'it needs "kind": "survey"'),
         (SMOKE.protocol.spec(), 'it needs "kind": "survey"'),
-        (broken(version=2), "surveys of version 2 are unknown here, only 1 is"),
+        (broken(version=3), "surveys of version 3 are unknown here, only 1 and 2 are"),
         (broken(version=True), "surveys of version True"),
         (broken(version="1"), "surveys of version '1'"),
         (broken(owner="me"), "the survey has the unknown key 'owner'"),

@@ -30,6 +30,18 @@ Seed = Annotated[
         "--seed", metavar="N", help="Repeatable bits, for simulations only: they protect nobody.", show_default=False
     ),
 ]
+AdminToken = Annotated[
+    str | None,
+    typer.Option(
+        "--token", metavar="TOKEN", envvar="DENIABLE_TOKEN", help="An admin's token.", show_default="$DENIABLE_TOKEN"
+    ),
+]
+AnalystToken = Annotated[
+    str | None,
+    typer.Option(
+        "--token", metavar="TOKEN", envvar="DENIABLE_TOKEN", help="An analyst's token.", show_default="$DENIABLE_TOKEN"
+    ),
+]
 
 
 def examples(*lines: str) -> str:

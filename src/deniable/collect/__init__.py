@@ -1,1 +1,1 @@
-"""Collecting over the network: the device's client with its ledger, the service that adds up, and where it keeps sums."""
+"""Collecting over the network: devices with a ledger, a service that adds up, and where the sums are kept."""

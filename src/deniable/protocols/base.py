@@ -72,7 +72,7 @@ class Protocol(ABC):
     @property
     def report_forms(self) -> int:
         """How many different reports there can be, at most: a form that few share would tell its device apart."""
-        return 256**self.report_bytes
+        return 1 << 8 * self.report_bytes
 
     @property
     @abstractmethod

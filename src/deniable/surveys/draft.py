@@ -10,6 +10,15 @@ epsilon    of this question; the draft's own `epsilon` stands for the questions 
 protocol   a name, "best" (the planner's choice for `people` respondents; the default), or a spec in full
 parameters of the named protocol, where the default is not wanted
 
+A draft for a collection over the network also has
+
+owner, purpose   who asks, and what for; without both the survey is for files only
+opens, expires   times such as "2026-11-01T00:00:00Z"; or `days`, the length of the collection, from `opens` or from now
+epochs           {"seconds": 86400} or {"days": 1}: how long an epoch is; one epoch for the whole collection by default
+longitudinal     {"rule": "none", "epochs": 7} or {"rule": "memoize", "epochs": 30, "values": 1}; one answer by default
+budget           {"group": "...", "epsilon": "4"}; by default a group of the survey's own name with just what it needs
+retention, show_from, replaces     as in `Terms`
+
 The choice is made when the survey is made and stored in full: a later planner changes no published survey.
 """
 
@@ -22,6 +31,7 @@ from deniable.domains import Categories, Domain, Integers, Strings, load_domain
 from deniable.errors import DeniableError, SpecError
 from deniable.labels import load_label
 from deniable.protocols import PROTOCOLS, Protocol
+from deniable.surveys.draft_terms import TERMS, draft_terms
 from deniable.surveys.strict import keys
 from deniable.surveys.survey import Question, Survey, load_protocol, question_name
 
@@ -30,18 +40,20 @@ BEST = "best"
 _SHARED = ("epsilon", "protocol", "people")
 
 
-def from_draft(draft: Any) -> Survey:
-    """The survey that a draft describes."""
+def from_draft(draft: Any, now: float | None = None) -> Survey:
+    """The survey that a draft describes; `now` is when a collection opens whose draft does not say."""
     if not isinstance(draft, Mapping):
         raise SpecError("a draft is an object with a name and questions")
     if draft.get("kind") == "survey":
         raise SpecError("this is a survey already, not a draft of one")
-    keys(draft, ("name", "questions"), "the draft", optional=_SHARED)
+    keys(draft, ("name", "questions"), "the draft", optional=(*_SHARED, *TERMS))
     if not isinstance(draft["questions"], list):
         raise SpecError('"questions" is not a list')
     shared = {key: draft[key] for key in _SHARED if key in draft}
     questions = [_question(entry, place, shared, draft["name"]) for place, entry in enumerate(draft["questions"], 1)]
-    return Survey(draft["name"], questions)
+    plain = Survey(draft["name"], questions)
+    given = {key: draft[key] for key in TERMS if key in draft}
+    return Survey(plain.name, questions, draft_terms(given, plain, now)) if given else plain
 
 
 def _question(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Question:

@@ -88,13 +88,13 @@ class Survey:
     def _check_terms(self, terms: Terms) -> None:
         if self.lifetime_epsilon > terms.budget.epsilon:
             raise SpecError(
-                f"a device may answer {terms.longitudinal.draws} times, which is epsilon {self.lifetime_epsilon} in all "
-                f"and more than its budget of {terms.budget.epsilon}: raise the budget, or ask less often"
+                f"a device may answer {self.draws} times, which is epsilon {self.lifetime_epsilon} in all and more "
+                f"than its budget of {terms.budget.epsilon}: raise the budget, or ask less often"
             )
         if terms.longitudinal.rule == "memoize" and self.forms > FEW_FORMS:
             raise SpecError(
-                f"memoized answers would tell devices apart: a submission has more than {FEW_FORMS} forms, and its bytes "
-                'repeat. Ask fewer questions, use a protocol with few outputs such as GRR, or the rule "none"'
+                f"memoized answers would tell devices apart, because their bytes repeat and have more than {FEW_FORMS} "
+                'forms: ask fewer questions, use a protocol with few outputs such as GRR, or the rule "none"'
             )
 
     def __iter__(self) -> Iterator[Question]:
@@ -201,11 +201,11 @@ class Survey:
         return survey
 
     @classmethod
-    def from_draft(cls, draft: Any) -> Survey:
+    def from_draft(cls, draft: Any, now: float | None = None) -> Survey:
         """The survey of a draft: answers and level a question, and the protocol by name or chosen by the planner."""
         from deniable.surveys.draft import from_draft
 
-        return from_draft(draft)
+        return from_draft(draft, now)
 
     def save(self, path: str | Path) -> None:
         """Write the file, readable by people; it appears whole or not at all."""

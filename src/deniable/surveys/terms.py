@@ -8,7 +8,7 @@ Longitudinal  "none"     every answer is randomized afresh: at most `epochs` ans
                          drawn, and a device with more changes repeats its first. With values = 1 the reports depend on
                          the first answer alone. With more, *when* an answer changed can be seen; the bound holds for
                          what the answers were, given when they changed
-Budget        a lifetime epsilon that all surveys of one group share on a device, so that renewing a survey resets nothing
+Budget        a lifetime epsilon that all surveys of one group share on a device: renewing a survey resets nothing
 Retention     "tally"    counts are kept, reports are not; "reports" keeps them, to be analysed anew
 Times         written "2026-11-01T00:00:00Z", held as seconds since 1970
 """

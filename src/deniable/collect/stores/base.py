@@ -160,7 +160,7 @@ class Store(ABC):
     def check(self, deep: bool = True) -> list[str]:
         """What is wrong with the store, one sentence each; an empty list is good news.
 
-        Tallies against ids (open epochs), kept reports against tallies, hashes of closed epochs, the database's own check.
+        Tallies against ids (open epochs), kept reports against tallies, hashes of closed epochs, the database itself.
         """
 
     @abstractmethod

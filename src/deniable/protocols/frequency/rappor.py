@@ -41,8 +41,10 @@ from deniable.protocols.base import Positions
 from deniable.protocols.frequency.open_text import MOST_COUNTERS, TextEstimate, TextProtocol, as_text
 from deniable.protocols.frequency.popcount import positional_popcount
 from deniable.protocols.frequency.rappor_decoding import Cohorts, fit, non_negative, select
+from deniable.protocols.frequency.subsets import row_weights
 from deniable.protocols.frequency.unary import padding_is_zero, set_bits
-from deniable.protocols.reports import Bytes
+from deniable.protocols.frequency.weights import usual_weights
+from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 
@@ -148,6 +150,13 @@ class RAPPOR(TextProtocol):
         return rows
 
     # -- the collector -----------------------------------------------------------------------------
+
+    def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+        rows = self._rows(reports)
+        others = self.bloom_bits - self.hashes
+        low, high = usual_weights(others, float(self.flip.value), more=self.hashes)
+        weights = row_weights(np.ascontiguousarray(self._split(rows)[1]))
+        return self._valid(rows) & (weights >= low) & (weights <= high)
 
     def _valid_rest(self, reports: Bytes) -> NDArray[np.bool_]:
         return padding_is_zero(reports, self.bloom_bits)

@@ -50,7 +50,7 @@ from deniable.protocols.frequency.open_text import (
 )
 from deniable.protocols.frequency.unary import SUE
 from deniable.protocols.pure import PureProtocol
-from deniable.protocols.reports import Bytes
+from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 
@@ -127,6 +127,12 @@ class SketchProtocol(TextProtocol):
         return self.inner._many(np.array(cells, dtype=np.int64)[places], bits)
 
     # -- the collector -----------------------------------------------------------------------------
+
+    def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+        rows = self._rows(reports)
+        good = self._valid(rows)
+        good[good] = self.inner.plausible(np.ascontiguousarray(self._split(rows[good])[1]))
+        return good
 
     def _valid_rest(self, reports: Bytes) -> NDArray[np.bool_]:
         return self.inner._valid(reports)

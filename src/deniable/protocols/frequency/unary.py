@@ -30,8 +30,10 @@ from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
 from deniable.protocols.base import Positions
 from deniable.protocols.frequency.popcount import positional_popcount
+from deniable.protocols.frequency.subsets import row_weights
+from deniable.protocols.frequency.weights import usual_weights
 from deniable.protocols.pure import PureProtocol
-from deniable.protocols.reports import Bytes
+from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.simulate import independent_bits
 from deniable.protocols.tally import Counts
 from deniable.randomness import Bits
@@ -91,6 +93,12 @@ class UnaryProtocol(PureProtocol):
 
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return padding_is_zero(reports, self.domain.size)
+
+    def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+        rows = self._rows(reports)
+        low, high = usual_weights(self.domain.size - 1, float(self.q), more=1)
+        weights = row_weights(rows)
+        return self._valid(rows) & (weights >= low) & (weights <= high)
 
     def _count(self, reports: Bytes) -> Counts:
         return positional_popcount(reports)[: self.domain.size]

@@ -1,0 +1,123 @@
+"""What changes for a respondent when one survey replaces another.
+
+Weaker     a promise gets worse: more epsilon, asked more often, a question more, reports kept, a fresh budget group,
+           fewer answers needed before estimates are shown
+Stronger   the other way round
+Neutral    anything else; a changed answer list or protocol at the same epsilon is no weaker, but it is a new question
+
+Every change is a new fingerprint, and devices pin fingerprints: nothing changes for anybody without their consent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deniable.surveys.survey import Question, Survey
+from deniable.surveys.terms import RETENTION, Longitudinal, Terms, write_time
+
+WEAKER, STRONGER, NEUTRAL = "weaker", "stronger", "neutral"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference, and what it does to privacy."""
+
+    what: str
+    before: str
+    after: str
+    privacy: str = NEUTRAL
+
+
+def diff(before: Survey, after: Survey) -> list[Change]:
+    """All changes from one survey to the next; an empty list if they are the same."""
+    if before.fingerprint == after.fingerprint:
+        return []
+    return [
+        *_compared("name", before.name, after.name),
+        *_questions(before, after),
+        *_compared("epsilon of a submission", before.epsilon, after.epsilon, less_is=STRONGER),
+        *_compared("epsilon of a lifetime", before.lifetime_epsilon, after.lifetime_epsilon, less_is=STRONGER),
+        *_terms(before.terms, after.terms),
+    ]
+
+
+def weaker(changes: list[Change]) -> bool:
+    """Whether privacy gets worse by any of these changes."""
+    return any(change.privacy == WEAKER for change in changes)
+
+
+def _questions(before: Survey, after: Survey) -> Iterator[Change]:
+    old, new = ({question.id: question for question in survey} for survey in (before, after))
+    for id in old:
+        if id not in new:
+            yield Change(f"question {id}", _described(old[id]), "not asked", STRONGER)
+    for id, question in new.items():
+        if id not in old:
+            yield Change(f"question {id}", "not asked", _described(question), WEAKER)
+        else:
+            yield from _question(old[id], question)
+    if list(old) != list(new) and set(old) == set(new):
+        yield Change("order of the questions", ", ".join(old), ", ".join(new))
+
+
+def _question(old: Question, new: Question) -> Iterator[Change]:
+    where = f"question {old.id}"
+    yield from _compared(f"{where}: text", old.text, new.text)
+    yield from _compared(f"{where}: answers", old.protocol.domain, new.protocol.domain)
+    yield from _compared(f"{where}: epsilon", old.protocol.epsilon, new.protocol.epsilon, less_is=STRONGER)
+    yield from _compared(f"{where}: protocol", old.protocol.name, new.protocol.name)
+    mine, other = old.protocol.spec(), new.protocol.spec()
+    for key in sorted((mine.keys() | other.keys()) - {"protocol", "domain", "epsilon"}):
+        yield from _compared(f"{where}: {key}", mine.get(key, "none"), other.get(key, "none"))
+
+
+def _terms(old: Terms | None, new: Terms | None) -> Iterator[Change]:
+    if old is None or new is None:
+        if old is not None:
+            yield Change("collection", "over the network", "from files only")
+        elif new is not None:
+            yield Change("collection", "from files only", "over the network")
+        return
+    yield from _compared("owner", old.owner, new.owner)
+    yield from _compared("purpose", old.purpose, new.purpose)
+    if old.budget.group != new.budget.group:
+        # What was spent in the old group does not count in the new one.
+        yield Change("budget group", old.budget.group, new.budget.group, WEAKER)
+    yield from _compared("lifetime budget", old.budget.epsilon, new.budget.epsilon, less_is=STRONGER)
+    yield from _rules(old, new)
+    kept = _direction(RETENTION.index(old.retention), RETENTION.index(new.retention), STRONGER)
+    yield from _compared("retention", old.retention, new.retention, privacy=kept)
+    yield from _compared("shown from n", old.show_from, new.show_from, less_is=WEAKER)
+    yield from _compared("opens", write_time(old.opens), write_time(new.opens))
+    yield from _compared("expires", write_time(old.expires), write_time(new.expires))
+    for key in ("origin", "seconds", "early", "late"):
+        yield from _compared(f"epochs: {key}", old.epochs.spec()[key], new.epochs.spec()[key])
+    yield from _compared("replaces", old.replaces or "none", new.replaces or "none")
+
+
+def _rules(old: Terms, new: Terms) -> Iterator[Change]:
+    before, after = old.longitudinal, new.longitudinal
+    # Repeating the first answer for ever shows nothing else; every other rule shows more than that.
+    first_only = Longitudinal("memoize", 1, 1)
+    old_shows, new_shows = (replace(rule, epochs=1) != first_only for rule in (before, after))
+    shows = _direction(old_shows, new_shows, STRONGER)
+    yield from _compared("longitudinal rule", before.rule, after.rule, privacy=shows)
+    yield from _compared("epochs that a device answers", before.epochs, after.epochs)
+    yield from _compared("values that a device memoizes", before.values, after.values, less_is=STRONGER)
+
+
+def _compared(what: str, old: Any, new: Any, less_is: str | None = None, privacy: str = NEUTRAL) -> Iterator[Change]:
+    if old != new:
+        yield Change(what, str(old), str(new), privacy if less_is is None else _direction(old, new, less_is))
+
+
+def _direction(old: Any, new: Any, less_is: str) -> str:
+    if new == old:
+        return NEUTRAL
+    return less_is if new < old else (WEAKER if less_is == STRONGER else STRONGER)
+
+
+def _described(question: Question) -> str:
+    return f"{question.text} (epsilon {question.protocol.epsilon})"

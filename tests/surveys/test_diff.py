@@ -1,0 +1,82 @@
+"""What a new version of a survey does to privacy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from deniable.protocols import GRR, OUE
+from deniable.surveys import Budget, Longitudinal, Question, Survey, Terms
+from deniable.surveys.diff import NEUTRAL, STRONGER, WEAKER, diff, weaker
+from tests.surveys.test_terms import MEAT, SURVEY, TERMS
+
+
+def changed(**changes: Any) -> Survey:
+    return Survey(SURVEY.name, SURVEY.questions, replace(TERMS, **changes))
+
+
+def asked(*questions: Question, terms: Terms | None = TERMS) -> Survey:
+    return Survey(SURVEY.name, questions, terms)
+
+
+MEMOIZED = changed(longitudinal=Longitudinal("memoize", epochs=3))
+
+WORSE = {
+    "epsilon": (SURVEY, asked(replace(MEAT, protocol=GRR(["yes", "no"], epsilon="1.01")))),
+    "a question more": (SURVEY, asked(MEAT, Question("age", "?", GRR(3, "1/3")))),
+    "asked more often": (SURVEY, changed(longitudinal=Longitudinal("none", epochs=4))),
+    "a larger budget": (SURVEY, changed(budget=Budget("acme", Fraction(5)))),
+    "another budget group": (SURVEY, changed(budget=Budget("acme-2", Fraction(4)))),
+    "reports kept": (SURVEY, changed(retention="reports")),
+    "shown from fewer": (SURVEY, changed(show_from=49)),
+    "more than the first answer": (MEMOIZED, changed(longitudinal=Longitudinal("memoize", epochs=3, values=2))),
+    "no memoization": (MEMOIZED, changed(longitudinal=Longitudinal("none", epochs=1))),
+}
+ALIKE = {
+    "a new purpose": (SURVEY, changed(purpose="for fun")),
+    "a later end": (SURVEY, changed(expires=TERMS.expires + 5)),
+    "another protocol": (SURVEY, asked(replace(MEAT, protocol=OUE(["yes", "no"], epsilon=1)))),
+    "another text": (SURVEY, asked(replace(MEAT, text="Meat?"))),
+    "more answers": (SURVEY, asked(replace(MEAT, protocol=GRR(["yes", "no", "at times"], epsilon=1)))),
+    "over the network": (asked(MEAT, terms=None), changed(longitudinal=Longitudinal("none", epochs=1))),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), WORSE.values(), ids=WORSE)
+def test_weaker_privacy_is_called_weaker(old: Survey, new: Survey) -> None:
+    assert weaker(diff(old, new))
+
+
+@pytest.mark.parametrize(("old", "new"), WORSE.values(), ids=WORSE)
+def test_and_the_way_back_is_stronger(old: Survey, new: Survey) -> None:
+    back = diff(new, old)
+    assert any(change.privacy == STRONGER for change in back) or old.terms.budget.group != new.terms.budget.group  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("old", "new"), ALIKE.values(), ids=ALIKE)
+def test_other_changes_are_listed_and_not_weaker(old: Survey, new: Survey) -> None:
+    changes = diff(old, new)
+    assert changes
+    assert not weaker(changes)
+    assert {change.privacy for change in changes} == {NEUTRAL}
+
+
+def test_the_same_survey_has_no_changes() -> None:
+    assert diff(SURVEY, Survey.from_spec(SURVEY.spec())) == []
+
+
+def test_every_difference_in_the_bytes_is_listed() -> None:
+    for old, new in (WORSE | ALIKE).values():
+        assert old.fingerprint != new.fingerprint
+        assert all(change.before != change.after for change in diff(old, new))
+
+
+def test_the_order_of_questions_is_a_change() -> None:
+    age = Question("age", "?", GRR(3, 1))
+    terms = replace(TERMS, budget=Budget("acme", Fraction(6)))
+    (change,) = diff(asked(MEAT, age, terms=terms), asked(age, MEAT, terms=terms))
+    assert (change.what, change.privacy) == ("order of the questions", NEUTRAL)
+    assert change.privacy != WEAKER

@@ -1,0 +1,235 @@
+"""The terms of a collection: strict, bounded by the budget, and refused where memoized bytes would track people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from deniable.domains import Strings
+from deniable.errors import DeniableError, SpecError
+from deniable.protocols import CMS, GRR, OLH, OUE, HadamardResponse
+from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
+from deniable.surveys.terms import read_time, write_time
+
+DAY = 86_400
+START = read_time("2026-11-01T00:00:00Z")
+TERMS = Terms(
+    "Acme",
+    "to plan the canteen",
+    Epochs(START, DAY, early=1, late=2),
+    Longitudinal("none", epochs=3),
+    Budget("acme", Fraction(4)),
+    START,
+    START + 30 * DAY,
+    show_from=50,
+)
+MEAT = Question("meat", "Do you eat meat?", GRR(["yes", "no"], epsilon=1))
+SURVEY = Survey("canteen", [MEAT], TERMS)
+
+
+def spec(**changes: Any) -> dict[str, Any]:
+    return {key: value for key, value in {**SURVEY.spec(), **changes}.items() if value is not ...}
+
+
+def test_the_file_gives_the_survey_again() -> None:
+    assert Survey.from_spec(SURVEY.spec()) == SURVEY
+    assert SURVEY.spec()["version"] == 2
+    assert Survey("canteen", [MEAT]).spec()["version"] == 1
+    assert Survey("canteen", [MEAT]).fingerprint != SURVEY.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"owner": ...}, "misses owner"),
+        ({"owner": " "}, "owner of a survey is empty"),
+        ({"sponsor": "x"}, "unknown key 'sponsor'"),
+        ({"epochs": 5}, '"epochs" is not an object'),
+        ({"epochs": {**TERMS.epochs.spec(), "seconds": 0}}, "length of an epoch"),
+        ({"epochs": {**TERMS.epochs.spec(), "seconds": "1"}}, "length of an epoch"),
+        ({"epochs": {**TERMS.epochs.spec(), "origin": "2026-12-01T00:00:00Z"}}, "before the origin"),
+        ({"longitudinal": {"rule": "often", "epochs": 3}}, "none or memoize"),
+        ({"longitudinal": {"rule": "memoize+fresh", "epochs": 3}}, "reserved"),
+        ({"longitudinal": {"rule": "none", "epochs": 3, "values": 2}}, "unknown key 'values'"),
+        ({"longitudinal": {"rule": "none", "epochs": True}}, "whole number"),
+        ({"longitudinal": {"rule": "none", "epochs": 5}}, "more than its budget of 4"),
+        ({"budget": {"group": "Acme!", "epsilon": "4"}}, "budget group"),
+        ({"budget": {"group": "acme", "epsilon": "0"}}, "above zero"),
+        ({"opens": "2026-11-01"}, "a time is written"),
+        ({"opens": 3}, "a time is written"),
+        ({"expires": "2026-10-01T00:00:00Z"}, "expires before it opens"),
+        ({"retention": "all"}, "tally or reports"),
+        ({"show_from": 0}, "smallest number of answers"),
+        ({"replaces": "f00"}, "64 hexadecimal digits"),
+        ({"version": 1}, "unknown key 'owner'"),
+        ({"version": 3}, "version 3 are unknown"),
+    ],
+)
+def test_what_is_wrong_is_said(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        Survey.from_spec(spec(**changes))
+
+
+def test_a_number_in_another_form_is_not_canonical() -> None:
+    with pytest.raises(DeniableError, match="canonical form"):
+        Survey.from_spec(spec(budget={"group": "acme", "epsilon": "8/2"}))
+
+
+# -- the calendar --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("epoch", "day", "verdict"),
+    [
+        (0, 0, None),
+        (1, 0, None),  # a clock that is ahead
+        (2, 0, "epochTooEarly"),
+        (0, 2, None),  # a device that was offline
+        (0, 3, "epochTooOld"),
+        (29, 31, None),
+        (30, 29, "epochTooEarly"),  # there is no such epoch
+        (30, 30, "epochTooEarly"),
+        (2**32 - 1, 5, "epochTooEarly"),
+    ],
+)
+def test_which_epochs_are_taken_when(epoch: int, day: int, verdict: str | None) -> None:
+    assert TERMS.refusal(epoch, START + day * DAY + 1) == verdict
+
+
+def test_an_epoch_before_the_opening_is_not_taken() -> None:
+    later = replace(TERMS, opens=START + 10 * DAY)
+    assert later.refusal(9, START + 10 * DAY) == "notStarted"
+    assert later.refusal(10, START + 10 * DAY) is None
+
+
+def test_the_collection_is_over_when_no_epoch_is_taken() -> None:
+    for day in range(28, 40):
+        now = START + day * DAY
+        assert TERMS.over(now) == all(TERMS.refusal(epoch, now) for epoch in range(40))
+
+
+def test_times_round_trip() -> None:
+    assert read_time(write_time(START + 12345)) == START + 12345
+
+
+# -- what a lifetime gives away ------------------------------------------------------------------------
+
+
+def test_fresh_answers_add_up() -> None:
+    assert SURVEY.lifetime_epsilon == 3
+    assert SURVEY.realized_lifetime_epsilon <= 3
+
+
+def test_memoized_answers_cost_what_is_drawn() -> None:
+    rule = Longitudinal("memoize", epochs=30, values=2)
+    survey = Survey("canteen", [MEAT], replace(TERMS, longitudinal=rule))
+    assert survey.lifetime_epsilon == 2
+    assert replace(TERMS, longitudinal=Longitudinal("memoize", epochs=1, values=2)).longitudinal.draws == 1
+
+
+MEMOIZE = replace(TERMS, longitudinal=Longitudinal("memoize", epochs=30), budget=Budget("acme", Fraction(100)))
+
+
+@pytest.mark.parametrize(
+    "protocol", [GRR(1024, 1), OUE(10, 1), HadamardResponse(10, 1), OLH(4, 1)], ids=lambda protocol: protocol.name
+)
+def test_few_forms_may_be_memoized(protocol: Any) -> None:
+    Survey("few", [Question("q", "?", protocol)], MEMOIZE)
+
+
+@pytest.mark.parametrize(
+    "protocol", [GRR(1025, 1), OUE(11, 1), OLH(1000, 1), CMS(Strings(cells=64), 1)], ids=lambda protocol: protocol.name
+)
+def test_a_memoized_report_that_could_track_a_device_is_refused(protocol: Any) -> None:
+    with pytest.raises(SpecError, match="tell devices apart"):
+        Survey("many", [Question("q", "?", protocol)], MEMOIZE)
+
+
+def test_the_forms_of_several_questions_multiply() -> None:
+    with pytest.raises(SpecError, match="tell devices apart"):
+        Survey("two", [Question("a", "?", GRR(64, 1)), Question("b", "?", GRR(17, 1))], MEMOIZE)
+
+
+@pytest.mark.parametrize("protocol", [GRR(3, 1), OUE(4, 1), OLH(4, 1), HadamardResponse(3, 1)])
+def test_forms_bound_the_reports_that_there_are(protocol: Any) -> None:
+    assert len(protocol.channel().outputs) <= protocol.report_forms
+
+
+# -- drafts --------------------------------------------------------------------------------------------
+
+DRAFT: dict[str, Any] = {
+    "name": "Canteen 2026",
+    "epsilon": "1",
+    "people": 1000,
+    "owner": "Acme",
+    "purpose": "to plan",
+    "days": 30,
+    "questions": [{"id": "meat", "text": "Do you eat meat?", "answers": ["yes", "no"]}],
+}
+
+
+def test_a_draft_needs_little() -> None:
+    survey = Survey.from_draft(DRAFT, now=START + 1000)
+    terms = survey.terms
+    assert terms is not None
+    assert (terms.opens, terms.expires) == (START, START + 30 * DAY)
+    assert (terms.first, terms.last) == (0, 0)
+    assert terms.budget == Budget("canteen-2026", Fraction(1))
+    assert Survey.from_spec(survey.spec()) == survey
+
+
+def test_a_draft_may_say_everything() -> None:
+    survey = Survey.from_draft(
+        {
+            **DRAFT,
+            "opens": "2026-11-01T00:00:00Z",
+            "epochs": {"days": 1, "late": 7},
+            "longitudinal": {"rule": "memoize", "epochs": 30, "values": 2},
+            "budget": {"group": "acme"},
+            "retention": "reports",
+            "show_from": 100,
+            "replaces": "0" * 64,
+        }
+    )
+    assert survey.terms is not None
+    assert survey.terms.spec() == {
+        "owner": "Acme",
+        "purpose": "to plan",
+        "epochs": {"origin": "2026-11-01T00:00:00Z", "seconds": DAY, "early": 1, "late": 7},
+        "longitudinal": {"rule": "memoize", "epochs": 30, "values": 2},
+        "budget": {"group": "acme", "epsilon": "2"},
+        "opens": "2026-11-01T00:00:00Z",
+        "expires": "2026-12-01T00:00:00Z",
+        "retention": "reports",
+        "show_from": 100,
+        "replaces": "0" * 64,
+    }
+
+
+def test_a_draft_without_terms_is_for_files() -> None:
+    plain = {key: DRAFT[key] for key in ("name", "epsilon", "people", "questions")}
+    assert Survey.from_draft(plain).terms is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("owner"), "needs owner"),
+        (lambda d: d.pop("days"), "either"),
+        (lambda d: d.update(expires="2027-01-01T00:00:00Z"), "either"),
+        (lambda d: d.update(days=0), "whole number from 1"),
+        (lambda d: d.update(budget={"name": "x"}), "unknown key 'name'"),
+        (lambda d: d.update(epochs=[1]), "is an object"),
+        (lambda d: d.update(longitudinal={"rule": "memoize", "epochs": 2, "often": 1}), "unknown key 'often'"),
+        (lambda d: d.update(budget={"group": "x", "epsilon": "1/2"}), "more than its budget"),
+    ],
+)
+def test_a_bad_draft_is_refused(change: Callable[[dict[str, Any]], Any], message: str) -> None:
+    draft = dict(DRAFT)
+    change(draft)
+    with pytest.raises(SpecError, match=message):
+        Survey.from_draft(draft)
