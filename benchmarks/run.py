@@ -1,8 +1,9 @@
 """The runner: choose, time, show, and store.
 
-A run of everything at full size replaces the stored results, the docs' tables and the chart, unless a benchmark
-could not be run; `--quick` and `--only` store nothing by themselves. The exit status is 1 when a goal was missed
-or a benchmark could not be run.
+A run of everything at full size replaces the stored results, the docs' tables and the charts, unless a benchmark
+could not be run; `--quick` stores nothing. `--only` stores nothing but whole groups that have a file of their own: with
+all benchmarks of the group "design", its numbers, table and chart are replaced, with the date of that run. The exit
+status is 1 when a goal was missed or a benchmark could not be run.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 CHART = ROOT / "docs" / "assets" / "benchmarks.svg"
 
 ROUNDS, QUICK_ROUNDS = 11, 3
+DESIGN = "design"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,8 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(terminal_table(run.results))
     if options.json is not None:
         _write(options.json, run)
+    group = {benchmark.name for benchmark in known.values() if benchmark.group == DESIGN}
     if not options.quick and not options.only:
         _store(run, console)
+    elif not options.quick and group and group <= set(options.only):
+        _store_design(run, console)
     for result in run.results:
         for figure in result.missed:
             console.print(f"missed: {figure.label} ({result.name})", style="bold red", markup=False)
@@ -75,6 +80,8 @@ def _store(run: Run, console: Console) -> None:
 
     _write(RESULTS / "results.json", run)
     core, frequency = run.only("core"), run.only("frequency")
+    if run.only(DESIGN).results:
+        _store_design(run, console)
     (RESULTS / "results.md").write_text(markdown(core), encoding="utf-8")
     chart.draw(core, CHART)
     if frequency.results:
@@ -82,6 +89,19 @@ def _store(run: Run, console: Console) -> None:
         (RESULTS / "comparison.md").write_text(comparison.markdown(frequency.results), encoding="utf-8")
         comparison.draw(frequency.results, CHART.with_name("benchmarks-frequency.svg"))
     console.print("stored in benchmarks/results and docs/assets")
+
+
+def _store_design(run: Run, console: Console) -> None:
+    design = run.only(DESIGN)
+    if design.problems or not design.results:
+        console.print("the group is not stored: not every benchmark could be run", style="yellow")
+        return
+    from benchmarks import cost_chart
+
+    _write(RESULTS / "design.json", design)
+    (RESULTS / "design.md").write_text(markdown(design), encoding="utf-8")
+    cost_chart.draw(design.results, CHART.with_name("benchmarks-design.svg"))
+    console.print("stored in benchmarks/results/design.json, design.md and docs/assets/benchmarks-design.svg")
 
 
 def _write(path: Path, run: Run) -> None:

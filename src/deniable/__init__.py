@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from deniable.protocols import SubsetSelection as SubsetSelection
     from deniable.protocols import Tally as Tally
     from deniable.protocols import combine as combine
-    from deniable.protocols import load as load
     from deniable.protocols import profiles as profiles
+    from deniable.protocols.kinds import load as load
     from deniable.randomness import Secure as Secure
     from deniable.randomness import Simulation as Simulation
     from deniable.surveys import Question as Question
@@ -65,8 +65,9 @@ _HOMES = {
     "protocols": (
         *("BLH", "CMS", "GRR", "HCMS", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
         *("Estimate", "HadamardResponse", "OLHSketch", "Protocol", "Reports", "SubsetSelection", "Tally"),
-        *("combine", "load"),
+        "combine",
     ),
+    "protocols.kinds": ("load",),
     "randomness": ("Secure", "Simulation"),
     "surveys": ("Question", "Survey", "SurveyTally"),
 }

@@ -13,7 +13,8 @@ from itertools import cycle
 import pytest
 from rich.console import Console
 
-from benchmarks import chart, report, run, timing
+from benchmarks import chart, cost_chart, report, run, timing
+from benchmarks.design import STAGES, task_name
 from benchmarks.peers import environments
 from benchmarks.registry import (
     Benchmark,
@@ -233,3 +234,34 @@ def test_a_peer_that_does_not_run_says_why(monkeypatch, tmp_path):
 
 def test_the_examples_in_docstrings():
     assert doctest.testmod(report) == (0, 2)
+
+
+def test_a_whole_group_with_a_file_of_its_own_is_stored(stage, tmp_path):
+    pytest.importorskip("matplotlib")
+    stage(at_least(10))
+    times = {task_name(part, k): scripted(k * 1e-3) for part in STAGES for k in (10, 100)}
+    benchmark("extremal-cost", "cost", group=run.DESIGN)(lambda size: Case(times))
+    benchmark("other", "the other of the group", group=run.DESIGN)(lambda size: Case({"task": scripted(1.0)}))
+    assert run.main(["--only", "extremal-cost"]) == 0
+    assert run.main(["--quick", "--only", "extremal-cost", "--only", "other"]) == 0
+    assert not (tmp_path / "results").exists()
+    assert run.main(["--only", "extremal-cost", "--only", "other"]) == 0
+    stored = json.loads((tmp_path / "results" / "design.json").read_text())
+    assert [result["name"] for result in stored["results"]] == ["extremal-cost", "other"]
+    assert "the other of the group" in (tmp_path / "results" / "design.md").read_text(encoding="utf-8")
+    drawn = (tmp_path / "assets" / "benchmarks-design.svg").read_text(encoding="utf-8")
+    assert all(label in drawn for label in cost_chart.LABELS.values())
+    assert not (tmp_path / "results" / "results.json").exists()
+    (tmp_path / "results" / "design.json").unlink()
+    assert run.main([]) == 0
+    assert (tmp_path / "results" / "design.json").exists()
+    assert len(json.loads((tmp_path / "results" / "results.json").read_text())["results"]) == 3
+
+
+def test_a_group_with_a_failure_keeps_what_is_stored(stage, tmp_path):
+    @benchmark("broken", "broken", group=run.DESIGN)
+    def broken(size):
+        raise UnavailableError("not here")
+
+    assert run.main(["--only", "broken"]) == 1
+    assert not (tmp_path / "results").exists()

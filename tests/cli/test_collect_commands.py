@@ -56,7 +56,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def files(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 # -- the main path -------------------------------------------------------------------------------------
@@ -255,7 +255,20 @@ REFUSALS = [
     ("privatize survey.json torn.parquet -o out", "truncated or damaged"),
     ("privatize survey.json answers.csv -o nowhere/out", "'nowhere/out': No such file or directory"),
     ("privatize survey.json answers.csv -o .", "Is a directory"),
-    ("privatize survey.json answers.csv -o -", "as text only: add --text"),
+    ("privatize survey.json answers.csv -o - --text --format arrow", "exclude each other"),
+    ("privatize survey.json answers.csv -o out --format xml", "Invalid value for '--format'"),
+    ("tally survey.json hollow -o out", "the directory 'hollow' holds no files of reports"),
+    ("tally survey.json none-*.parquet -o out", "no file matches 'none-*.parquet'"),
+    ("tally survey.json nowhere.parquet -o out", "'nowhere.parquet': No such file"),
+    ("tally survey.json torn.parquet empty -o out", "none of the 2 inputs could be counted; the first, 'torn.parquet'"),
+    ("tally survey.json reports.parquet empty --strict -o out", "'empty' is empty"),
+    ("tally survey.json reports.parquet --dedupe -o out", "has no column 'id'"),
+    ("tally survey.json reports.parquet --dedupe --resume m.json -o out", "leave out one of the two"),
+    ("tally survey.json reports.parquet --workers 0 -o out", "positive whole number"),
+    ("tally survey.json reports.parquet --resume tally.json -o out", "is no manifest"),
+    ("tally survey.json reports.parquet --resume nowhere/m.json -o out", "'nowhere/m.json': No such file"),
+    ("tally survey.json reports.parquet --master local -o out", "add --engine spark"),
+    ("tally survey.json reports.parquet --engine spark --dedupe -o out", "are for the local engine"),
     ("privatize survey.json answers.csv", "Missing option '-o'"),
     ("privatize survey.json nowhere.csv -o out", "'nowhere.csv': No such file"),
     ("privatize survey.json answers.csv -o out --question weight", "no question 'weight'"),
@@ -263,7 +276,7 @@ REFUSALS = [
     ("privatize - - -o out", "once only"),
     ("privatize draft.json answers.csv -o out", "this is a draft"),
     ("privatize tally.json answers.csv -o out", "this is not a survey"),
-    ("privatize newer.json answers.csv -o out", "version 2 are unknown here"),
+    ("privatize newer.json answers.csv -o out", "version 3 are unknown here"),
     ("tally survey.json torn.parquet -o out", "truncated or damaged"),
     ("tally survey.json empty -o out", "'empty' is empty"),
     ("tally survey.json wide.parquet -o out", "holds reports of 2 bytes, not 1"),
@@ -271,7 +284,7 @@ REFUSALS = [
     ("tally survey.json column.parquet -o out", "the column 'smok'"),
     ("tally survey.json plain.parquet -o out", "no fingerprint in its metadata"),
     ("tally survey.json huge-a.json huge-b.json -o out", "no longer fits in 64 bits"),
-    ("tally survey.json answers.csv -o out", "neither Parquet nor reports as text"),
+    ("tally survey.json answers.csv -o out", "nor reports as text"),
     ("tally survey.json reports.parquet reports.parquet -o out", "counted twice"),
     ("tally survey.json reports.parquet -o out.parquet", "a tally is written as JSON"),
     ("tally survey.json reports.parquet -o nowhere/out", "'nowhere/out': No such file"),
@@ -309,8 +322,9 @@ def broken(folder):
     """Beside the good files, one of each kind of bad one."""
     Path("draft.json").write_text(json.dumps(DRAFT))
     Path("protocol.json").write_text(json.dumps(SURVEY["smoke"].protocol.spec()))
-    Path("newer.json").write_text(json.dumps(SURVEY.spec() | {"version": 2}))
+    Path("newer.json").write_text(json.dumps(SURVEY.spec() | {"version": 3}))
     Path("empty").touch()
+    Path("hollow").mkdir()
     Path("bad.csv").write_text("smoke,age,trip\nyes,20,once\nSECRET,20,once\n")
     Path("header.csv").write_text("smoke,age,trip\n")
     Path("wrong.csv").write_text("Smoke,age,trip\nyes,20,once\n")
@@ -339,7 +353,7 @@ def test_one_line_and_nothing_written(run, broken, command, message):
 
 def test_a_refusal_keeps_what_was_there(run, broken):
     before = Path("tally.json").read_bytes()
-    run("tally", "survey.json", "reports.parquet", "torn.parquet", "-o", "tally.json", code=2)
+    run("tally", "survey.json", "reports.parquet", "torn.parquet", "--strict", "-o", "tally.json", code=2)
     assert Path("tally.json").read_bytes() == before
     run("privatize", "survey.json", "bad.csv", "-o", "reports.parquet", code=2)
     run("tally", "survey.json", "reports.parquet", "-o", "again.json")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import subprocess
 
+import numpy as np
 import pytest
 
 from deniable.design import extremal
+from tests.cli.conftest import COMMAND
 
 LAWS = "answer,P0,P1\nnever,0.5,0.2\nonce,0.3,0.3\noften,0.2,0.5\n"
 
@@ -17,6 +22,39 @@ def test_it_shows_the_mechanism_and_its_bound(run):
     assert "value      0.03999737982" in out
     assert "proved; relative gap" in out
     assert "once, often" in out
+
+
+def test_it_says_what_the_solver_did(run):
+    given = ("design", "extremal", "--p0", "0.5,0.3,0.2", "--p1", "0.2,0.3,0.5", "--epsilon", "1")
+    assert "solver     longest path: 2 runs" in run(*given).out
+    trace = run(*given, "--json").json["trace"]
+    assert [step["status"] for step in trace] == ["better", "optimal"]
+    assert trace[-1].keys() == {"solver", "status", "iterations", "seconds", "rows", "columns", "nonzeros", "value"}
+    assert "solver         HiGHS dual simplex: " in run("design", "bayes", "0.5,0.3,0.2", "--epsilon", "1").out
+
+
+def test_a_terminal_shows_progress_and_nothing_else_changes(tmp_path):
+    pty = pytest.importorskip("pty")
+    weights = np.random.default_rng(1).integers(1, 1000, (2500, 2))
+    laws = tmp_path / "laws.csv"
+    laws.write_text(
+        "".join(f"s{i},{a}/{weights[:, 0].sum()},{b}/{weights[:, 1].sum()}\n" for i, (a, b) in enumerate(weights))
+    )
+    command = [COMMAND, "design", "extremal", laws, "--epsilon", "2"]
+    ours, theirs = pty.openpty()
+    watched = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, text=True, timeout=120, check=True)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(ours, 1 << 16):
+            shown += part
+    os.close(ours)
+    piped = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert b"of the search" in shown
+    assert b"proof" in shown
+    assert piped.stderr == ""
+    without_time = [[line for line in ran.stdout.splitlines() if "solver" not in line] for ran in (watched, piped)]
+    assert without_time[0] == without_time[1]
 
 
 def test_files_and_options_say_the_same(run, write):
@@ -34,6 +72,7 @@ def test_files_and_options_say_the_same(run, write):
 def test_a_certificate_goes_to_a_file_and_is_checked_there(run, write, tmp_path):
     proof = tmp_path / "proof.json"
     run("design", "extremal", write(LAWS, "laws.csv"), "--epsilon", "1", "--divergence", "chi2", "--save", proof)
+    assert json.loads(proof.read_text())["inputs"] == ["never", "once", "often"]
     out = run("design", "verify", proof).out
     assert out.endswith("verdict  verified (proved)\n")
     false = json.loads(proof.read_text())

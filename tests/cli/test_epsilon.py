@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+from decimal import Context, Decimal
+from fractions import Fraction
 
 import pytest
 
@@ -26,6 +29,17 @@ def test_a_claim_decides_the_exit_code(run, claim, true):
     assert ("does not hold: output yes is 3 times as likely" in ran.out) is not true
     found = run("channel", "epsilon", "coin", "--at-most", claim, "--json", code=0 if true else 1).json
     assert found["at_most"]["holds"] is true
+
+
+@pytest.mark.parametrize("odds", [Fraction(n, d) for n, d in ((3, 1), (7, 2), (27182818285, 10**10), (10001, 10000))])
+def test_a_printed_level_is_one_that_holds(run, write, odds):
+    truth = odds / (1 + odds)
+    source = write(f",a,b,c\na,{truth},{1 - truth},0\nb,{1 - truth},{truth},0\n", "matrix.csv")
+    printed = re.search(r"epsilon (.*)", run("channel", "epsilon", source).out)[1]
+    assert run("channel", "epsilon", source, "--at-most", printed).out.endswith("holds\n")
+    less = Decimal(printed).next_minus(Context(prec=10))
+    run("channel", "epsilon", source, "--at-most", less, code=1)
+    assert f"epsilon      {printed} over all pairs" in run("channel", "show", source).out
 
 
 def test_adjacency(run, write):

@@ -117,6 +117,25 @@ def test_decimals_agree_with_floats_and_with_each_other(kind):
                     assert gap < Decimal("1e-15")
 
 
+def test_a_certificate_names_its_inputs(tmp_path):
+    named = extremal([0.5, 0.3, 0.2], [0.2, 0.2, 0.6], 1, inputs=["never", 3, True]).certificate
+    named.save(tmp_path / "proof.json")
+    content = json.loads((tmp_path / "proof.json").read_text())
+    loaded = Certificate.load(content)
+    assert loaded.inputs == ("never", 3, True)
+    assert loaded == named
+    assert loaded.verify()
+    # Files that were written before, and designs without names, have none.
+    old = {key: value for key, value in content.items() if key != "inputs"}
+    assert Certificate.load(old).inputs is None
+    assert Certificate.load(old).verify()
+    assert "inputs" not in extremal([0.5, 0.5], [0.2, 0.8], 1).certificate.spec()
+    assert not replace(named, inputs=("never", "once")).verify()
+    for wrong in ("abc", ["a", "a", "b"], [{"kind": "?"}]):
+        with pytest.raises(errors.DeniableError):
+            Certificate.load({**content, "inputs": wrong})
+
+
 def test_other_certificates_round_trip(tmp_path):
     p0, p1 = [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]
     designs = [

@@ -186,3 +186,52 @@ def test_a_thousand_symbols_are_designed_quickly():
     # 0.1 s on an idle machine; the limit leaves room for a busy one.
     assert time.process_time() - began < 0.5
     assert design.outputs < 1000
+
+
+@pytest.mark.parametrize(("kind", "epsilon"), [("kl", 2), ("chi2", 5), ("hellinger2", 5)])
+def test_a_thousand_symbols_are_certified(kind, epsilon):
+    rng = np.random.default_rng(0)
+    design = extremal(rng.dirichlet(np.ones(1000)), rng.dirichlet(np.ones(1000)), epsilon, kind)
+    began = time.process_time()
+    assert design.relative_gap < 1e-9
+    # About half a second on an idle machine.
+    assert time.process_time() - began < 10
+
+
+def test_knots_that_do_not_suffice_become_more(monkeypatch):
+    rng = np.random.default_rng(3)
+    p0, p1 = random_pair(rng, 60, "plain")
+    monkeypatch.setattr("deniable.design.dual._KNOTS", 2)
+    said = []
+    assert extremal(p0, p1, 4, progress=lambda what, _: said.append(what)).relative_gap < 1e-9
+    widths = {
+        int(what.split(" x ")[1].split()[0].replace(",", ""))
+        for what in said
+        if what.startswith("proof: ") and " x " in what
+    }
+    assert len(widths) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "epsilon"), [("kl", 1), ("hellinger2", 5)])
+def test_ten_thousand_symbols_in_seconds(kind, epsilon):
+    rng = np.random.default_rng(0)
+    began = time.process_time()
+    design = extremal(rng.dirichlet(np.ones(10_000)), rng.dirichlet(np.ones(10_000)), epsilon, kind)
+    # Two seconds on an idle machine.
+    assert time.process_time() - began < 10
+    law = design.law
+    assert design.outputs == law.outputs <= 10_000
+    # Every entry is the same "true" or the same "false" probability: exact numbers whose ratios are 1, r and 1 / r.
+    assert law.true + (law.outputs - 1) * law.false == 1
+    assert exact.exp_at_least(Fraction(epsilon), law.ratio)
+    assert law.satisfies(epsilon)
+    assert float(epsilon) - law.epsilon < 1e-12
+    rows = law.channel().numerators
+    assert {Fraction(int(a), int(min(column))) for column in rows[:: len(rows) // 50].T for a in column} <= {
+        Fraction(1),
+        law.ratio,
+    }
+    # Some seconds suffice for 1e-9; on a busy machine the search for multipliers stops earlier, after 20.
+    assert design.relative_gap < 1e-6
+    assert design.certificate.verify()

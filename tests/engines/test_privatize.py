@@ -269,7 +269,7 @@ def test_errors_of_the_system_pass(tmp_path: Path, out: Path) -> None:
 def test_a_full_disk(tmp_path: Path, text: bool) -> None:
     good = write_csv(tmp_path / "good.csv", answers(5000))
     with pytest.raises(OSError, match="No space left"):
-        privatize_file(SURVEY, good, "/dev/full", text=text)
+        privatize_file(SURVEY, good, "/dev/full", format="text" if text else "parquet")
     gc.collect()
 
 

@@ -6,8 +6,8 @@ import json
 import pickle
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 
+import networkx
 import numpy as np
 import pytest
 
@@ -31,19 +31,16 @@ def test_all_roads_lead_to_one_graph(tmp_path):
     (tmp_path / "g.json").write_text(
         '{"profiles": {"a": 0.1, "b": 0.4, "c": "1/3"}, "edges": [["a", "b"], ["c", "b"]]}'
     )
-
-    class Nodes(dict):
-        pass
-
-    nodes = Nodes({"a": {"profile": 0.1}, "b": {"profile": 0.4}, "c": {"profile": Fraction(1, 3)}})
-    like_networkx = SimpleNamespace(nodes=nodes, edges=[("a", "b"), ("b", "c")])
+    drawn = networkx.Graph()
+    drawn.add_nodes_from([("a", {"profile": 0.1}), ("b", {"profile": 0.4}), ("c", {"profile": Fraction(1, 3)})])
+    drawn.add_edges_from([("a", "b"), ("b", "c")])
     for graph in (
         ProfileGraph.chain({"a": 0.1, "b": 0.4, "c": "1/3"}),
         ProfileGraph({"a": [0.9, 0.1], "b": np.array([0.6, 0.4]), "c": ["2/3", "1/3"]}, [("b", "a"), ("b", "c")]),
         profiles.from_csv(tmp_path / "p.csv", tmp_path / "e.csv"),
         profiles.from_json(tmp_path / "g.json"),
         profiles.from_json(json.dumps(CHAIN.spec())),
-        profiles.from_networkx(like_networkx),
+        profiles.from_networkx(drawn),
         ProfileGraph.load(CHAIN.spec()),
         pickle.loads(pickle.dumps(CHAIN)),
     ):
@@ -132,7 +129,33 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(DeniableError, match='"profiles" and "edges"'):
         profiles.from_json("{}")
     with pytest.raises(DeniableError, match="attribute 'profile'"):
-        profiles.from_networkx(SimpleNamespace(nodes={"a": {}}, edges=[]))
+        profiles.from_networkx(networkx.path_graph(3))
+
+
+def test_networkx_graphs_of_every_kind():
+    laws = {0: [0.2, 0.8], 1: [0.5, 0.5], 2: [0.7, 0.3], 3: [0.9, 0.1]}
+    expected = ProfileGraph(laws, [(0, 1), (1, 2), (2, 3), (3, 0)])
+    for kind in (networkx.Graph, networkx.DiGraph, networkx.MultiGraph, networkx.MultiDiGraph):
+        ring = networkx.cycle_graph(4, create_using=kind)
+        networkx.set_node_attributes(ring, laws, "law")
+        # The other direction, or a second edge, asks for nothing more.
+        ring.add_edge(1, 0)
+        assert set(map(frozenset, profiles.from_networkx(ring, profile="law").edges)) == set(
+            map(frozenset, expected.edges)
+        )
+    path = networkx.path_graph(4)
+    networkx.set_node_attributes(path, laws, "profile")
+    assert profiles.SmoothOneBit(profiles.from_networkx(path), 0.5) == profiles.SmoothOneBit(
+        ProfileGraph.chain(laws), 0.5
+    )
+    # Edges may come as a graph, with the profiles beside it.
+    assert ProfileGraph(laws, path) == ProfileGraph.chain(laws)
+    assert len(ProfileGraph(laws, networkx.complete_graph(4)).edges) == 6
+    path.add_edge(2, 2)
+    with pytest.raises(DeniableError, match="edge to itself"):
+        profiles.from_networkx(path)
+    with pytest.raises(DeniableError, match="no edges"):
+        profiles.from_networkx(networkx.create_empty_copy(networkx.Graph(path)))
 
 
 def test_a_graph_does_not_change():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.protocols import OLH, SubsetSelection
-from deniable.protocols.frequency._bytes import from_bytes, narrow_type, to_bytes, width_of
+from deniable.protocols.frequency._bytes import from_bytes, histogram, narrow_type, to_bytes, width_of
 from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
 from deniable.protocols.frequency.popcount import positional_popcount
 from deniable.protocols.frequency.subsets import random_subset, random_subsets
@@ -30,6 +30,15 @@ def test_positional_popcount_through_many_planes(count: int) -> None:
     rows[:, 2] = 255  # a counter that uses every plane
     plain = np.unpackbits(rows, axis=1, bitorder="little").sum(axis=0, dtype=np.int64)
     assert positional_popcount(rows).tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize("size", [2, 8, 9, 100, 256, 257, 1024, 65536, 70_000])
+@pytest.mark.parametrize("count", [0, 1, 65_537, 300_001])
+def test_histogram(size: int, count: int) -> None:
+    numbers = np.random.default_rng(size).integers(0, size, count).astype(narrow_type(width_of(size)))
+    assert histogram(numbers, size).tolist() == np.bincount(numbers, minlength=size).tolist()
+    if count:
+        assert histogram(numbers[:-1], size).tolist() != np.bincount(numbers, minlength=size).tolist()
 
 
 def hadamard(size: int) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 Output     tables on a terminal, plain text in a pipe, one JSON document with --json
 Errors     one line on standard error, never a traceback; DENIABLE_DEBUG=1 adds it
-Exit code  0 done, 1 what was asked is false, 2 bad input or usage, 70 a bug, 130 interrupted, 141 pipe closed
+Exit code  0 done, 1 what was asked is false or not whole, 2 bad input or usage, 70 a bug, 130 interrupted,
+           141 pipe closed
 """
 
 from __future__ import annotations
@@ -17,7 +18,24 @@ import typer
 from typer.core import TyperGroup
 
 import deniable
-from deniable.cli import channel, demo, design, estimate, output, plan, privatize, survey, tally
+from deniable.cli import (
+    answer,
+    channel,
+    demo,
+    design,
+    estimate,
+    ledger,
+    output,
+    plan,
+    privatize,
+    serve,
+    simulate,
+    store,
+    story,
+    survey,
+    tally,
+    token,
+)
 from deniable.cli.options import examples
 from deniable.errors import DeniableError, InternalError
 
@@ -98,7 +116,14 @@ app.command(epilog=plan.EXAMPLES)(plan.plan)
 app.command(epilog=privatize.EXAMPLES)(privatize.privatize)
 app.command(epilog=tally.EXAMPLES)(tally.tally)
 app.command(epilog=estimate.EXAMPLES)(estimate.estimate)
+app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
+app.command(epilog=serve.EXAMPLES)(serve.serve)
+app.command(epilog=answer.EXAMPLES)(answer.answer)
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(token.app, name="token")
+app.add_typer(store.app, name="store")
 app.command(epilog=demo.EXAMPLES)(demo.demo)
+app.command(epilog=story.EXAMPLES)(story.story)
 
 
 def _version(wanted: bool) -> None:
@@ -109,12 +134,13 @@ def _version(wanted: bool) -> None:
 
 @app.callback(
     epilog=examples(
-        "deniable demo                                          the whole path, on made-up answers",
+        "deniable demo                                          the whole path, on a real survey",
         "deniable plan --categories 9 --epsilon 1 --people 5000 which protocol, and how exact it will be",
         "deniable survey new draft.json -o survey.json          questions with their protocols",
         "deniable privatize survey.json answers.csv -o reports.parquet",
         "deniable tally survey.json reports.parquet -o tally.json",
         "deniable estimate survey.json tally.json               what the crowd thinks, with error bars",
+        "deniable serve --store sqlite:///collect.db            collect answers over HTTP",
         "deniable channel show coin                             a mechanism, its law and its level",
         "deniable channel epsilon matrix.csv --at-most 1        check a claim exactly",
         "deniable channel infer coin yes=620,no=380             the same from counts of noisy answers",

@@ -17,7 +17,7 @@ from deniable.cli.describe import cell_of, description, exact_rows, level, matri
 from deniable.cli.files import only_one_stdin
 from deniable.cli.inputs import Names, as_floats, read_adjacency, read_channel, read_vector
 from deniable.cli.options import All, Csv, Json, Plot, Source, examples, one_format
-from deniable.cli.output import number, shown
+from deniable.cli.output import level_text, shown
 from deniable.labels import label_spec, text
 
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
@@ -133,9 +133,9 @@ def epsilon(
             content["delta"] = {"epsilon": str(exact.fraction(delta)), "delta": found}
         output.document(content)
     else:
-        pairs = [("all pairs", f"epsilon {number(overall.epsilon)}"), ("", words(overall))]
+        pairs = [("all pairs", f"epsilon {level_text(overall.ratio)}"), ("", words(overall))]
         if relation is not None:
-            pairs += [(str(relation), f"epsilon {number(under.epsilon)}"), ("", words(under))]
+            pairs += [(str(relation), f"epsilon {level_text(under.ratio, under.distance)}"), ("", words(under))]
         if at_most is not None:
             pairs.append((f"at most {at_most}", "holds" if holds else f"does not hold: {words(under)}"))
         if delta is not None:

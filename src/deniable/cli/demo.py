@@ -1,247 +1,262 @@
-"""`deniable demo`: from secret answers to the crowd's, in the terminal, on made-up people."""
+"""`deniable demo`: a sensitive survey collected over HTTP on this machine, and what the crowd said after all."""
 
 from __future__ import annotations
 
-import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.bars import Bar, chart
-from deniable.cli.demo_protocol import Thousand
+from deniable.cli.demo_survey import demo_answers, demo_survey
 from deniable.cli.options import Json, Seed, examples
 from deniable.cli.output import heading, prose, shown, table
 from deniable.cli.reports import bits_from
-from deniable.cli.studies import LEVEL, Life, Study, carry_out, exam, habits, toss
-from deniable.errors import MissingExtra, NumberError
+from deniable.errors import NumberError
+from deniable.protocols import Estimate
+from deniable.surveys import Survey
 
 EXAMPLES = examples(
-    "deniable demo",
-    "deniable demo --seed 1 --people 2000       the same numbers every time, and wider error bars",
-    "deniable demo --plot demo.svg",
+    "deniable demo                    ends by itself in a pipe; on a terminal it goes on serving",
+    "deniable demo --once             ends by itself",
+    "deniable demo --people 1000      fewer people, wider error bars",
+    "deniable story                   the idea without a service, on made-up people",
 )
 
-_PLOT = Path("out/demo.png")
-_FEWEST, _MOST = 100, 5_000_000
+LEVEL = 0.95
+_FEWEST, _MOST = 100, 6366
 
 
 def demo(
     people: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="How many people answer each question.", show_default="5000, 20000 and 200000"),
+        int, typer.Option(metavar="N", min=_FEWEST, max=_MOST, help="How many of the 6366 people answer.")
+    ] = _MOST,
+    once: Annotated[bool, typer.Option("--once", help="End when the table is shown.")] = False,
+    port: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Where the service listens.", show_default="any free port")
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the picture goes.", show_default=str(_PLOT))
-    ] = None,
-    no_plot: Annotated[bool, typer.Option("--no-plot", help="Draw no picture.")] = False,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
-    """Watch the whole path: secret answers, noisy reports, and what the crowd thinks after all.
+    """Collect a real survey of extramarital affairs on this machine: devices, HTTP, store, estimate.
 
-    Three made-up surveys run on this machine, with real cryptographic coins. Nothing is asked and nothing is sent.
+    Starts the service on an embedded store, publishes two questions, and lets thousands of simulated devices answer
+    them over HTTP with the answers of a real survey. Then compares what the analyst sees with the truth.
     """
-    if people is not None and not _FEWEST <= people <= _MOST:
-        raise NumberError(f"--people lies between {_FEWEST} and {_MOST}, not at {people}")
+    require("starlette", "demo")
+    require("uvicorn", "demo")
+    if people < _FEWEST:
+        raise NumberError(f"--people is at least {_FEWEST}")
+    from deniable.cli.demo_service import running
+    from deniable.collect.analyst import Analyst
+    from deniable.collect.crowd import send_crowd
+
     bits = bits_from(seed)
-    lives = [toss("yes" if i in (1, 4) else "no", bits) for i in range(6)]
-    first, second = carry_out(exam(people or 5_000), bits), carry_out(habits(people or 20_000), bits)
-    third = Thousand(people or 200_000, bits)
-    picture = None if no_plot or (as_json and plot is None) else _picture([first, second], plot)
-    if as_json:
-        studies = [first.to_dict(), second.to_dict()]
-        output.document({"studies": studies, "thousand": third.to_dict(), "plot": picture and str(plot or _PLOT)})
-        return
+    survey, answers = demo_survey(), demo_answers(people)
+    with tempfile.TemporaryDirectory(prefix="deniable-demo-") as directory:
+        survey_file = Path(directory) / "survey.json"
+        survey.save(survey_file)
+        with running(Path(directory), survey, port) as service:
+            if not as_json:
+                _promise(survey, service.address)
+            with _progress(people, quiet=as_json) as advance:
+                crowd = send_crowd(service.address, survey, answers, bits, progress=advance)
+            with Analyst(service.address, service.analyst) as analyst:
+                tally = analyst.tally(survey)
+            estimates = {q.id: q.protocol.estimate(tally[q.id]) for q in survey}
+            truth = {id: _shares(estimates[id], answers[id]) for id in answers}
+            if as_json:
+                output.document(_document(survey, estimates, truth, crowd[0].body))
+                return
+            _captured(survey, crowd[0].answers, crowd[0].body)
+            _results(survey, estimates, truth)
+            if not once and sys.stdout.isatty() and not os.environ.get("CI"):
+                _keep_serving(survey, survey_file, service)
+            else:
+                _next_steps()
+
+
+def _shares(estimate: Estimate, answers: list[str]) -> Any:
+    return np.array([answers.count(str(label)) for label in estimate.labels]) / len(answers)
+
+
+def _promise(survey: Survey, address: str) -> None:
     output.styled("Learn what a crowd thinks without learning what anyone said", "bold")
     output.write("\n")
-    _on_the_device(first, lives)
-    _promise(first)
-    _collected(first)
-    _undone(first)
-    _six_answers(second)
-    _both(first, second)
-    if picture:
-        output.write(f"{picture}\n\n")
-    third.tell()
-    heading("What to try next")
-    _next_steps(first)
-
-
-def _on_the_device(study: Study, lives: list[Life]) -> None:
-    heading("1. On the device")
-    prose(
-        f'"{study.survey.question}" {study.survey.people:,} students are asked, and nobody wants to say yes. So each '
-        "lets a device toss a coin. Heads: tell the truth. Tails: toss again, and say yes on heads, no on tails. "
-        "Six of them, seen from inside:"
-    )
-    output.write("\n")
-    rows = [[str(i), life.truth, life.first, life.second or "-", life.said] for i, life in enumerate(lives, start=1)]
-    table(["student", "truth", "first coin", "second coin", "leaves the device"], rows, left=5)
-    output.write("\n")
-    prose("Only the last column ever leaves. Whoever is confronted with a yes can say: that was the coin.")
-    output.write("\n")
-
-
-def _promise(study: Study) -> None:
-    channel = study.survey.channel
-    prior = study.survey.shares
-    belief = float(channel.posterior(prior)[0, 0])
-    heading("2. The promise")
-    prose(
-        f"Whatever you answer, anyone's odds about your answer change by at most a factor of {channel.ratio}. "
-        f"(Epsilon is its logarithm, {channel.epsilon:.4f}: computed from the exact law, not declared.) "
-        f"Somebody who thought you a cheat with probability {prior[0]:.0%} and hears your yes may now think "
-        f"{belief:.0%}, and no more."
-    )
-    output.write("\n")
-    rows = [[shown(x), *map(str, (channel.probability(x, y) for y in channel.outputs))] for x in channel.inputs]
-    table(["truth", *(f"says {shown(y)}" for y in channel.outputs)], rows)
-    output.write("\n")
-
-
-def _collected(study: Study) -> None:
-    yes, no = study.reports
-    heading("3. What the collector sees")
-    prose(
-        f"{yes:,} yes and {no:,} no. Taken at their word, {yes / study.survey.people:.1%} cheated: far too many, "
-        "because the coins said yes for honest people too. But how often coins do that is known."
-    )
-    output.write("\n")
-
-
-def _undone(study: Study) -> None:
-    estimate, error = float(study.inverted.frequencies[0]), float(study.inverted.stderr[0])
-    low, high = study.ends[0]
-    heading("4. What the crowd did")
-    prose("So the coins' share can be taken out again, on average, by inverting the matrix above:")
-    output.write("\n")
-    _results(study, with_ibu=False)
-    prose("(The truth is known only because these students are made up. Shaded: the interval.)")
-    output.write("\n")
-    hit = "It contains the truth" if study.covered else "This time it misses the truth, as one in twenty does"
-    prose(
-        f"{estimate:.1%} cheated, give or take {error:.1%}; the {LEVEL:.0%} interval runs from {low:.1%} to "
-        f"{high:.1%}. {hit}, {study.truth[0]:.1%}. The price of the coins is the error bar: it is as wide as if "
-        f"{study.open_answers:,.0f} people had been asked in the open, and had been honest."
-    )
-    output.write("\n")
-
-
-def _six_answers(study: Study) -> None:
-    channel = study.survey.channel
-    kept, other = float(channel.rows[0, 0]), float(channel.rows[0, 1])
-    heading("5. More than two answers")
-    prose(
-        f'"{study.survey.question}" {study.survey.people:,} people, {len(channel.inputs)} answers, epsilon '
-        f"{channel.epsilon:.4g}: the device reports the true answer with probability {kept:.1%} and each other one "
-        f"with {other:.1%}, so that no report changes anyone's odds by more than a factor of "
-        f"{float(channel.ratio):.2f}."
-    )
-    output.write("\n")
-    _results(study, with_ibu=True)
-    agrees = np.allclose(study.likeliest.frequencies, study.inverted.frequencies, atol=1e-4)
-    prose(
-        f"{study.covered} of the {len(channel.inputs)} intervals contain the truth. IBU, the iterative Bayesian "
-        f"update, finds the most likely crowd given the counts, in {study.likeliest.iterations} updates. "
-        + (
-            "It agrees with the inversion, as it must while no estimate is negative."
-            if agrees
-            else "It differs from the inversion, because that one is not a distribution: a share is negative."
-        )
-    )
-    output.write("\n")
-
-
-def _results(study: Study, with_ibu: bool) -> None:
-    labels = [shown(label) for label in study.survey.channel.inputs]
-    noisy = study.reports / study.survey.people
-    estimate, error, likeliest = study.inverted.frequencies, study.inverted.stderr, study.likeliest.frequencies
-    rows = []
-    for i, label in enumerate(labels):
-        low, high = study.ends[i]
-        cells = [f"{study.truth[i]:.1%}", f"{noisy[i]:.1%}", f"{estimate[i]:.1%}", f"{error[i]:.2%}"]
-        rows.append([label, *cells, f"{low:.1%} to {high:.1%}", *([f"{likeliest[i]:.1%}"] if with_ibu else [])])
-    head = ["answer", "truth", "reported", "estimate", "stderr", f"{LEVEL:.0%} interval"]
-    table([*head, "IBU"] if with_ibu else head, rows)
-    output.write("\n")
-    chart(
+    heading("1. The survey, published on this machine")
+    output.facts(
         [
-            (
-                label,
-                [
-                    Bar("truth", float(study.truth[i]), "bright_black"),
-                    Bar("reported", float(noisy[i]), "yellow"),
-                    Bar(
-                        "estimate",
-                        float(estimate[i]),
-                        "bright_blue",
-                        (float(study.ends[i, 0]), float(study.ends[i, 1])),
-                    ),
-                ],
-            )
-            for i, label in enumerate(labels)
+            ("service", address),
+            ("survey", f"{survey.name}: {', '.join(question.text for question in survey)}"),
+            ("fingerprint", survey.fingerprint),
+            *((f"epsilon {q.id}", f"{q.protocol.epsilon}, realized {q.protocol.realized_epsilon!r}") for q in survey),
+            ("epsilon in all", f"{survey.epsilon}, realized {survey.realized_epsilon!r}"),
         ]
     )
     output.write("\n")
-
-
-def _both(first: Study, second: Study) -> None:
-    together = math.prod(float(study.survey.channel.ratio) for study in (first, second))
+    each = float(survey.questions[0].protocol.ratio)
     prose(
-        f"Someone who answers both questions gives away more: the factors multiply, to {together:.1f}. Privacy "
-        "is a budget, and this one is counted."
+        f"The promise: whatever you answer, anyone's odds about an answer of yours change by at most a factor of "
+        f"{each:.2f} (both answers together: {float(survey.ratio):.2f}). It is computed from the integers that the "
+        "device compares its random words with, and devices refuse any survey whose bytes have another fingerprint."
     )
     output.write("\n")
 
 
-def _picture(studies: list[Study], wanted: Path | None) -> str | None:
-    """Where the picture was put, or why there is none. A place that was asked for must work."""
-    from deniable.cli.pictures import save_figure
-
-    path = wanted or _PLOT
-    try:
-        if wanted is None:
-            path.parent.mkdir(exist_ok=True)
-        save_figure(path, lambda: _draw(studies))
-    except MissingExtra as missing:
-        if wanted is not None:
-            raise
-        return f"No picture was drawn: {missing}"
-    except OSError as refused:
-        if wanted is not None:
-            raise
-        return f"No picture was drawn, because {path} cannot be written ({refused.strerror})"
-    return f"The picture of all this: {path}"
+def _captured(survey: Survey, answers: Any, body: bytes) -> None:
+    heading("2. One report, caught on the wire")
+    head, id, raw = body[:8], body[8:24], body[24:]
+    output.facts(
+        [
+            ("on the device", ", ".join(f"{key} = {shown(value)}" for key, value in answers.items())),
+            ("left the device", f"{len(body)} bytes: {body.hex()}"),
+            ("  header", f'{head.hex()}  "DNR1" and epoch {int.from_bytes(head[4:], "little")}'),
+            ("  id", f"{id.hex()}  random, so that a repeat is not counted twice"),
+            ("  answers", f"{raw.hex()}  {_spoken(survey, raw)}"),
+        ]
+    )
+    output.write("\n")
+    prose("That is all that anybody but this person ever sees, and it may be a lie.")
+    output.write("\n")
 
 
-def _draw(studies: list[Study]) -> Any:
-    import matplotlib.pyplot as plt
+def _spoken(survey: Survey, raw: bytes) -> str:
+    """What the bytes say, where they name an answer."""
+    said, at = [], 0
+    for question in survey:
+        width = question.protocol.report_bytes
+        part, at = raw[at : at + width], at + width
+        named = question.protocol.name == "GRR"
+        label = shown(question.protocol.domain.labels[int.from_bytes(part, "little")]) if named else part.hex()
+        said.append(f"{question.id} = {label}")
+    return ", ".join(said)
 
-    widths = [2 + len(study.survey.shares) for study in studies]
-    _, axes = plt.subplots(1, len(studies), figsize=(12, 4.2), width_ratios=widths, layout="constrained")
-    for study, ax in zip(studies, np.atleast_1d(axes), strict=True):
-        study.inverted.plot(truth=study.truth, level=LEVEL, ax=ax)
-        ax.set_title(
-            f"{study.survey.question}\n{study.survey.people:,} people, epsilon {study.survey.channel.epsilon:.3g}"
+
+def _results(survey: Survey, estimates: dict[str, Estimate], truth: dict[str, Any]) -> None:
+    heading("3. What the analyst sees, beside the truth")
+    inside, total = 0, 0
+    for question in survey:
+        estimate, shares = estimates[question.id], truth[question.id]
+        ends = estimate.interval(LEVEL)
+        rows = [
+            [
+                shown(label),
+                f"{shares[i]:.1%}",
+                f"{estimate.frequencies[i]:.1%}",
+                f"{estimate.stderr[i]:.2%}",
+                f"{ends[i, 0]:.1%} to {ends[i, 1]:.1%}",
+            ]
+            for i, label in enumerate(estimate.labels)
+        ]
+        output.write(f"{question.text} ({question.protocol.name}, n = {estimate.n:,})\n\n")
+        table(["answer", "truth", "estimate", "stderr", f"{LEVEL:.0%} interval"], rows)
+        output.write("\n")
+        chart(
+            [
+                (
+                    shown(label),
+                    [
+                        Bar("truth", float(shares[i]), "bright_black"),
+                        Bar(
+                            "estimate",
+                            float(estimate.frequencies[i]),
+                            "bright_blue",
+                            (float(ends[i, 0]), float(ends[i, 1])),
+                        ),
+                    ],
+                )
+                for i, label in enumerate(estimate.labels)
+            ]
         )
-        ax.spines[["top", "right"]].set_visible(False)
-    return axes[0]
+        output.write("\n")
+        inside += int(((ends[:, 0] <= shares) & (shares <= ends[:, 1])).sum())
+        total += len(shares)
+    prose(
+        f"{inside} of {total} intervals contain the truth, where 95 in 100 should. The truth is known here because the "
+        "answers come from a survey that was held in the open (Redbook, 1974); the service never had them."
+    )
+    output.write("\n")
 
 
-def _next_steps(study: Study) -> None:
-    yes, no = study.reports
+def _keep_serving(survey: Survey, survey_file: Path, service: Any) -> None:
+    heading("Still serving: try it, and end with Ctrl-C")
+    output.facts(
+        [
+            ("service", f"{service.address}/"),
+            ("survey", f"{service.address}/v1/surveys/{survey.fingerprint}"),
+            ("API", f"{service.address}/openapi.json"),
+            ("analyst's token", service.analyst),
+            ("admin's token", service.admin),
+        ]
+    )
+    output.write(f"\n  deniable answer {service.address} {survey.fingerprint}\n")
+    output.write(f"  deniable estimate {survey_file} --from {service.address} --token {service.analyst}\n")
+    sys.stdout.flush()
+    try:
+        service.wait()
+    except KeyboardInterrupt:
+        output.write("\nstopped\n")
+
+
+def _next_steps() -> None:
+    heading("What to try next")
     steps = [
-        (f"deniable channel infer coin yes={yes},no={no}", "that estimate, from the counts alone"),
-        ("deniable channel sample coin yes", "answer the first question yourself"),
-        ("deniable channel show coin", "the law behind it, and its level"),
-        ("deniable channel epsilon coin --at-most 1", "check a claim that is false"),
-        ("deniable channel list", "other mechanisms"),
-        ("deniable plan --categories 1000 --epsilon 1 --people 200000", "how part 6 was planned"),
-        ("deniable demo --people 500", "fewer people, wider error bars"),
+        ("deniable demo", "on a terminal: the same, and it goes on serving"),
+        ("deniable demo --people 1000", "fewer people, wider error bars"),
+        ("deniable story", "how randomizing works, step by step"),
+        ("deniable plan --categories 1000 --epsilon 1 --people 200000", "which protocol for a thousand answers"),
+        ("deniable serve --help", "collect for real"),
     ]
     width = max(len(command) for command, _ in steps)
     for command, purpose in steps:
         output.write(f"  {command:<{width}}  {purpose}\n")
+
+
+def _document(survey: Survey, estimates: dict[str, Estimate], truth: dict[str, Any], body: bytes) -> dict[str, Any]:
+    questions = []
+    for question in survey:
+        estimate = estimates[question.id]
+        questions.append(
+            {
+                "id": question.id,
+                "n": estimate.n,
+                "labels": [shown(label) for label in estimate.labels],
+                "truth": truth[question.id].tolist(),
+                "estimate": estimate.frequencies.tolist(),
+                "level": LEVEL,
+                "interval": estimate.interval(LEVEL).tolist(),
+            }
+        )
+    return {
+        "survey": survey.fingerprint,
+        "epsilon": str(survey.epsilon),
+        "realized_epsilon": survey.realized_epsilon,
+        "captured": body.hex(),
+        "questions": questions,
+    }
+
+
+@contextmanager
+def _progress(people: int, quiet: bool) -> Iterator[Callable[[int], None] | None]:
+    """A bar on a terminal; in a pipe one line when it is done."""
+    if quiet:
+        yield None
+        return
+    if not sys.stdout.isatty():
+        yield None
+        output.write(f"{people:,} simulated devices answered, each by a request of its own.\n\n")
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("devices answering"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, transient=True) as bar:
+        task = bar.add_task("", total=people)
+        yield lambda done: bar.update(task, completed=done)

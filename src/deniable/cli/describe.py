@@ -9,7 +9,7 @@ from typing import Any
 from deniable.channels import Channel, Witness
 from deniable.channels.adjacency import Adjacency
 from deniable.cli import output
-from deniable.cli.output import number, ratio_text, ratio_words, shown
+from deniable.cli.output import level_text, ratio_text, ratio_words, shown
 from deniable.labels import label_spec
 
 # A larger matrix is shown by its corner, unless all of it is asked for.
@@ -45,7 +45,7 @@ def summary(source: str, given: Channel, fractions: bool) -> list[tuple[str, str
     return [
         ("channel", shown(source)),
         ("size", f"{given.shape[0]} inputs, {given.shape[1]} outputs"),
-        ("epsilon", f"{number(worst.epsilon)} over all pairs of inputs"),
+        ("epsilon", f"{level_text(worst.ratio)} over all pairs of inputs"),
         ("ratio", ratio if isinstance(worst.ratio, float) or ratio == str(worst.ratio) else f"{ratio} (rounded)"),
         ("worst pair", words(worst)),
         ("adjacency", _relation(given, given.adjacency)),
@@ -61,7 +61,8 @@ def _denominator(value: int) -> str:
 def _relation(given: Channel, relation: Adjacency) -> str:
     if relation.kind == "all":
         return str(relation)
-    return f"{relation}: epsilon {number(given.epsilon_under(relation))}"
+    worst = given.witness(relation)
+    return f"{relation}: epsilon {level_text(worst.ratio, worst.distance)}"
 
 
 def words(worst: Witness) -> str:

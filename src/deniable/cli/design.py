@@ -17,7 +17,8 @@ from deniable.cli import design_bayes, design_profiles, output
 from deniable.cli.files import is_json, named, parse_csv, parse_json, read_text
 from deniable.cli.inputs import Names, read_vector
 from deniable.cli.options import Json, Plot, examples
-from deniable.cli.output import number, ratio_text, shown
+from deniable.cli.output import level_text, number, ratio_text, shown
+from deniable.cli.waiting import solving
 from deniable.errors import DeniableError, InternalError, NumberError, ShapeError, SpecError
 from deniable.labels import as_labels, label_spec
 
@@ -93,9 +94,11 @@ def extremal(
     laws = _read_laws(source, p0, p1)
     from deniable import design as designs
 
-    found = designs.extremal(laws.p0, laws.p1, epsilon, divergence, laws.inputs)
+    with solving() as progress:
+        found = designs.extremal(laws.p0, laws.p1, epsilon, divergence, laws.inputs, progress)
+        certificate = found.certificate
     if save is not None:
-        found.certificate.save(save)
+        certificate.save(save)
     if plot is not None:
         from deniable.cli.pictures import save_figure
 
@@ -229,6 +232,8 @@ def _blocks(law: BlockResponse) -> list[list[int]]:
 
 
 def _print(found: Design, laws: _Laws) -> None:
+    from deniable.design.trace import summary
+
     names = [shown(label) for label in laws.inputs or range(len(laws.p0))]
     law = _law(found)
     output.facts(
@@ -236,9 +241,10 @@ def _print(found: Design, laws: _Laws) -> None:
             ("mechanism", f"{found.name}: randomized response over {found.outputs} blocks of symbols"),
             ("value", number(found.value)),
             ("bound", f"{number(found.bound)} ({found.certificate.rigor}; relative gap {found.relative_gap:.1e})"),
-            ("epsilon", f"{number(found.realized_epsilon)}, at most {exact.shown(found.epsilon)} as asked"),
+            ("epsilon", f"{level_text(found.ratio)}, at most {exact.shown(found.epsilon)} as asked"),
             ("report", f"the own block with probability {float(law.true):.6g}, "
                        f"each other with {float(law.false):.6g}"),
+            ("solver", summary(found.trace)),
         ]
     )  # fmt: skip
     output.write("\n")
@@ -265,6 +271,7 @@ def _description(found: Design, laws: _Laws) -> dict[str, Any]:
         "relative_gap": found.relative_gap,
         "rigor": found.certificate.rigor,
         "seconds": found.seconds,
+        "trace": [step.spec() for step in found.trace],
         "inputs": None if laws.inputs is None else [label_spec(label) for label in laws.inputs],
         "law": _law(found).spec(),
     }

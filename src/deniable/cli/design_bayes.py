@@ -17,7 +17,8 @@ from deniable.cli import output
 from deniable.cli.files import STDIN, is_json, named, parse_csv, parse_json, read_text
 from deniable.cli.inputs import Names, as_floats, read_adjacency, read_matrix
 from deniable.cli.options import Json, Plot, examples
-from deniable.cli.output import number, shown
+from deniable.cli.output import level_text, number, shown
+from deniable.cli.waiting import solving
 from deniable.errors import DeniableError, LabelError, NumberError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, load_label
 
@@ -67,10 +68,11 @@ def bayes(
     gains, named_gains = _read_function(gain, labels)
     from deniable import design as designs
 
-    found = designs.bayes(
-        as_floats(weights, "prior"), losses, epsilon=epsilon, adjacency=relation, gain=gains,
-        guesses=guesses or named_gains, inputs=labels,
-    )  # fmt: skip
+    with solving() as progress:
+        found = designs.bayes(
+            as_floats(weights, "prior"), losses, epsilon=epsilon, adjacency=relation, gain=gains,
+            guesses=guesses or named_gains, inputs=labels, progress=progress,
+        )  # fmt: skip
     if save is not None:
         found.certificate.save(save)
     if plot is not None:
@@ -167,14 +169,18 @@ def _read_function(source: str | None, labels: tuple[Label, ...]) -> tuple[Any, 
 
 
 def _print(found: Design) -> None:
+    from deniable.design.trace import summary
+
     channel = found.channel
+    worst = channel.witness(channel.adjacency)
     kind = "expected loss" if found.sense == "min" else "expected gain"
     output.facts(
         [
             ("mechanism", f"{found.name} for {channel.adjacency}, {found.outputs} outputs in use"),
             (kind, number(found.value)),
             ("bound", f"{number(found.bound)} ({found.certificate.rigor}; relative gap {found.relative_gap:.1e})"),
-            ("epsilon", f"{number(found.realized_epsilon)}, at most {exact.shown(found.epsilon)} as asked"),
+            ("epsilon", f"{level_text(worst.ratio, worst.distance)}, at most {exact.shown(found.epsilon)} as asked"),
+            ("solver", summary(found.trace)),
         ]
     )
     output.write("\n")
@@ -196,5 +202,6 @@ def _description(found: Design) -> dict[str, Any]:
         "relative_gap": found.relative_gap,
         "rigor": found.certificate.rigor,
         "seconds": found.seconds,
+        "trace": [step.spec() for step in found.trace],
         "channel": found.channel.spec(),
     }

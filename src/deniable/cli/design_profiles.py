@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,13 +20,15 @@ from deniable import exact
 from deniable.cli import output
 from deniable.cli.files import STDIN, is_json, named, parse_csv, parse_json, read_text
 from deniable.cli.options import Json, Plot, examples
-from deniable.cli.output import number, ratio_text, ratio_words, shown
+from deniable.cli.output import level_text, ratio_text, ratio_words, shown
+from deniable.cli.waiting import solving
 from deniable.errors import DeniableError, LabelError, SpecError
 from deniable.exact import WORD
 from deniable.labels import label_spec
 from deniable.specs import read_integer
 
 if TYPE_CHECKING:
+    from deniable.design.trace import Progress
     from deniable.protocols.profiles import ProfileGraph, ProfileMechanism, Verdict
 
 EXAMPLES = examples(
@@ -76,7 +79,8 @@ def profiles(
         raise LabelError(f"there is no mechanism {mechanism!r}; there are {', '.join(NAMES)}")
     graph = _read_graph(source, edges)
     is_bit = graph.whole.width == 2
-    made = _made(mechanism or ("smooth-one-bit" if is_bit else "smooth-categorical"), graph, epsilon)
+    with solving() as progress:
+        made = _made(mechanism or ("smooth-one-bit" if is_bit else "smooth-categorical"), graph, epsilon, progress)
     baseline = _made("warner" if is_bit else "kary-response", graph, epsilon)
     if save is not None:
         save.write_text(json.dumps(made.spec(), ensure_ascii=False) + "\n", encoding="utf-8")
@@ -93,13 +97,13 @@ def profiles(
             output.write(f"\n{kind}: {path}\n")
 
 
-def _made(name: str, graph: ProfileGraph, epsilon: str) -> ProfileMechanism:
+def _made(name: str, graph: ProfileGraph, epsilon: str, progress: Progress | None = None) -> ProfileMechanism:
     from deniable.protocols import profiles as known
 
     makers: dict[str, Callable[[ProfileGraph, str], ProfileMechanism]] = {
-        "smooth-one-bit": known.SmoothOneBit,
+        "smooth-one-bit": partial(known.SmoothOneBit, progress=progress),
         "one-bit-cluster": known.OneBitCluster,
-        "smooth-categorical": known.SmoothCategorical,
+        "smooth-categorical": partial(known.SmoothCategorical, progress=progress),
         "warner": known.Warner,
         "kary-response": known.KaryResponse,
     }
@@ -119,7 +123,7 @@ def verify_saved(content: dict[str, Any], where: str, as_json: bool) -> bool:
         verdict = told
     asked, first, second = exact.as_epsilon(content["epsilon"]), *map(shown, verdict.edge)
     detail = (
-        f"{number(verdict.epsilon)} over the edges, {'at most' if verdict else 'more than'} {exact.shown(asked)}; "
+        f"{level_text(verdict.ratio)} over the edges, {'at most' if verdict else 'more than'} {exact.shown(asked)}; "
         f"output {shown(verdict.output)} of {first} and {second} has a ratio of {ratio_words(verdict.ratio)}"
     )
     checks = [
@@ -202,13 +206,16 @@ def _largest(made: ProfileMechanism) -> list[float]:
 
 
 def _print(made: ProfileMechanism, baseline: ProfileMechanism) -> None:
+    from deniable.design.trace import summary
+
     graph, verdict = made.graph, made.verdict
     first, second = map(shown, verdict.edge)
     facts = [
         ("mechanism", f"{made.name} for {graph.size} profiles of {graph.whole.width} values, {len(graph.edges)} edges"),
-        ("epsilon", f"{number(verdict.epsilon)} over the edges, at most {exact.shown(made.asked)} as asked"),
+        ("epsilon", f"{level_text(verdict.ratio)} over the edges, at most {exact.shown(made.asked)} as asked"),
         ("worst", f"output {shown(verdict.output)} of {first} and {second}: ratio {ratio_words(verdict.ratio)}"),
         ("largest", f"{float(made.largest):.6g} for a false report; {baseline.name} {float(baseline.largest):.6g}"),
+        ("solver", summary(made.trace)),
     ]
     clear = [shown(label) for label in made.in_the_clear]
     if clear:
@@ -272,6 +279,7 @@ def _description(made: ProfileMechanism, baseline: ProfileMechanism) -> dict[str
         "epsilon": _level(made.asked, verdict),
         "worst": {"profiles": [label_spec(label) for label in verdict.edge], "output": label_spec(verdict.output)},
         "largest": str(made.largest),
+        "trace": [step.spec() for step in made.trace],
         "in_the_clear": [label_spec(label) for label in made.in_the_clear],
         "baseline": {"mechanism": baseline.name, "largest": str(baseline.largest)},
         "profiles": [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,32 +12,34 @@ import typer
 from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.files import read_text
-from deniable.cli.options import Csv, Json, Plot, examples, one_format
+from deniable.cli.options import AnalystToken, Csv, Json, Plot, examples, one_format
 from deniable.cli.output import shown
-from deniable.cli.tally import Inputs, counted
-from deniable.cli.targets import About, Target, questions, read_target
+from deniable.cli.sums import EpochRange, Service, Summed, Surveyed, sums
+from deniable.cli.targets import Target, questions
 from deniable.domains import Strings
 from deniable.errors import LabelError, MismatchError, SpecError
-from deniable.labels import label_spec, text
-from deniable.protocols import Estimate, Protocol, Tally
+from deniable.protocols import Protocol
 from deniable.protocols.estimate import ROWS_SHOWN, Floats, quantile
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
 from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.results import COLUMNS, Result, result
 from deniable.surveys.whole import whole
 
 EXAMPLES = examples(
     "deniable estimate survey.json tally.json",
     "deniable estimate survey.json reports/*.parquet --consistent norm-sub --plot shares.png",
     "deniable estimate survey.json tally.json --question smoke --level 0.99 --csv",
+    "deniable estimate survey.json --from https://collect.example.org --epochs 3..5",
     "deniable estimate survey.json tally.json --question word --candidates words.txt",
 )
 
-_COLUMNS = ("question", "label", "count", "frequency", "stderr", "low", "high")
-
 
 def estimate(
-    survey: About,
-    inputs: Inputs,
+    survey: Surveyed,
+    inputs: Summed = None,
+    service: Service = None,
+    token: AnalystToken = None,
+    epochs: EpochRange = None,
     question: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="Only this question; may be repeated.", show_default="all questions"),
@@ -80,26 +81,23 @@ def estimate(
     """
     one_format(as_json, as_csv)
     quantile(level)
-    target = read_target(survey)
+    target, total = sums(survey, inputs, service, token, epochs)
     known = questions(target)
     for id in question or []:
         if id not in known:
             raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}")
     lists = _candidates(known, candidates or [])
-    result = counted(target, survey, inputs)
-    tallies = dict(result.tallies) if isinstance(result, SurveyTally) else {"report": result}
-    found: dict[str, _Result] = {}
+    tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
+    found: dict[str, Result] = {}
     for id, (_, protocol) in known.items():
         if question and id not in question:
             continue
         if tallies[id].n == 0:
             output.note("note", f"there are no reports for {id!r}")
             continue
-        estimated = _estimated(protocol, tallies[id], lists.get(id), id)
-        if consistent is not None:
-            estimated = estimated.consistent(consistent)
-        ends = estimated.interval(level, simultaneous, population)
-        found[id] = _Result(estimated, level, estimated.errors(population), ends)
+        if isinstance(protocol.domain, Strings) and id not in lists:
+            raise SpecError(f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE")
+        found[id] = result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, population)
     if not found:
         raise MismatchError("there are no reports to estimate from")
     if plot is not None:
@@ -111,28 +109,13 @@ def estimate(
     if as_json:
         output.document(_description(target, found))
     elif as_csv:
-        output.csv_table([_COLUMNS, *(row for id, result in found.items() for row in result.rows(id))])
+        output.csv_table([COLUMNS, *(row for id, one in found.items() for row in one.rows(id))])
     else:
         for i, (id, one) in enumerate(found.items()):
             _print(id, known[id][0], one, everything, first=i == 0)
         for kind, path in (("saved", parquet), ("drawn", plot)):
             if path is not None:
                 output.write(f"\n{kind}: {path}\n")
-
-
-@dataclass(frozen=True)
-class _Result:
-    """An estimate with the errors and intervals that were asked for."""
-
-    estimate: Estimate
-    level: float
-    stderr: Floats
-    ends: Floats
-
-    def rows(self, id: str) -> list[list[Any]]:
-        labels = map(text, self.estimate.labels)
-        numbers = np.column_stack([self.estimate.counts, self.estimate.frequencies, self.stderr, self.ends])
-        return [[id, label, *row] for label, row in zip(labels, numbers.tolist(), strict=True)]
 
 
 def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dict[str, list[str]]:
@@ -151,15 +134,7 @@ def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dic
     return lists
 
 
-def _estimated(protocol: Protocol, tally: Tally, candidates: list[str] | None, id: str) -> Estimate:
-    if isinstance(protocol, TextProtocol) and candidates is not None:
-        return protocol.estimate(tally, candidates)
-    if isinstance(protocol.domain, Strings):
-        raise SpecError(f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE")
-    return protocol.estimate(tally)
-
-
-def _print(id: str, question: str, result: _Result, everything: bool, first: bool) -> None:
+def _print(id: str, question: str, result: Result, everything: bool, first: bool) -> None:
     estimate = result.estimate
     if not first:
         output.write("\n")
@@ -197,42 +172,28 @@ def _digits(errors: Floats) -> int:
     return min(12, max(4, 2 - math.floor(math.log10(smallest))))
 
 
-def _draw(found: dict[str, _Result], level: float, simultaneous: bool, population: bool) -> Any:
+def _draw(found: dict[str, Result], level: float, simultaneous: bool, population: bool) -> Any:
     pyplot = require("matplotlib.pyplot", "plot")
     if len(found) == 1:
         (only,) = found.values()
         return only.estimate.plot(level=level, simultaneous=simultaneous, population=population)
     figure, axes = pyplot.subplots(len(found), 1, figsize=(9, 3.6 * len(found)))
-    for ax, (id, result) in zip(axes, found.items(), strict=True):
-        result.estimate.plot(ax=ax, level=level, simultaneous=simultaneous, population=population)
+    for ax, (id, one) in zip(axes, found.items(), strict=True):
+        one.estimate.plot(ax=ax, level=level, simultaneous=simultaneous, population=population)
         ax.set_title(f"{id}: {ax.get_title()}", fontsize="medium")
     figure.tight_layout()
     return axes[0]
 
 
-def _write_parquet(path: Path, found: dict[str, _Result]) -> None:
+def _write_parquet(path: Path, found: dict[str, Result]) -> None:
     pa, parquet = require("pyarrow", "files"), require("pyarrow.parquet", "files")
     rows = [row for id, result in found.items() for row in result.rows(id)]
-    table = pa.table({name: list(column) for name, column in zip(_COLUMNS, zip(*rows, strict=True), strict=True)})
+    table = pa.table({name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)})
     with whole(path) as file:
         parquet.write_table(table, file)
 
 
-def _description(target: Target, found: dict[str, _Result]) -> dict[str, Any]:
+def _description(target: Target, found: dict[str, Result]) -> dict[str, Any]:
     head = {"survey" if isinstance(target, Survey) else "protocol": target.fingerprint}
     texts = questions(target)
-    return head | {"questions": [_question(id, texts[id][0], result) for id, result in found.items()]}
-
-
-def _question(id: str, question: str, result: _Result) -> dict[str, Any]:
-    estimate = result.estimate
-    names = _COLUMNS[2:]
-    answers = [
-        {"label": label_spec(label)} | {name: output.finite(value) for name, value in zip(names, row[2:], strict=True)}
-        for label, row in zip(estimate.labels, result.rows(id), strict=True)
-    ]
-    content: dict[str, Any] = {"id": id, "text": question, "protocol": estimate.protocol, "method": estimate.method}
-    content |= {"n": estimate.n, "level": result.level, "answers": answers}
-    if isinstance(estimate, TextEstimate):
-        content |= {"unlisted": estimate.unlisted, "unlisted_stderr": estimate.unlisted_stderr}
-    return content
+    return head | {"questions": [one.description(id, texts[id][0]) for id, one in found.items()]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -20,10 +20,17 @@ EXAMPLES = examples(
     "deniable privatize survey.json answers.csv -o reports.parquet",
     "deniable privatize survey.json - -o reports.parquet < answers.csv",
     "deniable privatize survey.json answers.parquet --question smoke --column 'Do you smoke?' -o smoke.parquet",
-    "deniable privatize survey.json answers.csv --text -o - | head",
+    "deniable privatize survey.json answers.csv --format text -o - | head",
+    "deniable privatize survey.json answers.csv -o - | deniable tally survey.json -       an Arrow stream",
 )
 
 ANSWER = "answer"
+
+
+class Format(StrEnum):
+    parquet = "parquet"
+    arrow = "arrow"
+    text = "text"
 
 
 def privatize(
@@ -42,7 +49,7 @@ def privatize(
             "-o",
             "--output",
             metavar="FILE",
-            help="Where the reports go; '-' for standard output, with --text.",
+            help="Where the reports go: a path, a URL (s3://...), or '-' for standard output.",
             show_default=False,
         ),
     ],
@@ -58,7 +65,18 @@ def privatize(
             show_default="the question's id, or 'answer' for a single protocol",
         ),
     ] = None,
-    as_text: Annotated[bool, typer.Option("--text", help="Write text (base64url in CSV) instead of Parquet.")] = False,
+    format: Annotated[
+        Format | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="parquet, arrow (a stream) or text (base64url in CSV).",
+            show_default="what the name ends in, else Parquet; for '-' an Arrow stream",
+        ),
+    ] = None,
+    as_text: Annotated[bool, typer.Option("--text", help="The same as --format text.")] = False,
+    ids: Annotated[
+        bool, typer.Option("--ids", help="Give each row 16 random bytes, so that tally --dedupe counts it once.")
+    ] = False,
     seed: Seed = None,
 ) -> None:
     """Randomize answers: one report a person and question, drawn from the exact law with cryptographic bits.
@@ -69,24 +87,36 @@ def privatize(
     only_one_stdin(survey, answers)
     if answers == STDIN:
         refuse_keyboard("name a file of answers, or pipe one in")
-    # A name that promises text gets text.
-    as_text = as_text or Path(to).suffix.lower() in (".csv", ".txt")
-    if to == STDIN and not as_text:
-        raise SpecError("reports go to standard output as text only: add --text, or name a file")
+    if as_text and format not in (None, Format.text):
+        raise SpecError(f"--text and --format {format} exclude each other: choose one")
+    chosen = _format(to, Format.text if as_text else format)
     target = read_target(survey)
     columns = _columns(target, question, column)
     from deniable.engines import privatize_file
 
     bits = bits_from(seed)
-    where: Any = sys.stdout.buffer if to == STDIN else Path(to)
+    where: Any = sys.stdout.buffer if to == STDIN else to
     try:
         with progress("randomizing") as advance:
-            rows = privatize_file(target, answers, where, columns, bits, as_text, advance)
+            rows = privatize_file(target, answers, where, columns, bits, chosen, advance, ids)
     except BrokenPipeError:
         output.hush()
         raise typer.Exit(output.PIPE_CLOSED) from None
     if to != STDIN:
         _print(target, list(columns), rows, to)
+
+
+def _format(to: str, asked: Format | None) -> str:
+    """A name that promises a format gets it."""
+    from deniable.engines.reports import format_of
+
+    if asked is not None:
+        return asked.value
+    if to != STDIN:
+        return format_of(to)
+    if sys.stdout.isatty():
+        raise SpecError("reports are no text for a terminal: add --format text, name a file, or pipe them on")
+    return "arrow"
 
 
 def _columns(target: Target, wanted: list[str] | None, given: list[str] | None) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,24 +65,43 @@ def refuse_keyboard(instead: str) -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, float | None], None] | None]:
-    """Shows rows done, on a terminal only."""
+def progress(what: str, unit: str = "rows") -> Iterator[Callable[[int, float | None], None] | None]:
+    """Shows rows done, how fast, and the time that is left; on a terminal only."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.fields[rows]:,} rows"),
+        TextColumn(f"{{task.fields[rows]:,}} {unit}, {{task.fields[rate]}} a second"),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
     )
+    start, first = time.monotonic(), None
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None, rows=0)
+        task = bar.add_task(what, total=None, rows=0, rate="-")
 
         def advance(rows: int, share: float | None) -> None:
-            bar.update(task, rows=rows, total=None if share is None else 1.0, completed=share or 0.0)
+            nonlocal first
+            # What an earlier run had done says nothing about the speed of this one.
+            first = rows if first is None else first
+            rate = (rows - first) / max(1e-3, time.monotonic() - start) or rows / max(1e-3, time.monotonic() - start)
+            known = None if share is None else 1.0
+            bar.update(task, rows=rows, rate=_large(rate), total=known, completed=share or 0.0)
 
         yield advance
+
+
+def _large(value: float) -> str:
+    """
+    >>> _large(950.0), _large(12_345.0), _large(2.5e8)
+    ('950', '12.3 thousand', '250 million')
+    """
+    for scale, word in ((1e6, " million"), (1e3, " thousand")):
+        if value >= scale:
+            return f"{value / scale:.3g}{word}"
+    return f"{value:.0f}"

@@ -12,6 +12,7 @@ from deniable.design.plots import plot_channel, plot_regimes, plot_value
 from deniable.design.regimes import Bracket, Level, Regimes, binary_guarantee, regimes
 from deniable.design.staircase import best_columns, mutual_information, pattern_matrix, several, staircase
 from deniable.design.staircase_certificate import StaircaseCertificate
+from deniable.design.trace import Step
 
 __all__ = [
     "BayesCertificate",
@@ -25,6 +26,7 @@ __all__ = [
     "Level",
     "Regimes",
     "StaircaseCertificate",
+    "Step",
     "Verdict",
     "bayes",
     "best_columns",

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from deniable.channels._vectors import Floats
 from deniable.design._relation import Relation
+from deniable.design.trace import Watch, highs
 from deniable.errors import ChannelError
 
 # Logarithms of the largest ratio that the solver is told of, and of the largest scale: their sum stays below ln 1e15.
@@ -41,14 +43,17 @@ class Answer:
     """[direction of an edge, guess]: edge e from its first end is 2e, from its second 2e + 1; empty on a tree."""
 
 
-def solve(cost: Floats, relation: Relation, epsilon: Fraction, centres: list[int] | None) -> Answer | None:
+def solve(
+    cost: Floats, relation: Relation, epsilon: Fraction, centres: list[int] | None, watch: Watch | None = None
+) -> Answer | None:
     """Minimize the sum of cost[y, x] c[x, y]; None if the solver fails. `centres` of guesses switch the scaling on."""
+    seen = watch or Watch()
     if relation.edges is None:
-        return _solve_whole(cost, min(float(epsilon), _LARGEST))
-    return _solve_edges(cost, relation, float(epsilon), centres)
+        return _solve_whole(cost, min(float(epsilon), _LARGEST), seen)
+    return _solve_edges(cost, relation, float(epsilon), centres, seen)
 
 
-def _solve_whole(cost: Floats, epsilon: float) -> Answer | None:
+def _solve_whole(cost: Floats, epsilon: float, watch: Watch) -> Answer | None:
     from scipy import sparse
 
     guesses, size = cost.shape
@@ -57,14 +62,16 @@ def _solve_whole(cost: Floats, epsilon: float) -> Answer | None:
     entries = guesses * size
     limits = sparse.hstack([sparse.eye(entries), -sparse.vstack([sparse.eye(guesses)] * size)]).tocsr()
     rows = sparse.hstack([sparse.kron(sparse.eye(size), np.full((1, guesses), odds)), np.ones((size, guesses))]).tocsr()
-    found = _highs(np.concatenate([(odds * cost.T).ravel(), cost.sum(axis=1)]), limits, rows, size)
+    found = _highs(np.concatenate([(odds * cost.T).ravel(), cost.sum(axis=1)]), limits, rows, size, watch)
     if found is None:
         return None
     x, prices, _ = found
     return Answer(odds * x[:entries].reshape(size, guesses) + x[entries:], prices, np.empty((0, guesses)))
 
 
-def _solve_edges(cost: Floats, relation: Relation, epsilon: float, centres: list[int] | None) -> Answer | None:
+def _solve_edges(
+    cost: Floats, relation: Relation, epsilon: float, centres: list[int] | None, watch: Watch
+) -> Answer | None:
     from scipy import sparse
 
     guesses, size = cost.shape
@@ -91,7 +98,7 @@ def _solve_edges(cost: Floats, relation: Relation, epsilon: float, centres: list
         shape=(count, size * guesses),
     ).tocsr()
     sums = sparse.coo_matrix((scale.ravel(), (np.repeat(np.arange(size), guesses), np.arange(size * guesses)))).tocsr()
-    found = _highs((cost.T * scale).ravel(), limits, sums, size)
+    found = _highs((cost.T * scale).ravel(), limits, sums, size, watch)
     if found is None:
         return None
     x, prices, duals = found
@@ -99,19 +106,18 @@ def _solve_edges(cost: Floats, relation: Relation, epsilon: float, centres: list
     return Answer(x.reshape(size, guesses) * scale, prices, flows if relation.has_cycle else np.empty((0, guesses)))
 
 
-def _highs(objective: Floats, limits: object, sums: object, size: int) -> tuple[Floats, Floats, Floats] | None:
-    from scipy.optimize import linprog
-
-    ratios = {"A_ub": limits, "b_ub": np.zeros(limits.shape[0])} if limits.shape[0] else {}  # type: ignore[attr-defined]
+def _highs(objective: Floats, limits: Any, sums: Any, size: int, watch: Watch) -> tuple[Floats, Floats, Floats] | None:
     # Losses in thousandths or millions would meet the solver's absolute tolerances.
     unit = float(np.abs(objective).max()) or 1.0
-    answer = linprog(
+    answer = highs(
         objective / unit,
-        A_eq=sums,
-        b_eq=np.ones(size),
-        method="highs-ds",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-        **ratios,
+        (limits, np.zeros(limits.shape[0])) if limits.shape[0] else None,
+        (sums, np.ones(size)),
+        (0, None),
+        "highs-ds",
+        {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        watch,
+        "solving",
     )
     if answer.status != 0 or answer.x is None or not np.isfinite(answer.x).all():
         return None

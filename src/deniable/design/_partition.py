@@ -9,6 +9,7 @@ Cost       O(k^2) a step, about three steps; beyond 1,500 groups the table is re
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from deniable.channels._vectors import Floats
 from deniable.design._curves import LEAST, Curve, quick_columns
+from deniable.design.trace import Step, Watch
 from deniable.errors import InternalError
 
 Cuts = NDArray[np.int64]
@@ -42,16 +44,16 @@ class Partition:
         return len(self.cuts) - 1
 
 
-def best_partition(lower: Floats, gaps: Floats, odds: float, curve: Curve) -> Partition:
+def best_partition(lower: Floats, gaps: Floats, odds: float, curve: Curve, watch: Watch | None = None) -> Partition:
     """The optimum for prefix sums of P1 and of P0 - P1 (with the leading zero), e^epsilon - 1 = `odds`."""
-    groups = len(lower) - 1
+    groups, seen = len(lower) - 1, watch or Watch()
     if groups == 1:
         return Partition(np.array([0, 1]), 0.0, (0.0,))
     quick = quick_columns(curve.divergence.name) if curve.built_in and odds > _QUICK_FROM else None
     column = quick or curve.column
     if groups > _KEPT:
         coarse = np.unique(np.linspace(0, groups, _KEPT // 3).astype(np.int64))
-        cuts = coarse[best_partition(lower[coarse], gaps[coarse], odds, curve).cuts]
+        cuts = coarse[best_partition(lower[coarse], gaps[coarse], odds, curve, seen).cuts]
         strips: list[Floats] | None = None
     else:
         # Prefix sums of P0 - P1 fall as long as P0 < P1: the binary mechanism is a good start.
@@ -60,14 +62,22 @@ def best_partition(lower: Floats, gaps: Floats, odds: float, curve: Curve) -> Pa
         strips = list(_strips(lower, gaps, odds, column))
     steps = [partition_value(cuts, lower, gaps, odds, curve)]
     for _ in range(_MOST_STEPS):
+        began = time.perf_counter()
         table = _strips(lower, gaps, odds, column) if strips is None else iter(strips)
-        following = _longest_path(table, groups, steps[-1])
+        following = _longest_path(table, groups, steps[-1], seen, f"step {len(steps)} of the search, {groups:,} groups")
         value = partition_value(following, lower, gaps, odds, curve)
-        if value <= steps[-1] * (1 + 4e-16):
+        settled = value <= steps[-1] * (1 + 4e-16)
+        seen.add(_step(groups, time.perf_counter() - began, settled, max(value, steps[-1])))
+        if settled:
             return Partition(cuts, steps[-1], tuple(steps))
         cuts = following
         steps.append(value)
     raise InternalError("the search for the best partition did not settle")
+
+
+def _step(groups: int, seconds: float, settled: bool, value: float) -> Step:
+    arcs = groups * (groups + 1) // 2
+    return Step("longest path", "optimal" if settled else "better", 1, seconds, groups + 1, arcs, 2 * arcs, value)
 
 
 def partition_value(cuts: Cuts, lower: Floats, gaps: Floats, odds: float, curve: Curve) -> float:
@@ -89,7 +99,7 @@ def _strips(lower: Floats, gaps: Floats, odds: float, column: Column) -> Iterato
             yield column(b, gap)
 
 
-def _longest_path(strips: Iterator[Floats], groups: int, toll: float) -> Cuts:
+def _longest_path(strips: Iterator[Floats], groups: int, toll: float, watch: Watch, what: str) -> Cuts:
     best = np.zeros(groups + 1)
     back = np.zeros(groups + 1, dtype=np.int64)
     i = 1
@@ -99,6 +109,8 @@ def _longest_path(strips: Iterator[Floats], groups: int, toll: float) -> Cuts:
             back[i] = place = int(through.argmax())
             best[i] = through[place] - toll
             i += 1
+        # The triangle of arcs grows with the square of its height.
+        watch.say(what, ((i - 1) / groups) ** 2)
     cuts = [groups]
     while cuts[-1] > 0:
         cuts.append(int(back[cuts[-1]]))

@@ -8,6 +8,7 @@ import numpy as np
 
 from deniable.channels._vectors import Floats
 from deniable.design._columns import ColumnUtility
+from deniable.design.trace import Watch, highs
 from deniable.errors import ChannelError
 
 
@@ -25,10 +26,9 @@ def bits_of(size: int) -> Floats:
     return ((np.arange(1 << size)[:, None] >> np.arange(size - 1, -1, -1)) & 1).astype(np.float64)
 
 
-def solve(utility: ColumnUtility, odds: float, weights: Floats | None) -> Solution:
+def solve(utility: ColumnUtility, odds: float, weights: Floats | None, watch: Watch | None = None) -> Solution:
     """The best staircase mechanism for the weighted sum of the members, or (no weights) for their smallest."""
-    from scipy.optimize import linprog
-
+    seen, what = watch or Watch(), f"staircase columns of {utility.size} symbols"
     # The last pattern is the first one times E.
     columns = 1 + odds * bits_of(utility.size)[:-1]
     table = utility.table(columns)
@@ -37,24 +37,27 @@ def solve(utility: ColumnUtility, odds: float, weights: Floats | None) -> Soluti
     height, size = columns.shape
     tolerance = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     if weights is not None:
-        answer = linprog(
+        answer = highs(
             -(weights @ table) / norm / scale,
-            A_eq=(columns / norm[:, None]).T,
-            b_eq=np.ones(size),
-            method="highs",
-            options=tolerance,
+            None,
+            ((columns / norm[:, None]).T, np.ones(size)),
+            (0, None),
+            "highs",
+            tolerance,
+            seen,
+            what,
         )
         mixed = weights
     else:
-        answer = linprog(
+        answer = highs(
             np.concatenate([np.zeros(height), [-1.0]]),
-            A_ub=np.hstack([-table / norm / scale, np.ones((len(table), 1))]),
-            b_ub=np.zeros(len(table)),
-            A_eq=np.hstack([(columns / norm[:, None]).T, np.zeros((size, 1))]),
-            b_eq=np.ones(size),
-            bounds=[(0, None)] * height + [(None, None)],
-            method="highs",
-            options=tolerance,
+            (np.hstack([-table / norm / scale, np.ones((len(table), 1))]), np.zeros(len(table))),
+            (np.hstack([(columns / norm[:, None]).T, np.zeros((size, 1))]), np.ones(size)),
+            [(0, None)] * height + [(None, None)],
+            "highs",
+            tolerance,
+            seen,
+            what,
         )
         mixed = np.zeros(0)
     if not answer.success:

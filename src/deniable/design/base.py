@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from deniable import exact
 from deniable.channels import Channel
 from deniable.design.blocks import BlockResponse
+from deniable.design.trace import Step, summary
 from deniable.errors import SpecError
 
 FORMAT = "deniable-certificate"
@@ -120,20 +121,20 @@ class Certificate(ABC):
             raise SpecError(f"the certificate is incomplete or malformed ({type(wrong).__name__}: {wrong})") from None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Design:
     """A mechanism found by optimization. The certificate is worked out when it is first asked for.
 
-    `trace` holds the values on the way to the optimum, `seconds` the time that the search took.
+    `trace` says what each run of the solver was given and how it ended, `seconds` how long the whole search took.
     """
 
     name: str
     epsilon: Fraction
     value: float
     law: BlockResponse | Channel
-    certify: Callable[[], Certificate] = field(repr=False)
+    certify: Callable[[], Certificate]
     inputs: tuple[Any, ...] | None = None
-    trace: tuple[float, ...] = ()
+    trace: tuple[Step, ...] = ()
     seconds: float = 0.0
     sense: str = "max"
 
@@ -182,6 +183,12 @@ class Design:
         from deniable.design.plots import plot_channel
 
         return plot_channel(self, ax)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self.name} at epsilon {exact.shown(self.epsilon)}: value {self.value:.9g}, {self.outputs} outputs; "
+            f"{summary(self.trace)}>"
+        )
 
     def __str__(self) -> str:
         return (

@@ -30,6 +30,7 @@ from deniable.design._relation import Relation
 from deniable.design._users import User, Users
 from deniable.design.base import Design
 from deniable.design.bayes_certificate import BayesCertificate, ceiling, floor
+from deniable.design.trace import Progress, Watch
 from deniable.errors import ChannelError, ShapeError
 from deniable.labels import Label, as_labels
 
@@ -49,12 +50,14 @@ def bayes(
     gain: Function | None = None,
     guesses: Iterable[Any] | None = None,
     inputs: Iterable[Any] | None = None,
+    progress: Progress | None = None,
 ) -> Design:
     """The mechanism of least expected `loss`, or of most expected `gain`, for a user who believes in `prior`.
 
     `loss` and `gain` are as in `channels.utility`: a matrix [guess, truth], a function (guess, truth), or "zero-one",
     "absolute", "squared", "identity"; without either it is the 0/1 loss. `adjacency` is all that `Channel.satisfies`
-    takes, or a `Query`: then the inputs are its answers, and neighbours are those of the induced graph.
+    takes, or a `Query`: then the inputs are its answers, and neighbours are those of the induced graph. `progress` is
+    called with what is being done.
 
     >>> design = bayes([0.45, 0.45, 0.1], gain="identity", epsilon=1)
     >>> round(design.value, 3), design.outputs, design.relative_gap < 1e-9
@@ -62,7 +65,8 @@ def bayes(
     """
     names, relation = read_inputs(prior, inputs, adjacency)
     users = Users((User.of(prior, loss, gain, names, guesses),))
-    return designed(users, names, relation, epsilon, "min" if gain is None else "max", "Bayes-optimal")
+    sense = "min" if gain is None else "max"
+    return designed(users, names, relation, epsilon, sense, "Bayes-optimal", Watch(progress))
 
 
 def read_inputs(
@@ -82,7 +86,13 @@ def read_inputs(
 
 
 def designed(
-    users: Users, names: tuple[Label, ...], adjacency: Adjacency, epsilon: Any, sense: str, name: str
+    users: Users,
+    names: tuple[Label, ...],
+    adjacency: Adjacency,
+    epsilon: Any,
+    sense: str,
+    name: str,
+    watch: Watch | None = None,
 ) -> Design:
     """The best channel for all users together."""
     began = time.perf_counter()
@@ -93,13 +103,14 @@ def designed(
         raise ShapeError(f"the program would have {work} rows, and {_LARGEST} are the most: merge inputs or guesses")
     best: BayesCertificate | None = None
     costs = users.costs_below()
-    trace = []
+    seen = watch or Watch()
     for centres in (users.centres, None) if relation.edges is not None else (None,):
-        answer = solve(users.cost, relation, level, centres)
+        answer = solve(users.cost, relation, level, centres, seen)
         if answer is None:
             continue
+        seen.say("making the ratios exact, and the proof")
         certificate = _certified(users, names, relation, adjacency, level, sense, answer, costs)
-        trace.append(certificate.value)
+        seen.worth(certificate.value)
         best = certificate if best is None else _better(best, certificate)
         if best.relative_gap <= _GOOD:
             break
@@ -109,9 +120,8 @@ def designed(
         )
     channel = _within(best.channel, adjacency)
     found = best
-    return Design(
-        name, level, best.value, channel, lambda: found, names, tuple(trace), time.perf_counter() - began, sense
-    )
+    spent = time.perf_counter() - began
+    return Design(name, level, best.value, channel, lambda: found, names, tuple(seen.steps), spent, sense)
 
 
 def _certified(

@@ -5,7 +5,8 @@ Theorem    if sum of lambda_x s_x >= mu(s) for every pattern s in {1, E}^k, no e
 First try  lambda_x = hi_x - rho (hi_x - lo_x): hi and lo are the best and second-best tangents of the optimal blocks
            at x, and rho is fixed for each block by making its own column tight; the sum is then exactly the value
 Repair     where some other column is above: the rho_x of least total variation that keep the blocks' columns tight
-           and all columns found so far below, a small linear program; the sweep adds columns until none is above
+           and all columns found so far below, a small linear program; the sweep adds columns until none is above.
+           rho may step at evenly spaced knots only, at more of them when these do not suffice
 The rest   is paid for by raising all multipliers in proportion to the mass
 """
 
@@ -21,28 +22,35 @@ from deniable.design._curves import Curve
 from deniable.design._pair import Pair
 from deniable.design._partition import Partition
 from deniable.design._sweep import sweep
+from deniable.design.trace import Watch, highs
 
 _GOOD = 1e-12
 _ROUNDS = 60
 _ADDED = 40
+_KNOTS = 300
 
 
-def multipliers(pair: Pair, partition: Partition, odds: float, curve: Curve, seconds: float = 20.0) -> Floats:
+def multipliers(
+    pair: Pair, partition: Partition, odds: float, curve: Curve, seconds: float = 20.0, watch: Watch | None = None
+) -> Floats:
     """One multiplier for each symbol (not group), nearly feasible: a sweep says by how much it misses."""
     if partition.value <= 0:
         return np.zeros(pair.size)
     deadline = time.monotonic() + seconds
-    best, least = np.zeros(0), np.inf
-    for found in _drafts(pair, partition, odds, curve):
+    best, least, seen = np.zeros(0), np.inf, watch or Watch()
+    for number, found in enumerate(_drafts(pair, partition, odds, curve, seen, deadline), start=1):
         raised = _raise(found, pair, odds, curve)
         if raised.sum() < least:
             best, least = raised, float(raised.sum())
+        seen.say(f"proof: draft {number}, relative gap {max(least / partition.value - 1, 0.0):.0e}")
         if least <= partition.value * (1 + _GOOD) or time.monotonic() > deadline:
             break
     return np.asarray(best[pair.group] * pair.shares())
 
 
-def _drafts(pair: Pair, partition: Partition, odds: float, curve: Curve) -> Iterator[Floats]:
+def _drafts(
+    pair: Pair, partition: Partition, odds: float, curve: Curve, watch: Watch, deadline: float
+) -> Iterator[Floats]:
     """Better and better multipliers for the groups, all with the value as their sum."""
     _, lower, gaps = pair.merged
     prefix, differences = pair.prefixes
@@ -67,6 +75,7 @@ def _drafts(pair: Pair, partition: Partition, odds: float, curve: Curve) -> Iter
     own = 1 + odds * (block[None, :] == np.arange(partition.blocks)[:, None])
     columns: list[Floats] = []
     utilities: list[float] = []
+    knots = min(_KNOTS, found.size)
     for _ in range(_ROUNDS):
         worst = sweep(lower, gaps, found, odds, curve)
         for event in worst.peaks(_ADDED):
@@ -76,14 +85,22 @@ def _drafts(pair: Pair, partition: Partition, odds: float, curve: Curve) -> Iter
         if not columns:
             return
         above = np.array(columns)
-        share = _smoothest(
-            above * (spread / partition.value),
-            (above @ high - np.array(utilities)) / partition.value,
-            own * (spread / partition.value),
-            own @ (tight[block] * spread) / partition.value,
-            starts,
-            block,
-        )
+        share = None
+        while share is None and time.monotonic() < deadline:
+            share = _smoothest(
+                above * (spread / partition.value),
+                (above @ high - np.array(utilities)) / partition.value,
+                own * (spread / partition.value),
+                own @ (tight[block] * spread) / partition.value,
+                starts,
+                block,
+                np.linspace(0, found.size - 1, knots).astype(np.int64),
+                deadline,
+                watch,
+            )
+            if share is None and knots == found.size:
+                return
+            knots = knots if share is not None else min(4 * knots, found.size)
         if share is None:
             return
         found = np.asarray(high - share * spread)
@@ -91,13 +108,19 @@ def _drafts(pair: Pair, partition: Partition, odds: float, curve: Curve) -> Iter
 
 
 def _smoothest(
-    above: Floats, room: Floats, own: Floats, level: Floats, starts: np.ndarray, block: np.ndarray
+    above: Floats,
+    room: Floats,
+    own: Floats,
+    level: Floats,
+    starts: np.ndarray,
+    block: np.ndarray,
+    knots: np.ndarray,
+    deadline: float,
+    watch: Watch,
 ) -> Floats | None:
-    """The rho with above @ rho <= room and own @ rho = level whose steps inside the blocks have the least sum."""
-    from scipy.optimize import linprog
-
+    """The rho with above @ rho <= room and own @ rho = level whose steps, all at knots, have the least sum."""
     ends = np.append(starts[1:], block.size)[block]
-    inner = np.setdiff1d(np.arange(block.size), starts)
+    inner = np.setdiff1d(knots, starts)
 
     def by_steps(rows: Floats) -> Floats:
         # A step at i moves every rho from i to the end of its block.
@@ -106,15 +129,19 @@ def _smoothest(
         moved = tails[:, :-1] - tails[:, ends]
         return np.hstack([moved[:, starts], moved[:, inner], -moved[:, inner]])
 
-    answer = linprog(
+    answer = highs(
         np.concatenate([np.zeros(starts.size), np.ones(2 * inner.size)]),
-        A_ub=by_steps(above),
-        b_ub=room,
-        A_eq=by_steps(own),
-        b_eq=level,
-        bounds=[(None, None)] * starts.size + [(0, None)] * (2 * inner.size),
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        (by_steps(above), room),
+        (by_steps(own), level),
+        [(None, None)] * starts.size + [(0, None)] * (2 * inner.size),
+        "highs",
+        {
+            "primal_feasibility_tolerance": 1e-10,
+            "dual_feasibility_tolerance": 1e-10,
+            "time_limit": max(deadline - time.monotonic(), 0.1),
+        },
+        watch,
+        "proof",
     )
     if not answer.success:
         return None

@@ -33,8 +33,9 @@ from deniable.design._proof import numeric_bound, proven_bound, proven_value
 from deniable.design.base import Certificate, Check, Design, Verdict
 from deniable.design.blocks import BlockResponse
 from deniable.design.dual import multipliers
+from deniable.design.trace import Progress, Watch
 from deniable.errors import NumberError, SpecError
-from deniable.labels import as_labels
+from deniable.labels import Label, as_labels, label_spec, load_label
 from deniable.specs import integer_text, read_integer
 
 
@@ -44,8 +45,11 @@ def extremal(
     epsilon: Any,
     divergence: str | FDivergence = "kl",
     inputs: Iterable[Any] | None = None,
+    progress: Progress | None = None,
 ) -> Design:
     """The mechanism that maximizes the divergence between reports under `p0` and reports under `p1`.
+
+    `progress` is called with what is being done, in the search and when the certificate is worked out.
 
     >>> design = extremal([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], epsilon=1)
     >>> design.law.block, round(design.value, 9), design.relative_gap < 1e-9
@@ -57,12 +61,13 @@ def extremal(
     names = None if inputs is None else as_labels(inputs, pair.size, "input")
     curve = curve_of(divergence)
     odds = rise(level)
-    partition = best_partition(*pair.prefixes, odds, curve)
+    watch = Watch(progress)
+    partition = best_partition(*pair.prefixes, odds, curve, watch)
     law = block_law(pair, partition, level)
     value = realized_value(curve, pair, law, level)[0]
-    certify = partial(_certify, pair, partition, law, level, curve.divergence, odds, value)
+    certify = partial(_certify, pair, partition, law, level, curve.divergence, odds, value, names, progress)
     spent = time.perf_counter() - began
-    return Design(f"extremal ({curve.divergence.name})", level, value, law, certify, names, partition.steps, spent)
+    return Design(f"extremal ({curve.divergence.name})", level, value, law, certify, names, tuple(watch.steps), spent)
 
 
 def rise(epsilon: Fraction) -> float:
@@ -97,11 +102,14 @@ def _certify(
     divergence: FDivergence,
     odds: float,
     value: float,
+    inputs: tuple[Label, ...] | None,
+    progress: Progress | None,
 ) -> ExtremalCertificate:
-    curve = curve_of(divergence)
-    prices = multipliers(pair, partition, odds, curve)
+    curve, watch = curve_of(divergence), Watch(progress)
+    prices = multipliers(pair, partition, odds, curve, watch=watch)
+    watch.say("proof: all columns, in long decimals")
     bound = _bound(curve, pair, prices, epsilon)
-    return ExtremalCertificate(pair, epsilon, divergence, law, tuple(prices.tolist()), value, bound)
+    return ExtremalCertificate(pair, epsilon, divergence, law, tuple(prices.tolist()), value, bound, inputs)
 
 
 def _bound(curve: Curve, pair: Pair, prices: Floats, epsilon: Fraction) -> float:
@@ -123,6 +131,8 @@ class ExtremalCertificate(Certificate):
     multipliers: tuple[float, ...]
     value: float
     bound: float
+    inputs: tuple[Label, ...] | None = None
+    """Names of the symbols, where the design had any."""
 
     @property
     def rigor(self) -> str:
@@ -133,6 +143,7 @@ class ExtremalCertificate(Certificate):
         row = self.law.true + (self.law.outputs - 1) * self.law.false
         # Without a chance of every output some marginal would be zero, and the ratio infinite.
         fits = len(self.law.block) == self.pair.size == len(self.multipliers) and row == 1 and self.law.false > 0
+        fits = fits and (self.inputs is None or len(self.inputs) == self.pair.size)
         checks = [
             Check("rows", fits, f"{len(self.law.block)} rows of {self.law.outputs} outputs sum to {row}"),
             Check(
@@ -153,7 +164,8 @@ class ExtremalCertificate(Certificate):
         return Verdict(tuple(checks), self.rigor)
 
     def content(self) -> dict[str, Any]:
-        return {
+        named = {} if self.inputs is None else {"inputs": [label_spec(label) for label in self.inputs]}
+        return named | {
             "divergence": self.divergence.name,
             "rigor": self.rigor,
             "epsilon": exact.canonical(self.epsilon),
@@ -183,7 +195,14 @@ class ExtremalCertificate(Certificate):
             tuple(_number(m) for m in content["multipliers"]),
             _number(content["value"]),
             _number(content["bound"]),
+            None if content.get("inputs") is None else _labels(content["inputs"]),
         )
+
+
+def _labels(written: Any) -> tuple[Label, ...]:
+    if not isinstance(written, list):
+        raise SpecError('"inputs" of a certificate is a list of labels')
+    return as_labels([load_label(label) for label in written], len(written), "input")
 
 
 def _number(written: Any) -> float:

@@ -27,6 +27,7 @@ from deniable.design._partition import Cuts, Partition, best_partition, partitio
 from deniable.design._proof import numeric_bound, proven_bound
 from deniable.design.dual import multipliers
 from deniable.design.extremal import rise
+from deniable.design.trace import Progress, Watch
 from deniable.errors import NumberError
 
 TOLERANCE = 1e-9
@@ -103,8 +104,11 @@ def regimes(
     p1: ArrayLike,
     divergence: str | FDivergence = "kl",
     epsilons: Sequence[float] | None = None,
+    progress: Progress | None = None,
 ) -> Regimes:
     """Thresholds between the regimes; `epsilons` is the grid to scan (49 levels from 0.01 to 16 if not given).
+
+    `progress` is called after each level, with the share of the scan that is done, and then with each bracket.
 
     >>> found = regimes([0.5, 0.3, 0.2], [0.2, 0.2, 0.6], epsilons=[1, 3, 4])
     >>> found.binary.width <= 1e-4, found.binary.low < found.response.high
@@ -115,14 +119,21 @@ def regimes(
     grid = np.geomspace(0.01, 16, 49) if epsilons is None else np.unique(np.asarray(epsilons, dtype=np.float64))
     if grid.size < 2 or not np.isfinite(grid).all():
         raise NumberError("the scan needs at least two different levels")
-    scan = tuple(_level(pair, curve, float(e)) for e in grid)
-    return Regimes(
-        pair,
-        curve.divergence,
-        _first_failure(scan, lambda e: _level(pair, curve, e, response=False).binary_optimal),
-        _last_failure(scan, lambda e: _level(pair, curve, e, binary=False).response_optimal),
-        scan,
-    )
+    watch, levels = Watch(progress), []
+    for done, e in enumerate(grid.tolist(), start=1):
+        levels.append(_level(pair, curve, e))
+        watch.say(f"level {done} of {grid.size}", done / grid.size)
+    scan = tuple(levels)
+
+    def binary_at(e: float) -> bool:
+        watch.say(f"where the binary mechanism stops: epsilon {e:.5g}")
+        return _level(pair, curve, e, response=False).binary_optimal
+
+    def response_at(e: float) -> bool:
+        watch.say(f"where randomized response starts: epsilon {e:.5g}")
+        return _level(pair, curve, e, binary=False).response_optimal
+
+    return Regimes(pair, curve.divergence, _first_failure(scan, binary_at), _last_failure(scan, response_at), scan)
 
 
 def _level(pair: Pair, curve: Curve, epsilon: float, binary: bool = True, response: bool = True) -> Level:

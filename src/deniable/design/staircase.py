@@ -31,6 +31,7 @@ from deniable.design._program import Solution, bits_of, solve
 from deniable.design.base import Design
 from deniable.design.extremal import extremal, rise
 from deniable.design.staircase_certificate import StaircaseCertificate, channel_values, enumerated_bound
+from deniable.design.trace import Watch
 from deniable.errors import LabelError, ShapeError
 
 MOST_SYMBOLS = 16
@@ -108,19 +109,20 @@ def _design(
     level = exact.as_epsilon(epsilon)
     shares = np.ones(1) if weights is None and utility.members == 1 else weights
     names = None if inputs is None else tuple(inputs)
-    odds = rise(level)
+    odds, watch = rise(level), Watch()
     if utility.size <= MOST_SYMBOLS:
-        solution = solve(utility, odds, shares)
+        solution = solve(utility, odds, shares, watch)
         rows = solution.rows
         certify_with: Solution | None = solution
     else:
         groups = coarse_groups(utility)
-        rows = solve(merged(utility, groups), odds, shares).rows[groups]
+        rows = solve(merged(utility, groups), odds, shares, watch).rows[groups]
         certify_with = None
     channel = Channel.from_floats(rows, level, inputs=names)
     value = channel_values(utility, channel, shares)
+    watch.worth(value)
     certify = partial(_certify, utility, channel, level, shares, certify_with, value)
-    return Design(name, level, value, channel, certify, names, (), time.perf_counter() - began)
+    return Design(name, level, value, channel, certify, names, tuple(watch.steps), time.perf_counter() - began)
 
 
 def _certify(

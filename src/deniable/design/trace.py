@@ -97,9 +97,7 @@ def highs(
     began = time.perf_counter()
     left, right = limits or (None, None)
     same, target = sums or (None, None)
-    answer = linprog(
-        cost, A_ub=left, b_ub=right, A_eq=same, b_eq=target, bounds=bounds, method=method, options=options
-    )
+    answer = linprog(cost, A_ub=left, b_ub=right, A_eq=same, b_eq=target, bounds=bounds, method=method, options=options)
     spent = time.perf_counter() - began
     status = _ENDINGS.get(int(answer.status), "unknown")
     iterations = int(getattr(answer, "nit", 0) or 0)

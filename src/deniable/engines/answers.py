@@ -40,8 +40,6 @@ def read_answers(source: Source, columns: Columns, domains: Mapping[str, Domain]
         raise ReportError(f"{source.name} is empty")
     if not source.is_parquet:
         yield from _from_csv(source, columns, domains)
-    elif source.path is None:
-        raise ReportError("Parquet cannot be read from standard input: give the file's name")
     else:
         yield from _from_parquet(source, columns)
 

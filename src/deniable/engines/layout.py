@@ -3,6 +3,8 @@
 Survey     columns named by question id, some or all of them; `deniable.survey` is its fingerprint and
            `deniable.survey.spec` its canonical JSON
 Protocol   one column "report"; `deniable.fingerprint` and `deniable.spec`, as `Reports.save` writes them
+Ids        where they are kept, a first column "id": 16 random bytes a row, by which a row that comes twice is known
+Version    `deniable.version` is the version of this layout; a file without it is of version 1
 """
 
 from __future__ import annotations
@@ -10,15 +12,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from deniable.errors import LabelError, MismatchError, ReportError
+from deniable._extras import require
+from deniable.errors import LabelError, MismatchError, ReportError, SpecError
 from deniable.protocols import Protocol
 from deniable.specs import canonical_bytes
 from deniable.surveys import Survey
 
-REPORT = "report"
+REPORT, ID = "report", "id"
+ID_BYTES = 16
 SURVEY, SURVEY_SPEC = b"deniable.survey", b"deniable.survey.spec"
 PROTOCOL, PROTOCOL_SPEC = b"deniable.fingerprint", b"deniable.spec"
+VERSION_KEY, VERSION = b"deniable.version", b"1"
+
+
+class UnnamedError(ReportError):
+    """A file that does not say whose reports it holds."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +67,35 @@ class Layout:
         return tuple(name for name in self.protocols if name in wanted)
 
     def metadata(self) -> dict[bytes, bytes]:
-        fingerprint = self.fingerprint.encode()
+        fingerprint, version = self.fingerprint.encode(), {VERSION_KEY: VERSION}
         if isinstance(self.target, Survey):
-            return {SURVEY: fingerprint, SURVEY_SPEC: self.target.canonical}
-        return {PROTOCOL: fingerprint, PROTOCOL_SPEC: canonical_bytes(self.target.spec())}
+            return version | {SURVEY: fingerprint, SURVEY_SPEC: self.target.canonical}
+        return version | {PROTOCOL: fingerprint, PROTOCOL_SPEC: canonical_bytes(self.target.spec())}
+
+    def schema(self, columns: Iterable[str], ids: bool = False) -> Any:
+        """The Arrow schema of a file with these columns: fixed-size binary, none missing."""
+        pa = require("pyarrow", "files")
+        if ids:
+            self.check_ids()
+        widths = ({ID: ID_BYTES} if ids else {}) | {name: self.protocols[name].report_bytes for name in columns}
+        fields = [pa.field(name, pa.binary(width), nullable=False) for name, width in widths.items()]
+        return pa.schema(fields, metadata=self.metadata())
+
+    def check_ids(self) -> None:
+        if ID in self.protocols:
+            raise SpecError('this survey has a question "id", so that its reports cannot have ids beside it')
 
     def check(self, metadata: Mapping[bytes, bytes] | None, where: str) -> None:
         """Refuse a file whose metadata names another survey or protocol, or none."""
         found = metadata or {}
+        version = found.get(VERSION_KEY, VERSION)
+        if version != VERSION:
+            raise ReportError(f"{where} is of version {version.decode(errors='replace')[:20]!r}: try a newer deniable")
         for kind, key in (("survey", SURVEY), ("protocol", PROTOCOL)):
             if key in found:
                 self.check_identity(kind, found[key].decode(errors="replace"), where)
                 return
-        raise ReportError(f"{where} has no fingerprint in its metadata: it was not written as reports")
+        raise UnnamedError(f"{where} has no fingerprint in its metadata: it was not written as reports")
 
     def check_identity(self, kind: str, fingerprint: str, where: str) -> None:
         if (kind, fingerprint) != (self.kind, self.fingerprint):
@@ -79,7 +105,7 @@ class Layout:
         """The wanted columns that a file has; refuses columns that are no question's."""
         found = list(names)
         for name in found:
-            if name not in self.protocols:
+            if name not in self.protocols and name != ID:
                 raise ReportError(f"{where} has the column {name!r}, which is no question of this {self.kind}")
             if found.count(name) > 1:
                 raise ReportError(f"{where} has the column {name!r} twice")

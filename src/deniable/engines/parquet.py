@@ -15,11 +15,12 @@ from deniable.errors import ReportError
 def opened(source: Source, **options: Any) -> Iterator[Any]:
     """The file for reading in batches; what a damaged one makes the reader say becomes a `ReportError`."""
     pa, parquet = require("pyarrow", "files"), require("pyarrow.parquet", "files")
-    if source.path is None:
+    where = source.seekable()
+    if where is None:
         raise ReportError("Parquet cannot be read from standard input: give the file's name")
     try:
         with parquet.ParquetFile(
-            source.path, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True, **options
+            where, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True, **options
         ) as file:
             # From here on the source counts rows.
             source.size, source.taken = file.metadata.num_rows, 0

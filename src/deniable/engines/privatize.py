@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from deniable.engines.answers import Columns, as_answers, read_answers
-from deniable.engines.layout import Layout
+from deniable.engines.layout import ID, ID_BYTES, Layout
+from deniable.engines.local import Progress
 from deniable.engines.reports import report_writer, rows_at_once
 from deniable.engines.source import Source
 from deniable.errors import DomainError, ReportError
@@ -16,9 +19,6 @@ from deniable.protocols import Protocol
 from deniable.protocols.reports import Bytes
 from deniable.randomness import SYSTEM, Bits
 from deniable.surveys import Survey
-
-Progress = Callable[[int, float | None], None]
-"""Called with the rows done and, where it is known, the share of the input."""
 
 WORKING_BYTES = 1 << 23
 
@@ -29,13 +29,15 @@ def privatize_file(
     output: str | Path | BinaryIO,
     columns: Columns | None = None,
     bits: Bits | None = None,
-    text: bool = False,
+    format: str = "parquet",
     progress: Progress | None = None,
+    ids: bool = False,
 ) -> int:
     """Randomize every row of `answers` and write the reports; returns the number of rows.
 
     `columns` says which column answers which question, {"smoke": "Do you smoke?"}; without it each question is
-    answered by the column of its id. The first bad answer ends it, and then there is no file.
+    answered by the column of its id. The first bad answer ends it, and then there is no file. With `ids` each row gets
+    16 random bytes, by which a row that is delivered twice is known.
     """
     layout = Layout(target)
     chosen = {id: id for id in layout.protocols} if columns is None else dict(columns)
@@ -44,8 +46,10 @@ def privatize_file(
     try:
         if source.path is not None and isinstance(output, str | Path) and _same(source.path, output):
             raise ReportError(f"{source.name} holds the answers: the reports would take their place, name another file")
-        with report_writer(output, target, names, text) as writer:
+        with report_writer(output, target, names, format, ids) as writer:
             for batch in _randomized(source, layout, {id: chosen[id] for id in names}, bits or SYSTEM):
+                if ids:
+                    batch = {**batch, ID: _fresh_ids(bits or SYSTEM, len(batch[names[0]]))}
                 writer.write(batch)
                 rows += len(batch[names[0]])
                 if progress is not None:
@@ -55,6 +59,10 @@ def privatize_file(
     finally:
         source.close()
     return rows
+
+
+def _fresh_ids(bits: Bits, rows: int) -> Bytes:
+    return np.frombuffer(bits.take(ID_BYTES * rows), dtype=np.uint8).reshape(rows, ID_BYTES)
 
 
 def _same(first: str | Path, second: str | Path) -> bool:

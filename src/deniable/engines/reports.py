@@ -1,6 +1,7 @@
 """Files of reports, written and read in batches, in bounded memory.
 
-Form       Parquet with one column of fixed-size binary a question, compressed, pages with checksums; or text
+Form       Parquet with one column of fixed-size binary a question, compressed, pages with checksums; an Arrow stream;
+           or text
 Whole      a file appears under its name when its last row is written, or not at all
 Identity   the file names its survey or protocol (`layout`); a reader refuses any other
 """
@@ -17,15 +18,17 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from deniable._extras import require
-from deniable.engines.layout import Layout
+from deniable.engines.columns import as_arrow, as_bytes, check_columns
+from deniable.engines.layout import ID, ID_BYTES, Layout
 from deniable.engines.parquet import opened
+from deniable.engines.places import written
 from deniable.engines.source import Source
+from deniable.engines.streams import ArrowWriter, read_stream
 from deniable.engines.text import TextWriter, read_text
-from deniable.errors import ReportError
+from deniable.errors import ReportError, SpecError
 from deniable.protocols import Protocol, Reports
 from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey
-from deniable.surveys.whole import whole
 
 ROW_GROUP_BYTES = 1 << 24
 BATCH_BYTES = 1 << 25
@@ -47,10 +50,9 @@ class Writer(typing.Protocol):
 class ParquetWriter:
     """Gathers batches into row groups of about 16 MiB."""
 
-    def __init__(self, file: BinaryIO, layout: Layout, columns: tuple[str, ...]) -> None:
+    def __init__(self, file: BinaryIO, layout: Layout, columns: tuple[str, ...], ids: bool = False) -> None:
         self._pa = require("pyarrow", "files")
-        types = {column: self._pa.binary(layout.protocols[column].report_bytes) for column in columns}
-        self._schema = self._pa.schema(list(types.items()), metadata=layout.metadata())
+        self._schema = layout.schema(columns, ids)
         self._waiting: list[Any] = []
         self._bytes = 0
         self._sink = _Sink(file)
@@ -60,7 +62,7 @@ class ParquetWriter:
         )
 
     def write(self, batch: Mapping[str, Bytes]) -> None:
-        arrays = [_as_arrow(self._pa, batch[name]) for name in self._schema.names]
+        arrays = [as_arrow(self._pa, batch[name]) for name in self._schema.names]
         self._waiting.append(self._pa.record_batch(arrays, schema=self._schema))
         self._bytes += sum(batch[name].nbytes for name in self._schema.names)
         if self._bytes >= ROW_GROUP_BYTES:
@@ -99,16 +101,33 @@ class _Sink(io.RawIOBase):
         return len(data) if self.deaf else self._file.write(data)
 
 
+FORMATS: dict[str, Any] = {"parquet": ParquetWriter, "arrow": ArrowWriter, "text": TextWriter}
+_SUFFIXES = {".csv": "text", ".txt": "text", ".arrow": "arrow", ".arrows": "arrow"}
+
+
+def format_of(path: str | Path) -> str:
+    """The format that a name promises."""
+    return _SUFFIXES.get(Path(str(path)).suffix.lower(), "parquet")
+
+
 @contextmanager
 def report_writer(
-    path: str | Path | BinaryIO, target: Survey | Protocol, columns: Iterable[str] | None = None, text: bool = False
+    path: str | Path | BinaryIO,
+    target: Survey | Protocol,
+    columns: Iterable[str] | None = None,
+    format: str = "parquet",
+    ids: bool = False,
 ) -> Iterator[Writer]:
-    """Something to write batches of reports with; the file appears when the block ends without an error."""
+    """Something to write batches of reports with; the file appears when the block ends without an error.
+
+    `format` is "parquet", "arrow" (a stream) or "text". With `ids` each batch has a column "id" of 16 bytes as well.
+    """
     layout = Layout(target)
-    kind = TextWriter if text else ParquetWriter
-    output: AbstractContextManager[BinaryIO] = whole(path) if isinstance(path, str | Path) else nullcontext(path)
+    if format not in FORMATS:
+        raise SpecError(f"reports are written as {', '.join(FORMATS)}, not as {format!r}")
+    output: AbstractContextManager[BinaryIO] = written(path) if isinstance(path, str | Path) else nullcontext(path)
     with output as file:
-        writer = kind(file, layout, layout.some(columns))
+        writer: Writer = FORMATS[format](file, layout, layout.some(columns), ids)
         try:
             yield writer
             writer.close()
@@ -122,14 +141,17 @@ def write_reports(
     target: Survey | Protocol,
     batches: Iterable[Mapping[str, Reports | Bytes]],
     columns: Iterable[str] | None = None,
-    text: bool = False,
+    format: str = "parquet",
+    ids: bool = False,
 ) -> int:
     """Write batches of reports by question id ("report" for a single protocol); returns the number of rows."""
     layout, rows = Layout(target), 0
     chosen = layout.some(columns)
-    with report_writer(path, target, chosen, text) as writer:
+    with report_writer(path, target, chosen, format, ids) as writer:
         for batch in batches:
             checked = {name: layout.protocols[name]._rows(batch[name]) for name in chosen}
+            if ids:
+                checked[ID] = _ids(batch)
             lengths = {len(array) for array in checked.values()}
             if len(lengths) > 1:
                 raise ReportError(f"the columns of a batch have different lengths: {sorted(lengths)}")
@@ -138,39 +160,54 @@ def write_reports(
     return rows
 
 
+def _ids(batch: Mapping[str, Any]) -> Bytes:
+    array = np.ascontiguousarray(batch[ID], dtype=np.uint8) if ID in batch else np.empty(0, dtype=np.uint8)
+    if array.ndim != 2 or array.shape[1] != ID_BYTES:
+        raise ReportError(f"the column {ID!r} of a batch holds rows of {ID_BYTES} bytes")
+    return array
+
+
 def read_batches(
-    source: Source | str | Path, target: Survey | Protocol, columns: Iterable[str] | None = None
+    source: Source | str | Path,
+    target: Survey | Protocol,
+    columns: Iterable[str] | None = None,
+    ids: bool = False,
+    part: tuple[int, int] = (0, 1),
 ) -> Iterator[dict[str, Bytes]]:
-    """Batches of reports by question id, from a file that `write_reports` or `Reports.save` wrote."""
+    """Batches of reports by question id, from a file that `write_reports` or `Reports.save` wrote.
+
+    With `ids` the column "id" comes along. `part` (i, k) is the i-th of k parts of a Parquet file, cut between row
+    groups; anything else has one part, the first.
+    """
     layout = Layout(target)
     chosen = layout.some(columns)
     given = source if isinstance(source, Source) else Source.open(source)
     if given.is_empty:
         raise ReportError(f"{given.name} is empty")
     try:
-        yield from _from_parquet(given, layout, chosen) if given.is_parquet else read_text(given, layout, chosen)
+        if given.is_parquet:
+            yield from _from_parquet(given, layout, chosen, ids, part)
+        elif part[0] == 0:
+            yield from (read_stream if given.is_arrow else read_text)(given, layout, chosen, ids)
     finally:
         given.close()
 
 
-def _from_parquet(source: Source, layout: Layout, columns: tuple[str, ...]) -> Iterator[dict[str, Bytes]]:
-    pa = require("pyarrow", "files")
+def _from_parquet(
+    source: Source, layout: Layout, columns: tuple[str, ...], ids: bool, part: tuple[int, int]
+) -> Iterator[dict[str, Bytes]]:
     with opened(source) as file:
-        schema = file.schema_arrow
+        schema, facts = file.schema_arrow, file.metadata
         layout.check(schema.metadata, source.name)
-        held = layout.held(schema.names, columns, source.name)
-        for name in held:
-            kind, width = schema.field(name).type, layout.protocols[name].report_bytes
-            if not pa.types.is_fixed_size_binary(kind):
-                raise ReportError(f"column {name!r} of {source.name} holds {kind}, not reports of {width} bytes")
-            if kind.byte_width != width:
-                raise ReportError(
-                    f"column {name!r} of {source.name} holds reports of {kind.byte_width} bytes, not {width}"
-                )
-        if not held:
+        held = check_columns(schema, layout, columns, ids, source.name)
+        groups = range(facts.num_row_groups * part[0] // part[1], facts.num_row_groups * (part[0] + 1) // part[1])
+        source.taken = sum(facts.row_group(i).num_rows for i in range(groups.start))
+        if not held or not groups:
             return
-        for batch in file.iter_batches(rows_at_once(layout, held, BATCH_BYTES), columns=list(held), use_threads=False):
-            arrays = {name: _as_bytes(batch.column(name), name, source) for name in held}
+        wanted = ((ID,) if ids else ()) + held
+        most = rows_at_once(layout, held, BATCH_BYTES)
+        for batch in file.iter_batches(most, row_groups=list(groups), columns=list(wanted), use_threads=False):
+            arrays = {name: as_bytes(batch.column(name), name, source.taken, source.name) for name in wanted}
             source.taken += batch.num_rows
             yield arrays
 
@@ -179,19 +216,3 @@ def rows_at_once(layout: Layout, columns: Iterable[str], most_bytes: int) -> int
     """How many rows of reports fit in that much memory."""
     width = sum(layout.protocols[name].report_bytes for name in columns)
     return min(MOST_ROWS, max(1, most_bytes // width))
-
-
-def _as_arrow(pa: Any, reports: Bytes) -> Any:
-    n, width = reports.shape
-    return pa.Array.from_buffers(pa.binary(width), n, [None, pa.py_buffer(np.ascontiguousarray(reports))])
-
-
-def _as_bytes(column: Any, name: str, source: Source) -> Bytes:
-    if column.null_count:
-        place = source.taken + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))) + 1
-        raise ReportError(f"row {place} of {source.name} has no report in column {name!r}")
-    width, n = column.type.byte_width, len(column)
-    if n == 0:
-        return np.empty((0, width), dtype=np.uint8)
-    flat = np.frombuffer(column.buffers()[1], dtype=np.uint8)
-    return flat[column.offset * width : (column.offset + n) * width].reshape(n, width)

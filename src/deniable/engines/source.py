@@ -1,6 +1,6 @@
-"""Where rows come from: a file or standard input, looked at before it is read.
+"""Where rows come from: a file, here or elsewhere, or standard input, looked at before it is read.
 
-A name is a path, or "-" for standard input, which can be read once and not rewound.
+A name is a path, a URL, or "-" for standard input, which can be read once and not rewound.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-STDIN = "-"
+from deniable.engines.places import STDIN, buffered, is_url, open_url, plain
+
 _LONGEST_LINE = 1 << 20
 _PARQUET = b"PAR1"
+_ARROW_STREAM = b"\xff\xff\xff\xff"
 
 
 @dataclass
@@ -26,21 +28,39 @@ class Source:
     head: bytes
     rest: BinaryIO
     path: str | None
+    """Where the local file is."""
     size: int | None
     taken: int = field(default=0)
+    url: str | None = None
+    """Where the file is that is elsewhere."""
+    tail: bytes = b""
+    """The last bytes that were read."""
 
     @classmethod
     def open(cls, given: str | Path) -> Source:
         if str(given) == STDIN:
             stream = sys.stdin.buffer
             return cls("standard input", _first_line(stream), stream, None, None)
-        file = open(given, "rb")  # noqa: SIM115
-        size = os.fstat(file.fileno()).st_size if os.path.isfile(given) else None
-        return cls(repr(str(given)), _first_line(file), file, str(given), size)
+        name = plain(given)
+        if is_url(name):
+            native, bytes_in_all = open_url(name)
+            stream = buffered(native)
+            return cls(repr(name), _first_line(stream), stream, None, bytes_in_all, url=name)
+        file = open(name, "rb")  # noqa: SIM115
+        size = os.fstat(file.fileno()).st_size if os.path.isfile(name) else None
+        return cls(repr(name), _first_line(file), file, name, size)
+
+    def seekable(self) -> Any:
+        """What a reader of Parquet takes: a path, or an open file; None for what can be read only once."""
+        return self.path if self.url is None else open_url(self.url)[0]
 
     @property
     def is_parquet(self) -> bool:
         return self.head.startswith(_PARQUET)
+
+    @property
+    def is_arrow(self) -> bool:
+        return self.head.startswith(_ARROW_STREAM)
 
     @property
     def is_json(self) -> bool:
@@ -55,7 +75,7 @@ class Source:
         return io.BufferedReader(_Rejoined(self), buffer_size=1 << 20)
 
     def close(self) -> None:
-        if self.path is not None:
+        if self.path is not None or self.url is not None:
             self.rest.close()
 
 
@@ -76,6 +96,7 @@ class _Rejoined(io.RawIOBase):
         self._head = self._head[size:]
         buffer[: len(data)] = data
         self._source.taken += len(data)
+        self._source.tail = (self._source.tail + data[-8:])[-8:]
         return len(data)
 
 

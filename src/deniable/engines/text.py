@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from deniable._extras import require
-from deniable.engines.layout import Layout
+from deniable.engines.layout import ID, ID_BYTES, Layout
 from deniable.engines.source import Source
 from deniable.errors import ReportError
 from deniable.protocols.reports import Bytes
@@ -30,9 +30,11 @@ _BLOCK_BYTES = 1 << 20
 class TextWriter:
     """Writes batches of reports as text."""
 
-    def __init__(self, file: BinaryIO, layout: Layout, columns: tuple[str, ...]) -> None:
-        self._file, self._columns = file, columns
-        file.write(f"# deniable reports, {layout.kind} {layout.fingerprint}\n{','.join(columns)}\n".encode())
+    def __init__(self, file: BinaryIO, layout: Layout, columns: tuple[str, ...], ids: bool = False) -> None:
+        if ids:
+            layout.check_ids()
+        self._file, self._columns = file, ((ID,) if ids else ()) + columns
+        file.write(f"# deniable reports, {layout.kind} {layout.fingerprint}\n{','.join(self._columns)}\n".encode())
 
     def write(self, batch: Mapping[str, Bytes]) -> None:
         parts = []
@@ -67,11 +69,15 @@ def letters_of(width: int) -> int:
     return -(-width * 4 // 3)
 
 
-def read_text(source: Source, layout: Layout, columns: tuple[str, ...]) -> Iterator[dict[str, Bytes]]:
+def read_text(
+    source: Source, layout: Layout, columns: tuple[str, ...], ids: bool = False
+) -> Iterator[dict[str, Bytes]]:
     """Batches of reports, by column."""
     first = _FIRST_LINE.fullmatch(source.head)
     if first is None:
-        raise ReportError(f"{source.name} is no file of reports: it is neither Parquet nor reports as text")
+        raise ReportError(
+            f"{source.name} is no file of reports: it is neither Parquet, an Arrow stream, nor reports as text"
+        )
     layout.check_identity(first[1].decode(), first[2].decode(), source.name)
     pa, reader = require("pyarrow", "files"), require("pyarrow.csv", "files")
     row = 0
@@ -79,14 +85,19 @@ def read_text(source: Source, layout: Layout, columns: tuple[str, ...]) -> Itera
         batches = reader.open_csv(
             _after_head(source),
             read_options=reader.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
-            convert_options=reader.ConvertOptions(column_types=dict.fromkeys(layout.protocols, pa.binary())),
+            convert_options=reader.ConvertOptions(column_types=dict.fromkeys((ID, *layout.protocols), pa.binary())),
         )
-        held = layout.held(batches.schema.names, columns, source.name)
+        widths = {
+            name: layout.protocols[name].report_bytes
+            for name in layout.held(batches.schema.names, columns, source.name)
+        }
+        if ids:
+            layout.check_ids()
+            if ID not in batches.schema.names:
+                raise ReportError(f"{source.name} has no column {ID!r}: nobody can tell which of its rows came twice")
+            widths[ID] = ID_BYTES
         for batch in batches:
-            yield {
-                column: _from_base64(batch.column(column), layout.protocols[column].report_bytes, row, column, source)
-                for column in held
-            }
+            yield {name: _from_base64(batch.column(name), width, row, name, source) for name, width in widths.items()}
             row += batch.num_rows
     except pa.ArrowInvalid:
         raise ReportError(f"{source.name} is damaged: below row {row} it is no table of reports") from None

@@ -33,6 +33,8 @@ def load(spec: Any) -> Protocol:
             spec = json.loads(spec)
         except ValueError as broken:
             raise SpecError(f"the spec is not JSON: {broken}") from None
+    if isinstance(spec, dict) and spec.get("kind") == "table":
+        raise SpecError("this is the spec of a profile mechanism, which deniable.load and deniable.profiles.load take")
     if not isinstance(spec, dict) or spec.get("kind") != "protocol":
         raise SpecError('this is not the spec of a protocol: it needs "kind": "protocol"')
     if spec.get("version") != 1:

@@ -1,0 +1,26 @@
+"""The device's client: randomize locally, write it down, send the same bytes until they have arrived."""
+
+from __future__ import annotations
+
+from deniable.collect.client.asynchronous import AsyncClient
+from deniable.collect.client.client import Client, Flushed
+from deniable.collect.client.errors import BudgetSpent, LedgerError, NotOpen, OptedOut, Refused, Untrusted
+from deniable.collect.client.ledger import Ledger, default_path
+from deniable.collect.client.records import Receipt, Spending, Submission
+
+__all__ = [
+    "AsyncClient",
+    "BudgetSpent",
+    "Client",
+    "Flushed",
+    "Ledger",
+    "LedgerError",
+    "NotOpen",
+    "OptedOut",
+    "Receipt",
+    "Refused",
+    "Spending",
+    "Submission",
+    "Untrusted",
+    "default_path",
+]

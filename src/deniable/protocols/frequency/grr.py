@@ -24,7 +24,7 @@ from deniable.channels import RandomizedResponse
 from deniable.channels.inference.response import response_mle
 from deniable.protocols.base import Positions
 from deniable.protocols.estimate import Estimate, Fit
-from deniable.protocols.frequency._bytes import from_bytes, narrow_type, to_bytes, width_of
+from deniable.protocols.frequency._bytes import from_bytes, histogram, narrow_type, to_bytes, width_of
 from deniable.protocols.pure import PureProtocol
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.simulate import kept_or_uniform, spread_evenly
@@ -89,7 +89,7 @@ class GRR(PureProtocol):
         return from_bytes(reports) < self.domain.size
 
     def _count(self, reports: Bytes) -> Counts:
-        return np.bincount(from_bytes(reports), minlength=self.domain.size)
+        return histogram(from_bytes(reports), self.domain.size)
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         supported: NDArray[np.bool_] = from_bytes(reports)[:, None] == np.arange(self.domain.size)

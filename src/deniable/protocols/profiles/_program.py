@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.design.trace import Watch, highs
 from deniable.errors import DeniableError
 
 Floats = NDArray[np.float64]
@@ -54,10 +55,10 @@ class Rows:
         return csr_array((weights, (rows, columns)), shape=(self.count, width)), np.concatenate(self._bounds)
 
 
-def minimize(cost: Floats, at_most: Rows, equal: Rows | None, upper: Floats, what: str) -> Floats:
+def minimize(
+    cost: Floats, at_most: Rows, equal: Rows | None, upper: Floats, what: str, watch: Watch | None = None
+) -> Floats:
     """min cost x  subject to  at_most rows, equal rows, 0 <= x <= upper."""
-    from scipy.optimize import linprog
-
     left, right = at_most.matrix(cost.size)
     same, target = (equal or Rows()).matrix(cost.size)
     limits = np.column_stack([np.zeros(cost.size), upper])
@@ -65,17 +66,10 @@ def minimize(cost: Floats, at_most: Rows, equal: Rows | None, upper: Floats, wha
     patience = {"time_limit": _SECONDS + _SECONDS_A_COEFFICIENT * (left.nnz + same.nnz)}
     # Tight tolerances can make the simplex method cycle on near-ties: then the interior-point method has its turn.
     for method, options in (("highs", tolerances), ("highs-ipm", {}), ("highs-ds", {})):
-        found = linprog(
-            cost,
-            A_ub=left,
-            b_ub=right,
-            A_eq=same,
-            b_eq=target,
-            bounds=limits,
-            method=method,
-            options=options | patience,
-        )
+        seen = watch or Watch()
+        found = highs(cost, (left, right), (same, target), limits, method, options | patience, seen, what)
         if found.status == 0:
+            seen.worth(float(found.fun))
             solution: Floats = np.asarray(found.x)
             return solution
     raise SolverError(

@@ -29,7 +29,7 @@ class KaryResponse(ProfileMechanism):
 
     def __init__(self, graph: ProfileGraph, epsilon: Any) -> None:
         level = exact.as_epsilon(epsilon)
-        self._design(graph, level, lambda part: response(part, level))
+        self._design(graph, level, lambda part, _: response(part, level))
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -45,7 +45,7 @@ class Warner(_OneBit):
     def __init__(self, graph: ProfileGraph, epsilon: Any) -> None:
         level = exact.as_epsilon(epsilon)
         check_bits(graph)
-        self._design(graph, level, lambda part: response(part, level))
+        self._design(graph, level, lambda part, _: response(part, level))
 
 
 def response(part: Part, epsilon: Fraction) -> Integers:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deniable import exact
+from deniable.design.trace import Progress, Watch
 from deniable.errors import NumberError, ShapeError
 from deniable.protocols.profiles._program import Rows, minimize
 from deniable.protocols.profiles._repair import holds, repaired
@@ -44,14 +45,19 @@ class SmoothCategorical(ProfileMechanism):
     name: ClassVar[str] = "SmoothCategorical"
 
     def __init__(
-        self, graph: ProfileGraph, epsilon: Any, prior: ArrayLike | None = None, cost: ArrayLike | None = None
+        self,
+        graph: ProfileGraph,
+        epsilon: Any,
+        prior: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
+        progress: Progress | None = None,
     ) -> None:
         level = exact.as_epsilon(epsilon)
         prices = None
         if isinstance(graph, ProfileGraph) and (prior is not None or cost is not None):
             weights = [Fraction(1)] * graph.size if prior is None else as_prior(prior, graph.size)
             prices = _prices(graph.whole, weights, _as_cost(cost, graph.whole.width))
-        self._design(graph, level, lambda part: _channels(part, level, prices))
+        self._design(graph, level, lambda part, watch: _channels(part, level, prices, watch), progress)
 
 
 def _as_cost(cost: Any, width: int) -> list[list[Fraction]]:
@@ -74,7 +80,7 @@ def _prices(whole: Part, weights: list[Fraction], cost: list[list[Fraction]]) ->
     return prices
 
 
-def _channels(part: Part, epsilon: Fraction, prices: Integers | None) -> Integers:
+def _channels(part: Part, epsilon: Fraction, prices: Integers | None, watch: Watch) -> Integers:
     own = None if prices is None else prices[part.members]
 
     def score(table: Integers) -> tuple[Any, Any]:
@@ -84,7 +90,7 @@ def _channels(part: Part, epsilon: Fraction, prices: Integers | None) -> Integer
     plain = identity(part)
     if holds(part, plain, epsilon) and (own is None or score(plain)[0] == 0):
         return plain
-    draft = _paper(part, epsilon) if own is None else _cheapest(part, epsilon, own)
+    draft = _paper(part, epsilon, watch) if own is None else _cheapest(part, epsilon, own, watch)
     return min(repaired(part, draft, epsilon), response(part, epsilon), key=score)
 
 
@@ -125,20 +131,20 @@ def _constraints(part: Part, at: _Layout, epsilon: Fraction) -> tuple[Rows, Rows
     return edges, sums
 
 
-def _paper(part: Part, epsilon: Fraction) -> Floats:
+def _paper(part: Part, epsilon: Fraction, watch: Watch | None = None) -> Floats:
     at = _Layout(part)
     edges, sums = _constraints(part, at, epsilon)
     bounded = edges.copy()
     bounded.add([at.away, at.size], [1.0, -1.0], np.zeros(at.away.size))
     cost = np.zeros(at.size + 1)
     cost[at.size] = 1.0
-    top = float(minimize(cost, bounded, sums, np.ones(at.size + 1), _WHAT)[at.size])
+    top = float(minimize(cost, bounded, sums, np.ones(at.size + 1), _WHAT, watch)[at.size])
     cost, upper = np.zeros(at.size), np.ones(at.size)
     cost[at.away], upper[at.away] = 1.0, top
-    return at.channels(minimize(cost, edges, sums, upper, _WHAT))
+    return at.channels(minimize(cost, edges, sums, upper, _WHAT, watch))
 
 
-def _cheapest(part: Part, epsilon: Fraction, prices: Integers) -> Floats:
+def _cheapest(part: Part, epsilon: Fraction, prices: Integers, watch: Watch) -> Floats:
     at = _Layout(part)
     edges, sums = _constraints(part, at, epsilon)
     cost = np.zeros(at.size)
@@ -146,4 +152,4 @@ def _cheapest(part: Part, epsilon: Fraction, prices: Integers) -> Floats:
     cost[: own.size] = own / max(float(own.max()), 1e-300)
     # Entries that cost nothing (values that a profile never has) still prefer the truth.
     cost[at.away] = np.maximum(cost[at.away], 1e-9)
-    return at.channels(minimize(cost, edges, sums, np.ones(at.size), _WHAT))
+    return at.channels(minimize(cost, edges, sums, np.ones(at.size), _WHAT, watch))

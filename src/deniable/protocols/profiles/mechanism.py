@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable.channels import Channel
+from deniable.design.trace import Progress, Step, Watch, summary
 from deniable.errors import DomainError, InternalError, MismatchError, ReportError, ShapeError, SpecError
 from deniable.exact import WORD
 from deniable.protocols.estimate import Estimate
@@ -31,7 +32,7 @@ from deniable.protocols.tally import Tally
 from deniable.randomness import SYSTEM, Bits, Law
 from deniable.specs import fingerprint, integer_text
 
-Design = Callable[[Part], Integers]
+Design = Callable[[Part, Watch], Integers]
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -43,26 +44,32 @@ class ProfileMechanism:
     """The level that was asked for; `epsilon` is the level that holds, never more."""
     table: Integers
     """Numerators over 2^64, shape (profiles, values, values)."""
+    trace: tuple[Step, ...] = ()
+    """What the solver did to find the table; empty where none was needed, and after loading."""
 
     name: ClassVar[str] = "table"
 
-    def _set(self, graph: ProfileGraph, epsilon: Fraction, table: Integers) -> None:
+    def _set(self, graph: ProfileGraph, epsilon: Fraction, table: Integers, trace: tuple[Step, ...] = ()) -> None:
         if not isinstance(graph, ProfileGraph):
             raise ShapeError(f"a profile mechanism needs a ProfileGraph, not a {type(graph).__name__}")
         table.flags.writeable = False
-        for name, value in (("graph", graph), ("asked", epsilon), ("table", table)):
+        for name, value in (("graph", graph), ("asked", epsilon), ("table", table), ("trace", trace)):
             object.__setattr__(self, name, value)
 
-    def _design(self, graph: ProfileGraph, epsilon: Any, design: Design) -> None:
+    def _design(self, graph: ProfileGraph, epsilon: Any, design: Design, progress: Progress | None = None) -> None:
         """Fill in the channels, one connected component at a time, and check the whole."""
         level = exact.as_epsilon(epsilon)
         if not isinstance(graph, ProfileGraph):
             raise ShapeError(f"a profile mechanism needs a ProfileGraph, not a {type(graph).__name__}")
         width = graph.whole.width
         table = np.empty((graph.size, width, width), dtype=object)
-        for part in graph.parts:
-            table[part.members] = identity(part) if not len(part.edges) else design(part)
-        self._set(graph, level, table)
+        watch, count = Watch(progress), len(graph.parts)
+        for done, part in enumerate(graph.parts):
+            if count > 1:
+                watch.say(f"component {done + 1:,} of {count:,}", done / count)
+            table[part.members] = identity(part) if not len(part.edges) else design(part, watch)
+        watch.say("checking every edge with integers")
+        self._set(graph, level, table, tuple(watch.steps))
         if not self.verdict:
             raise InternalError(f"{self.name} does not hold its level: nothing is returned rather than a false claim")
 
@@ -189,18 +196,35 @@ class ProfileMechanism:
     def report_bytes(self) -> int:
         return width_of(self.graph.whole.width)
 
-    def tally(self, reports: Reports | Bytes) -> Tally:
+    @property
+    def tally_size(self) -> int:
+        """The number of counters in a tally: one an output."""
+        return self.graph.whole.width
+
+    def valid(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+        """Which reports could have come from this mechanism; the others must not be counted."""
+        return np.asarray(from_bytes(self._rows(reports)) < self.tally_size)
+
+    def tally(self, reports: Reports | Bytes, source: str | None = None) -> Tally:
         """How often each output came; refuses the whole batch if one report is malformed."""
+        rows = self._rows(reports)
+        outputs = from_bytes(rows)
+        bad = int((outputs >= self.tally_size).sum())
+        if bad:
+            raise ReportError(f"{bad} of {len(rows)} reports are malformed: nothing was counted")
+        return Tally(self.fingerprint, len(rows), np.bincount(outputs, minlength=self.tally_size), source)
+
+    def empty(self, source: str | None = None) -> Tally:
+        """The tally of no reports."""
+        return Tally(self.fingerprint, 0, np.zeros(self.tally_size, dtype=np.int64), source)
+
+    def _rows(self, reports: Reports | Bytes) -> Bytes:
         if isinstance(reports, Reports) and reports.fingerprint != self.fingerprint:
             raise MismatchError(f"these reports belong to {reports.fingerprint[:16]}, not to {self.fingerprint[:16]}")
         rows = reports.array if isinstance(reports, Reports) else np.ascontiguousarray(reports, dtype=np.uint8)
         if rows.ndim != 2 or rows.shape[1] != self.report_bytes:
             raise ReportError(f"a report of this mechanism has {self.report_bytes} bytes, not {rows.shape[-1]}")
-        outputs = from_bytes(rows)
-        if outputs.size and outputs.max() >= self.graph.whole.width:
-            bad = int((outputs >= self.graph.whole.width).sum())
-            raise ReportError(f"{bad} of {len(rows)} reports are malformed: nothing was counted")
-        return Tally(self.fingerprint, len(rows), np.bincount(outputs, minlength=self.graph.whole.width))
+        return rows
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mix of profiles among the people who reported, unbiased, with error bars."""
@@ -213,7 +237,7 @@ class ProfileMechanism:
     # -- identity ----------------------------------------------------------------------------------
 
     def spec(self) -> dict[str, Any]:
-        """JSON with the integers themselves: `deniable.profiles.load(spec)` gives the mechanism again."""
+        """JSON with the integers themselves: `deniable.load(spec)` gives the mechanism again."""
         rows = [[[integer_text(int(entry)) for entry in row] for row in channel] for channel in self.table]
         head = {"kind": "table", "version": 1, "mechanism": self.name, "graph": self.graph.spec()}
         return head | {"epsilon": exact.canonical(self.asked), "table": rows}
@@ -230,7 +254,8 @@ class ProfileMechanism:
 
     def __repr__(self) -> str:
         asked = exact.shown(self.asked)
-        return f"<{self.name} on {self.graph.size} profiles, epsilon {self.epsilon:.6g} (asked {asked})>"
+        solved = f"; {summary(self.trace)}" if self.trace else ""
+        return f"<{self.name} on {self.graph.size} profiles, epsilon {self.epsilon:.6g} (asked {asked}){solved}>"
 
 
 def identity(part: Part) -> Integers:

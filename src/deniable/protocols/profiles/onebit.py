@@ -21,12 +21,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deniable import exact
+from deniable.design.trace import Progress, Watch
 from deniable.errors import NumberError, ProbabilityError, ShapeError
 from deniable.exact import WORD
 from deniable.protocols.profiles._program import Rows, minimize
 from deniable.protocols.profiles._repair import holds, repaired
 from deniable.protocols.profiles.graph import Floats, Integers, Part, ProfileGraph
 from deniable.protocols.profiles.mechanism import ProfileMechanism, identity
+
+_WHAT = "the flip probabilities"
 
 
 def pair_flip(p: Any, q: Any, epsilon: Any) -> Fraction:
@@ -87,7 +90,7 @@ class OneBitCluster(_OneBit):
     def __init__(self, graph: ProfileGraph, epsilon: Any) -> None:
         level = exact.as_epsilon(epsilon)
         check_bits(graph)
-        self._design(graph, level, lambda part: cluster(part, level))
+        self._design(graph, level, lambda part, _: cluster(part, level))
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -103,11 +106,13 @@ class SmoothOneBit(_OneBit):
 
     name: ClassVar[str] = "SmoothOneBit"
 
-    def __init__(self, graph: ProfileGraph, epsilon: Any, prior: ArrayLike | None = None) -> None:
+    def __init__(
+        self, graph: ProfileGraph, epsilon: Any, prior: ArrayLike | None = None, progress: Progress | None = None
+    ) -> None:
         level = exact.as_epsilon(epsilon)
         check_bits(graph)
         weights = None if prior is None else as_prior(prior, graph.size)
-        self._design(graph, level, lambda part: smooth(part, level, weights))
+        self._design(graph, level, lambda part, watch: smooth(part, level, weights, watch), progress)
 
 
 def check_bits(graph: Any) -> None:
@@ -141,12 +146,12 @@ def cluster(part: Part, epsilon: Fraction) -> Integers:
     return flips([max(_pair(low, high, epsilon) for low, high in pairs)] * part.size)
 
 
-def smooth(part: Part, epsilon: Fraction, prior: list[Fraction] | None) -> Integers:
+def smooth(part: Part, epsilon: Fraction, prior: list[Fraction] | None, watch: Watch) -> Integers:
     plain = identity(part)
     if holds(part, plain, epsilon):
         return plain
     weights = None if prior is None else [prior[i] for i in part.members]
-    draft = _program(part.profiles[:, 1], part.edges, epsilon, weights)
+    draft = _program(part.profiles[:, 1], part.edges, epsilon, weights, watch)
     solved = repaired(part, np.stack([[1 - draft, draft], [draft, 1 - draft]], axis=0).transpose(2, 0, 1), epsilon)
 
     def score(table: Integers) -> tuple[Any, Any]:
@@ -158,7 +163,7 @@ def smooth(part: Part, epsilon: Fraction, prior: list[Fraction] | None) -> Integ
     return min(solved, cluster(part, epsilon), key=score)
 
 
-def _program(p: Floats, edges: Any, epsilon: Fraction, weights: list[Fraction] | None) -> Floats:
+def _program(p: Floats, edges: Any, epsilon: Fraction, weights: list[Fraction] | None, watch: Watch) -> Floats:
     """The flip probabilities of program (5) as floats; each constraint is divided by e^epsilon."""
     size, shrink = p.size, float(exact.exp_floor(-epsilon))
     slope = 1 - 2 * p
@@ -170,14 +175,14 @@ def _program(p: Floats, edges: Any, epsilon: Fraction, weights: list[Fraction] |
         cost = np.array([float(weight) for weight in weights])
         # A profile of weight zero still prefers fewer flips.
         cost = np.maximum(cost / max(cost.max(), 1e-300), 1e-6)
-        return minimize(cost, rows, None, np.full(size, 0.5), "the flip probabilities")
-    top = _smallest_largest(rows, size)
-    return minimize(np.ones(size), rows, None, np.full(size, top), "the flip probabilities")
+        return minimize(cost, rows, None, np.full(size, 0.5), _WHAT, watch)
+    top = _smallest_largest(rows, size, watch)
+    return minimize(np.ones(size), rows, None, np.full(size, top), _WHAT, watch)
 
 
-def _smallest_largest(rows: Rows, size: int) -> float:
+def _smallest_largest(rows: Rows, size: int, watch: Watch) -> float:
     bounded = rows.copy()
     bounded.add([np.arange(size), size], [1.0, -1.0], np.zeros(size))
     cost = np.zeros(size + 1)
     cost[size] = 1.0
-    return float(minimize(cost, bounded, None, np.full(size + 1, 0.5), "the flip probabilities")[size])
+    return float(minimize(cost, bounded, None, np.full(size + 1, 0.5), _WHAT, watch)[size])

@@ -1,0 +1,89 @@
+"""`deniable serve`: collect reports over HTTP and answer analysts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deniable._extras import require
+from deniable.cli import output
+from deniable.cli.options import examples
+from deniable.cli.stores import StoreUrl
+from deniable.errors import NumberError, SpecError
+from deniable.surveys import Survey
+
+EXAMPLES = examples(
+    "deniable serve --store sqlite:///collection.db --publish survey.json",
+    "deniable serve --store postgresql://user@host/collection --workers 2 --port 80 --host 0.0.0.0",
+    "deniable token create --role analyst --store sqlite:///collection.db     (then read estimates)",
+)
+
+Rate = Annotated[
+    float | None, typer.Option(metavar="N", help="Submissions a second, at most, a worker.", show_default="no limit")
+]
+
+
+def serve(
+    store: StoreUrl = "sqlite:///deniable.db",
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="The port; 0 takes a free one.")] = 8377,
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=1, max=64, help="Processes; more than one needs PostgreSQL.")
+    ] = 1,
+    publish: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SURVEY", help="A survey file to publish; may be repeated.", show_default=False),
+    ] = None,
+    origin: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The address that the public knows, for the front page.", show_default=False),
+    ] = None,
+    keyed: Annotated[bool, typer.Option("--ingest-key", help="Take reports only with an ingest token.")] = False,
+    rate: Rate = None,
+    survey_rate: Rate = None,
+) -> None:
+    """Collect reports over HTTP, add them up, and answer analysts.
+
+    Standard error has the log, one JSON object a line, with nothing in it about anybody who answers.
+    """
+    for module in ("starlette", "uvicorn"):
+        require(module, "serve")
+    from deniable.collect.server import Settings
+    from deniable.collect.server import serve as run
+    from deniable.collect.server.run import is_loopback, refuse_workers
+    from deniable.collect.stores import open_store
+
+    if store.startswith("memory:"):
+        raise SpecError("a store in memory is lost with its process: write sqlite:///name.db")
+    if workers > 1:
+        refuse_workers(store)
+    if rate is not None and rate <= 0:
+        raise NumberError("a rate is above zero")
+    surveys = [_collected(path) for path in publish or []]
+    with open_store(store) as opened:
+        opened.ping()
+        for survey in surveys:
+            opened.publish(survey)
+    if not is_loopback(host):
+        output.note("warning", "this address can be reached without encryption: put a proxy with TLS in front of it")
+    settings = Settings(
+        store=store, host=host, port=port, origin=origin, keyed=keyed, rate=rate, survey_rate=survey_rate
+    )
+
+    def announce(address: str) -> None:
+        for survey in surveys:
+            output.write(f"survey: {address}/v1/surveys/{survey.fingerprint}\n")
+        output.write(f"serving: {address}/\n")
+        sys.stdout.flush()
+
+    run(settings, workers, announce)
+
+
+def _collected(path: str) -> Survey:
+    survey = Survey.load(Path(path))
+    if survey.terms is None:
+        raise SpecError(f"{path!r} has no terms (owner, purpose, epochs, ...): it is for files and not collected")
+    return survey

@@ -1,0 +1,150 @@
+"""`deniable simulate`: sweeps of protocols and settings, measured against the formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from deniable.cli import output
+from deniable.cli.options import Csv, Json, Plot, examples, one_format
+from deniable.cli.tally import Engine, Master, Wheel
+from deniable.cli.targets import progress
+from deniable.errors import SpecError
+
+EXAMPLES = examples(
+    "deniable simulate --protocol GRR,OUE,OLH --epsilon 0.5,1,2,4 --categories 64 --people 10000",
+    "deniable simulate --protocol OUE --epsilon 1 --categories 16,256,4096 --people 1000000000 -o study.parquet",
+    "deniable simulate --protocol OLH,OUE --epsilon 1,2 --categories 128 --people 1000,10000 "
+    "--distribution zipf,uniform,spike:0.8 --plot study.png",
+)
+
+
+def _list(help: str, metavar: str) -> Any:
+    return typer.Option(metavar=metavar, help=help + " Comma-separated, may be repeated.", show_default=False)
+
+
+def simulate(
+    protocol: Annotated[list[str], _list("Names of protocols.", "NAME,...")],
+    epsilon: Annotated[list[str], _list("Privacy levels.", "EPSILON,...")],
+    categories: Annotated[list[str], _list("Numbers of possible answers.", "N,...")],
+    people: Annotated[list[str], _list("Numbers of people.", "N,...")],
+    distribution: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:X],...",
+            help="What people hold: uniform, zipf:1.1, geometric:0.9, spike:0.5. Comma-separated, may be repeated.",
+            show_default="zipf",
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(metavar="N", help="Collections in each cell.")] = 100,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same figures, on any engine.")] = 0,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Parquet, one row a cell. Cells that the file has are not repeated, so a study can be interrupted.",
+            show_default=False,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Processes on this machine.", show_default="one a core")
+    ] = None,
+    engine: Annotated[Engine, typer.Option(metavar="ENGINE", help="local, or spark for a cluster.")] = Engine.local,
+    master: Master = None,
+    wheel: Wheel = None,
+    plot: Plot = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Repeat whole collections with made-up people, and compare the errors with the formulas.
+
+    GRR, SUE, OUE, THE and HadamardResponse are drawn from the law of their tally, whatever the number of people; the
+    others draw every report. Variances are of a count, mae, max error and coverage (of 95% intervals) of a share.
+    """
+    one_format(as_json, as_csv)
+    if engine is Engine.local and (master is not None or wheel is not None):
+        raise SpecError("--master and --wheel are for a cluster: add --engine spark")
+    from deniable.engines.studies import grid, run_study
+
+    cells = grid(
+        _split(protocol),
+        _split(epsilon),
+        [_whole(text, "--people") for text in _split(people)],
+        [_whole(text, "--categories") for text in _split(categories)],
+        _split(distribution or ["zipf"]),
+        runs,
+        seed,
+    )
+    with progress("simulating", "cells") as advance, _engine(engine, workers, master, wheel) as chosen:
+        rows = run_study(cells, to, chosen, advance)
+    if plot is not None:
+        from deniable.cli.pictures import save_figure
+        from deniable.engines.study_plot import draw
+
+        save_figure(plot, lambda: draw(rows))
+    if as_json:
+        output.document([asdict(row) for row in rows])
+    elif as_csv:
+        output.csv_table([list(asdict(rows[0])), *(list(asdict(row).values()) for row in rows)])
+    else:
+        _print(rows)
+        for what, file in (("saved", to), ("drawn", plot)):
+            if file is not None:
+                output.write(f"\n{what}: {file}\n")
+
+
+@contextmanager
+def _engine(engine: Engine, workers: int | None, master: str | None, wheel: Path | None) -> Iterator[Any]:
+    from deniable.engines.studies import by_processes, by_spark
+
+    if engine is Engine.local:
+        yield by_processes(workers)
+        return
+    from deniable.engines.spark import connect
+
+    with connect(master, wheel=wheel) as session:
+        yield by_spark(session)
+
+
+def _split(given: list[str]) -> list[str]:
+    return [part.strip() for entry in given for part in entry.split(",") if part.strip()]
+
+
+def _whole(text: str, option: str) -> int:
+    try:
+        value = float(text) if "e" in text.lower() else int(text.replace("_", ""))
+    except ValueError:
+        value = -1
+    if value != int(value) or value < 1:
+        raise SpecError(f"{option} takes positive whole numbers like 1000 or 1e6, not {text!r}")
+    return int(value)
+
+
+def _print(rows: list[Any]) -> None:
+    from deniable.engines.studies import relative_error
+
+    head = ["protocol", "distribution", "epsilon", "answers", "people", "variance", "of theory", "mae", "max error"]
+    body = [
+        [
+            row.protocol,
+            row.distribution,
+            row.epsilon,
+            f"{row.answers}",
+            f"{row.people}",
+            f"{row.variance:.4g}",
+            f"{relative_error(row):.3f}",
+            f"{row.mae:.3g}",
+            f"{row.max_error:.3g}",
+            f"{100 * row.coverage:.1f}%",
+            f"{row.seconds:.2f}",
+        ]
+        for row in rows
+    ]
+    output.table([*head, "coverage", "seconds"], body, left=2)

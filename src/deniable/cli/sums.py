@@ -1,0 +1,67 @@
+"""What estimates are made from: tallies and reports in files, or a collection service."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from deniable.cli.tally import counted
+from deniable.cli.targets import Target, read_target
+from deniable.errors import SpecError
+from deniable.protocols import Tally
+from deniable.surveys import Survey, SurveyTally
+
+Surveyed = Annotated[
+    str,
+    typer.Argument(
+        metavar="SURVEY",
+        help="A survey file (or the spec of a protocol); with --from also its fingerprint.",
+        show_default=False,
+    ),
+]
+Summed = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[INPUTS]...",
+        help="Files of reports (Parquet, Arrow streams or text) and of tallies (JSON), directories, patterns and URLs, "
+        "in any mixture; '-' for standard input.",
+        show_default=False,
+    ),
+]
+Service = Annotated[
+    str | None,
+    typer.Option("--from", metavar="URL", help="A collection service, instead of files.", show_default=False),
+]
+EpochRange = Annotated[
+    str | None,
+    typer.Option(
+        "--epochs", metavar="A..B", help="Only these epochs of the service: 3..5, 3.., ..5 or 3.", show_default="all"
+    ),
+]
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+
+
+def sums(
+    survey: str, inputs: list[str] | None, service: str | None, token: str | None, epochs: str | None
+) -> tuple[Target, SurveyTally | Tally]:
+    """What the estimates are about, and the tallies."""
+    if service is None:
+        if epochs is not None:
+            raise SpecError("--epochs goes with --from: files do not say their epochs")
+        if not inputs:
+            raise SpecError("there is nothing to estimate from: name files of reports or tallies, or a service --from")
+        target = read_target(survey)
+        return target, counted(target, survey, inputs)
+    if inputs:
+        raise SpecError("estimates are made from files or from a service, not from both")
+    from deniable.collect.analyst import Analyst, read_range
+
+    first, last = (None, None) if epochs is None else read_range(epochs)
+    with Analyst(service, token) as analyst:
+        found = analyst.survey(survey) if _FINGERPRINT.fullmatch(survey) else read_target(survey)
+        if not isinstance(found, Survey):
+            raise SpecError("a service collects surveys, not single protocols")
+        return found, analyst.tally(found, first, last)

@@ -1,0 +1,190 @@
+"""The analyst's and the owner's side over HTTP: surveys, sums, status, live changes.
+
+Tallies come over, and estimates are made here: nobody has to trust the service's arithmetic, and every option of
+`estimate` works. Survey bytes are checked against their fingerprint. Replies are read piece by piece; lists are paged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import urlencode
+
+import msgspec
+
+from deniable.collect.http import Reply, Transport
+from deniable.errors import DeniableError, MismatchError, SpecError
+from deniable.surveys import Survey, SurveyTally
+
+LARGEST_REPLY = 1 << 30
+
+
+class ServiceRefused(DeniableError, RuntimeError):
+    """The service says no; its own sentence is the message."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A survey in the service's list."""
+
+    fingerprint: str
+    name: str
+    state: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """A live message: so many answers are in the tally of an epoch now."""
+
+    epoch: int
+    n: int
+    version: str
+
+
+class Analyst:
+    """A connection to a service, with a token.
+
+    with Analyst("https://collect.example.org", token) as service:
+        survey = service.survey(fingerprint)
+        tally = service.tally(survey, first=3, last=5)
+        print(survey["smoke"].protocol.estimate(tally["smoke"]))
+    """
+
+    def __init__(self, server: str, token: str | None = None, insecure: bool = False) -> None:
+        self._transport = Transport(server, insecure=insecure)
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    # -- surveys -----------------------------------------------------------------------------------
+
+    def surveys(self) -> Iterator[Listed]:
+        """All surveys, page by page."""
+        after = ""
+        while True:
+            page = self._json("/v1/surveys" + (f"?{urlencode({'after': after})}" if after else ""))
+            for entry in page["surveys"]:
+                yield Listed(entry["fingerprint"], entry["name"], entry["state"])
+            after = page.get("next") or ""
+            if not after:
+                return
+
+    def survey(self, fingerprint: str) -> Survey:
+        """The survey of this fingerprint, whatever the service would like it to be."""
+        raw = self._read(self._path(fingerprint)).body
+        if hashlib.sha256(b"deniable-survey-v1\0" + raw).hexdigest() != fingerprint:
+            raise MismatchError(f"the service sent another survey than {fingerprint}")
+        return Survey.from_spec(json.loads(raw))
+
+    def publish(self, survey: Survey) -> bool:
+        """Publish; False if it was published before."""
+        reply = self._read("/v1/surveys", "POST", survey.canonical, {"Content-Type": "application/json"})
+        return reply.status == 201
+
+    def close_survey(self, fingerprint: str) -> None:
+        self._read(self._path(fingerprint, "/close"), "POST", b"")
+
+    def close_epoch(self, fingerprint: str, epoch: int) -> dict[str, Any]:
+        """The closed epoch: its number of answers and the hash of its tally."""
+        closed: dict[str, Any] = msgspec.json.decode(
+            self._read(self._path(fingerprint, f"/epochs/{epoch}/close"), "POST", b"").body
+        )
+        return closed
+
+    def address(self, fingerprint: str) -> str:
+        return self._transport.server.rstrip("/") + self._path(fingerprint)
+
+    # -- what was collected ------------------------------------------------------------------------
+
+    def tally(self, survey: Survey, first: int | None = None, last: int | None = None) -> SurveyTally:
+        """The sum over these epochs, both included."""
+        query = f"?{urlencode({'epochs': epoch_range(first, last)})}" if first is not None or last is not None else ""
+        raw = self._read(self._path(survey.fingerprint, f"/tally.json{query}")).body
+        tally = SurveyTally.from_spec(json.loads(raw))
+        tally.check(survey)
+        return tally
+
+    def status(self, fingerprint: str) -> dict[str, Any]:
+        return self._json(self._path(fingerprint, "/status"))
+
+    def estimates(self, fingerprint: str, **options: str) -> dict[str, Any]:
+        """The service's own estimates, with the options of its API (`epochs`, `level`, `post`, `per`)."""
+        return self._json(self._path(fingerprint, "/estimates") + (f"?{urlencode(options)}" if options else ""))
+
+    def changes(self, fingerprint: str, since: str | None = None) -> Iterator[Change]:
+        """Live: one `Change` whenever the tally has grown, for as long as the service runs."""
+        headers = self._headers | ({"Last-Event-ID": since} if since else {})
+        with self._transport.stream("GET", self._path(fingerprint, "/stream"), headers) as response:
+            if response.status != 200:
+                raise _refusal(response.status, response.read(1 << 16))
+            id = ""
+            while line := response.readline(1 << 16):
+                name, _, value = line.decode().rstrip("\r\n").partition(": ")
+                if name == "id":
+                    id = value
+                elif name == "data":
+                    content = json.loads(value)
+                    yield Change(content["epoch"], content["n"], str(content.get("version", id)))
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def _path(self, fingerprint: str, rest: str = "") -> str:
+        if len(fingerprint) != 64 or set(fingerprint) - set("0123456789abcdef"):
+            raise SpecError("a survey is named by its fingerprint, 64 hexadecimal digits")
+        return f"/v1/surveys/{fingerprint}{rest}"
+
+    def _json(self, path: str) -> dict[str, Any]:
+        content: dict[str, Any] = msgspec.json.decode(self._read(path).body)
+        return content
+
+    def _read(
+        self, path: str, method: str = "GET", body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> Reply:
+        reply = self._transport.request(method, path, self._headers | (headers or {}), body, LARGEST_REPLY)
+        if reply.status >= 300:
+            raise _refusal(reply.status, reply.body)
+        return reply
+
+
+def epoch_range(first: int | None, last: int | None) -> str:
+    """
+    >>> epoch_range(3, 5), epoch_range(None, 5), epoch_range(3, None)
+    ('3..5', '..5', '3..')
+    """
+    return f"{'' if first is None else first}..{'' if last is None else last}"
+
+
+def read_range(text: str) -> tuple[int | None, int | None]:
+    """
+    >>> read_range("3..5"), read_range("7"), read_range("3..")
+    ((3, 5), (7, 7), (3, None))
+    """
+    low, dots, high = text.partition("..")
+    try:
+        first, last = (int(end) if end else None for end in (low, high if dots else low))
+    except ValueError:
+        raise SpecError(f"epochs are written 3..5, 3.., ..5 or 3, not {text!r}") from None
+    return first, last
+
+
+def _refusal(status: int, body: bytes) -> ServiceRefused:
+    try:
+        problem = msgspec.json.decode(body)
+        message = str(problem.get("detail") or problem["title"])
+    except (msgspec.MsgspecError, AttributeError, KeyError, TypeError):
+        message = "it did not say why"
+    return ServiceRefused(status, f"the service answered {status}: {message}")

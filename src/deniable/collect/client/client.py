@@ -1,0 +1,244 @@
+"""The device's side of a collection: answer a pinned survey so that nobody learns what was said.
+
+Pinned     a client is built for one fingerprint. The server is only where the bytes come from: other bytes are refused
+Local      answers are randomized here; what leaves is in the ledger first, and `history()` shows every byte of it
+Refused    before anything leaves: other bytes than the pinned survey, a survey without terms, not open yet or expired,
+           unknown or missing answers, a spent budget, an opted-out device (which makes no request at all)
+Messages   never contain an answer, and nothing is logged
+Metadata   a request carries the survey's fingerprint, the submission and nothing else (`collect.http`); the server
+           still sees the address that it comes from, unless a relay stands between
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deniable.collect.client import outbox
+from deniable.collect.client.errors import NotOpen, OptedOut, Untrusted
+from deniable.collect.client.ledger import Ledger
+from deniable.collect.client.records import DROPPED, QUEUED, SENT, Receipt, Spending, Submission
+from deniable.collect.http import TIMEOUT, Transport, Turn, Unreachable
+from deniable.errors import DeniableError
+from deniable.surveys import Survey
+from deniable.surveys.strict import parse_json
+from deniable.surveys.terms import Terms, write_time
+
+LARGEST_SURVEY = 16 << 20
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Flushed:
+    """What became of the outbox."""
+
+    sent: int = 0
+    dropped: int = 0
+    queued: int = 0
+    reason: str = ""
+    """Why the last attempt failed, where something is still queued."""
+
+
+class Client:
+    """Answers one survey from this device; safe to use from several threads, processes and forks.
+
+    `ledger` is a file (one for all surveys of the device, by default where the system keeps a user's data), `spread` a
+    time in seconds over which sending is put off at random, so that the moment of an answer does not tell devices
+    apart: then `answer` only queues, and `flush` sends what is due.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        fingerprint: str,
+        ledger: str | Path | Ledger | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        timeout: float = TIMEOUT,
+        spread: float = 0.0,
+        insecure: bool = False,
+        context: ssl.SSLContext | None = None,
+        _sleep: Callable[[float], None] = time.sleep,
+        _timer: Callable[[], float] = time.monotonic,
+        _step: Callable[[str], None] = lambda step: None,
+    ) -> None:
+        if not isinstance(fingerprint, str) or not _FINGERPRINT.fullmatch(fingerprint):
+            raise Untrusted("a survey is named by its fingerprint, 64 hexadecimal digits in lower case")
+        self.fingerprint = fingerprint
+        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger, _step)
+        self._transport = Transport(server, timeout, insecure, context)
+        self._clock, self._sleep, self._timer, self._step = clock, _sleep, _timer, _step
+        self._spread = spread
+        self._survey: Survey | None = None
+        self._not_before = 0.0
+        self._sending = Turn()
+
+    # -- the survey --------------------------------------------------------------------------------
+
+    def survey(self, record: bool = True) -> Survey:
+        """The pinned survey: from the ledger, or fetched once, checked against the fingerprint, and recorded there."""
+        if self._survey is None:
+            known = self.ledger.pinned(self.fingerprint)
+            if known is not None:
+                self._survey = verified(known, self.fingerprint)
+            else:
+                self._refuse_opted_out()
+                self._survey = self._fetch()
+                if record:
+                    self.ledger.pin(self._survey)
+        return self._survey
+
+    def _fetch(self) -> Survey:
+        try:
+            reply = self._transport.get(f"/v1/surveys/{self.fingerprint}", most=LARGEST_SURVEY)
+        finally:
+            self._transport.close()
+        if 400 <= reply.status < 500 and reply.status != 429:
+            raise Untrusted(f"{self._transport.server} has no such survey (status {reply.status})")
+        if reply.status != 200:
+            raise Unreachable(f"{self._transport.server} does not give out surveys now (status {reply.status})")
+        return verified(reply.body, self.fingerprint)
+
+    def terms(self, record: bool = True) -> Terms:
+        terms = self.survey(record).terms
+        if terms is None:
+            raise Untrusted("this survey is for files: it has no terms, so nothing is sent")
+        return terms
+
+    def epoch(self, record: bool = True) -> int:
+        """The epoch that is answered now, or a refusal when the survey is not open."""
+        terms, now = self.terms(record), self._clock()
+        if now < terms.opens:
+            raise NotOpen(f"the survey is not open yet: it opens at {write_time(terms.opens)}")
+        if now >= terms.expires:
+            raise NotOpen(f"the survey is over: it expired at {write_time(terms.expires)}")
+        return terms.epochs.at(now)
+
+    # -- answering ---------------------------------------------------------------------------------
+
+    def answer(self, answers: Mapping[str, Any], *, wait: float | None = 0.0) -> Receipt:
+        """Randomize, debit and queue the answers of this epoch, and try to send them.
+
+        Sends once by default; with `wait` tries for so many seconds, and with None until it is done. What could not be
+        sent stays queued for `flush`. An epoch that was answered already is not answered again: the receipt is of the
+        first time, and the answers given now are not looked at.
+        """
+        self._refuse_opted_out()
+        survey, epoch = self.survey(), self.epoch()
+        due = self._clock() + outbox.some_of(self._spread) if self._spread else 0.0
+        submission, fresh = self.ledger.submit(survey, epoch, answers, due)
+        if submission.state == QUEUED:
+            self.flush(wait)
+            submission = next(known for known in self.history() if known.epoch == epoch)
+        return Receipt(submission, fresh)
+
+    def flush(self, timeout: float | None = None) -> Flushed:
+        """Send what is queued, the same bytes again until they are answered for, at most for `timeout` seconds.
+
+        A timeout of 0 sends what is due and stops at the first failure; none waits until the outbox is empty.
+        """
+        with self._sending:
+            end = None if timeout is None else self._timer() + timeout
+            try:
+                return self._flush(end)
+            finally:
+                self._transport.close()
+
+    def _flush(self, end: float | None) -> Flushed:
+        counted = {SENT: 0, DROPPED: 0}
+        failures, reason = 0, ""
+        while waiting := self.ledger.queued(self.fingerprint):
+            # Together with what a server asked for, what is due first decides how long there is nothing to do.
+            first = min(waiting, key=self._delay)
+            rest = max(self._delay(first), self._not_before - self._timer())
+            if rest <= 0:
+                outcome = self._attempt(first)
+                if outcome.state != QUEUED:
+                    self.ledger.mark(first, outcome.state, outcome.reason)
+                    self._step("marked")
+                    counted[outcome.state] += 1
+                    failures = 0
+                    continue
+                failures, reason = failures + 1, outcome.reason
+                if outcome.wait:
+                    self._not_before = self._timer() + outcome.wait
+                rest = max(outcome.wait, outbox.pause(failures))
+            if end is not None and self._timer() + rest > end:
+                break
+            self._sleep(rest)
+        left = len(self.ledger.queued(self.fingerprint))
+        return Flushed(counted[SENT], counted[DROPPED], left, reason if left else "")
+
+    def _attempt(self, submission: Submission) -> outbox.Outcome:
+        self._step("sending")
+        outcome = outbox.send(self._transport, submission, self._clock)
+        self._step("replied")
+        return outcome
+
+    def _delay(self, submission: Submission) -> float:
+        """Seconds until a submission is due; a clock that was set back does not put it off for longer than `spread`."""
+        rest = submission.due - self._clock()
+        return rest if 0 < rest <= self._spread else 0.0
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def history(self) -> list[Submission]:
+        """Every submission of this survey, with every byte that has left or will leave."""
+        return self.ledger.submissions(self.fingerprint)
+
+    def budget(self) -> Spending:
+        """The lifetime budget of the survey's group on this device."""
+        return self.ledger.spending(self.terms())
+
+    # -- leaving -----------------------------------------------------------------------------------
+
+    def opt_out(self) -> None:
+        """Take no part in this survey: what is queued is dropped, and no request is made any more."""
+        self.ledger.opt_out(self.fingerprint)
+
+    def opt_in(self) -> None:
+        """Take part again."""
+        self.ledger.opt_in(self.fingerprint)
+
+    def withdraw(self) -> None:
+        """Leave every survey of this device: secret, memos, outbox and sent bytes are deleted.
+
+        The debits stay, and so does the list of answered epochs: what was sent cannot be called back, so someone who
+        comes back must not begin with a full budget. Whoever deletes the ledger's files as well is a new device.
+        """
+        self.ledger.withdraw()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _refuse_opted_out(self) -> None:
+        if self.ledger.opted_out(self.fingerprint):
+            raise OptedOut("this device has opted out: nothing is recorded or sent")
+
+
+def verified(content: bytes, fingerprint: str) -> Survey:
+    """The survey of these bytes, if they are the ones that the fingerprint names and every field is understood."""
+    if hashlib.sha256(b"deniable-survey-v1\0" + content).hexdigest() != fingerprint:
+        raise Untrusted("this is not the pinned survey: its bytes have another fingerprint, and nothing was sent")
+    try:
+        survey = Survey.from_spec(parse_json(content, "the survey"))
+    except DeniableError as wrong:
+        raise Untrusted(f"the survey is not usable here: {wrong}") from None
+    if survey.fingerprint != fingerprint:
+        raise Untrusted("the survey is not in canonical form, so its meaning is not what its fingerprint names")
+    if survey.terms is None:
+        raise Untrusted("this survey is for files: it has no terms, so nothing is sent")
+    return survey

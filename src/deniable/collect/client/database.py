@@ -1,0 +1,145 @@
+"""The ledger's file: SQLite, opened for each operation and closed after it.
+
+Durable    journal in a file of its own that is deleted at commit, synchronous EXTRA (FULL, and the directory is synced
+           as well): what was committed survives power loss. One file to copy, nothing beside it between operations
+Erased     secure_delete: what is deleted is overwritten with zeros in the file
+Threads    a connection lives for one operation, in one thread; operations of a process take turns
+Processes  BEGIN IMMEDIATE: one writer at a time, the others wait
+Forks      no connection is ever inherited: a fork waits until the running operation of any thread has ended
+Closed     whatever is not a sound ledger is refused in one sentence, and then nothing is drawn or sent
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from deniable.collect.client import secret
+from deniable.collect.client.errors import LedgerError
+
+APPLICATION = 0x444E4C31  # "DNL1"
+VERSION = 1
+PATIENCE = 30.0
+
+SCHEMA = """
+CREATE TABLE identity (one INTEGER PRIMARY KEY CHECK (one = 1), generation INTEGER NOT NULL, secret_check BLOB);
+INSERT INTO identity VALUES (1, 0, NULL);
+CREATE TABLE survey (fingerprint TEXT PRIMARY KEY, canonical BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE submission (
+    survey TEXT NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL, id BLOB, body BLOB, due REAL NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('queued', 'sent', 'dropped', 'withdrawn')), reason TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (survey, epoch)
+) WITHOUT ROWID;
+CREATE TABLE memo (
+    survey TEXT NOT NULL, question TEXT NOT NULL, place INTEGER NOT NULL, digest BLOB NOT NULL, report BLOB NOT NULL,
+    PRIMARY KEY (survey, question, place), UNIQUE (survey, question, digest)
+) WITHOUT ROWID;
+CREATE TABLE spending (
+    survey TEXT NOT NULL, epoch INTEGER NOT NULL, budget TEXT NOT NULL, epsilon TEXT NOT NULL,
+    PRIMARY KEY (survey, epoch)
+) WITHOUT ROWID;
+CREATE TABLE budget (name TEXT PRIMARY KEY, cap TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE opt_out (survey TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+
+_turn = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release)
+
+
+def present(path: Path) -> bool:
+    """Whether there is a ledger; one that has gone while its secret stayed is a lost one, and refused."""
+    if os.path.lexists(path):
+        return True
+    if secret.exists(secret.secret_path(path)):
+        raise LedgerError(f"the ledger {str(path)!r} is missing but its secret is there: restore it, or remove both")
+    return False
+
+
+@contextmanager
+def transaction(path: Path, check: bool = True) -> Iterator[sqlite3.Connection]:
+    """One transaction that holds the write lock from its first statement: all of it is done, or nothing.
+
+    `check` reads every page, to find damage that a single statement would not meet.
+    """
+    with _turn, _explained(path):
+        if not present(path):
+            _make(path)
+        with closing(_connect(path)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                _prepare(connection, path, check)
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+
+def _make(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return  # another process was first
+    secret.sync_directory(path.parent)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        for setting in ("synchronous = EXTRA", "secure_delete = ON", "trusted_schema = OFF", "cell_size_check = ON"):
+            connection.execute(f"PRAGMA {setting}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, check: bool) -> None:
+    """Write the tables into an empty file; anything else must be a sound ledger already."""
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if tables == application == version == 0:
+        if secret.exists(secret.secret_path(path)):
+            # The tables are committed before there is a secret, so these were lost.
+            raise LedgerError(f"the ledger {str(path)!r} is empty but its secret is there: restore it, or remove both")
+        for statement in filter(str.strip, SCHEMA.split(";")):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+        connection.execute("BEGIN IMMEDIATE")
+        return
+    if application != APPLICATION:
+        raise LedgerError(f"{str(path)!r} is a database of something else, not a ledger: name another file")
+    if version != VERSION:
+        raise LedgerError(f"the ledger {str(path)!r} is of version {version}, unknown here: try a newer deniable")
+    if check and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+        raise LedgerError(_damaged(path))
+
+
+def _damaged(path: Path) -> str:
+    return f"the ledger {str(path)!r} is damaged, or no ledger: restore a copy of it; until then nothing is answered"
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """SQLite's and the system's complaints as one sentence."""
+    try:
+        yield
+    except sqlite3.OperationalError as wrong:
+        if "locked" in str(wrong):
+            raise LedgerError(f"the ledger {str(path)!r} is in use by another process: try again later") from None
+        raise LedgerError(f"the ledger {str(path)!r} cannot be used ({wrong}): nothing was recorded or sent") from None
+    except sqlite3.DatabaseError:
+        raise LedgerError(_damaged(path)) from None
+    except FileNotFoundError:
+        raise LedgerError(f"there is no ledger {str(path)!r}") from None

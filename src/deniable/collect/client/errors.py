@@ -1,0 +1,29 @@
+"""What a device refuses, and why. No message contains an answer."""
+
+from __future__ import annotations
+
+from deniable.errors import DeniableError
+
+
+class LedgerError(DeniableError, RuntimeError):
+    """A ledger that cannot be used: damaged, foreign, busy, or without its secret. Nothing is drawn or sent."""
+
+
+class Refused(DeniableError, RuntimeError):
+    """An answer that is not taken. It depends on the calendar and on past participation, never on the answer."""
+
+
+class NotOpen(Refused):
+    """A survey that is not open yet, or not any more."""
+
+
+class OptedOut(Refused):
+    """The person does not take part."""
+
+
+class BudgetSpent(Refused):
+    """Nothing may be given away any more: the lifetime epsilon or the number of answers is used up."""
+
+
+class Untrusted(DeniableError, ValueError):
+    """A survey that is not the one that was pinned, or a server that must not be talked to."""

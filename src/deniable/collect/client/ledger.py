@@ -1,0 +1,231 @@
+"""The ledger of a device: what it has answered, what that has cost, and what still has to be sent.
+
+Order      one transaction checks the caps and writes the debit, the final bytes and their id; only what is committed
+           may leave. A crash before the commit has debited nothing; after it, the same bytes are sent, never new ones
+Caps       at most one submission an epoch of a survey, at most `epochs` of them, and at most the lifetime epsilon of
+           the budget group over all its surveys; the smallest cap that any of them named counts
+Debit      the survey's epsilon for each of the first `draws` submissions, then nothing. The k-th submission can hold
+           at most k different values, so this is never less than what was drawn, and it does not depend on values
+Refusals   come before the answers are looked at: whether a device answers depends on the calendar and on its past
+           participation only, so that silence says nothing
+Clock      an epoch is answered once, whichever way the clock moves; a clock that goes back may fill an epoch that was
+           left out, within the same caps
+Values     are nowhere in the file; a memoized one is known by a keyed digest (`memo`)
+Withdrawn  secret, memos, outbox and sent bytes are deleted; the debits and the list of answered epochs stay, or coming
+           back would begin a second lifetime
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from deniable.collect import wire
+from deniable.collect.client import memo, rows, secret
+from deniable.collect.client.answers import check_questions, checked
+from deniable.collect.client.database import present, transaction
+from deniable.collect.client.errors import LedgerError, OptedOut
+from deniable.collect.client.records import DROPPED, QUEUED, WITHDRAWN, Spending, Submission
+from deniable.surveys import Survey
+from deniable.surveys.terms import Terms
+
+STEPS = ("begun", "checked", "secret", "drawn", "written", "committed")
+"""Where a test may stop a submission."""
+
+OPTED_OUT = "optedOut"
+
+_CHECK = b"deniable-ledger-check-v1"
+_GONE = b""
+"""Stands for the check of a secret that was withdrawn: a file that is still there must not be used again."""
+
+
+class Ledger:
+    """One device's ledger; safe to use from several threads, processes and forks.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(Path(folder.name) / "ledger.sqlite")
+    >>> ledger.submissions(), ledger.budgets()
+    ([], [])
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | Path | None = None, _step: Callable[[str], None] = lambda step: None) -> None:
+        # A program that changes its directory keeps its ledger.
+        self.path = Path(default_path() if path is None else path).absolute()
+        self._step = _step
+        self._sound = False
+
+    @property
+    def secret_path(self) -> Path:
+        return secret.secret_path(self.path)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with transaction(self.path, check=not self._sound) as connection:
+            self._sound = True
+            yield connection
+
+    # -- answering ---------------------------------------------------------------------------------
+
+    def submit(
+        self, survey: Survey, epoch: int, answers: Mapping[str, Any], due: float = 0.0
+    ) -> tuple[Submission, bool]:
+        """Debit, draw and queue an epoch's answers; where the epoch was answered before, what was queued then."""
+        terms = survey.terms
+        if terms is None:
+            raise LedgerError("a survey without terms is not collected: it has neither epochs nor a budget")
+        check_questions(survey, answers)
+        with self._transaction() as connection:
+            self._step("begun")
+            if rows.opted_out(connection, survey.fingerprint):
+                raise OptedOut("this device has opted out: nothing is recorded or sent")
+            earlier = rows.submissions(connection, "survey = ? AND epoch = ?", survey.fingerprint, epoch)
+            if earlier:
+                return earlier[0], False
+            debit = rows.debit(connection, survey, terms)
+            self._step("checked")
+            key = self._secret(connection)
+            self._step("secret")
+            reports = rows.draw(connection, key, survey, terms, epoch, checked(survey, answers))
+            self._step("drawn")
+            id = memo.report_id(key, survey.fingerprint, epoch)
+            body = wire.encode(epoch, id, reports, survey.report_bytes)
+            made = Submission(survey.fingerprint, epoch, id, body, QUEUED, "", debit, due)
+            rows.write(connection, made, survey, terms)
+            self._step("written")
+        self._step("committed")
+        return made, True
+
+    def _secret(self, connection: sqlite3.Connection) -> bytes:
+        """The secret that belongs to this ledger, made where there has been none."""
+        (known,) = connection.execute("SELECT secret_check FROM identity").fetchone()
+        there = secret.exists(self.secret_path)
+        if known is None or known == _GONE:
+            if known == _GONE and there:
+                secret.destroy(self.secret_path)
+                there = False
+            # A secret beside a ledger that knows of none: the ledger is older, or the process died in between.
+            key = secret.read(self.secret_path) if there else secret.create(self.secret_path)
+            connection.execute("UPDATE identity SET secret_check = ?", (hmac.digest(key, _CHECK, "sha256"),))
+            return key
+        if not there:
+            raise LedgerError(
+                f"the device's secret {str(self.secret_path)!r} is missing, and the ledger has answers drawn with it: "
+                "restore it, or withdraw"
+            )
+        key = secret.read(self.secret_path)
+        if not hmac.compare_digest(hmac.digest(key, _CHECK, "sha256"), known):
+            raise LedgerError(f"{str(self.secret_path)!r} is not the secret of this ledger: restore it, or withdraw")
+        return key
+
+    # -- sending -----------------------------------------------------------------------------------
+
+    def queued(self, survey: str) -> list[Submission]:
+        """What is waiting, oldest epoch first; nothing once opted out."""
+        if not present(self.path):
+            return []
+        with self._transaction() as connection:
+            if rows.opted_out(connection, survey):
+                return []
+            return rows.submissions(connection, "survey = ? AND state = ?", survey, QUEUED)
+
+    def mark(self, submission: Submission, state: str, reason: str = "") -> None:
+        """What became of a queued submission; one that was dropped or withdrawn meanwhile stays so."""
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE submission SET state = ?, reason = ? WHERE survey = ? AND epoch = ? AND state = ? AND id = ?",
+                (state, reason, submission.survey, submission.epoch, QUEUED, submission.id),
+            )
+
+    # -- surveys -----------------------------------------------------------------------------------
+
+    def pin(self, survey: Survey) -> None:
+        """Keep a survey's bytes, so that they are not fetched again."""
+        with self._transaction() as connection:
+            row = (survey.fingerprint, survey.canonical)
+            connection.execute("INSERT OR REPLACE INTO survey VALUES (?, ?)", row)
+
+    def pinned(self, fingerprint: str) -> bytes | None:
+        if not present(self.path):
+            return None
+        with self._transaction() as connection:
+            row = connection.execute("SELECT canonical FROM survey WHERE fingerprint = ?", (fingerprint,)).fetchone()
+            return None if row is None else bytes(row[0])
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def submissions(self, survey: str | None = None) -> list[Submission]:
+        """Everything that was ever queued, by survey and epoch."""
+        if not present(self.path):
+            return []
+        with self._transaction() as connection:
+            if survey is None:
+                return rows.submissions(connection, "1")
+            return rows.submissions(connection, "survey = ?", survey)
+
+    def budgets(self) -> list[Spending]:
+        if not present(self.path):
+            return []
+        with self._transaction() as connection:
+            caps = connection.execute("SELECT name, cap FROM budget ORDER BY name").fetchall()
+            return [rows.spending(connection, name, rows.amount(cap)) for name, cap in caps]
+
+    def spending(self, terms: Terms) -> Spending:
+        """The budget that a survey with these terms draws on."""
+        for known in self.budgets():
+            if known.group == terms.budget.group:
+                return Spending(known.group, min(known.cap, terms.budget.epsilon), known.surveys)
+        return Spending(terms.budget.group, terms.budget.epsilon)
+
+    # -- leaving -----------------------------------------------------------------------------------
+
+    def opted_out(self, survey: str) -> bool:
+        if not present(self.path):
+            return False
+        with self._transaction() as connection:
+            return rows.opted_out(connection, survey)
+
+    def opt_out(self, survey: str | None = None) -> None:
+        """Take no part any more in this survey, or in any; what waits is dropped."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO opt_out VALUES (?)", (survey or rows.EVERYTHING,))
+            connection.execute(
+                "UPDATE submission SET state = ?, reason = ? WHERE state = ? AND (?4 IS NULL OR survey = ?4)",
+                (DROPPED, OPTED_OUT, QUEUED, survey),
+            )
+
+    def opt_in(self, survey: str | None = None) -> None:
+        """Take part again, in this survey or in all."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM opt_out WHERE ?1 IS NULL OR survey IN (?1, ?2)", (survey, rows.EVERYTHING))
+
+    def withdraw(self) -> None:
+        """Delete secret, memos, outbox and sent bytes, and opt out of everything; debits stay."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM memo")
+            connection.execute(
+                "UPDATE submission SET state = ?, reason = '', id = NULL, body = NULL, due = 0", (WITHDRAWN,)
+            )
+            connection.execute("INSERT OR IGNORE INTO opt_out VALUES (?)", (rows.EVERYTHING,))
+            connection.execute("UPDATE identity SET secret_check = ?, generation = generation + 1", (_GONE,))
+        self._step("forgotten")
+        # A crash before this line leaves a file that the ledger no longer trusts, and that the next use removes.
+        secret.destroy(self.secret_path)
+
+
+def default_path() -> Path:
+    """Where programs keep data on this system."""
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
+    else:
+        base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return base / "deniable" / "ledger.sqlite"

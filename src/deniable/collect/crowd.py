@@ -1,0 +1,125 @@
+"""Simulated devices: every person of a table answers by a request of their own, as real devices would.
+
+For demonstrations, tests and load: a crowd has no ledgers, so it repeats nothing and remembers nothing. Each person's
+answers are privatized by themselves, get a random id and are sent alone, in random order, over connections that are
+kept open; a request that fails is sent again with the same bytes.
+"""
+
+from __future__ import annotations
+
+import http.client
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from deniable.collect import wire
+from deniable.errors import DeniableError
+from deniable.randomness import Bits
+from deniable.surveys import Survey
+
+TRIES = 20
+
+
+class CrowdError(DeniableError, RuntimeError):
+    """A service that does not take what the crowd sends."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What left one simulated device."""
+
+    answers: Mapping[str, Any]
+    body: bytes
+
+
+def send_crowd(
+    server: str,
+    survey: Survey,
+    people: Mapping[str, Sequence[Any]],
+    bits: Bits | None = None,
+    connections: int = 32,
+    progress: Callable[[int], None] | None = None,
+    clock: Callable[[], float] = time.time,
+) -> list[Sent]:
+    """Everybody answers; `people` has a column of answers a question. Returns what left, in the order of the table."""
+    epoch = _epoch(survey, clock())
+    columns = [people[question.id] for question in survey]
+    ids = [question.id for question in survey]
+    rows = [dict(zip(ids, row, strict=True)) for row in zip(*columns, strict=True)]
+    lock = threading.Lock()
+    done = 0
+
+    def device(answers: Mapping[str, Any]) -> Sent:
+        raw = b"".join(q.protocol.privatize([answers[q.id]], bits).to_bytes() for q in survey)
+        return Sent(answers, wire.encode(epoch, secrets.token_bytes(wire.ID_BYTES), raw, survey.report_bytes))
+
+    def deliver(part: list[Sent]) -> None:
+        nonlocal done
+        with _Line(server, survey.fingerprint) as line:
+            for sent in part:
+                line.post(sent.body)
+                with lock:
+                    done += 1
+                    if progress is not None:
+                        progress(done)
+
+    crowd = [device(answers) for answers in rows]
+    # Nothing may follow from who comes when.
+    order = random.SystemRandom().sample(crowd, len(crowd))
+    with ThreadPoolExecutor(connections) as pool:
+        for _ in pool.map(deliver, [order[i::connections] for i in range(connections)]):
+            pass
+    return crowd
+
+
+def _epoch(survey: Survey, now: float) -> int:
+    if survey.terms is None:
+        raise CrowdError("this survey is for files only: it has no terms of a collection")
+    epoch = survey.terms.epochs.at(now)
+    if survey.terms.refusal(epoch, now):
+        raise CrowdError("this survey is not open now")
+    return epoch
+
+
+class _Line:
+    """One connection that is kept open."""
+
+    def __init__(self, server: str, fingerprint: str) -> None:
+        address = urlsplit(server)
+        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(address.netloc, timeout=30)
+        self._path = f"{address.path.rstrip('/')}/v1/surveys/{fingerprint}/reports"
+
+    def __enter__(self) -> _Line:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def post(self, body: bytes) -> None:
+        for attempt in range(TRIES):
+            try:
+                self._connection.request("POST", self._path, body, {"Content-Type": wire.BINARY})
+                answer = self._connection.getresponse()
+                content = answer.read()
+            except (OSError, http.client.HTTPException):
+                self._connection.close()
+                time.sleep(min(0.05 * 2**attempt, 5))
+                continue
+            if answer.status in (429, 503):
+                time.sleep(float(answer.headers.get("Retry-After", "1")))
+                continue
+            if answer.status != 200:
+                raise CrowdError(f"the service answered {answer.status} to a submission")
+            if msgspec.json.decode(content).get("rejected"):
+                raise CrowdError("the service rejected a submission")
+            return
+        raise CrowdError(f"the service could not be reached in {TRIES} tries")

@@ -1,0 +1,271 @@
+"""What the service offers, as tables: routes, checks of parameters and the OpenAPI document are all made from these.
+
+Operation   one method of one path: who may call it, its parameters, bodies, answers and problems
+Parameter   its schema in the document is the check that its value must pass
+Resource    all operations of one path; answers preflights, other methods and every refusal
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from deniable.collect.server import body as bodies
+from deniable.collect.server.headers import PRIVATE, PUBLIC
+from deniable.collect.server.log import log
+from deniable.collect.server.problems import Problem, overloaded
+from deniable.collect.server.registry import Entry
+from deniable.collect.server.service import Service
+from deniable.collect.stores.base import StorageFull, StoreError
+from deniable.errors import DeniableError, MissingExtra
+
+FINGERPRINT = "^[0-9a-f]{64}$"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Part of a path or of a query."""
+
+    name: str
+    schema: Mapping[str, Any]
+    help: str
+    many: bool = False
+    missing: str = "notFound"
+    """The problem of a path's part that does not fit."""
+
+    def read(self, text: str) -> Any:
+        """The value that text writes, if it fits the schema."""
+        schema = self.schema
+        kind = schema["type"]
+        if kind == "string":
+            if "enum" in schema and text not in schema["enum"]:
+                raise self._wrong(f"one of {', '.join(schema['enum'])}")
+            if "pattern" in schema and not re.fullmatch(schema["pattern"].strip("^$"), text):
+                raise self._wrong(self.help)
+            if not schema.get("minLength", 0) <= len(text) <= schema.get("maxLength", 1 << 16):
+                raise self._wrong(f"text of {schema.get('minLength', 0)} to {schema.get('maxLength')} characters")
+            return text
+        try:
+            # Plain digits only: Python alone would take 1_000, spaces and other scripts' digits.
+            if not re.fullmatch(r"-?[0-9]{1,18}" if kind == "integer" else r"-?[0-9.eE+-]{1,40}", text):
+                raise ValueError
+            value: float = int(text) if kind == "integer" else float(text)
+        except ValueError:
+            raise self._wrong("a number") from None
+        low, high = schema.get("minimum", value), schema.get("maximum", value)
+        above, below = schema.get("exclusiveMinimum", value - 1), schema.get("exclusiveMaximum", value + 1)
+        if not (low <= value <= high and above < value < below):
+            raise self._wrong(self.help)
+        return value
+
+    def _wrong(self, wanted: str) -> Problem:
+        return Problem("malformed", f'"{self.name}" is {wanted}')
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One successful answer: media types with their schemas (a type that msgspec knows, or a schema)."""
+
+    help: str
+    content: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Names of headers with what they mean."""
+
+
+@dataclass
+class Call:
+    """One request."""
+
+    service: Service
+    scope: Scope
+    receive: Receive
+    path: dict[str, Any]
+    query: dict[str, Any]
+
+    @property
+    def headers(self) -> bodies.Headers:
+        return self.scope["headers"]  # type: ignore[no-any-return]
+
+    async def entry(self) -> Entry:
+        """The survey that the path names."""
+        return await self.service.registry.find(self.path["fingerprint"])
+
+    async def body(self) -> bytes:
+        settings = self.service.settings
+        bodies.announced(self.headers, settings.max_body)
+        return await bodies.read(self.receive, settings.max_body, settings.body_seconds)
+
+    async def json(self, kind: Any) -> Any:
+        """A small JSON body of a known form."""
+        if bodies.media_type(self.headers) != "application/json":
+            raise Problem("unsupportedMediaType", "send application/json", close=True)
+        try:
+            return msgspec.json.decode(await self.body(), type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
+            reason = str(wrong) if isinstance(wrong, msgspec.ValidationError) else "it is not JSON"
+            raise Problem("malformed", f"the body cannot be read: {reason}") from None
+
+
+Handler = Callable[[Call], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that can be asked of the service."""
+
+    method: str
+    path: str
+    name: str
+    help: str
+    handler: Handler
+    answers: Mapping[int, Answer]
+    role: str | None = None
+    problems: Sequence[str] = ()
+    parameters: Sequence[Parameter] = ()
+    bodies: Mapping[str, Any] = field(default_factory=dict)
+    """Media types that are read, with schemas."""
+    public: bool = False
+    """Whether pages of any origin may call this."""
+    keyed: bool = False
+    """Whether the service may be set to ask for an ingest key."""
+
+    @property
+    def all_problems(self) -> list[str]:
+        """Those named, and those that follow from the rest of the table."""
+        named = set(self.problems)
+        if self.role is not None or self.keyed:
+            named |= {"unauthorized"}
+        if self.role == "admin" or (self.role is not None and self.role != "ingest"):
+            named |= {"forbidden"}
+        if "{fingerprint}" in self.path:
+            named |= {"unknownSurvey", "overloaded"}
+        if self.bodies:
+            named |= {"malformed", "tooLarge", "tooSlow", "unsupportedMediaType", "overloaded", "storageFull"}
+        if self.parameters:
+            named |= {"malformed"}
+        return sorted(named)
+
+    def in_path(self, name: str) -> bool:
+        return f"{{{name}}}" in self.path
+
+
+class Resource:
+    """One path, as an ASGI application."""
+
+    def __init__(self, service: Service, operations: Sequence[Operation]) -> None:
+        self._service = service
+        self._by_method = {operation.method: operation for operation in operations}
+        if "GET" in self._by_method:
+            self._by_method.setdefault("HEAD", self._by_method["GET"])
+        self._allow = ", ".join(sorted({*self._by_method, "OPTIONS"}))
+        self._fixed = PUBLIC if any(operation.public for operation in operations) else PRIVATE
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        operation = self._by_method.get(scope["method"])
+        name, close = "other" if operation is None else operation.name, False
+        try:
+            response = await self._answer(operation, scope, receive)
+        except bodies.Gone:
+            return
+        except Problem as problem:
+            response, close = problem.response(), problem.close
+        except StorageFull:
+            response = Problem("storageFull", "there is no room left to store this").response()
+        except StoreError as error:
+            log("error", where=name, kind=type(error).__name__)
+            response = overloaded("the store cannot be used now").response()
+        except MissingExtra as missing:
+            response = Problem("notInstalled", str(missing)).response()
+        except DeniableError as wrong:
+            response = Problem("malformed", str(wrong)).response()
+        except Exception as error:
+            log("error", where=name, kind=type(error).__name__)
+            response = Problem("internal", "this is a bug in the service: its log has the kind of error").response()
+        self._service.metrics.request(name, response.status_code)
+        self._fixed.add(response)
+        if close:
+            await bodies.answer_and_close(response, scope, receive, send)
+        else:
+            await response(scope, receive, send)
+
+    async def _answer(self, operation: Operation | None, scope: Scope, receive: Receive) -> Response:
+        if operation is None:
+            if scope["method"] == "OPTIONS":
+                return self._preflight()
+            raise Problem("methodNotAllowed", f"this takes {self._allow}", {"Allow": self._allow})
+        if operation.role is not None:
+            await self._service.authorize(operation.role, scope["headers"])
+        elif operation.keyed and self._service.settings.keyed:
+            await self._service.authorize("ingest", scope["headers"])
+        path, query = scope.get("path_params", {}), dict[str, Any]()
+        if operation.parameters:
+            path, query = _parameters(operation, path, scope["query_string"])
+        return await operation.handler(Call(self._service, scope, receive, path, query))
+
+    def _preflight(self) -> Response:
+        headers = {"Allow": self._allow}
+        if self._fixed is PUBLIC:
+            headers |= {
+                "Access-Control-Allow-Methods": self._allow,
+                "Access-Control-Allow-Headers": "Content-Type, Authorization",
+                "Access-Control-Max-Age": "86400",
+            }
+        return Response(None, 204, headers)
+
+
+class Nothing(Resource):
+    """Every path that is not in the tables."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service, ())
+
+    async def _answer(self, operation: Operation | None, scope: Scope, receive: Receive) -> Response:
+        raise Problem("notFound", "look at /openapi.json for what there is")
+
+
+def _parameters(operation: Operation, path: dict[str, str], query: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=10_000)
+    except ValueError:
+        raise Problem("malformed", "the query cannot be read") from None
+    known = {parameter.name: parameter for parameter in operation.parameters}
+    for name, _ in pairs:
+        if name not in known or operation.in_path(name):
+            raise Problem("malformed", f"this takes {', '.join(n for n in known if not operation.in_path(n))} only")
+    in_path, in_query = dict[str, Any](), dict[str, Any]()
+    for name, parameter in known.items():
+        if operation.in_path(name):
+            try:
+                in_path[name] = parameter.read(path[name])
+            except Problem as wrong:
+                raise Problem(parameter.missing, wrong.detail) from None
+            continue
+        given = [text for key, text in pairs if key == name]
+        if len(given) > 1 and not parameter.many:
+            raise Problem("malformed", f'"{name}" is given more than once')
+        if parameter.many:
+            in_query[name] = [parameter.read(text) for text in given]
+        elif given:
+            in_query[name] = parameter.read(given[0])
+        else:
+            in_query[name] = parameter.schema.get("default")
+    return in_path, in_query
+
+
+def resources(operations: Sequence[Operation]) -> dict[str, list[Operation]]:
+    """The operations by path, in the order of the table."""
+    found: dict[str, list[Operation]] = {}
+    for operation in operations:
+        found.setdefault(operation.path, []).append(operation)
+    return found
+
+
+def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(content), status, dict(headers or {}), "application/json")

@@ -1,0 +1,176 @@
+"""Pages for people, and the files that they are made of.
+
+Policy     everything comes from this server, nothing is written inline, and nothing may frame a page
+Caching    files stand under a hash of all of them and never change there; "current" is for sites that embed a survey,
+           and is asked for again each time
+Size       each file is compressed once and held in memory
+Place      the folder `web` of the package, or of the repository where the package is installed editable
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from starlette.responses import Response
+
+import deniable
+from deniable.collect.server.api import Answer, Call, Handler, Operation, Parameter
+from deniable.collect.server.body import header
+from deniable.collect.server.problems import Problem
+from deniable.collect.server.surveys import IMMUTABLE
+from deniable.errors import DeniableError
+
+POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
+CURRENT = "current"
+TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
+FOLDERS = ("", "pages", "vendor")
+SDK = "deniable.js"
+HERE = Path(deniable.__file__).parent
+
+
+@dataclass(frozen=True)
+class File:
+    """One file, ready to be sent."""
+
+    kind: str
+    plain: bytes
+    packed: bytes
+    tag: str
+
+    @classmethod
+    def of(cls, content: bytes, suffix: str) -> File:
+        tag = hashlib.sha256(content).hexdigest()[:32]
+        return cls(TYPES[suffix], content, gzip.compress(content, 9, mtime=0), tag)
+
+    def response(self, call: Call, headers: dict[str, str]) -> Response:
+        packed = b"gzip" in header(call.headers, b"accept-encoding")
+        tag = f'"{self.tag}{"-gz" if packed else ""}"'
+        headers = headers | {"ETag": tag, "Vary": "Accept-Encoding"}
+        if tag.encode() in header(call.headers, b"if-none-match"):
+            return Response(None, 304, headers)
+        if packed:
+            return Response(self.packed, 200, headers | {"Content-Encoding": "gzip"}, self.kind)
+        return Response(self.plain, 200, headers, self.kind)
+
+
+@dataclass(frozen=True)
+class Files:
+    """Everything that is served, by folder and name."""
+
+    version: str
+    files: dict[str, File]
+
+    @classmethod
+    def read(cls, root: Path) -> Files:
+        found = {}
+        for folder in FOLDERS:
+            for path in sorted((root / folder).iterdir()):
+                if path.suffix in TYPES and (folder or path.name == SDK):
+                    found[path.relative_to(root).as_posix()] = File.of(path.read_bytes(), path.suffix)
+        hashed = hashlib.sha256("".join(f"{name} {file.tag}\n" for name, file in found.items()).encode())
+        return cls(hashed.hexdigest()[:16], found)
+
+    def page(self, name: str, depth: int) -> File:
+        """A page as seen from a path with so many slashes before its last part."""
+        up = "../" * depth
+        text = self.files[f"pages/{name}.html"].plain.decode()
+        text = text.replace("{web}", f"{up}web/{self.version}").replace("{root}", up or "./")
+        return File.of(text.encode(), ".html")
+
+
+def web_folder() -> Path:
+    """Where the files are."""
+    for folder in (HERE / "web", HERE.parent.parent / "web"):
+        if (folder / "pages").is_dir():
+            return folder
+    raise DeniableError("the files of the pages are not installed: install the wheel of deniable again")
+
+
+@cache
+def files() -> Files:
+    return Files.read(web_folder())
+
+
+@cache
+def _page(name: str, depth: int) -> File:
+    return files().page(name, depth)
+
+
+def _handler(name: str, depth: int) -> Handler:
+    async def handle(call: Call) -> Response:
+        headers = {
+            "Content-Security-Policy": POLICY,
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cache-Control": "no-cache",
+        }
+        return _page(name, depth).response(call, headers)
+
+    return handle
+
+
+def _file(folder: str) -> Handler:
+    async def handle(call: Call) -> Response:
+        version, name = call.path["version"], call.path["file"]
+        known = files()
+        file = known.files.get(f"{folder}/{name}" if folder else name)
+        if file is None or version not in (CURRENT, known.version) or file.kind == TYPES[".html"]:
+            raise Problem("notFound", "there is no such file in this version: load the page again")
+        return file.response(call, {"Cache-Control": "no-cache" if version == CURRENT else IMMUTABLE})
+
+    return handle
+
+
+def _page_operation(path: str, name: str, file: str, help: str) -> Operation:
+    parameters: tuple[Parameter, ...] = ()
+    if "{survey}" in path:
+        parameters = (Parameter("survey", {"type": "string", "minLength": 1, "maxLength": 200}, "a fingerprint"),)
+    return Operation(
+        "GET",
+        path,
+        name,
+        help,
+        _handler(file, path.count("/") - 1),
+        {
+            200: Answer("A page.", {"text/html": {"type": "string"}}, {"ETag": "A hash of the page."}),
+            304: Answer("The page has not changed."),
+        },
+        problems=("notFound",) if parameters else (),
+        parameters=parameters,
+    )
+
+
+def _file_operation(folder: str) -> Operation:
+    return Operation(
+        "GET",
+        f"/web/{{version}}/{folder}{'/' if folder else ''}{{file}}",
+        f"get{folder.capitalize() or 'Web'}File",
+        "A file of the pages. Sites that embed a survey load pages/embed.js of the version current.",
+        _file(folder),
+        {
+            200: Answer(
+                "The file.",
+                {kind: {"type": "string"} for kind in TYPES.values() if kind != TYPES[".html"]},
+                {"ETag": "A hash of the file."},
+            ),
+            304: Answer("The file has not changed."),
+        },
+        problems=("notFound",),
+        parameters=(
+            Parameter("version", {"type": "string", "pattern": "^(current|[0-9a-f]{16})$"}, "a hash, or current"),
+            Parameter("file", {"type": "string", "pattern": r"^[A-Za-z][A-Za-z.-]{0,60}$"}, "a name of letters"),
+        ),
+        public=True,
+    )
+
+
+OPERATIONS = (
+    _page_operation("/s/{survey}", "surveyPage", "survey", "A form that answers the survey of this fingerprint."),
+    _page_operation("/dashboard", "dashboardPage", "dashboard", "What was collected, for analysts with a token."),
+    _page_operation("/dashboard/{survey}", "surveyDashboardPage", "dashboard", "The same for one survey."),
+    _page_operation("/plan", "planPage", "plan", "The planner, for people."),
+    *(_file_operation(folder) for folder in FOLDERS),
+)

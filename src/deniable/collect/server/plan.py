@@ -1,0 +1,146 @@
+"""The planner over HTTP: the numbers of `deniable plan`, for anybody, because nothing in them is collected.
+
+Given      two of epsilon, people and width; the third follows
+Curve      the half-width of each protocol over a range of epsilons, for the picture beside the table
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from starlette.responses import Response
+
+from deniable import planning
+from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
+from deniable.collect.server.problems import Problem
+from deniable.collect.wire import JSON
+from deniable.domains import Domain, Integers, Strings
+from deniable.errors import DomainError
+from deniable.planning import Plan
+from deniable.planning.planner import MOST_PEOPLE, build
+from deniable.protocols.estimate import quantile
+
+MOST_CATEGORIES = 1 << 27
+POINTS = 25
+
+
+class Option(msgspec.Struct):
+    """One protocol; the columns of `deniable plan`."""
+
+    name: str
+    stderr: float
+    half_width: float
+    visible: float | None
+    """The smallest share that stands out; null if none does."""
+    report_bytes: int
+    device: float
+    """Random bytes that a report draws."""
+    server: float
+    """Word operations that add a report to the tally."""
+    counters: int
+    leverage: float
+    """How many honest reports one fake report outweighs."""
+    attack: float | None
+    """How often the best guess of one person's answer is right."""
+
+
+class Point(msgspec.Struct):
+    """Half-widths at one epsilon, by protocol."""
+
+    epsilon: float
+    half_widths: dict[str, float]
+
+
+class Planned(msgspec.Struct):
+    """A plan."""
+
+    domain: str
+    epsilon: str
+    n: int
+    width: float
+    level: float
+    solved: str
+    """Which of epsilon, n and width followed from the other two."""
+    choice: str
+    """The protocol to use."""
+    best: dict[str, Any]
+    """Its spec."""
+    reason: str
+    table: list[Option]
+    """All protocols, the smallest error first."""
+    curve: list[Point]
+
+
+def planned(plan: Plan) -> Planned:
+    content = plan.to_dict()
+    table = [Option(**row) for row in content.pop("table")]
+    return Planned(**content, choice=plan.best.name, table=table, curve=curve(plan))
+
+
+def curve(plan: Plan) -> list[Point]:
+    """Around the plan's epsilon, which is one of the points."""
+    level = float(plan.epsilon)
+    around = np.geomspace(min(0.1, level / 2), max(6.0, min(1.5 * level, 64.0)), POINTS)
+    points = [Point(float(x), _half_widths(plan, f"{x:.6g}")) for x in around]
+    points.append(Point(level, {option.name: option.half_width for option in plan.table}))
+    return sorted(points, key=lambda point: point.epsilon)
+
+
+def _half_widths(plan: Plan, epsilon: str) -> dict[str, float]:
+    reach = quantile(plan.level)
+    try:
+        built = build(plan.domain, epsilon)
+    except DomainError:
+        return {}
+    return {name: reach * float(np.sqrt(one.worst_variance(plan.n))) / plan.n for name, one in built.items()}
+
+
+async def plan(call: Call) -> Response:
+    query = call.query
+    size, epsilon, people, width = (query[name] for name in ("categories", "epsilon", "people", "width"))
+    if sum(given is not None for given in (epsilon, people, width)) != 2:
+        raise Problem("malformed", "give two of epsilon, people and width: the third follows")
+    domain: Domain = Strings() if size is None else Integers(0, size - 1)
+    made = await call.service.readers.compute(
+        lambda: planned(planning.plan(domain, epsilon=epsilon, n=people, width=width, level=query["level"]))
+    )
+    return json_response(made)
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/v1/plan",
+        "plan",
+        "Which protocol, how many people, or which epsilon: the same numbers as the command deniable plan.",
+        plan,
+        {200: Answer("The plan.", {JSON: Planned})},
+        problems=("overloaded",),
+        parameters=(
+            Parameter(
+                "categories",
+                {"type": "integer", "minimum": 2, "maximum": MOST_CATEGORIES},
+                "how many possible answers, from 2 to 2^27; without it answers are open text",
+            ),
+            Parameter(
+                "epsilon",
+                {"type": "string", "pattern": "^[0-9]{1,9}([.][0-9]{1,9}|/[1-9][0-9]{0,8})?$"},
+                "a privacy level such as 1, 0.5 or 1/2",
+            ),
+            Parameter("people", {"type": "integer", "minimum": 1, "maximum": MOST_PEOPLE}, "how many will answer"),
+            Parameter(
+                "width",
+                {"type": "number", "minimum": 1e-9, "maximum": 1000},
+                "of the interval of a rare answer's share, from end to end: 0.02 is plus or minus 1 percent",
+            ),
+            Parameter(
+                "level",
+                {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.95},
+                "the confidence of the intervals, between 0 and 1",
+            ),
+        ),
+        public=True,
+    ),
+)

@@ -1,0 +1,135 @@
+"""The surveys and tokens that a process knows: read from the store, and again when another may change them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+from deniable.collect.counting import Counter
+from deniable.collect.server.auth import Keys
+from deniable.collect.server.limits import Bucket
+from deniable.collect.server.log import log
+from deniable.collect.server.problems import Problem
+from deniable.collect.server.readers import Readers
+from deniable.collect.server.settings import Settings
+from deniable.collect.stores.base import CLOSED, Published, Store, Token
+from deniable.errors import DeniableError
+from deniable.surveys import Survey, Terms
+
+FRESH_SECONDS = 0.05
+"""A survey or token that is not known is looked up in the store before it is refused, at most this often."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A published survey, ready for use."""
+
+    survey: Survey
+    canonical: bytes
+    state: str
+    bucket: Bucket | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        return self.survey.fingerprint
+
+    @cached_property
+    def counter(self) -> Counter:
+        return Counter(self.survey)
+
+    @cached_property
+    def width(self) -> int:
+        return self.counter.width
+
+    @cached_property
+    def terms(self) -> Terms:
+        if self.survey.terms is None:
+            raise DeniableError("a survey without terms is not collected over the network")
+        return self.survey.terms
+
+    def phase(self, now: float) -> str:
+        """What the survey does at this moment."""
+        if self.state == CLOSED:
+            return "closed"
+        if self.terms.over(now):
+            return "over"
+        return "collecting" if now >= self.terms.opens else "waiting"
+
+
+class Registry:
+    """Known surveys in the order of their fingerprints, and keys."""
+
+    def __init__(self, settings: Settings, readers: Readers) -> None:
+        self._settings, self._readers = settings, readers
+        self._read = -1e9
+        self._lock = asyncio.Lock()
+        self.entries: dict[str, Entry] = {}
+        self.keys = Keys()
+        self._unreadable: set[str] = set()
+
+    def get(self, fingerprint: str) -> Entry | None:
+        return self.entries.get(fingerprint)
+
+    async def find(self, fingerprint: str) -> Entry:
+        """A survey, looked up in the store if it is new; a problem if there is none."""
+        entry = self.entries.get(fingerprint)
+        if entry is None:
+            await self.refresh(FRESH_SECONDS)
+            entry = self.entries.get(fingerprint)
+        if entry is None:
+            raise Problem("unknownSurvey", "look at /v1/surveys for those that are collected here")
+        return entry
+
+    async def rank(self, token: bytes) -> int:
+        """The rank of a token; 0 if nobody has it."""
+        found = self.keys.rank(token)
+        if found == 0:
+            await self.refresh(FRESH_SECONDS)
+            found = self.keys.rank(token)
+        return found
+
+    async def refresh(self, pause: float = 0.0) -> None:
+        """Read the store, `pause` seconds after the last time at the earliest; one reading answers all who wait."""
+        asked = time.monotonic()
+        async with self._lock:
+            if self._read >= asked:
+                return
+            await asyncio.sleep(max(0.0, self._read + pause - time.monotonic()))
+            begun = time.monotonic()
+            published, tokens, parsed = await self._readers.run(self._load)
+            self._take(published, parsed)
+            self.keys = Keys.of(tokens)
+            self._read = begun
+
+    def _load(self, store: Store) -> tuple[list[Published], list[Token], dict[str, Survey]]:
+        published, parsed = store.surveys(), {}
+        for one in published:
+            if one.fingerprint not in self.entries and one.fingerprint not in self._unreadable:
+                try:
+                    survey = Survey.from_spec(json.loads(one.canonical))
+                except (DeniableError, ValueError):
+                    log("unreadable survey", survey=one.fingerprint)
+                    self._unreadable.add(one.fingerprint)
+                else:
+                    if survey.terms is not None:
+                        parsed[one.fingerprint] = survey
+        return published, store.tokens(), parsed
+
+    def _take(self, published: list[Published], parsed: dict[str, Survey]) -> None:
+        entries: dict[str, Entry] = {}
+        for one in sorted(published, key=lambda one: one.fingerprint):
+            known = self.entries.get(one.fingerprint)
+            survey = known.survey if known is not None else parsed.get(one.fingerprint)
+            if known is not None and known.state == one.state:
+                entries[one.fingerprint] = known
+            elif survey is not None:
+                bucket = known.bucket if known is not None else self._bucket()
+                entries[one.fingerprint] = Entry(survey, one.canonical, one.state, bucket)
+        self.entries = entries
+
+    def _bucket(self) -> Bucket | None:
+        rate = self._settings.survey_rate
+        return None if rate is None else Bucket(rate, max(rate, self._settings.max_submissions))

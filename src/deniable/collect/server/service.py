@@ -1,0 +1,113 @@
+"""What the parts of one process share, from its start to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from deniable.collect.server.auth import RANK, bearer, forbidden, unauthorized
+from deniable.collect.server.cache import Cache
+from deniable.collect.server.limits import Bucket
+from deniable.collect.server.log import log
+from deniable.collect.server.metrics import Metrics
+from deniable.collect.server.problems import Problem
+from deniable.collect.server.readers import Readers
+from deniable.collect.server.registry import Entry, Registry
+from deniable.collect.server.settings import Settings
+from deniable.collect.server.versions import Versions
+from deniable.collect.server.writer import Writer
+from deniable.collect.stores import Store, open_store
+from deniable.collect.stores.base import OPEN, StoreError
+
+
+class Service:
+    """Settings, threads, and what is known of the store."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.metrics = Metrics()
+        self.readers = Readers(self._open, settings.readers, settings.max_reads)
+        self.writer = Writer(self._open, settings, self.metrics)
+        self.registry = Registry(settings, self.readers)
+        self.versions = Versions(self.readers, settings.refresh_seconds)
+        self.cache = Cache(settings.cache_bytes)
+        self.bucket = None if settings.rate is None else Bucket(settings.rate, max(settings.rate, 10_000))
+        self.listeners = 0
+        self.stopping = False
+
+    def _open(self) -> Store:
+        return open_store(self.settings.store, self.settings.shard)
+
+    def now(self) -> float:
+        return self.settings.clock()
+
+    # -- who asks, and about what ------------------------------------------------------------------
+
+    async def authorize(self, role: str, headers: list[tuple[bytes, bytes]]) -> None:
+        """Refuse whoever has no token of this role or a stronger one."""
+        rank = await self.registry.rank(bearer(headers))
+        if rank == 0:
+            raise unauthorized()
+        if rank < RANK[role]:
+            raise forbidden(role)
+
+    def allow(self, entry: Entry, n: int) -> None:
+        """Refuse if submissions come faster than they may."""
+        for bucket in (entry.bucket, self.bucket):
+            seconds = 0.0 if bucket is None else bucket.take(n)
+            if seconds:
+                raise Problem("rateLimited", "send the same bytes again later", {"Retry-After": str(int(seconds) + 1)})
+
+    # -- life --------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        self.readers.start()
+        self.writer.start()
+        try:
+            await self.writer.run(lambda store: store.ping())
+            await self.registry.refresh()
+            log("started", shard=self.settings.shard, surveys=len(self.registry.entries))
+            keeper = asyncio.create_task(self._keep_house())
+            try:
+                yield
+            finally:
+                keeper.cancel()
+                with suppress(asyncio.CancelledError):
+                    await keeper
+        finally:
+            self.stopping = True
+            await self.writer.stop()
+            await asyncio.get_running_loop().run_in_executor(None, self.readers.stop)
+            log("stopped", shard=self.settings.shard)
+
+    async def _keep_house(self) -> None:
+        """Learn what other processes changed, and close epochs whose time is over."""
+        due = time.monotonic()
+        while True:
+            try:
+                await self.registry.refresh()
+                if time.monotonic() >= due:
+                    due = time.monotonic() + self.settings.housekeeping_seconds
+                    for entry in list(self.registry.entries.values()):
+                        await self._close_past(entry)
+            except (Problem, StoreError) as error:
+                log("error", where="housekeeping", kind=type(error).__name__)
+            except Exception as error:  # a bug here must not end the loop silently
+                log("error", where="housekeeping", kind=type(error).__name__)
+            await asyncio.sleep(self.settings.refresh_seconds)
+
+    async def _close_past(self, entry: Entry) -> None:
+        """Epochs that take no report any more: their ids need not be remembered."""
+        oldest = entry.terms.epochs.at(self.now()) - entry.terms.epochs.late
+        known = await self.readers.run(lambda store: store.epochs(entry.fingerprint))
+        for one in known:
+            if one.state == OPEN and one.epoch < oldest:
+                await self.close_epoch(entry, one.epoch)
+                self.metrics.count("deniable_epochs_closed_total")
+
+    async def close_epoch(self, entry: Entry, epoch: int) -> None:
+        closed = await self.writer.run(lambda store: store.close_epoch(entry.fingerprint, epoch))
+        log("closed epoch", survey=entry.fingerprint, epoch=epoch, n=closed.n)

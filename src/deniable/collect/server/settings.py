@@ -1,0 +1,89 @@
+"""What an operator decides: where the service listens, where it keeps sums, and how much of anything it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from deniable.errors import NumberError
+
+MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One process of the service.
+
+    >>> Settings(store="sqlite:///collection.db").max_submissions
+    10000
+    """
+
+    store: str
+    """URL of the store, as `open_store` takes it."""
+    host: str = "127.0.0.1"
+    port: int = 8377
+    origin: str | None = None
+    """The address that the public knows, such as https://answers.example.org; shown on the front page."""
+    shard: int = 0
+    """Which worker this is: its own part of each tally."""
+
+    keyed: bool = False
+    """Whether reports need an ingest key."""
+
+    max_body: int = 4 * MEBIBYTE
+    """Bytes of a body; longer ones are refused before they are read."""
+    max_submissions: int = 10_000
+    queue_items: int = 10_000
+    """Requests that wait for a commit; more are told to come back later."""
+    queue_bytes: int = 64 * MEBIBYTE
+    """Bytes of bodies in memory, those being received included."""
+    group_items: int = 4_096
+    group_bytes: int = 8 * MEBIBYTE
+    """At most so many requests and so many bytes are one transaction."""
+    rate: float | None = None
+    """Submissions a second that this process takes; None: as many as come."""
+    survey_rate: float | None = None
+    """The same for each survey."""
+
+    body_seconds: float = 20.0
+    """How long a body may take to arrive."""
+    head_seconds: float = 10.0
+    """How long the headers of a request may take."""
+    head_bytes: int = 65_536
+    idle_seconds: int = 15
+    """How long a connection without a request is kept."""
+    stop_seconds: int = 30
+    """How long requests may take to end after SIGTERM."""
+    connections: int = 4_096
+    listeners: int = 100
+    """Streams of events at once."""
+    heartbeat_seconds: float = 15.0
+
+    readers: int = 2
+    """Threads that read the store."""
+    max_reads: int = 64
+    """Reads and estimates that wait; more are told to come back later."""
+    refresh_seconds: float = 1.0
+    """How old may be what a process knows of surveys, tokens and sums that others change."""
+    housekeeping_seconds: float = 10.0
+    """How often epochs whose time is over are closed."""
+    cache_bytes: int = 32 * MEBIBYTE
+    """Answers to analysts kept for the next who asks the same."""
+
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        positive = (
+            "max_body max_submissions queue_items queue_bytes group_items group_bytes body_seconds head_seconds "
+            "head_bytes connections readers max_reads refresh_seconds"
+        )
+        for name in positive.split():
+            if getattr(self, name) <= 0:
+                raise NumberError(f"{name} is above zero, not {getattr(self, name)}")
+        for name in ("rate", "survey_rate"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise NumberError(f"{name} is above zero, not {value}")
+        if self.queue_bytes < self.max_body:
+            raise NumberError("queue_bytes is at least max_body, or the largest body could never be taken")

@@ -1,0 +1,177 @@
+"""Published surveys: the list, and each as the very bytes that its fingerprint is the hash of."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+
+import msgspec
+from starlette.responses import Response
+
+from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
+from deniable.collect.server.ingest import SURVEY
+from deniable.collect.server.log import log
+from deniable.collect.server.problems import Problem
+from deniable.collect.server.registry import Entry
+from deniable.collect.stores.base import OPEN
+from deniable.collect.wire import JSON
+from deniable.exact import canonical
+from deniable.surveys import Survey
+from deniable.surveys.strict import parse_json
+from deniable.surveys.terms import write_time
+
+IMMUTABLE = "public, max-age=31536000, immutable"
+
+
+class Listed(msgspec.Struct):
+    """One survey in the list."""
+
+    fingerprint: str
+    name: str
+    owner: str
+    purpose: str
+    state: str
+    """waiting, collecting, over, or closed by its owner."""
+    opens: str
+    expires: str
+    questions: int
+    epsilon: str
+    """Of one submission, exactly."""
+    lifetime_epsilon: str
+    """Of all that a device may send."""
+
+
+class Surveys(msgspec.Struct):
+    """A page of the list; `next` is what to ask for as `after`."""
+
+    surveys: list[Listed]
+    next: str | None
+
+
+class Publication(msgspec.Struct):
+    """A survey and whether it takes reports."""
+
+    fingerprint: str
+    state: str
+
+
+def listed(entry: Entry, now: float) -> Listed:
+    survey, terms = entry.survey, entry.terms
+    return Listed(
+        entry.fingerprint,
+        survey.name,
+        terms.owner,
+        terms.purpose,
+        entry.phase(now),
+        write_time(terms.opens),
+        write_time(terms.expires),
+        len(survey),
+        canonical(survey.epsilon),
+        canonical(survey.lifetime_epsilon),
+    )
+
+
+async def pages(call: Call) -> Response:
+    after, limit = call.query["after"] or "", call.query["limit"]
+    entries = (entry for fingerprint, entry in call.service.registry.entries.items() if fingerprint > after)
+    page = list(islice(entries, limit + 1))
+    now = call.service.now()
+    more = page[limit - 1].fingerprint if len(page) > limit else None
+    return json_response(Surveys([listed(entry, now) for entry in page[:limit]], more))
+
+
+async def one(call: Call) -> Response:
+    entry = await call.entry()
+    tag = f'"{entry.fingerprint}"'
+    headers = {"ETag": tag, "Cache-Control": IMMUTABLE}
+    for name, value in call.headers:
+        if name == b"if-none-match" and (value.strip() == b"*" or tag.encode() in value):
+            return Response(None, 304, headers)
+    return Response(entry.canonical, 200, headers, JSON)
+
+
+async def publish(call: Call) -> Response:
+    service = call.service
+    if service.writer.stopping:
+        raise Problem("overloaded", "the service is being restarted", {"Retry-After": "1"})
+    content = await call.json(msgspec.Raw)
+    survey = await service.readers.compute(lambda: _parsed(bytes(content)))
+    new = await service.writer.run(lambda store: store.publish(survey))
+    await service.registry.refresh()
+    if new:
+        log("published", survey=survey.fingerprint)
+    entry = service.registry.get(survey.fingerprint)
+    where = {"Location": f"/v1/surveys/{survey.fingerprint}"}
+    return json_response(Publication(survey.fingerprint, entry.state if entry else OPEN), 201 if new else 200, where)
+
+
+def _parsed(content: bytes) -> Survey:
+    survey = Survey.from_spec(parse_json(content, "the body"))
+    if survey.terms is None:
+        raise Problem("malformed", "a survey that is collected has terms: owner, purpose, epochs, budget and so on")
+    # What is served later must read as what was accepted now.
+    Survey.from_spec(json.loads(survey.canonical))
+    return survey
+
+
+async def close(call: Call) -> Response:
+    service, entry = call.service, await call.entry()
+    await service.writer.run(lambda store: store.close_survey(entry.fingerprint))
+    await service.registry.refresh()
+    log("closed survey", survey=entry.fingerprint)
+    return json_response(Publication(entry.fingerprint, "closed"))
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/v1/surveys",
+        "listSurveys",
+        "List the surveys that are collected here, by fingerprint.",
+        pages,
+        {200: Answer("A page of surveys.", {JSON: Surveys})},
+        parameters=(
+            Parameter("after", {"type": "string", "pattern": "^[0-9a-f]{0,64}$"}, "a fingerprint: those after it"),
+            Parameter(
+                "limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}, "a number from 1 to 1000"
+            ),
+        ),
+        public=True,
+    ),
+    Operation(
+        "GET",
+        "/v1/surveys/{fingerprint}",
+        "getSurvey",
+        "The survey's canonical bytes. SHA-256 of 'deniable-survey-v1', a zero byte and these is the fingerprint.",
+        one,
+        {
+            200: Answer("The survey.", {JSON: {"type": "object"}}, {"ETag": "The fingerprint."}),
+            304: Answer("The survey has not changed; it never does."),
+        },
+        parameters=(SURVEY,),
+        public=True,
+    ),
+    Operation(
+        "POST",
+        "/v1/surveys",
+        "publishSurvey",
+        "Publish a survey in full form, as deniable survey new writes it.",
+        publish,
+        {
+            200: Answer("The survey was published before.", {JSON: Publication}),
+            201: Answer("The survey is published.", {JSON: Publication}, {"Location": "Where it is."}),
+        },
+        role="admin",
+        bodies={JSON: {"type": "object"}},
+    ),
+    Operation(
+        "POST",
+        "/v1/surveys/{fingerprint}/close",
+        "closeSurvey",
+        "Take no more reports of this survey; closes its epochs.",
+        close,
+        {200: Answer("The survey is closed.", {JSON: Publication})},
+        role="admin",
+        parameters=(SURVEY,),
+    ),
+)

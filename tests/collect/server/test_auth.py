@@ -1,0 +1,143 @@
+"""Who may do what."""
+
+from __future__ import annotations
+
+import hmac
+import statistics
+import time
+
+import pytest
+
+from deniable.collect.server import auth
+from deniable.collect.server.app import operations
+from deniable.collect.stores import Token
+from deniable.collect.tokens import hashed, new_token
+from tests.collect.server.live import TOKENS, eventually, in_thread
+from tests.collect.surveys import crowd, plain
+
+RANK = {None: 0, "ingest": 1, "analyst": 2, "admin": 3}
+
+
+def path_of(operation) -> str:
+    return (
+        operation.path.replace("{fingerprint}", plain().fingerprint).replace("{epoch}", "0").replace("{id}", "0" * 64)
+    )
+
+
+@pytest.mark.parametrize("operation", [one for one in operations() if one.role], ids=lambda one: one.name)
+def test_every_protected_operation_wants_its_role(live, operation):
+    for role in (None, "ingest", "analyst"):
+        if RANK[role] >= RANK[operation.role]:
+            continue
+        answered = live.ask(operation.method, path_of(operation), b"", role)
+        assert answered.problem == ("unauthorized" if role is None else "forbidden")
+
+
+def test_what_is_public_and_what_is_not():
+    roles = {one.name: one.role for one in operations()}
+    public = {name for name, role in roles.items() if role is None}
+    assert public == {
+        *("sendReports", "listSurveys", "getSurvey", "isAlive", "isReady", "getMetrics", "frontPage", "getInterface"),
+    }
+    assert {name for name, role in roles.items() if role == "admin"} == {
+        *("publishSurvey", "closeSurvey", "closeEpoch", "listTokens", "createToken", "revokeToken"),
+    }
+
+
+def test_bad_tokens_get_the_same_answer(live):
+    path = f"/v1/surveys/{plain().fingerprint}/status"
+    bad = ["", "Bearer", "Bearer ", "Basic abc", f"Bearer {new_token()}", f"Bearer {TOKENS['analyst']}x", "Bearer dn_"]
+    bad += [f"Bearer {TOKENS['analyst'][:-1]}", f"Bearer {hashed(TOKENS['analyst'])}", "Bearer " + "x" * 5000]
+    answers = []
+    for value in bad:
+        answered = live.get(path, Authorization=value) if value else live.get(path)
+        headers = {name: text for name, text in answered.headers.items() if name != "date"}
+        answers.append((answered.status, answered.body, headers))
+    assert all(answer == answers[0] for answer in answers)
+    assert answers[0][0] == 401
+    assert live.get(path, "analyst").status == 200
+
+
+def test_every_token_is_compared_in_constant_time(monkeypatch):
+    """The work for a bad token does not depend on it: one hash, one comparison a token, whatever it looks like."""
+    compared = []
+
+    def counting(left: str, right: str) -> bool:
+        compared.append((left, right))
+        return hmac.compare_digest(left, right)
+
+    keys = auth.Keys.of([Token(hashed(f"dn_{i}"), "analyst", "") for i in range(5)])
+    monkeypatch.setattr(auth, "hmac", type("fake", (), {"compare_digest": staticmethod(counting)}))
+    for token in (b"", b"dn_0", b"dn_4", b"nonsense" * 1000):
+        compared.clear()
+        keys.rank(token)
+        assert len(compared) == 5
+        assert all(len(left) == len(right) == 64 for left, right in compared)
+
+
+@pytest.mark.slow
+def test_the_time_of_a_bad_token_does_not_depend_on_how_good_it_is():
+    """Medians of 4,000 interleaved calls differ by less than 10 percent; a comparison that stops early is seen."""
+    token = new_token()
+    keys = auth.Keys.of(
+        [Token(hashed(token), "analyst", ""), *(Token(hashed(new_token()), "ingest", "") for _ in range(20))]
+    )
+    guesses = {"near": token[:-1].encode() + b"!", "far": b"x" * len(token)}
+
+    def medians(rank) -> dict[str, float]:
+        times: dict[str, list[float]] = {name: [] for name in guesses}
+        for _ in range(4000):
+            for name, guess in guesses.items():
+                begun = time.perf_counter_ns()
+                rank(guess)
+                times[name].append(time.perf_counter_ns() - begun)
+        return {name: statistics.median(some) for name, some in times.items()}
+
+    found = medians(keys.rank)
+    assert abs(found["near"] / found["far"] - 1) < 0.1
+
+    def leaky(guess: bytes) -> bool:
+        """Compares the token itself, byte by byte, as nobody should."""
+        return all(a == b for a, b in zip(guess, token.encode(), strict=True))
+
+    found = medians(leaky)
+    assert abs(found["near"] / found["far"] - 1) > 0.1
+
+
+def test_tokens_over_http(live):
+    headers = {"Content-Type": "application/json"}
+    made = live.ask("POST", "/v1/tokens", b'{"role": "analyst", "label": "new"}', "admin", headers)
+    assert made.status == 201
+    token, id = made.json["token"], made.json["id"]
+    assert token.startswith("dn_")
+    assert hashed(token) == id
+    path = f"/v1/surveys/{plain().fingerprint}/status"
+    assert live.get(path, Authorization=f"Bearer {token}").status == 200
+    listed = live.get("/v1/tokens", "admin")
+    assert {"id": id, "role": "analyst", "label": "new"} in listed.json["tokens"]
+    assert token.encode() not in listed.body
+    assert live.ask("DELETE", f"/v1/tokens/{id}", role="admin").status == 204
+    assert live.ask("DELETE", f"/v1/tokens/{id}", role="admin").problem == "unknownToken"
+    assert live.get(path, Authorization=f"Bearer {token}").problem == "unauthorized"
+    for wrong in (b"", b"{}", b'{"role": "king"}', b'{"role": "admin", "more": 1}'):
+        assert live.ask("POST", "/v1/tokens", wrong, "admin", headers).problem == "malformed"
+
+
+def test_a_token_made_or_revoked_elsewhere(live):
+    token = new_token()
+    path = f"/v1/surveys/{plain().fingerprint}/status"
+    with live.store() as store:
+        store.add_token(Token(hashed(token), "analyst", ""))
+        assert live.get(path, Authorization=f"Bearer {token}").status == 200
+        store.remove_token(hashed(token))
+    eventually(lambda: live.get(path, Authorization=f"Bearer {token}").status == 401)
+
+
+def test_reports_may_need_a_key(tmp_path):
+    survey = plain()
+    people = crowd(survey, 2)
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, keyed=True) as live:
+        assert live.send(survey, 0, people).problem == "unauthorized"
+        assert live.send(survey, 0, people, role="ingest").status == 200
+        assert live.send(survey, 0, people, role="admin").status == 200
+        assert live.get(f"/v1/surveys/{survey.fingerprint}").status == 200

@@ -1,0 +1,76 @@
+"""A process that adds submissions until it is killed, and one that keeps killing such processes.
+
+    python -m tests.collect.stores.adder <url> <directory> <kills> [--torn]
+
+Each round has two workers with shards of their own, which add from one pool of submissions, so that both meet
+what the other or a killed one has added. A worker appends to its file what was acknowledged. With `--torn` every statement is
+its own transaction: what the stores must not be.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from deniable.collect.stores import Store, open_store
+from tests.collect.surveys import Crowd, crowd, current, mixed, text
+
+POOL = 20_000
+KEPT, BIG = mixed(retention="reports"), text()
+
+
+def pools() -> dict[str, Crowd]:
+    return {KEPT.fingerprint: crowd(KEPT, POOL, seed=1), BIG.fingerprint: crowd(BIG, POOL, seed=2)}
+
+
+def work(store: Store, acknowledged: Path, seed: int, pool: dict[str, Crowd]) -> None:
+    """Add for ever."""
+    chance = random.Random(seed)
+    file = os.open(acknowledged, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    while True:
+        chosen = sorted(chance.sample(range(POOL), 100))
+        store.add([pool[survey.fingerprint][chosen].batch(survey, current(survey)) for survey in (KEPT, BIG)])
+        os.write(file, "".join(f"{place}\n" for place in chosen).encode())
+
+
+def torn(store: Any) -> None:
+    """Let each statement of a store be a transaction."""
+
+    @contextmanager
+    def nothing() -> Any:
+        yield
+
+    store._writing = nothing
+
+
+def main(url: str, directory: str, kills: str, *flags: str) -> None:
+    pool, chance = pools(), random.Random(int(kills))
+    for round in range(int(kills)):
+        files = [Path(directory, f"{round}-{shard}") for shard in (0, 1)]
+        workers = []
+        for shard, file in enumerate(files):
+            child = os.fork()
+            if child == 0:
+                store = open_store(url, shard)
+                if flags:
+                    torn(store)
+                work(store, file, seed=2 * round + shard, pool=pool)
+            workers.append(child)
+        give_up = time.monotonic() + 20
+        while not all(file.exists() and file.stat().st_size for file in files) and time.monotonic() < give_up:
+            time.sleep(0.001)
+        time.sleep(chance.random() * 0.05)
+        for child in workers:
+            os.kill(child, signal.SIGKILL)
+        for child in workers:
+            os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

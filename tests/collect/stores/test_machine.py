@@ -1,0 +1,188 @@
+"""Both databases against the store in memory, step by step: the same answers, the same integers.
+
+A machine draws batches with new and repeated ids, two connections, closings, reopenings and copies, and compares
+everything that can be read after each step.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from deniable.collect.stores import Added, Store, open_store
+from deniable.collect.stores.grouping import Flags, Group
+from deniable.collect.stores.memory import MemoryStore
+from deniable.collect.stores.sqlite import SqliteStore
+from deniable.surveys import Survey
+from tests.collect.postgres import PostgresServer
+from tests.collect.surveys import crowd, daily, mixed, text
+
+SURVEYS = [daily(), mixed(retention="reports"), text(cells=256, cohorts=33)]
+POOLS = [crowd(survey, 24, seed) for seed, survey in enumerate(SURVEYS)]
+
+which = st.integers(0, len(SURVEYS) - 1)
+epochs = st.integers(9, 11)
+parts = st.tuples(which, epochs, st.lists(st.integers(0, 23), max_size=12))
+refusals = st.dictionaries(
+    st.tuples(which, st.integers(0, 2), st.sampled_from(["a", "b"])), st.integers(1, 5), max_size=2
+)
+
+Part = tuple[int, int, list[int]]
+
+
+def seen_of(store: Store, survey: Survey) -> list[object]:
+    """Everything that can be read of a survey."""
+    name = survey.fingerprint
+    kept = [(batch.epoch, batch.ids.tolist(), batch.answers.tolist()) for batch in store.reports(name)]
+    known = [store.epochs(name), store.duplicates(name), store.rejections(name)]
+    return [*known, store.tally(name).spec(), store.tally(name, 10, 10).spec(), kept]
+
+
+class Machine(RuleBasedStateMachine):
+    """`make(number, shard)` opens one more connection to the store of this run."""
+
+    def __init__(self, fresh: Callable[[], Callable[[int], Store]]) -> None:
+        super().__init__()
+        self.make = fresh()
+        self.stores = [self.make(0), self.make(1)]
+        self.model = MemoryStore()
+        self.accepted: set[tuple[int, int, int]] = set()
+        self.last: list[Part] = []
+        self.directory = Path(tempfile.mkdtemp())
+
+    def teardown(self) -> None:
+        for store in self.stores:
+            store.close()
+        shutil.rmtree(self.directory)
+
+    @initialize()
+    def published(self) -> None:
+        for survey in SURVEYS:
+            assert self.stores[0].publish(survey)
+            assert self.model.publish(survey)
+
+    @rule(survey=which, by=st.integers(0, 1))
+    def publish_again(self, survey: int, by: int) -> None:
+        assert not self.stores[by].publish(SURVEYS[survey])
+
+    @rule(content=st.lists(parts, max_size=4), by=st.integers(0, 1), refused=refusals)
+    def add(self, content: list[Part], by: int, refused: dict[tuple[int, int, str], int]) -> None:
+        batches = [POOLS[survey][ids].batch(SURVEYS[survey], epoch) for survey, epoch, ids in content]
+        rejected = {(SURVEYS[survey].fingerprint, day, why): n for (survey, day, why), n in refused.items()}
+        answer = self.stores[by].add(batches, rejected)
+        assert answer == self.model.add(batches, rejected)
+        for (survey, epoch, ids), added in zip(content, answer, strict=True):
+            assert added == Added(closed=True) or added.fresh + added.duplicates == len(ids)
+            if not added.closed:
+                self.accepted |= {(survey, epoch, id) for id in ids}
+        self.last = content
+
+    @rule(by=st.integers(0, 1))
+    def replay(self, by: int) -> None:
+        self.add(self.last, by, {})
+
+    @rule(survey=which, epoch=epochs, by=st.integers(0, 1))
+    def close_epoch(self, survey: int, epoch: int, by: int) -> None:
+        name = SURVEYS[survey].fingerprint
+        assert self.stores[by].close_epoch(name, epoch) == self.model.close_epoch(name, epoch)
+
+    @rule(survey=which, by=st.integers(0, 1))
+    def close_survey(self, survey: int, by: int) -> None:
+        self.stores[by].close_survey(SURVEYS[survey].fingerprint)
+        self.model.close_survey(SURVEYS[survey].fingerprint)
+
+    @rule(by=st.integers(0, 1))
+    def reopen(self, by: int) -> None:
+        self.stores[by].close()
+        self.stores[by] = self.make(by)
+
+    @rule()
+    def copy(self) -> None:
+        self.stores[0].backup(self.directory / "copy.db")
+        with SqliteStore(self.directory / "copy.db") as copy:
+            self.compare(copy)
+
+    @invariant()
+    def same_as_the_model(self) -> None:
+        if self.model.surveys():
+            for store in self.stores:
+                self.compare(store)
+            counted = [epoch.n for survey in SURVEYS for epoch in self.stores[0].epochs(survey.fingerprint)]
+            assert sum(counted) == len(self.accepted)
+
+    def compare(self, store: Store) -> None:
+        assert store.surveys() == self.model.surveys()
+        for survey in SURVEYS:
+            assert seen_of(store, survey) == seen_of(self.model, survey)
+        assert store.check() == []
+
+
+def run(fresh: Callable[[], Callable[[int], Store]], **changes: Any) -> None:
+    chosen = settings(**{"max_examples": 20, "stateful_step_count": 15, "deadline": None} | changes)
+    run_state_machine_as_test(lambda: Machine(fresh), settings=chosen)
+
+
+@pytest.fixture(autouse=True)
+def _few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are added up after five, so that both happens: that they wait and that they do not."""
+    monkeypatch.setattr("deniable.collect.stores.entry.MOST", 5)
+
+
+def files(directory: Path, kind: type[SqliteStore]) -> Callable[[], Callable[[int], Store]]:
+    def fresh() -> Callable[[int], Store]:
+        path = Path(tempfile.mkdtemp(dir=directory)) / "store.db"
+        return lambda shard: kind(path, shard)
+
+    return fresh
+
+
+def test_sqlite(tmp_path: Path) -> None:
+    run(files(tmp_path, SqliteStore))
+
+
+def test_postgres(postgres_server: PostgresServer) -> None:
+    def fresh() -> Callable[[int], Store]:
+        url = postgres_server.new_database()
+        return lambda shard: open_store(url, shard)
+
+    run(fresh)
+
+
+class CountsTwice(SqliteStore):
+    """Takes every submission for new."""
+
+    def _claim(self, entry: Any, group: Group, careful: bool) -> Flags:
+        known = super()._claim(entry, group, careful)
+        return known | True
+
+
+class ForgetsTooEarly(SqliteStore):
+    """Closes an epoch without refusing what comes later."""
+
+    def _state(self, entry: Any, epoch: int) -> str:
+        super()._state(entry, epoch)
+        return "open"
+
+
+class OneShard(SqliteStore):
+    """Reads the tally of the first shard only."""
+
+    def _query(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        return super()._query(
+            sql.replace("SELECT epoch, shard FROM tally WHERE", "SELECT epoch, shard FROM tally WHERE shard = 0 AND"),
+            *parameters,
+        )
+
+
+@pytest.mark.parametrize("kind", [CountsTwice, ForgetsTooEarly, OneShard])
+def test_broken_stores_are_caught(tmp_path: Path, kind: type[SqliteStore]) -> None:
+    with pytest.raises(Exception):  # noqa: B017, PT011
+        run(files(tmp_path, kind), phases=[Phase.generate], max_examples=100, print_blob=False)

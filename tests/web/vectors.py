@@ -1,0 +1,311 @@
+"""Shared vectors: (spec, answer, random bytes) -> report, drawn by Python and repeated by the browser.
+
+`python -m tests.web.vectors` writes `web/test/vectors.json`. Do that only for a new protocol or case: a change of the
+bytes that are there breaks every published survey.
+
+cases       a spec with its thresholds, answers, and reports: vector i of a case has the answer i mod (number of
+            answers) and the seed `first` + i; its report is the i-th piece of the hexadecimal text, and `words` says
+            how many 64-bit words it drew. The stream of a seed is SHA-256("deniable-vector-v1", seed, block) for
+            block 0, 1, ..., both numbers as 8 bytes, little-endian
+explicit    vectors with their random bytes in full, among them the rare branches: rejected words, ties, late decisions
+thresholds  specs and their integers only, over the whole range of epsilon
+canonical   JSON values and their canonical bytes
+surveys     specs, canonical bytes and fingerprints
+keyed       what a device draws from its secret: reports of an epoch and for ever (epoch null), digests and ids
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.collect.client import memo
+from deniable.domains import Categories, Integers, Strings
+from deniable.exact import WORD, Dyadic
+from deniable.labels import label_spec
+from deniable.protocols import PROTOCOLS, Protocol
+from deniable.randomness import Bits
+from deniable.specs import canonical_bytes
+from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
+from deniable.surveys.terms import read_time
+
+FILE = Path(__file__).parents[2] / "web" / "test" / "vectors.json"
+A_PROTOCOL = 1000
+"""So many vectors a protocol, at least."""
+
+
+class Hashed(Bits):
+    """The stream of a vector's seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.block, self.rest, self.taken = seed, 0, b"", 0
+
+    def take(self, count: int) -> bytes:
+        while len(self.rest) < count:
+            numbers = self.seed.to_bytes(8, "little") + self.block.to_bytes(8, "little")
+            self.rest += hashlib.sha256(b"deniable-vector-v1" + numbers).digest()
+            self.block += 1
+        taken, self.rest = self.rest[:count], self.rest[count:]
+        self.taken += count
+        return taken
+
+    def fill(self, out: NDArray[np.uint8]) -> None:
+        raise AssertionError("a single report draws word by word")
+
+
+class Listed(Bits):
+    """Words given one by one, then those of a seed; remembers all."""
+
+    def __init__(self, words: list[int], seed: int) -> None:
+        self.words, self.tail, self.given = list(words), Hashed(seed), b""
+
+    def take(self, count: int) -> bytes:
+        data = self.words.pop(0).to_bytes(8, "little") if self.words and count == 8 else self.tail.take(count)
+        self.given += data
+        return data
+
+    def fill(self, out: NDArray[np.uint8]) -> None:
+        raise AssertionError("a single report draws word by word")
+
+
+YES_NO = Categories(["yes", "no"])
+TRUTH = Categories([True, False, "prefer not to say"])
+BREAD = Categories(["Brötchen", "crêpe", "パン", "🥖 baguette", "\u1e69"])
+NUMBERS = Categories([1, "1", True, -7, 2**53 - 1, 2**53 + 1, -(10**20)])
+TOWNS = Categories([*(f"town {i}" for i in range(16)), "elsewhere"], other="elsewhere")
+TEN = Integers(-3, 6)
+
+CLOSED = [YES_NO, TRUTH, BREAD, TOWNS, TEN, Integers(0, 63), Integers(1, 100), Integers(0, 299)]
+LEVELS = ["1", "1/3", 0.1, 5, "2.5", 0.5, "1/1000", 12]
+TEXTS = ["sourdough", "", "Brötchen", "cre\u0302pe", "パン", "🥖", "a\0b", "x" * 4096, "rye"]
+
+
+def cases() -> Iterator[tuple[Protocol, list[Any]]]:
+    """Every protocol over its domains and levels, with the answers to draw for."""
+    for name in ("GRR", "SUE", "OUE", "THE", "BLH", "OLH", "SubsetSelection", "HadamardResponse"):
+        for domain, level in zip(CLOSED, LEVELS, strict=True):
+            yield PROTOCOLS[name](domain, level), answers(domain)
+        yield PROTOCOLS[name](NUMBERS, 1), answers(NUMBERS)
+        yield PROTOCOLS[name](TOWNS, 3), answers(TOWNS)
+    yield PROTOCOLS["GRR"](100_000, 9), [0, 1, 65_535, 65_536, 99_999]
+    yield PROTOCOLS["OLH"](1 << 20, 2), [0, 1, 3, (1 << 20) - 1]
+    yield PROTOCOLS["OLH"](40, 7), [0, 1, 39]
+    yield PROTOCOLS["SubsetSelection"](300, 5), [0, 7, 299]
+    yield PROTOCOLS["HadamardResponse"](300, 5), [0, 7, 299]
+    yield PROTOCOLS["THE"](64, 1, threshold=1), [0, 63]
+    small, one = Strings(cells=64, cohorts=8, key="näme/q"), Strings(cells=2, cohorts=1)
+    for name in ("CMS", "HCMS", "OLHSketch"):
+        for domain, level in ((small, 1), (one, "1/3"), (Strings(cells=256, cohorts=300), 5), (small, 0.1)):
+            yield PROTOCOLS[name](domain, level), TEXTS
+        for closed, level in ((BREAD, 1), (Categories([1, "one", False, 10**20]), 2), (TOWNS, 0.5), (TEN, 4)):
+            yield PROTOCOLS[name](closed, level, hashing=Strings(cells=128, cohorts=16)), answers(closed)
+    for name in ("HCMS", "OLHSketch"):
+        yield PROTOCOLS[name](Strings(), 1), TEXTS
+    for domain, level, sizes in (
+        (Strings(), 4, (128, 2, 8)),
+        (Strings(key="k"), 1, (32, 1, 300)),
+        (Strings(), "1/3", (16, 8, 1)),
+        (Strings(), 5, (65, 3, 16)),
+        (Strings(), 0.1, (7, 2, 2)),
+    ):
+        yield PROTOCOLS["RAPPOR"](domain, level, *sizes), TEXTS
+    for closed, level in ((BREAD, 1), (Categories([1, "one", False]), 2), (TOWNS, 8), (TEN, 4)):
+        yield PROTOCOLS["RAPPOR"](closed, level, 64, 2, 4, key="ö"), answers(closed)
+
+
+def answers(domain: Categories | Integers) -> list[Any]:
+    """Answers at both ends, in other Unicode forms, and unlisted where that is allowed."""
+    labels = list(domain.labels)
+    chosen = labels if len(labels) <= 20 else [*labels[:3], labels[len(labels) // 2], *labels[-3:]]
+    if domain is BREAD:
+        chosen = [*chosen, "Bro\u0308tchen", "s\u0323\u0307"]
+    return [*chosen, "no such town", 5, False, "\ud800"] if domain is TOWNS else chosen
+
+
+def thresholds(protocol: Protocol) -> dict[str, str]:
+    """The integers of a law, under the browser's names."""
+    law: Any = getattr(protocol, "inner", protocol)
+    found: dict[str, Dyadic] = {}
+    if hasattr(law, "response"):
+        found = {"keep": law.response.keep}
+    elif hasattr(law, "true_bit"):
+        found = {"trueBit": law.true_bit, "otherBit": law.other_bit}
+    elif hasattr(law, "holds"):
+        found = {"holds": law.holds}
+    else:
+        found = {"flip": law.flip}
+    return {name: str(dyadic.numerator) for name, dyadic in found.items()}
+
+
+def case(protocol: Protocol, values: list[Any], first: int, count: int) -> dict[str, Any]:
+    reports, words = "", []
+    for i in range(count):
+        bits = Hashed(first + i)
+        reports += protocol.privatize([values[i % len(values)]], bits).to_bytes().hex()
+        words.append(bits.taken // 8)
+    return {
+        "spec": protocol.spec(),
+        "fingerprint": protocol.fingerprint,
+        "bytes": protocol.report_bytes,
+        "thresholds": thresholds(protocol),
+        "answers": [label_spec(value) for value in values],
+        "first": first,
+        "words": words,
+        "reports": reports,
+    }
+
+
+def explicit() -> Iterator[dict[str, Any]]:
+    """Plain vectors, and those that no seed would find."""
+    top = WORD - 1
+    for seed, (name, domain) in enumerate((name, domain) for name in PROTOCOLS for domain in (BREAD, TEN)):
+        hashing = {"hashing": Strings(cells=64, cohorts=4)} if name in ("CMS", "HCMS", "OLHSketch") else {}
+        protocol = PROTOCOLS[name](domain, "1/3", **hashing)
+        yield vector(protocol, domain.labels[seed % 5], [], seed)
+    for domain in (TRUTH, Integers(0, 99), Integers(0, 63)):
+        grr = PROTOCOLS["GRR"](domain, 1)
+        keep, label = int(thresholds(grr)["keep"]), domain.labels[1]
+        limit = WORD - WORD % domain.size
+        for decision in (0, keep - 1, keep, top):
+            yield vector(grr, label, [decision, top, limit % WORD, limit - 1], 1)
+    for name in ("SUE", "OUE", "THE"):
+        for domain in (BREAD, Integers(0, 63), Integers(1, 100)):
+            unary = PROTOCOLS[name](domain, 2)
+            true, other = (int(number) for number in thresholds(unary).values())
+            # Each word repeats the next digit of the threshold, so that no lane is decided before the last one.
+            late = [top if other >> place & 1 else 0 for place in range(63, -1, -1)]
+            blocks = -(-domain.size // 64)
+            ends = 64 - (other & -other).bit_length() + 1
+            for decision in (true - 1, true):
+                yield vector(unary, domain.labels[-1], [*late[:ends] * blocks, decision], 2)
+    subset = PROTOCOLS["SubsetSelection"](Integers(0, 9), 1)
+    holds = int(thresholds(subset)["holds"])
+    for decision in (holds - 1, holds):
+        yield vector(subset, 4, [decision, top, 0, top, 0], 3)
+    text = PROTOCOLS["RAPPOR"](Strings(), 1, 16, 2, 3)
+    yield vector(text, "rye", [top, top - 1], 4)
+
+
+def vector(protocol: Protocol, answer: Any, words: list[int], seed: int) -> dict[str, Any]:
+    bits = Listed(words, seed)
+    report = protocol.privatize([answer], bits).to_bytes().hex()
+    return {"spec": protocol.spec(), "answer": label_spec(answer), "random": bits.given.hex(), "report": report}
+
+
+def threshold_cases() -> Iterator[dict[str, Any]]:
+    """Levels from one end to the other, and one with a thousand digits."""
+    long = Fraction(10**400 + 1, 10**400)
+    for level in ("1/1000000", 0.001, "1/7", 1, "1.0986122886681098", "22/7", 16, 40, "63.999", 64, long):
+        for name in ("GRR", "SUE", "OUE", "THE", "OLH", "SubsetSelection", "HadamardResponse"):
+            for size in (2, 1000):
+                protocol = PROTOCOLS[name](size, level)
+                yield {"spec": protocol.spec(), "thresholds": thresholds(protocol)}
+        protocol = PROTOCOLS["RAPPOR"](Strings(), level, 64, 8, 2)
+        yield {"spec": protocol.spec(), "thresholds": thresholds(protocol)}
+
+
+CANONICAL: list[Any] = [
+    {"b": [1, True, None], "a": "x", "aa": {}, "": []},
+    {"\U0001f956": 1, "\uff41": 2, "é": 3, "z": -4, "Z": 2**53 - 1},
+    ['\0\x01\x1f \x7f\x80\u2028\u2029\\"/\b\f\n\r\t', "パン🥖", -(2**53) + 1, 0],
+]
+
+
+def surveys() -> list[Survey]:
+    smoke = Question("smoke", "Do you smoke?", PROTOCOLS["GRR"](YES_NO, 1))
+    bread = Question("bread", "Which bread, “really”?\nOne only.", PROTOCOLS["OUE"](BREAD, "1/2"))
+    town = Question("town_2", "Where?", PROTOCOLS["OLH"](TOWNS, 2))
+    word = Question("word", "Any word 🥖", PROTOCOLS["HCMS"](Strings(key="habits/word"), 1))
+    start = read_time("2026-11-01T00:00:00Z")
+    daily = Terms(
+        "Example Bäckergilde",
+        "To bake what people like",
+        Epochs(start, 86_400),
+        Longitudinal("none", 3),
+        Budget("bakery", Fraction(20)),
+        start,
+        read_time("2027-11-01T00:00:00Z"),
+        show_from=100,
+    )
+    kept = Terms(
+        "Example Bäckergilde",
+        "To follow habits over the months",
+        Epochs(start, 30 * 86_400, 0, 2),
+        Longitudinal("memoize", 12, 2),
+        Budget("bakery", Fraction(9, 2)),
+        start + 3600,
+        read_time("2028-02-29T23:59:59Z"),
+        retention="reports",
+        replaces="0123456789abcdef" * 4,
+    )
+    return [
+        Survey("habits", [smoke]),
+        Survey("habits", [smoke, bread]),
+        Survey("daily", [smoke, bread, town, word], daily),
+        Survey("monthly", [smoke, Question("age", "How old?", PROTOCOLS["GRR"](TEN, "5/4"))], kept),
+    ]
+
+
+def keyed() -> Iterator[dict[str, Any]]:
+    """Every question of the surveys that can be collected, drawn from two secrets."""
+    secrets = [bytes(32), hashlib.sha256(b"a device").digest()]
+    for number, survey in enumerate(surveys()[2:], start=2):
+        for question in survey:
+            domain = question.protocol.domain
+            for answer in TEXTS if isinstance(domain, Strings) else answers(domain)[:4]:
+                for secret, epoch in ((secrets[0], 0), (secrets[1], None), (secrets[1], 2**32 - 2)):
+                    scope = memo.PERMANENT if epoch is None else memo.in_epoch(epoch)
+                    value = memo.encode_value(domain, answer)
+                    yield {
+                        "survey": number,
+                        "question": question.id,
+                        "answer": label_spec(answer),
+                        "secret": secret.hex(),
+                        "epoch": epoch,
+                        "report": memo.draw(secret, survey.fingerprint, question, scope, answer).hex(),
+                        "digest": memo.value_digest(secret, survey.fingerprint, question.id, value).hex(),
+                        "id": memo.report_id(secret, survey.fingerprint, epoch or 0).hex(),
+                    }
+
+
+def document() -> dict[str, Any]:
+    listed = list(cases())
+    shares = {name: sum(protocol.name == name for protocol, _ in listed) for name in PROTOCOLS}
+    drawn, first = [], 0
+    for protocol, values in listed:
+        count = -(-A_PROTOCOL // shares[protocol.name])
+        drawn.append(case(protocol, values, first, count))
+        first += count
+    published = [
+        {"spec": s.spec(), "canonical": s.canonical.decode(), "fingerprint": s.fingerprint, "bytes": s.report_bytes}
+        for s in surveys()
+    ]
+    return {
+        "cases": drawn,
+        "explicit": list(explicit()),
+        "thresholds": list(threshold_cases()),
+        "canonical": [{"value": value, "bytes": canonical_bytes(value).hex()} for value in CANONICAL],
+        "surveys": published,
+        "keyed": list(keyed()),
+    }
+
+
+def written() -> str:
+    """The file: plain ASCII, one entry a line, so that a difference shows where it is."""
+    parts = []
+    for name, entries in document().items():
+        lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)
+        parts.append(f'"{name}":[\n{lines}\n]')
+    return "{" + ",\n".join(parts) + "}\n"
+
+
+if __name__ == "__main__":
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    FILE.write_text(written(), encoding="ascii")

@@ -1,0 +1,217 @@
+/** Types of `deniable.js`; the comments there say why things are as they are. */
+
+export type Answer = string | number | bigint | boolean;
+
+export type Refusal = "spec" | "domain" | "context" | "budget" | "closed" | "storage" | "network" | "optedOut";
+
+/** Everything that is refused. The message can be shown to the respondent and never contains the answer. */
+export class DeniableError extends Error {
+    constructor(kind: Refusal, message: string);
+    readonly kind: Refusal;
+}
+
+/** Random words and exact draws from them. */
+export class RandomBits {
+    /** `fill` overwrites an array with the next bytes of a stream; by default `crypto.getRandomValues`. */
+    constructor(fill?: (bytes: Uint8Array) => unknown, bufferBytes?: number);
+    /** How many 64-bit words were drawn. */
+    words: number;
+    bernoulli(probability: Threshold): boolean;
+    integers(below: number): number;
+    packed(probability: Threshold, count: number): Uint8Array;
+}
+
+/** The probability numerator / 2^64. */
+export interface Threshold {
+    readonly numerator: bigint;
+    readonly high: number;
+    readonly low: number;
+}
+
+export type Domain =
+    | {
+          readonly kind: "categories";
+          readonly size: number;
+          readonly labels: readonly Answer[];
+          label(position: number): Answer;
+          position(value: unknown): number;
+      }
+    | {
+          readonly kind: "integers";
+          readonly size: number;
+          readonly low: number;
+          readonly high: number;
+          label(position: number): number;
+          position(value: unknown): number;
+      }
+    | {
+          readonly kind: "strings";
+          readonly cells: number;
+          readonly cohorts: number;
+          readonly key: string;
+          text(value: unknown): string;
+          cell(text: string, cohort: number): number;
+      };
+
+export interface Protocol {
+    /** GRR, SUE, OUE, THE, BLH, OLH, SubsetSelection, HadamardResponse, CMS, HCMS, OLHSketch or RAPPOR. */
+    readonly name: string;
+    /** An exact fraction, "a" or "a/b". */
+    readonly epsilon: string;
+    readonly domain: Domain;
+    readonly reportBytes: number;
+    /** How many different reports there are, at most. */
+    readonly forms: number;
+    /** The integers out of 2^64 that the law consists of. */
+    readonly thresholds: Readonly<Record<string, Threshold>>;
+    /** Randomize one answer. */
+    privatize(value: unknown, random?: RandomBits): Uint8Array;
+    /** The answer itself as bytes; not for sending. */
+    encode(value: unknown): Uint8Array;
+}
+
+export function loadProtocol(spec: unknown): Protocol;
+export function canonicalBytes(spec: unknown): Uint8Array;
+export function fingerprint(kind: string, bytes: Uint8Array): Promise<string>;
+export function sha256(bytes: Uint8Array): Uint8Array;
+export function hmac(key: Uint8Array, message: Uint8Array): Uint8Array;
+export function concat(...parts: ArrayLike<number>[]): Uint8Array;
+export function hex(bytes: Iterable<number>): string;
+
+export interface Question {
+    readonly id: string;
+    readonly text: string;
+    readonly protocol: Protocol;
+}
+
+export interface Terms {
+    readonly owner: string;
+    readonly purpose: string;
+    readonly epochs: {
+        /** Seconds since 1970. */
+        readonly origin: number;
+        readonly seconds: number;
+        readonly early: number;
+        readonly late: number;
+        readonly first: number;
+        readonly last: number;
+        /** The epoch of a moment, in seconds since 1970. */
+        at(moment: number): number;
+    };
+    readonly longitudinal: { readonly rule: "none" | "memoize"; readonly epochs: number; readonly values?: number };
+    /** How often a device randomizes an answer at most. */
+    readonly draws: number;
+    readonly budget: { readonly group: string; readonly epsilon: string };
+    /** Seconds since 1970. */
+    readonly opens: number;
+    readonly expires: number;
+    readonly retention: "tally" | "reports";
+    readonly showFrom: number;
+    readonly replaces: string | null;
+}
+
+export type Fetch = (address: string, options: RequestInit) => Promise<Response>;
+
+export class Survey {
+    private constructor();
+    static fromBytes(bytes: Uint8Array, pinnedFingerprint: string): Promise<Survey>;
+    static fetch(serverUrl: string, pinnedFingerprint: string, fetch?: Fetch): Promise<Survey>;
+    readonly name: string;
+    readonly fingerprint: string;
+    readonly bytes: Uint8Array;
+    readonly questions: readonly Question[];
+    /** null for a survey of version 1, which is for files only. */
+    readonly terms: Terms | null;
+    /** Of one submission: an exact fraction. */
+    readonly epsilon: string;
+    /** Of as many submissions as a device may make. */
+    readonly lifetimeEpsilon: string;
+    readonly reportBytes: number;
+    /** Throws unless every question has an answer in its domain, and nothing else has. */
+    checkAnswers(values: Readonly<Record<string, unknown>>): void;
+}
+
+/** Where a client keeps its ledger, an opaque document. */
+export interface Store {
+    read(): Promise<unknown>;
+    /** Keep `change(kept)`, a synchronous function, durably and all at once; if it throws, nothing has happened. */
+    update(change: (kept: unknown) => unknown): Promise<void>;
+    /** Run one task at a time, over all tabs. */
+    exclusive<T>(task: () => Promise<T>): Promise<T>;
+}
+
+export class BrowserStore implements Store {
+    constructor(name?: string);
+    read(): Promise<unknown>;
+    update(change: (kept: unknown) => unknown): Promise<void>;
+    exclusive<T>(task: () => Promise<T>): Promise<T>;
+}
+
+export interface Submission {
+    readonly survey: string;
+    readonly epoch: number;
+    /** Milliseconds since 1970, by this device's clock; never sent. */
+    readonly time: number;
+    /** What was debited for it: an exact fraction. */
+    readonly epsilon: string;
+    readonly state: "queued" | "sent" | "dropped" | "withdrawn";
+    /** Why it was dropped. */
+    readonly reason: string;
+    /** Both absent once withdrawn. */
+    readonly id?: string;
+    /** Every byte of the request's body. */
+    readonly bytes?: Uint8Array;
+}
+
+export interface Receipt extends Submission {
+    /** False where this epoch was answered before: then that submission stands. */
+    readonly fresh: boolean;
+}
+
+export interface Budget {
+    readonly group: string;
+    readonly cap: string;
+    readonly spent: string;
+    readonly left: string;
+}
+
+export interface ClientOptions {
+    /** The collector's address: https, or http on this very machine. */
+    server: string;
+    /** The survey's fingerprint, from a source other than the server. */
+    fingerprint: string;
+    store?: Store;
+    fetch?: Fetch;
+    now?: () => number;
+    sleep?: (seconds: number) => Promise<unknown>;
+    /** How often `deliver` tries before it leaves the rest for later. */
+    attempts?: number;
+}
+
+export class Client {
+    constructor(options: ClientOptions);
+    survey(): Promise<Survey>;
+    answer(values: Readonly<Record<string, unknown>>): Promise<Receipt>;
+    /** Send what waits; gives the number of submissions that still do. */
+    deliver(): Promise<number>;
+    history(): Promise<Submission[]>;
+    budget(): Promise<Budget | null>;
+    withdraw(): Promise<void>;
+    optOut(): Promise<void>;
+    optIn(): Promise<void>;
+}
+
+export function keyedReport(
+    secret: Uint8Array,
+    pinnedFingerprint: string,
+    question: Pick<Question, "id" | "protocol">,
+    epoch: number | null,
+    answer: unknown,
+): Uint8Array;
+export function valueDigest(
+    secret: Uint8Array,
+    pinnedFingerprint: string,
+    question: Pick<Question, "id" | "protocol">,
+    answer: unknown,
+): Uint8Array;
+export function reportId(secret: Uint8Array, pinnedFingerprint: string, epoch: number): Uint8Array;

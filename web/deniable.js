@@ -1,0 +1,1192 @@
+/**
+ * deniable: answer a survey in such a way that nobody, the collector included, learns what you said.
+ *
+ * One file, no dependencies, nothing generated: what you read is what runs. An answer is randomized here, in the
+ * respondent's own browser, and only the randomized bytes leave. In the order of the file:
+ *
+ *   exact arithmetic     epsilon -> integer thresholds out of 2^64; no floating point touches a probability
+ *   random words         crypto.getRandomValues, and the exact samplers on top
+ *   SHA-256              for hashes inside a report, where crypto.subtle (asynchronous) would not do
+ *   domains              what an answer can be
+ *   protocols            how each kind of report is drawn and written
+ *   specs                canonical JSON, fingerprints, strict reading
+ *   surveys              the published questions and terms, checked against a pinned fingerprint
+ *   ledger               what this browser has answered and spent; IndexedDB, or memory for tests
+ *   client               answer, retry, history, budget, withdraw, opt out
+ *
+ * The Python package `deniable` draws the same bytes from the same random words; `test/vectors.json` holds both to it.
+ */
+
+/** Everything that is refused here. Messages name questions and rules, never the respondent's answer. */
+export class DeniableError extends Error {
+  constructor(kind, message) {
+    super(message);
+    this.name = "DeniableError";
+    this.kind = kind; // "spec", "domain", "context", "budget", "closed", "storage", "network" or "optedOut"
+  }
+}
+
+function refuse(kind, message) {
+  throw new DeniableError(kind, message);
+}
+
+/** For what a spec must be. */
+function check(holds, message) {
+  if (!holds) refuse("spec", message);
+}
+
+// -- exact arithmetic ------------------------------------------------------------------------------------------------
+
+const WORD = 1n << 64n;
+const LONGEST_NUMBER = 2000; // digits; keeps a hostile number cheap
+
+/** A positive fraction as a spec writes it, "a" or "a/b" in lowest terms: [top, bottom]. */
+function readFraction(text, what) {
+  const match = typeof text === "string" && text.length <= LONGEST_NUMBER && /^([1-9]\d*)(?:\/([1-9]\d*))?$/.exec(text);
+  if (!match) refuse("spec", `${what} is a positive number written like "1" or "1/2"`);
+  const top = BigInt(match[1]);
+  const bottom = BigInt(match[2] ?? 1);
+  if (match[2] === "1" || gcd(top, bottom) !== 1n) refuse("spec", `${what} is not in lowest terms`);
+  return [top, bottom];
+}
+
+function gcd(a, b) {
+  while (b) [a, b] = [b, a % b];
+  return a;
+}
+
+function writeFraction([top, bottom]) {
+  const common = gcd(top, bottom) || 1n;
+  return bottom === common ? `${top / common}` : `${top / common}/${bottom / common}`;
+}
+
+const add = ([a, b], [c, d]) => [a * d + c * b, b * d];
+const times = ([a, b], [c, d]) => [a * c, b * d];
+const isAbove = ([a, b], [c, d]) => a * d > c * b;
+
+/** Integers low < e^(top/bottom) * one < high, for 0 <= top/bottom <= 64, where `one` is a power of two. */
+function expBounds([top, bottom], bits) {
+  const terms = 16 + Number((4n * top) / bottom) + bits;
+  const one = 1n << BigInt(bits + terms.toString(2).length + 4);
+  let [low, high, lowTerm, highTerm] = [one, one, one, one];
+  // The series of e^x, every term rounded down in `low` and up in `high`.
+  for (let step = 1n; top && (highTerm > 1n || (step - 1n) * bottom < 2n * top); step++) {
+    const divisor = bottom * step;
+    lowTerm = (lowTerm * top) / divisor;
+    highTerm = (highTerm * top + divisor - 1n) / divisor;
+    low += lowTerm;
+    high += highTerm;
+  }
+  // From here on every term is at most half of the one before: all of them together are at most the last one.
+  return { low, high: top ? high + highTerm : high, one };
+}
+
+/**
+ * floor(2^64 (a e + b) / (c e + d)) with e = e^x, exactly: the bounds of e are refined until both ends agree. The
+ * function is monotone in e, and e^x is irrational for a rational x > 0, so this ends, whatever the first precision.
+ */
+function floorOf([a, b, c, d], x) {
+  for (let bits = 128; bits <= 1 << 16; bits *= 2) {
+    const { low, high, one } = expBounds(x, bits);
+    const at = (e) => (WORD * (a * e + b * one)) / (c * e + d * one);
+    if (at(low) === at(high)) return at(low);
+  }
+  return refuse("spec", "a threshold cannot be settled");
+}
+
+/** The ceiling: an irrational number lies strictly above its floor. */
+const ceilOf = (coefficients, x) => floorOf(coefficients, x) + 1n;
+
+/** A probability numerator / 2^64, split in two halves so that a random word is compared without BigInt. */
+function threshold(numerator) {
+  return Object.freeze({ numerator, high: Number(numerator >> 32n), low: Number(numerator & 0xffffffffn) });
+}
+
+/** P(keep) of randomized response among k answers: floor(2^64 (e - 1) / (e + k - 1)). */
+function keepThreshold(k, epsilon) {
+  const keep = floorOf([1n, -1n, 1n, BigInt(k) - 1n], epsilon);
+  if (keep === 0n) refuse("spec", "at this epsilon an answer would never be kept");
+  return threshold(keep);
+}
+
+/** P(flip) of a bit at level x: ceil(2^64 / (e^x + 1)). */
+const flipThreshold = (x) => threshold(ceilOf([0n, 1n, 1n, 1n], x));
+
+const bitLength = (n) => 32 - Math.clz32(n);
+const bytesFor = (size) => Math.max(1, Math.ceil(bitLength(size - 1) / 8));
+
+// -- random words ----------------------------------------------------------------------------------------------------
+
+/**
+ * 64-bit words, little-endian, from a stream of bytes, and exact draws from them. The order in which a draw consumes
+ * words is part of the wire format of the shared vectors.
+ */
+export class RandomBits {
+  #fill;
+  #bytes;
+  #view;
+  #place;
+
+  /** `fill(bytes)` overwrites an array with the next bytes of the stream; the default is the browser's CSPRNG. */
+  constructor(fill = (bytes) => globalThis.crypto.getRandomValues(bytes), bufferBytes = 1024) {
+    this.#fill = fill;
+    this.#bytes = new Uint8Array(bufferBytes);
+    this.#view = new DataView(this.#bytes.buffer);
+    this.#place = bufferBytes;
+    this.words = 0; // how many were drawn
+    this.low = this.high = 0; // the last one
+  }
+
+  next() {
+    if (this.#place === this.#bytes.length) {
+      this.#fill(this.#bytes);
+      this.#place = 0;
+    }
+    this.low = this.#view.getUint32(this.#place, true);
+    this.high = this.#view.getUint32(this.#place + 4, true);
+    this.#view.setFloat64(this.#place, 0); // what was consumed is not kept
+    this.#place += 8;
+    this.words++;
+  }
+
+  /** True with probability T / 2^64: one word w, true iff w < T. */
+  bernoulli({ high, low }) {
+    this.next();
+    return this.high < high || (this.high === high && this.low < low);
+  }
+
+  /** Uniform below m <= 2^32. Words at or above the largest multiple of m are drawn again; m = 1 draws nothing. */
+  integers(m) {
+    if (m === 1) return 0;
+    const surplus = (wordModulo(0xffffffff, 0xffffffff, m) + 1) % m; // 2^64 mod m
+    do this.next();
+    while (this.high === 0xffffffff && this.low >= 2 ** 32 - surplus);
+    return wordModulo(this.high, this.low, m);
+  }
+
+  /**
+   * Independent bits, each set with probability T / 2^64, T < 2^64; bit i is bit i % 8 of byte i / 8, padding zero.
+   * Sixty-four bits at a time are compared with T digit by digit from the top, one word a digit, until all are decided:
+   * a bit is set once its digit is 0 where T has a 1, and clear once its digit is 1 where T has a 0.
+   */
+  packed({ high, low }, count) {
+    const out = new Uint8Array(Math.ceil(count / 8));
+    for (let start = 0; start < count; start += 64) {
+      let openLow = ones(count - start);
+      let openHigh = ones(count - start - 32);
+      let setLow = 0;
+      let setHigh = 0;
+      let [h, l] = [high | 0, low | 0];
+      for (; (openLow | openHigh) !== 0 && (h | l) !== 0; h = (h << 1) | (l >>> 31), l <<= 1) {
+        this.next();
+        if (h < 0) {
+          setLow |= openLow & ~this.low;
+          setHigh |= openHigh & ~this.high;
+          openLow &= this.low;
+          openHigh &= this.high;
+        } else {
+          openLow &= ~this.low;
+          openHigh &= ~this.high;
+        }
+      }
+      for (let i = 0, at = start / 8; i < 8 && at < out.length; i++, at++) {
+        out[at] = i < 4 ? setLow >>> (8 * i) : setHigh >>> (8 * i - 32);
+      }
+    }
+    return out;
+  }
+}
+
+/** The lowest n bits of a 32-bit number, n clipped to 0 .. 32. */
+const ones = (n) => (n >= 32 ? -1 : n <= 0 ? 0 : (1 << n) - 1);
+
+/** (2^32 high + low) mod m for m <= 2^32: 16 bits at a time stay below 2^53. */
+function wordModulo(high, low, m) {
+  const upper = ((high % m) * 0x10000 + (low >>> 16)) % m;
+  return (upper * 0x10000 + (low & 0xffff)) % m;
+}
+
+const SYSTEM = new RandomBits();
+
+// -- SHA-256 ---------------------------------------------------------------------------------------------------------
+
+const ROUNDS = new Uint32Array([
+  0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98,
+  0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786,
+  0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8,
+  0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13,
+  0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819,
+  0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a,
+  0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
+  0xc67178f2,
+]);
+
+const rotate = (x, n) => (x >>> n) | (x << (32 - n));
+
+/** SHA-256 of bytes (FIPS 180-4), compared with crypto.subtle by the tests. */
+export function sha256(bytes) {
+  const padded = new Uint8Array(Math.ceil((bytes.length + 9) / 64) * 64);
+  padded.set(bytes);
+  padded[bytes.length] = 0x80;
+  const view = new DataView(padded.buffer);
+  view.setBigUint64(padded.length - 8, 8n * BigInt(bytes.length));
+  const state = [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
+  const w = new Int32Array(64);
+  for (let block = 0; block < padded.length; block += 64) {
+    for (let i = 0; i < 16; i++) w[i] = view.getInt32(block + 4 * i);
+    for (let i = 16; i < 64; i++) {
+      const s0 = rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ (w[i - 15] >>> 3);
+      const s1 = rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ (w[i - 2] >>> 10);
+      w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+    }
+    let [a, b, c, d, e, f, g, h] = state;
+    for (let i = 0; i < 64; i++) {
+      const s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+      const t1 = (h + s1 + ((e & f) ^ (~e & g)) + ROUNDS[i] + w[i]) | 0;
+      const s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
+      const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
+      [h, g, f, e, d, c, b, a] = [g, f, e, (d + t1) | 0, c, b, a, (t1 + t2) | 0];
+    }
+    [a, b, c, d, e, f, g, h].forEach((value, i) => (state[i] = (state[i] + value) | 0));
+  }
+  const out = new DataView(new ArrayBuffer(32));
+  state.forEach((value, i) => out.setInt32(4 * i, value));
+  return new Uint8Array(out.buffer);
+}
+
+/** HMAC-SHA-256 (RFC 2104) for keys of up to 64 bytes. */
+export function hmac(key, message) {
+  const block = (filler) => Uint8Array.from({ length: 64 }, (_, i) => (key[i] ?? 0) ^ filler);
+  return sha256(concat(block(0x5c), sha256(concat(block(0x36), message))));
+}
+
+export function concat(...parts) {
+  const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let place = 0;
+  for (const part of parts) {
+    out.set(part, place);
+    place += part.length;
+  }
+  return out;
+}
+
+const utf8 = (text) => new TextEncoder().encode(text);
+export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** What a text hashes to in one cohort, kept apart for each use and key. */
+const textDigest = (use, key, cohort, text) => sha256(utf8(`deniable-${use}-v1\0${key}\0${cohort}\0${text}`));
+
+// -- domains ---------------------------------------------------------------------------------------------------------
+
+const MOST_ANSWERS = 2 ** 28; // as many counters as a tally has at most
+const LONGEST_TEXT = 4096;
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+const isWhole = (value, low, high) => Number.isSafeInteger(value) && low <= value && value <= high;
+const isMissing = (value) => value === null || value === undefined || Number.isNaN(value);
+const isText = (value) => typeof value === "string" && !LONE_SURROGATE.test(value);
+
+const missing = () => refuse("domain", "the answer is missing: an empty answer must be a category of its own");
+const outside = (what) => refuse("domain", `the answer is not one of ${what}`);
+
+/** A key under which true, 1 and "1" stay apart; undefined for what cannot be a label. */
+function labelKey(value) {
+  if (isText(value)) return `text ${value.normalize("NFC")}`;
+  if (typeof value === "boolean") return `truth ${value}`;
+  if (typeof value === "bigint" || Number.isInteger(value)) return `number ${BigInt(value)}`;
+  return undefined;
+}
+
+/** A label as a spec writes it: text, truth value, integer, or {"integer": "..."} from 2^53 on. */
+function readLabel(spec) {
+  if (typeof spec === "string" || typeof spec === "boolean" || Number.isSafeInteger(spec)) return spec;
+  if (spec && typeof spec === "object" && Object.keys(spec).join() === "integer") {
+    const large = typeof spec.integer === "string" && /^-?[1-9]\d{0,4000}$/.test(spec.integer) && BigInt(spec.integer);
+    if (large && (large >= 1n << 53n || large <= -(1n << 53n))) return large;
+  }
+  return refuse("spec", "a category is text, a whole number or a truth value");
+}
+
+/** What is hashed for a label: text is itself, anything else its JSON form in the spec. */
+function labelText(label) {
+  if (typeof label === "bigint") return `{"integer": "${label}"}`;
+  return typeof label === "string" ? label : String(label);
+}
+
+function categories(spec) {
+  exactKeys(spec, ["kind", "values"], "the domain", ["other"]);
+  if (!Array.isArray(spec.values)) refuse("spec", "the categories are a list");
+  const labels = spec.values.map(readLabel);
+  const table = new Map(labels.map((label, i) => [labelKey(label), i]));
+  if (table.size < labels.length) refuse("spec", "a category stands twice");
+  if (labels.length < 2) refuse("spec", "a question needs at least 2 possible answers");
+  const other = "other" in spec ? table.get(labelKey(readLabel(spec.other))) : undefined;
+  if ("other" in spec && other === undefined) refuse("spec", "the category for all other answers is not listed");
+  const position = (value) => {
+    if (isMissing(value)) missing();
+    return table.get(labelKey(value)) ?? other ?? outside(`the ${labels.length} categories`);
+  };
+  return { kind: "categories", size: labels.length, labels, label: (i) => labels[i], position };
+}
+
+function integers(spec) {
+  exactKeys(spec, ["kind", "low", "high"], "the domain");
+  const { low, high } = spec;
+  check(Number.isSafeInteger(low) && Number.isSafeInteger(high) && low < high, "a range needs low < high");
+  const position = (value) => {
+    if (isMissing(value)) missing();
+    const number = typeof value === "bigint" ? Number(value) : value;
+    return isWhole(number, low, high) ? number - low : outside(`the whole numbers from ${low} to ${high}`);
+  };
+  return { kind: "integers", size: high - low + 1, low, high, label: (i) => low + i, position };
+}
+
+function strings(spec) {
+  exactKeys(spec, ["kind", "cells", "cohorts", "key"], "the domain");
+  const { cells, cohorts, key } = spec;
+  if (!isWhole(cells, 2, 2 ** 28) || cells & (cells - 1)) refuse("spec", "the number of cells is a power of two");
+  if (!isWhole(cohorts, 1, 2 ** 16)) refuse("spec", "the number of cohorts lies between 1 and 65536");
+  checkHashKey(key);
+  const text = (value) => {
+    if (isMissing(value)) missing();
+    if (!isText(value)) refuse("domain", "the answer is not text that can be written in UTF-8");
+    const normal = value.normalize("NFC");
+    if (utf8(normal).length > LONGEST_TEXT) refuse("domain", `the answer has more than ${LONGEST_TEXT} bytes`);
+    return normal;
+  };
+  // The first 8 bytes of the digest modulo a power of two up to 2^28: the first 4 bytes are enough.
+  const cell = (value, cohort) => littleEndian(textDigest("strings", key, cohort, value), 0) & (cells - 1);
+  return { kind: "strings", cells, cohorts, key, text, cell };
+}
+
+const checkHashKey = (key) => check(isText(key) && !key.includes("\0"), "the key of a hash is text without NUL");
+const littleEndian = (bytes, at) => new DataView(bytes.buffer, bytes.byteOffset).getUint32(at, true);
+
+function loadDomain(spec) {
+  const loader = { __proto__: null, categories, integers, strings }[spec?.kind];
+  if (!loader) refuse("spec", "the domain is none of categories, integers and strings");
+  const domain = loader(spec);
+  if (domain.size > MOST_ANSWERS) refuse("spec", "the domain has more than 2^28 answers");
+  return Object.freeze(domain);
+}
+
+// -- protocols -------------------------------------------------------------------------------------------------------
+//
+// Each entry turns (size or domain, epsilon, parameters) into
+//   reportBytes   the width of a report
+//   forms         how many different reports there are, at most
+//   thresholds    the integers that the law consists of
+//   draw          (position of the answer, random words) -> report; draws words in the order that is written here
+
+function toBytes(number, width, out = new Uint8Array(width), at = 0) {
+  for (let i = 0; i < width; i++) out[at + i] = number >>> (8 * i);
+  return out;
+}
+
+function setBit(out, place, value) {
+  const mask = 1 << (place & 7);
+  if (value) out[place >> 3] |= mask;
+  else out[place >> 3] &= ~mask;
+}
+
+function parity(x) {
+  x ^= x >>> 16;
+  x ^= x >>> 8;
+  x ^= x >>> 4;
+  return (0x6996 >>> (x & 15)) & 1;
+}
+
+/** Generalized randomized response: keep the answer, else any answer; both are always drawn. */
+function grr({ size }, epsilon) {
+  const keep = keepThreshold(size, epsilon);
+  const reportBytes = bytesFor(size);
+  const draw = (value, bits) => {
+    const kept = bits.bernoulli(keep);
+    const drawn = bits.integers(size);
+    return toBytes(kept ? value : drawn, reportBytes);
+  };
+  return { reportBytes, forms: size, thresholds: { keep }, draw };
+}
+
+/** A bitmap of independent bits: every bit at the rate of the others, then the true one at its own. */
+function unary(size, trueBit, otherBit) {
+  if (trueBit.numerator <= otherBit.numerator) refuse("spec", "at this epsilon rounding leaves nothing to learn");
+  const draw = (value, bits) => {
+    const row = bits.packed(otherBit, size);
+    setBit(row, value, bits.bernoulli(trueBit));
+    return row;
+  };
+  return { reportBytes: Math.ceil(size / 8), forms: 2 ** size, thresholds: { trueBit, otherBit }, draw };
+}
+
+const half = ([top, bottom]) => [top, 2n * bottom];
+const complement = ({ numerator }) => threshold(WORD - numerator);
+
+function sue({ size }, epsilon) {
+  const flip = flipThreshold(half(epsilon));
+  return unary(size, complement(flip), flip);
+}
+
+const oue = ({ size }, epsilon) => unary(size, threshold(WORD / 2n), flipThreshold(epsilon));
+
+/** Threshold histogram encoding: p = 1 - e^(-epsilon (1 - theta) / 2) / 2, q = e^(-epsilon theta / 2) / 2. */
+function the({ size }, epsilon, parameters) {
+  const theta = readFraction(parameters.threshold, "the threshold");
+  if (2n * theta[0] < theta[1] || theta[0] > theta[1]) refuse("spec", "the threshold lies between 1/2 and 1");
+  const otherBit = ceilOf([0n, 1n, 2n, 0n], half(times(epsilon, theta)));
+  const trueBit = floorOf([2n, -1n, 2n, 0n], half(times(epsilon, [theta[1] - theta[0], theta[1]])));
+  return unary(size, threshold(trueBit), threshold(otherBit));
+}
+
+/**
+ * Local hashing: r random rows over GF(2) hash the L-bit answer to r bits, which are kept, or drawn anew.
+ * Fields of L + 1 bits, little-endian: the row below, its hash bit above.
+ */
+function localHashing({ size }, epsilon, { hash_bits: hashBits = 1 }) {
+  if (!isWhole(hashBits, 1, 10)) refuse("spec", "a hash has between 1 and 10 bits");
+  const length = bitLength(size - 1);
+  const keep = keepThreshold(2 ** hashBits, epsilon);
+  const allBits = hashBits * (length + 1);
+  const rows = new Array(hashBits);
+  const draw = (value, bits) => {
+    for (let j = 0; j < hashBits; j++) rows[j] = bits.integers(2 ** length);
+    const kept = bits.bernoulli(keep);
+    const drawn = bits.integers(2 ** hashBits);
+    const out = new Uint8Array(Math.ceil(allBits / 8));
+    for (let j = 0; j < hashBits; j++) {
+      const hash = kept ? parity(rows[j] & value) : (drawn >>> j) & 1;
+      const field = rows[j] | (hash << length);
+      for (let i = 0; i <= length; i++) if ((field >>> i) & 1) setBit(out, j * (length + 1) + i, true);
+    }
+    return out;
+  };
+  return { reportBytes: Math.ceil(allBits / 8), forms: 2 ** allBits, thresholds: { keep }, draw };
+}
+
+/** Subset selection: w answers, with the true one among them or not, else uniform (Floyd's algorithm). */
+function subsetSelection({ size }, epsilon, { subset_size: count }) {
+  if (!isWhole(count, 1, size - 1)) refuse("spec", "a subset has at least one answer, and not all");
+  const w = BigInt(count);
+  const holds = threshold(floorOf([w, 0n, w, BigInt(size) - w], epsilon));
+  if (holds.numerator * BigInt(size) <= w * WORD) refuse("spec", "at this epsilon rounding leaves nothing to learn");
+  const width = bytesFor(size);
+  const bitmapBytes = Math.ceil(size / 8);
+  const listed = count * width < bitmapBytes;
+  const reportBytes = listed ? count * width : bitmapBytes;
+  let forms = 1;
+  for (let i = 0; i < count && forms < 2 ** 40; i++) forms = (forms * (size - i)) / (i + 1);
+  const draw = (value, bits) => {
+    const held = bits.bernoulli(holds);
+    const members = new Set();
+    for (let last = size - 1 - (count - held); last < size - 1; last++) {
+      const drawn = bits.integers(last + 1);
+      members.add(members.has(drawn) ? last : drawn);
+    }
+    // Positions among the other answers skip the true one.
+    const chosen = Array.from(members, (other) => other + (other >= value));
+    if (held) chosen.push(value);
+    const out = new Uint8Array(reportBytes);
+    if (!listed) chosen.forEach((member) => setBit(out, member, true));
+    else chosen.sort((a, b) => a - b).forEach((member, i) => toBytes(member, width, out, i * width));
+    return out;
+  };
+  return { reportBytes, forms, thresholds: { holds }, draw };
+}
+
+/** Hadamard response: an output in which the answer's row of a Hadamard matrix is positive, else any output. */
+function hadamardResponse({ size }, epsilon, { blocks }) {
+  if (!isWhole(blocks, 1, size) || blocks & (blocks - 1)) refuse("spec", "the number of blocks is a power of two");
+  const blockSize = 2 ** bitLength(Math.ceil(size / blocks));
+  const outputs = blocks * blockSize;
+  const keep = keepThreshold(2 * blocks, epsilon);
+  const reportBytes = bytesFor(outputs);
+  const draw = (value, bits) => {
+    const kept = bits.bernoulli(keep);
+    const output = bits.integers(outputs);
+    const row = Math.floor(value / blocks) + 1;
+    let column = output % blockSize;
+    if (parity(row & column)) column ^= row & -row; // flips the sign, and pairs each wrong column with a right one
+    return toBytes(kept ? (value % blocks) * blockSize + column : output, reportBytes);
+  };
+  return { reportBytes, forms: outputs, thresholds: { keep }, draw };
+}
+
+/** Protocols for text: a uniform cohort goes first, and says which public hash functions the rest uses. */
+function cohorts(domain, count, counters, rest) {
+  if (count * (1 + counters) > MOST_ANSWERS) refuse("spec", "these are more than 2^28 counters");
+  const width = bytesFor(count);
+  const draw = (answer, bits) => {
+    const text = domain.kind === "strings" ? answer : labelText(domain.label(answer));
+    const cohort = bits.integers(count);
+    return concat(toBytes(cohort, width), rest.draw(text, cohort, bits));
+  };
+  const reportBytes = width + rest.reportBytes;
+  return { reportBytes, forms: 2 ** (8 * reportBytes), thresholds: rest.thresholds, draw };
+}
+
+/** A sketch: the text's cell in its cohort, reported by a protocol over the cells. */
+const sketch = (inner) => (domain, epsilon, parameters) => {
+  const hashing = domain.kind === "strings" ? domain : loadDomain(parameters.hashing);
+  if (hashing.kind !== "strings") refuse("spec", "the hashing of a sketch is a domain of strings");
+  const law = inner({ size: hashing.cells }, epsilon, parameters);
+  const draw = (text, cohort, bits) => law.draw(hashing.cell(text, cohort), bits);
+  return cohorts(domain, hashing.cohorts, hashing.cells, { ...law, draw });
+};
+
+/** One-time RAPPOR: the text's h positions in a filter of B bits, every bit flipped with the same probability. */
+function rappor(domain, epsilon, { bloom_bits: width, hashes, cohorts: count, key = domain.key }) {
+  if (!isWhole(width, 1, 2 ** 16) || !isWhole(hashes, 1, 8) || !isWhole(count, 1, 2 ** 16) || 2 * hashes > width) {
+    refuse("spec", "the sizes of the filter are not usable");
+  }
+  checkHashKey(key);
+  const flip = flipThreshold(times(epsilon, [1n, BigInt(2 * hashes)]));
+  const unflip = complement(flip);
+  const draw = (text, cohort, bits) => {
+    const row = bits.packed(flip, width);
+    for (const place of bloomPositions(textDigest("bloom", key, cohort, text), hashes, width)) {
+      setBit(row, place, bits.bernoulli(unflip));
+    }
+    return row;
+  };
+  return cohorts(domain, count, width, { reportBytes: Math.ceil(width / 8), thresholds: { flip }, draw });
+}
+
+/** Different positions, ascending: number i is a place among those that are still free. */
+function bloomPositions(digest, hashes, width) {
+  const chosen = [];
+  for (let i = 0; i < hashes; i++) {
+    let place = littleEndian(digest, 4 * i) % (width - i);
+    for (const taken of chosen) if (place >= taken) place++;
+    chosen.push(place);
+    chosen.sort((a, b) => a - b);
+  }
+  return chosen;
+}
+
+/**
+ * Every protocol that a spec may name, with its parameters. Those with a `closed` parameter take any text as well: then
+ * the domain says how to hash, while over a closed list of answers that parameter does.
+ */
+const PROTOCOLS = {
+  GRR: { law: grr },
+  SUE: { law: sue },
+  OUE: { law: oue },
+  THE: { law: the, parameters: ["threshold"] },
+  BLH: { law: localHashing },
+  OLH: { law: localHashing, parameters: ["hash_bits"] },
+  SubsetSelection: { law: subsetSelection, parameters: ["subset_size"] },
+  HadamardResponse: { law: hadamardResponse, parameters: ["blocks"] },
+  CMS: { law: sketch(sue), closed: "hashing" },
+  HCMS: { law: sketch(localHashing), closed: "hashing" },
+  OLHSketch: { law: sketch(localHashing), parameters: ["hash_bits"], closed: "hashing" },
+  RAPPOR: { law: rappor, parameters: ["bloom_bits", "hashes", "cohorts"], closed: "key" },
+};
+
+const HEAD = ["kind", "version", "protocol", "domain", "epsilon"];
+
+/** The protocol of a spec, as Python's `protocol.spec()` writes it. */
+export function loadProtocol(spec) {
+  check(isObject(spec) && spec.kind === "protocol", 'this is not the spec of a protocol: it needs "kind": "protocol"');
+  check(spec.version === 1, "protocol specs of this version are unknown here: only 1 is");
+  const known = Object.keys(PROTOCOLS).includes(spec.protocol) && PROTOCOLS[spec.protocol];
+  check(known, `there is no such protocol; there are ${Object.keys(PROTOCOLS).join(", ")}`);
+  canonicalBytes(spec); // refuses what a spec cannot hold
+  const { law: build, parameters = [], closed = null } = known;
+  const domain = loadDomain(spec.domain);
+  const open = domain.kind === "strings";
+  check(!open || closed, `${spec.protocol} needs a list of answers, not any text`);
+  exactKeys(spec, [...HEAD, ...parameters, ...(closed && !open ? [closed] : [])], "the spec");
+  const epsilon = readFraction(spec.epsilon, "epsilon");
+  check(!isAbove([1n, 1000000n], epsilon) && !isAbove(epsilon, [64n, 1n]), "epsilon lies between 1e-6 and 64");
+  if (closed && domain.labels) {
+    const texts = new Set(domain.labels.map(labelText));
+    check(texts.size === domain.size, "two categories are the same text and would be counted as one");
+  }
+  const { reportBytes, forms, thresholds, draw } = build(domain, epsilon, spec);
+  const read = open ? domain.text : domain.position; // refuses what is no answer
+  return Object.freeze({
+    name: spec.protocol,
+    epsilon: spec.epsilon,
+    domain,
+    reportBytes,
+    forms,
+    thresholds: Object.freeze(thresholds),
+    /** Randomize one answer. */
+    privatize: (value, random = SYSTEM) => draw(read(value), random),
+    /** The answer itself as bytes, for keys and digests that stay here: 01 and the text, or 00 and the position. */
+    encode: (value) => (open ? concat([1], utf8(read(value))) : concat([0], toBytes(read(value), 4), [0, 0, 0, 0])),
+  });
+}
+
+// -- specs -----------------------------------------------------------------------------------------------------------
+
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Refuse keys that are missing or unknown: a field that is skipped could be a promise that is not kept. */
+function exactKeys(entry, needed, where, optional = []) {
+  if (!isObject(entry)) refuse("spec", `${where} is not an object`);
+  for (const key of Object.keys(entry)) {
+    check(needed.includes(key) || optional.includes(key), `${where} has the unknown key "${key.slice(0, 40)}"`);
+  }
+  for (const key of needed) check(Object.hasOwn(entry, key), `${where} misses ${key}`);
+}
+
+/** The one byte string that stands for a spec: keys sorted, no white space, no floats, text in Unicode form NFC. */
+export function canonicalBytes(spec) {
+  return utf8(canonicalText(spec, 0));
+}
+
+function canonicalText(value, depth) {
+  if (depth > 64) refuse("spec", "a spec is nested at most 64 deep");
+  if (value === null || typeof value === "boolean") return String(value);
+  if (typeof value === "string") {
+    check(isText(value) && value.normalize("NFC") === value, "a spec holds text in Unicode form NFC only");
+    return JSON.stringify(value);
+  }
+  if (Number.isSafeInteger(value)) return String(value);
+  if (Array.isArray(value)) return `[${value.map((item) => canonicalText(item, depth + 1)).join(",")}]`;
+  if (isObject(value)) {
+    const members = Object.keys(value).sort(byCodePoint);
+    return `{${members.map((key) => `${canonicalText(key, 0)}:${canonicalText(value[key], depth + 1)}`).join(",")}}`;
+  }
+  return refuse("spec", `a spec cannot hold a ${typeof value}, nor a number that is not whole and below 2^53`);
+}
+
+/** Code points, not UTF-16 units, which sort characters beyond U+FFFF differently; UTF-8 sorts like code points. */
+function byCodePoint(a, b) {
+  const [x, y] = [Array.from(a), Array.from(b)];
+  const at = x.findIndex((character, i) => character !== y[i]);
+  return at < 0 ? x.length - y.length : (x[at].codePointAt(0) ?? 0) - (y[at]?.codePointAt(0) ?? -1);
+}
+
+/** SHA-256("deniable-<kind>-v1" NUL bytes) in hexadecimal digits, by the browser's own implementation. */
+export async function fingerprint(kind, bytes) {
+  checkContext();
+  const digest = await globalThis.crypto.subtle.digest("SHA-256", concat(utf8(`deniable-${kind}-v1\0`), bytes));
+  return hex(new Uint8Array(digest));
+}
+
+/** Outside secure contexts scripts can be altered on the way, and a randomizer that was altered protects nobody. */
+function checkContext() {
+  if (globalThis.isSecureContext === false || !globalThis.crypto?.subtle) {
+    refuse("context", "this page was not loaded securely: answers are randomized only on https pages or on localhost");
+  }
+}
+
+// -- surveys ---------------------------------------------------------------------------------------------------------
+
+const LARGEST_SURVEY = 2 ** 24;
+const FEW_FORMS = 1024; // a repeated report that is one of more forms would tell its device from all others
+const LAST_EPOCH = 2 ** 32 - 1;
+const TERMS = ["owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "show_from"];
+
+const checkText = (value, what) => check(typeof value === "string" && value.trim(), `${what} is empty or not text`);
+
+/** Seconds since 1970 of "2026-11-01T00:00:00Z". */
+function readTime(text) {
+  const moment = typeof text === "string" ? Date.parse(text) : NaN;
+  const written = Number.isNaN(moment) ? "" : new Date(moment).toISOString().replace(".000Z", "Z");
+  check(written === text && text.length === 20, 'a time is written "2026-11-01T00:00:00Z", in UTC');
+  return moment / 1000;
+}
+
+function readTerms(spec) {
+  const { epochs, longitudinal, budget } = spec;
+  checkText(spec.owner, "the owner of the survey");
+  checkText(spec.purpose, "the purpose of the survey");
+  exactKeys(epochs, ["origin", "seconds", "early", "late"], '"epochs"');
+  check(isWhole(epochs.seconds, 1, 100 * 366 * 86400), "the length of an epoch is not usable");
+  check(isWhole(epochs.early, 0, 1000) && isWhole(epochs.late, 0, 1000), "early and late epochs are not usable");
+  const memoize = isObject(longitudinal) && longitudinal.rule === "memoize";
+  exactKeys(longitudinal, ["rule", "epochs", ...(memoize ? ["values"] : [])], '"longitudinal"');
+  check(memoize || longitudinal.rule === "none", "the longitudinal rule is unknown here");
+  check(isWhole(longitudinal.epochs, 1, LAST_EPOCH), "the number of epochs that a device answers is not usable");
+  check(!memoize || isWhole(longitudinal.values, 1, 1000), "the number of values that a device memoizes is not usable");
+  exactKeys(budget, ["group", "epsilon"], '"budget"');
+  check(typeof budget.group === "string" && /^[a-z0-9._-]{1,64}$/.test(budget.group), "the budget group is not usable");
+  const lifetime = readFraction(budget.epsilon, "the lifetime epsilon");
+  check(!isAbove(lifetime, [1000000n, 1n]), "the lifetime epsilon is at most a million");
+  const [origin, opens, expires] = [epochs.origin, spec.opens, spec.expires].map(readTime);
+  const at = (moment) => Math.floor((moment - origin) / epochs.seconds);
+  check(opens < expires && at(opens) >= 0 && at(expires - 1) <= LAST_EPOCH, "the times of the survey are not usable");
+  check(["tally", "reports"].includes(spec.retention), "the retention is unknown here");
+  check(isWhole(spec.show_from, 1, 10 ** 12), "the smallest number of answers to show is not usable");
+  check(!("replaces" in spec) || isFingerprint(spec.replaces), "the survey that this one replaces is no fingerprint");
+  return Object.freeze({
+    owner: spec.owner,
+    purpose: spec.purpose,
+    epochs: Object.freeze({ ...epochs, origin, at, first: at(opens), last: at(expires - 1) }),
+    longitudinal: Object.freeze({ ...longitudinal }),
+    draws: memoize ? Math.min(longitudinal.values, longitudinal.epochs) : longitudinal.epochs,
+    budget: Object.freeze({ ...budget }),
+    opens,
+    expires,
+    retention: spec.retention,
+    showFrom: spec.show_from,
+    replaces: spec.replaces ?? null,
+  });
+}
+
+const isFingerprint = (text) => typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
+
+function readQuestion(spec) {
+  exactKeys(spec, ["id", "text", "protocol"], "a question");
+  check(typeof spec.id === "string" && /^[a-z0-9_-]{1,64}$/.test(spec.id), "the id of a question is not usable");
+  checkText(spec.text, `the text of question "${spec.id}"`);
+  return Object.freeze({ id: spec.id, text: spec.text, protocol: loadProtocol(spec.protocol) });
+}
+
+/** The published questions and terms, exactly as pinned. */
+export class Survey {
+  /** For `fromBytes` and `fetch`; `terms` is null for version 1, which can be answered in files only. */
+  constructor(spec, bytes, pinned) {
+    check(isObject(spec) && spec.kind === "survey", 'this is not a survey: it needs "kind": "survey"');
+    check(spec.version === 1 || spec.version === 2, "surveys of this version are unknown here: only 1 and 2 are");
+    const collected = spec.version === 2;
+    const known = ["kind", "version", "name", "questions", ...(collected ? TERMS : [])];
+    exactKeys(spec, known, "the survey", collected ? ["replaces"] : []);
+    checkText(spec.name, "the name of the survey");
+    check(Array.isArray(spec.questions) && spec.questions.length > 0, "a survey needs at least one question");
+    this.name = spec.name;
+    this.fingerprint = pinned;
+    this.bytes = bytes;
+    this.questions = Object.freeze(spec.questions.map(readQuestion));
+    check(new Set(this.questions.map(({ id }) => id)).size === this.questions.length, "two questions have the same id");
+    this.terms = collected ? readTerms(spec) : null;
+    const level = this.questions.map(({ protocol }) => readFraction(protocol.epsilon)).reduce(add);
+    /** What one submission gives away at most: the exact sum over the questions. */
+    this.epsilon = writeFraction(level);
+    const lifetime = times(level, [BigInt(this.terms?.draws ?? 1), 1n]);
+    /** The same over as many answers as a device may give. */
+    this.lifetimeEpsilon = writeFraction(lifetime);
+    this.reportBytes = this.questions.reduce((sum, { protocol }) => sum + protocol.reportBytes, 0);
+    if (collected) {
+      const budget = readFraction(this.terms.budget.epsilon);
+      check(!isAbove(lifetime, budget), "the survey asks for more than its own budget");
+      const forms = this.questions.reduce((product, { protocol }) => product * protocol.forms, 1);
+      const repeats = this.terms.longitudinal.rule === "memoize";
+      check(!repeats || forms <= FEW_FORMS, "memoized answers of this survey would tell devices apart");
+    }
+    Object.freeze(this);
+  }
+
+  /** A survey of its canonical bytes, which must have the pinned fingerprint. */
+  static async fromBytes(bytes, pinned) {
+    check(isFingerprint(pinned), "the pinned fingerprint is 64 hexadecimal digits");
+    if ((await fingerprint("survey", bytes)) !== pinned) {
+      refuse("spec", "the survey is not the one that was pinned: it was altered, and nothing is sent");
+    }
+    let spec;
+    try {
+      spec = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
+    } catch {
+      refuse("spec", "the survey is not JSON");
+    }
+    // Repeated keys, 1.0 for 1 and the like, on which two readers could disagree, end here.
+    check(hex(canonicalBytes(spec)) === hex(bytes), "the survey is not in canonical form");
+    return new Survey(spec, bytes, pinned);
+  }
+
+  /** The pinned survey from a server, which is only a cache of the bytes. */
+  static async fetch(serverUrl, pinned, fetch = globalThis.fetch) {
+    checkContext();
+    check(isFingerprint(pinned), "the pinned fingerprint is 64 hexadecimal digits");
+    const address = `${serverAddress(serverUrl)}/v1/surveys/${pinned}`;
+    let bytes;
+    try {
+      const reply = await fetch(address, { ...QUIET, method: "GET" });
+      if (!reply.ok) refuse("network", `the server does not have this survey (status ${reply.status})`);
+      bytes = new Uint8Array(await reply.arrayBuffer());
+    } catch (error) {
+      if (error instanceof DeniableError) throw error;
+      refuse("network", "the survey could not be fetched: the server cannot be reached");
+    }
+    check(bytes.length <= LARGEST_SURVEY, "the survey is too large");
+    return Survey.fromBytes(bytes, pinned);
+  }
+
+  /** Refuse unless every question has an answer, and nothing else has: silence would tell. */
+  checkAnswers(values) {
+    const ids = this.questions.map(({ id }) => id);
+    const complete = isObject(values) && ids.every((id) => Object.hasOwn(values, id));
+    if (!complete || Object.keys(values).length !== ids.length) {
+      refuse("domain", `answers are needed to exactly these questions: ${ids.join(", ")}`);
+    }
+    for (const { id, protocol } of this.questions) {
+      try {
+        protocol.encode(values[id]);
+      } catch (error) {
+        const why = error instanceof DeniableError ? error.message : "the answer is not usable";
+        refuse("domain", `question "${id}": ${why}`);
+      }
+    }
+  }
+}
+
+/** No cookies, no referrer, no cache, no following to another address. */
+const QUIET = Object.freeze({
+  mode: "cors",
+  credentials: "omit",
+  referrerPolicy: "no-referrer",
+  cache: "no-store",
+  redirect: "error",
+});
+
+/** An address without its last slash; plain http only to this very machine. */
+function serverAddress(text) {
+  let url;
+  try {
+    url = new URL(text, globalThis.location?.href);
+  } catch {
+    refuse("context", "the server's address is not usable");
+  }
+  const local = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && local)) {
+    refuse("context", "the server's address is not secure: reports are sent over https only");
+  }
+  if (url.username || url.password || url.search || url.hash) refuse("context", "the server's address is not usable");
+  return url.href.replace(/\/+$/, "");
+}
+
+// -- ledger ----------------------------------------------------------------------------------------------------------
+//
+// One document for all surveys of this origin, read and written in one transaction:
+//   optedOut   whether the respondent takes part in nothing here
+//   secret     32 random bytes, of which all reports and their ids are functions
+//   groups     budget group -> { spent, cap }, exact fractions; the smallest cap that any of its surveys promised binds
+//   surveys    fingerprint -> { bytes of the survey, memos, submissions }
+// A submission is written with its debit, in full, before anything is sent; a crash re-sends those very bytes.
+
+const LEDGER_VERSION = 1;
+
+/** Fails closed: without knowing what was spent, nothing may be answered. */
+function readLedger(stored) {
+  if (stored === undefined) return { version: LEDGER_VERSION, optedOut: false, groups: new Map(), surveys: new Map() };
+  const { version, groups, surveys } = stored ?? {};
+  if (version === LEDGER_VERSION && groups instanceof Map && surveys instanceof Map) return stored;
+  return refuse("storage", "this browser's ledger cannot be read, so nothing is answered: what was spent is unknown");
+}
+
+/** The ledger in IndexedDB, shared by all tabs of this origin. */
+export class BrowserStore {
+  #name;
+  #database = null;
+
+  constructor(name = "deniable") {
+    this.#name = name;
+  }
+
+  /** What is kept, or undefined. */
+  async read() {
+    return this.#transact("readonly", (kept) => kept);
+  }
+
+  /** Keep `change(kept)`, a synchronous function, durably and all at once; if it throws, nothing has happened. */
+  async update(change) {
+    await this.#transact("readwrite", change);
+  }
+
+  /** One tab at a time. */
+  async exclusive(task) {
+    if (!globalThis.navigator?.locks) refuse("storage", "this browser has no Web Locks: two tabs could answer at once");
+    return globalThis.navigator.locks.request(this.#name, task);
+  }
+
+  async #transact(mode, change) {
+    this.#database ??= this.#open();
+    try {
+      return await perform(await this.#database, mode, change);
+    } catch (error) {
+      this.#database = null;
+      throw error instanceof DeniableError ? error : new DeniableError("storage", NO_LEDGER);
+    }
+  }
+
+  #open() {
+    return new Promise((resolve, reject) => {
+      const request = globalThis.indexedDB.open(this.#name, LEDGER_VERSION);
+      request.onupgradeneeded = () => request.result.createObjectStore("ledger");
+      request.onsuccess = () => {
+        // Someone deletes the data of this page, or a newer version of it opens them: do not stand in the way.
+        request.result.onversionchange = () => request.result.close();
+        resolve(request.result);
+      };
+      request.onerror = request.onblocked = () => reject(request.error);
+    });
+  }
+}
+
+const NO_LEDGER = "this browser keeps no ledger here, so nothing is sent: what is spent could not be remembered";
+
+function perform(database, mode, change) {
+  return new Promise((resolve, reject) => {
+    const transaction = database.transaction("ledger", mode, { durability: "strict" });
+    const store = transaction.objectStore("ledger");
+    const request = store.get("ledger");
+    let [result, failure] = [undefined, null];
+    request.onsuccess = () => {
+      try {
+        result = change(request.result);
+        if (mode === "readwrite") store.put(result, "ledger");
+      } catch (error) {
+        failure = error;
+        transaction.abort();
+      }
+    };
+    transaction.oncomplete = () => resolve(result);
+    transaction.onabort = () => reject(failure ?? transaction.error);
+  });
+}
+
+// -- client ----------------------------------------------------------------------------------------------------------
+
+/** All that a device draws is a function of its secret: a ledger restored from a copy repeats, it never redraws. */
+const keyed = (secret, use, ...parts) => hmac(secret, concat(utf8(`deniable-${use}-v1\0`), ...parts));
+const fromHex = (text) => Uint8Array.from(text.match(/../g), (pair) => parseInt(pair, 16));
+const questionBytes = (pinned, id) => concat(fromHex(pinned), [id.length], utf8(id));
+
+/** The report of one answer, from the stream of (secret, survey, question, epoch, answer); epoch null: for ever. */
+export function keyedReport(secret, pinned, { id, protocol }, epoch, answer) {
+  const scope = epoch === null ? [0] : concat([1], toBytes(epoch, 4));
+  const key = keyed(secret, "memo", questionBytes(pinned, id), scope, protocol.encode(answer));
+  let block = 0;
+  const stream = new RandomBits((bytes) => bytes.set(hmac(key, concat(toBytes(block++, 4), [0, 0, 0, 0]))), 32);
+  return protocol.privatize(answer, stream);
+}
+
+/** How the ledger knows a memoized answer again. */
+export function valueDigest(secret, pinned, { id, protocol }, answer) {
+  return keyed(secret, "value", questionBytes(pinned, id), protocol.encode(answer));
+}
+
+export function reportId(secret, pinned, epoch) {
+  return keyed(secret, "report-id", fromHex(pinned), toBytes(epoch, 4)).slice(0, 16);
+}
+
+const DEFAULTS = Object.freeze({
+  fetch: (...request) => globalThis.fetch(...request),
+  now: Date.now,
+  sleep: (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds)),
+  attempts: 6,
+});
+
+/** Answers one survey on this device. */
+export class Client {
+  #server;
+  #pinned;
+  #store;
+  #options;
+  #survey = null;
+
+  /** `server` and the pinned `fingerprint` are the embedding page's; the other parts are exchanged by tests. */
+  constructor({ server, fingerprint: pinned, store = new BrowserStore(), ...options }) {
+    checkContext();
+    check(isFingerprint(pinned), "the pinned fingerprint is 64 hexadecimal digits");
+    this.#server = serverAddress(server);
+    this.#pinned = pinned;
+    this.#store = store;
+    this.#options = { ...DEFAULTS, ...options };
+  }
+
+  async #read() {
+    return readLedger(await this.#store.read());
+  }
+
+  /** Change the ledger in one durable step; one tab at a time. */
+  async #update(change) {
+    let result;
+    await this.#store.update((kept) => {
+      const ledger = readLedger(kept);
+      result = change(ledger);
+      return ledger;
+    });
+    return result;
+  }
+
+  /** The survey, fetched once and checked; this device keeps the bytes of a survey that it has answered. */
+  async survey() {
+    const ledger = await this.#read();
+    checkOptedIn(ledger);
+    const kept = ledger.surveys.get(this.#pinned)?.bytes;
+    this.#survey ??= kept
+      ? await Survey.fromBytes(kept, this.#pinned)
+      : await Survey.fetch(this.#server, this.#pinned, this.#options.fetch);
+    return this.#survey;
+  }
+
+  /**
+   * Randomize the answers to all questions, write them down, then send them. The receipt holds the bytes and says what
+   * became of them; while the server cannot be reached they wait, and `deliver` tries again. There is one submission an
+   * epoch: answering again gives the receipt of the first, which is then not `fresh`.
+   */
+  async answer(values) {
+    const survey = await this.survey();
+    if (!survey.terms) refuse("closed", "a survey of version 1 is for files: it has no terms of a collection");
+    const record = (ledger) => this.#record(ledger, survey, values);
+    const { epoch, fresh } = await this.#store.exclusive(() => this.#update(record));
+    await this.deliver();
+    return { ...(await this.history()).find((entry) => entry.epoch === epoch), fresh };
+  }
+
+  /** Debit and submission, or a refusal; caps come first, so that a refusal says nothing about the answers. */
+  #record(ledger, survey, values) {
+    checkOptedIn(ledger);
+    const { opens, expires, epochs, longitudinal, draws, budget } = survey.terms;
+    const time = this.#options.now();
+    if (time < 1000 * opens || time >= 1000 * expires) refuse("closed", "the survey is not open at this time");
+    const epoch = epochs.at(time / 1000);
+    const own = ledger.surveys.get(this.#pinned) ?? { bytes: survey.bytes, memos: new Map(), submissions: [] };
+    if (own.submissions.some((submission) => submission.epoch === epoch)) return { epoch, fresh: false };
+    if (own.submissions.length >= longitudinal.epochs) {
+      refuse("budget", "this device has answered as often as the survey allows");
+    }
+    // The k-th submission holds at most k different values: the first `draws` are paid for, whatever the answers are.
+    const drawn = own.submissions.filter(({ state }) => state !== "withdrawn").length;
+    const cost = drawn < draws ? readFraction(survey.epsilon) : [0n, 1n];
+    const { spent, cap } = groupBudget(ledger, budget);
+    const sum = add(readSum(spent), cost);
+    if (isAbove(sum, readFraction(cap))) {
+      refuse("budget", `an answer costs more than is left of this device's lifetime budget for "${budget.group}"`);
+    }
+    survey.checkAnswers(values);
+    ledger.secret ??= globalThis.crypto.getRandomValues(new Uint8Array(32));
+    const reports = survey.questions.map((question) =>
+      longitudinal.rule === "memoize"
+        ? this.#memoized(ledger.secret, own.memos, question, longitudinal.values, values[question.id])
+        : keyedReport(ledger.secret, this.#pinned, question, epoch, values[question.id]),
+    );
+    const id = reportId(ledger.secret, this.#pinned, epoch);
+    const bytes = concat(utf8("DNR1"), toBytes(epoch, 4), id, ...reports);
+    const epsilon = writeFraction(cost);
+    own.submissions.push({ id: hex(id), epoch, time, epsilon, state: "queued", reason: "", bytes });
+    ledger.surveys.set(this.#pinned, own);
+    ledger.groups.set(budget.group, { spent: writeFraction(sum), cap });
+    return { epoch, fresh: true };
+  }
+
+  /** A known answer repeats its report; a new one is drawn while there is room; after that the first is repeated. */
+  #memoized(secret, memos, question, most, answer) {
+    const drawn = memos.get(question.id) ?? [];
+    const digest = hex(valueDigest(secret, this.#pinned, question, answer));
+    const known = drawn.find((memo) => memo.digest === digest) ?? (drawn.length < most ? undefined : drawn[0]);
+    if (known) return known.report;
+    const report = keyedReport(secret, this.#pinned, question, null, answer);
+    memos.set(question.id, [...drawn, { digest, report }]);
+    return report;
+  }
+
+  /** Send what waits, the same bytes every time; says how many submissions still wait. */
+  async deliver() {
+    for (let attempt = 1; ; attempt++) {
+      const { waiting, after } = await this.#store.exclusive(() => this.#sendAll());
+      if (!waiting || attempt >= this.#options.attempts || after > 30) return waiting;
+      // From 1 second up to 2, 4, 8, 16, 30, by chance: devices that failed together do not return together.
+      const jitter = SYSTEM.integers(1024) / 1024;
+      await this.#options.sleep(Math.max(1 + jitter * (Math.min(30, 2 ** attempt) - 1), after));
+    }
+  }
+
+  async #sendAll() {
+    let [waiting, after] = [0, 0];
+    for (const { id, bytes } of (await this.history()).filter(({ state }) => state === "queued")) {
+      if ((await this.#read()).optedOut) return { waiting: 0, after: 0 };
+      const outcome = await this.#send(bytes);
+      if (outcome.state === "queued") {
+        waiting++;
+        after = Math.max(after, outcome.after);
+      } else {
+        await this.#update((ledger) => settle(ledger.surveys.get(this.#pinned).submissions, id, outcome));
+      }
+    }
+    return { waiting, after };
+  }
+
+  async #send(body) {
+    let reply;
+    try {
+      reply = await this.#options.fetch(`${this.#server}/v1/surveys/${this.#pinned}/reports`, {
+        ...QUIET,
+        method: "POST",
+        headers: { "Content-Type": "application/vnd.deniable.reports" },
+        body,
+        signal: AbortSignal.timeout(30000),
+      });
+    } catch {
+      return { state: "queued", after: 0 };
+    }
+    if (reply.status >= 400 && reply.status < 500 && reply.status !== 429) {
+      return { state: "dropped", reason: `status ${reply.status}` };
+    }
+    const { accepted, rejected } = (reply.status === 200 && (await reply.json().catch(() => null))) || {};
+    if (Array.isArray(rejected) && rejected.length) {
+      const why = String(rejected[0]?.[2]);
+      return { state: "dropped", reason: /^[A-Za-z]{1,64}$/.test(why) ? why : "unreadable" };
+    }
+    // A duplicate counts as accepted; a reply that accounts for nothing, like a captive portal's, is none of the service.
+    if (accepted >= 1) return { state: "sent", reason: "" };
+    return { state: "queued", after: Number(reply.headers.get("Retry-After")) || 0 };
+  }
+
+  /** Everything that left this device for this survey or waits to: bytes, level, state. */
+  async history() {
+    const own = (await this.#read()).surveys.get(this.#pinned);
+    return (own?.submissions ?? []).map((submission) => ({ survey: this.#pinned, ...submission }));
+  }
+
+  /** What the surveys of this one's budget group have spent on this device, as exact fractions; null without terms. */
+  async budget() {
+    const { terms } = await this.survey();
+    if (!terms) return null;
+    const { spent, cap } = groupBudget(await this.#read(), terms.budget);
+    const [top, bottom] = add(readFraction(cap), times(readSum(spent), [-1n, 1n]));
+    return { group: terms.budget.group, cap, spent, left: top < 0n ? "0" : writeFraction([top, bottom]) };
+  }
+
+  /**
+   * Delete the secret, the memoized answers and all bytes, waiting or sent, of all surveys on this origin, and opt out.
+   * What was spent stays spent and answered epochs stay answered, or coming back would begin a second lifetime.
+   */
+  async withdraw() {
+    await this.#update((ledger) => {
+      ledger.optedOut = true;
+      delete ledger.secret;
+      for (const own of ledger.surveys.values()) {
+        own.memos = new Map();
+        const withdrawn = { state: "withdrawn", reason: "" };
+        own.submissions = own.submissions.map(({ epoch, time, epsilon }) => ({ epoch, time, epsilon, ...withdrawn }));
+      }
+    });
+  }
+
+  /** Take part in nothing on this origin: no request is made, not even for the survey, and what waits is dropped. */
+  async optOut() {
+    await this.#update((ledger) => {
+      ledger.optedOut = true;
+      for (const { submissions } of ledger.surveys.values()) {
+        for (const { id } of submissions) settle(submissions, id, { state: "dropped", reason: "optedOut" });
+      }
+    });
+  }
+
+  async optIn() {
+    await this.#update((ledger) => void (ledger.optedOut = false));
+  }
+}
+
+const readSum = (text) => (text === "0" ? [0n, 1n] : readFraction(text, "what was spent"));
+
+/** What a group has spent, and its cap: the smallest that any of its surveys promised. */
+function groupBudget(ledger, { group, epsilon }) {
+  const { spent, cap } = ledger.groups.get(group) ?? { spent: "0", cap: epsilon };
+  return { spent, cap: isAbove(readFraction(cap), readFraction(epsilon)) ? epsilon : cap };
+}
+
+function checkOptedIn({ optedOut }) {
+  if (optedOut) refuse("optedOut", "you have opted out: nothing is fetched and nothing is sent");
+}
+
+/** What became of a submission; one that was dropped or withdrawn meanwhile stays so. */
+function settle(submissions, id, { state, reason }) {
+  const queued = submissions.find((entry) => entry.id === id && entry.state === "queued");
+  if (queued) Object.assign(queued, { state, reason });
+}

@@ -1,0 +1,145 @@
+/**
+ * Bars with interval whiskers, in our own SVG. Positions are percentages, so a chart fits any width without a script
+ * that watches it, and labels are text that wraps. A bar is grey where its interval contains zero: it shows nothing yet.
+ */
+
+import { h, svg } from "./dom.js";
+import { digitsFor, percent } from "./format.js";
+
+/** Round numbers that cover low .. high, about `wanted` of them. */
+export function ticks(low, high, wanted = 5) {
+  const raw = (high - low) / wanted || 1;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= raw * 0.999);
+  const found = [];
+  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step / 1e6 ? 0 : at);
+  return found;
+}
+
+const covers = ({ low, high }) => !(low > 0 || high < 0);
+
+function scale(rows, floor, reach) {
+  const ends = rows.flatMap((row) => row.bars).flatMap(({ value, low, high }) => [value, low - reach, high + reach]);
+  const known = [...ends, floor ?? 0, 0].filter(Number.isFinite);
+  let [least, most] = [Math.min(...known), Math.max(...known)];
+  if (most - least < 1e-9) [least, most] = [0, 1];
+  const room = 0.03 * (most - least);
+  const [from, to] = [least < 0 ? least - room : 0, most > 0 ? most + room : 0];
+  return { from, to, at: (x) => `${((100 * (Math.min(to, Math.max(from, x)) - from)) / (to - from)).toFixed(3)}%` };
+}
+
+function line(x1, x2, y1, y2, kind) {
+  return svg("line", { x1, x2, y1: `${y1}%`, y2: `${y2}%`, class: kind });
+}
+
+/** One bar from zero, its whisker, and how much further forgers could take it. */
+function bar({ value, low, high, two }, { at, from, to }, top, height, reach) {
+  if (!Number.isFinite(value)) return [];
+  const [left, right] = value < 0 ? [value, 0] : [0, value];
+  const width = `${((100 * (Math.min(to, right) - Math.max(from, left))) / (to - from)).toFixed(3)}%`;
+  const kind = `bar${two ? " two" : ""}${covers({ low, high }) ? " unsure" : ""}`;
+  const middle = top + height / 2;
+  const drawn = [svg("rect", { x: at(left), y: `${top}%`, width, height: `${height}%`, rx: 2, class: kind })];
+  if (reach > 0) drawn.push(line(at(low - reach), at(high + reach), middle, middle, "fakes"));
+  if (Number.isFinite(low) && Number.isFinite(high)) {
+    drawn.push(line(at(low), at(high), middle, middle, "whisker"));
+    for (const end of [low, high]) drawn.push(line(at(end), at(end), middle - height / 4, middle + height / 4, "whisker"));
+  }
+  return drawn;
+}
+
+/**
+ * `rows`: { label, bars: [{ value, low, high, two }] }; `floor` is the smallest share that can be told from none, `reach`
+ * how far forgers could move a share, `signed` writes a plus before what is positive.
+ */
+export function bars(rows, { title, floor = null, reach = 0, signed = false }) {
+  const place = scale(rows, floor, reach);
+  const marks = ticks(place.from, place.to);
+  const grid = () => marks.map((x) => line(at(x), at(x), 0, 100, x === 0 ? "zero" : "grid"));
+  const { at } = place;
+  const lines = rows.map(({ label, bars: own }) => {
+    const height = own.length > 1 ? 34 : 56;
+    const drawn = own.map((one, i) => bar(one, place, own.length > 1 ? 12 + 42 * i : 22, height, reach));
+    const limit = floor === null ? [] : [line(at(floor), at(floor), 0, 100, "floor")];
+    return h(
+      "div",
+      { class: "line" },
+      h("div", { class: "name" }, label),
+      h("div", { class: "value" }, written(own[0], signed)),
+      svg("svg", { "aria-hidden": "true" }, grid(), limit, drawn),
+    );
+  });
+  const digits = Math.max(0, -Math.floor(Math.log10(100 * ((marks[1] ?? 1) - (marks[0] ?? 0)) + 1e-12)));
+  const axis = svg(
+    "svg",
+    { class: "axis", "aria-hidden": "true" },
+    marks.map((x) => svg("text", { x: at(x), y: 12, "text-anchor": "middle" }, percent(x, digits))),
+  );
+  return h("div", { class: "chart", role: "img", "aria-label": title }, lines, h("div", { class: "line" }, axis));
+}
+
+function written({ value, low, high }, signed) {
+  if (!Number.isFinite(value)) return "–";
+  const half = (high - low) / 2;
+  const text = percent(value, digitsFor(half));
+  return [signed && value > 0 ? `+${text}` : text, h("small", {}, ` ± ${percent(half, digitsFor(half))}`)];
+}
+
+const swatch = (kind) => svg("svg", { "aria-hidden": "true" }, svg("rect", { width: "100%", height: "100%", class: kind }));
+const stroke = (kind) => svg("svg", { "aria-hidden": "true" }, svg("line", { x1: 0, x2: "100%", y1: "50%", y2: "50%", class: kind }));
+
+/** What the marks mean; `entries` are pairs of a mark's class and words. */
+export function legend(entries) {
+  return h(
+    "ul",
+    { class: "legend" },
+    entries.map(([kind, words]) => h("li", {}, kind.startsWith("bar") ? swatch(kind) : stroke(kind), words)),
+  );
+}
+
+const COLORS = ["--bar", "--bar-two", "--good", "--fakes", "--soft", "--accent", "--bar-unsure", "--warn-line"];
+const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
+
+/** Lines over logarithmic axes: `series` maps names to lists of [x, y]; `mark` is the point that was asked for. */
+export function lines(series, { title, xName, yName, mark }) {
+  const [width, height, left, bottom] = [640, 300, 62, 40];
+  const names = Object.keys(series);
+  const points = Object.values(series).flat();
+  const span = (i) => [Math.min(...points.map((p) => p[i])), Math.max(...points.map((p) => p[i]))].map(Math.log10);
+  const [[x0, x1], [y0, y1]] = [span(0), span(1)];
+  const x = (value) => left + ((Math.log10(value) - x0) / (x1 - x0)) * (width - left - 12);
+  const y = (value) => 10 + (1 - (Math.log10(value) - y0) / (y1 - y0)) * (height - bottom - 10);
+  const decade = ([low, high], values) =>
+    values.filter((value) => Math.log10(value) >= low - 1e-9 && Math.log10(value) <= high + 1e-9);
+  const round = (steps) => [-5, -4, -3, -2, -1, 0, 1, 2].flatMap((k) => steps.map((s) => s * 10 ** k));
+  const xs = decade([x0, x1], round([1, 2, 5]));
+  const ys = decade([y0, y1], round(y1 - y0 > 2 ? [1] : [1, 2, 5]));
+  const place = (text, at) => svg("text", at, text);
+  const path = (own) => own.map(([a, b], i) => `${i ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("");
+  const drawn = svg(
+    "svg",
+    { class: "lines", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title },
+    xs.map((v) => [
+      svg("line", { x1: x(v), x2: x(v), y1: 10, y2: height - bottom, class: "grid" }),
+      place(String(Number(v.toPrecision(2))), { x: x(v), y: height - bottom + 16, "text-anchor": "middle" }),
+    ]),
+    ys.map((v) => [
+      svg("line", { x1: left, x2: width - 12, y1: y(v), y2: y(v), class: "grid" }),
+      place(percent(v, v < 0.01 ? 2 : v < 0.1 ? 1 : 0), { x: left - 6, y: y(v) + 4, "text-anchor": "end" }),
+    ]),
+    place(xName, { x: (left + width) / 2, y: height - 4, "text-anchor": "middle" }),
+    place(yName, { x: -(height - bottom) / 2, y: 12, "text-anchor": "middle", transform: "rotate(-90)" }),
+    names.map((name, i) => colored(svg("path", { d: path(series[name]), "stroke-dasharray": DASHES[i % 4] }), i)),
+    mark && svg("circle", { cx: x(mark[0]), cy: y(mark[1]), r: 5, fill: "currentColor" }),
+  );
+  const keys = names.map((name, i) =>
+    h("li", {}, svg("svg", { "aria-hidden": "true" }, colored(svg("line", { x1: 0, x2: "100%", y1: "50%", y2: "50%", "stroke-width": 3, "stroke-dasharray": DASHES[i % 4] }), i)), name),
+  );
+  return h("div", {}, drawn, h("ul", { class: "legend" }, keys, mark && h("li", {}, "● the plan")));
+}
+
+/** Through the object model: the pages' policy allows no style attributes. */
+function colored(element, i) {
+  element.style.stroke = `var(${COLORS[i % COLORS.length]})`;
+  return element;
+}

@@ -1,0 +1,62 @@
+/** Elements from names, attributes and children. Text is always text: nothing here parses HTML. */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** `h("p", { class: "note" }, "text")`; `onclick` and the like are listeners. */
+export const h = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
+
+export const svg = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
+
+/** A number of its own for ids that labels point to. */
+let last = 0;
+export const newId = (what) => `${what}-${++last}`;
+
+export function show(place, ...content) {
+  place.replaceChildren(...content.flat(Infinity).filter(Boolean));
+}
+
+/** A table with a caption that screen readers announce; `rows` are lists of text or elements. */
+export function table(caption, head, rows, attributes = {}) {
+  const cell = (content, i) => h(i ? "td" : "th", i ? {} : { scope: "row" }, content);
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    h(
+      "table",
+      attributes,
+      h("caption", { class: "hidden" }, caption),
+      h("thead", {}, h("tr", {}, ...head.map((title) => h("th", { scope: "col" }, title)))),
+      h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map(cell)))),
+    ),
+  );
+}
+
+/** Save text as a file. */
+export function download(name, text, kind = "text/csv") {
+  const url = URL.createObjectURL(new Blob([text], { type: kind }));
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+/** A command with a button that copies it. */
+export function command(text) {
+  const copied = h("span", { role: "status", class: "hidden" });
+  const copy = async () => {
+    await navigator.clipboard?.writeText(text).catch(() => undefined);
+    copied.textContent = "copied";
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  };
+  const button = h("button", { type: "button", class: "small", onclick: copy, "aria-label": "Copy the command" }, "Copy");
+  return h("div", { class: "command" }, h("code", { tabindex: 0 }, text), button, copied);
+}

@@ -1,0 +1,25 @@
+/**
+ * A survey inside any page:
+ *
+ *   <script type="module" src="https://collect.example.org/web/current/pages/embed.js"></script>
+ *   <deniable-survey fingerprint="..."></deniable-survey>
+ *
+ * `server` is another service than the one that this file came from. The ledger is kept by the embedding site's origin.
+ */
+
+import { ROOT } from "./api.js";
+import { h } from "./dom.js";
+import { mountSurvey } from "./survey.js";
+
+class DeniableSurvey extends HTMLElement {
+  connectedCallback() {
+    if (this.shadowRoot) return;
+    const place = h("div", { class: "deniable" });
+    const style = h("link", { rel: "stylesheet", href: new URL("style.css", import.meta.url).href });
+    this.attachShadow({ mode: "open" }).append(style, place);
+    const [server, fingerprint] = [this.getAttribute("server") ?? ROOT, this.getAttribute("fingerprint") ?? ""];
+    mountSurvey(place, { server, fingerprint });
+  }
+}
+
+if (!customElements.get("deniable-survey")) customElements.define("deniable-survey", DeniableSurvey);

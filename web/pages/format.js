@@ -1,0 +1,78 @@
+/** Numbers, times and labels in words. */
+
+/** A share as a percentage with so many digits as its error makes sense of. */
+export function percent(share, digits = 1) {
+  if (share === null || share === undefined || !Number.isFinite(share)) return "–";
+  return `${(100 * share).toFixed(digits)} %`.replace("-", "−");
+}
+
+/** Digits after the point such that a percentage tells errors of this size apart. */
+export function digitsFor(error) {
+  if (!(error > 0)) return 1;
+  return Math.min(4, Math.max(1, Math.ceil(-Math.log10(100 * error)) + 1));
+}
+
+export const count = (n) => Math.round(n).toLocaleString("en");
+
+/** "a", "a/b" as a number. */
+export function fraction(text) {
+  const [top, bottom = "1"] = String(text).split("/");
+  return Number(top) / Number(bottom);
+}
+
+/** An exact number as people write it, if that is short. */
+export function decimal(text) {
+  const value = fraction(text);
+  return Number.isFinite(value) ? String(Number(value.toPrecision(6))) : String(text);
+}
+
+/** e^epsilon, rounded up: a promise is never better than the truth. */
+export function factor(epsilon) {
+  const value = Math.exp(epsilon);
+  if (value >= 1e6) {
+    const power = Math.floor(Math.log10(value));
+    return `${(Math.ceil((value / 10 ** power) * 10 - 1e-9) / 10).toFixed(1)} × 10^${power}`;
+  }
+  const step = value < 10 ? 100 : value < 1000 ? 10 : 1;
+  return (Math.ceil(value * step - 1e-9) / step).toLocaleString("en", { maximumFractionDigits: 2 });
+}
+
+/** How sure anybody can become at most who found yes and no equally likely before. */
+export const surest = (epsilon) => 1 / (1 + Math.exp(-epsilon));
+
+/** A number of about three digits. */
+export function short(value) {
+  if (value === null || value === undefined) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1000) return Math.round(value).toLocaleString("en");
+  if (size < 1e-4) return value.toExponential(1);
+  return String(Number(value.toPrecision(3)));
+}
+
+const pad = (n) => String(n).padStart(2, "0");
+
+/** Seconds since 1970 as a date in UTC, with the time of day unless it is midnight. */
+export function moment(seconds) {
+  const date = new Date(1000 * seconds);
+  const day = `${date.getUTCFullYear()}-${pad(date.getUTCMonth() + 1)}-${pad(date.getUTCDate())}`;
+  const time = seconds % 86400 ? ` ${pad(date.getUTCHours())}:${pad(date.getUTCMinutes())}` : "";
+  return day + time;
+}
+
+/** When an epoch is: its first day, or its first and last. */
+export function period({ origin, seconds }, epoch) {
+  const [start, end] = [origin + epoch * seconds, origin + (epoch + 1) * seconds];
+  if (seconds <= 86400) return moment(start);
+  return `${moment(start)} to ${moment(end - (end % 86400 ? 1 : 86400))}`;
+}
+
+/** A category as people read it; large integers are written {"integer": "..."} in a spec. */
+export function label(value) {
+  if (value === true) return "yes (true)";
+  if (value === false) return "no (false)";
+  if (value && typeof value === "object" && "integer" in value) return value.integer;
+  return String(value);
+}
+
+export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

@@ -1,0 +1,87 @@
+/** What this browser has sent for a survey, and the ways out: withdrawal and opting out. */
+
+import { h } from "./dom.js";
+import { byteView } from "./life.js";
+import { decimal, period } from "./format.js";
+
+const STATES = {
+  queued: "waiting: the server could not be reached yet",
+  sent: "sent and counted",
+  dropped: "not counted",
+  withdrawn: "withdrawn: the bytes are deleted here",
+};
+
+const REASONS = {
+  optedOut: "you opted out before it was sent",
+  epochClosed: "its period was closed already",
+  epochTooOld: "its period was over",
+  epochTooEarly: "its period had not begun on the server’s clock",
+  notStarted: "the survey had not begun",
+  badPayload: "the server could not read it",
+  "status 410": "the survey takes no more answers",
+  "status 404": "the server does not know the survey",
+};
+
+function entry(survey, { epoch, epsilon, state, reason, bytes }) {
+  const why = state === "dropped" ? ` (${REASONS[reason] ?? reason})` : "";
+  return h(
+    "li",
+    { "data-state": state },
+    h("b", {}, period(survey.terms.epochs, epoch)),
+    `: ${STATES[state]}${why}; epsilon ${decimal(epsilon)}`,
+    bytes ? h("details", {}, h("summary", {}, `The ${bytes.length} bytes`), byteView(survey, bytes)) : null,
+  );
+}
+
+export function history(survey, submissions) {
+  return h(
+    "section",
+    { class: "card", "aria-label": "What this browser has sent" },
+    h("h2", {}, "What this browser has sent"),
+    submissions.length
+      ? h("ul", {}, submissions.map((submission) => entry(survey, submission)))
+      : h("p", {}, "Nothing so far for this survey."),
+    submissions.length ? h("p", { class: "note" }, "These are the real bytes, as they left. Your answer itself is not kept anywhere.") : null,
+  );
+}
+
+/** Buttons for leaving; `done` is called after something changed. */
+export function leaving(client, done) {
+  const confirm = h("dialog", { "aria-labelledby": "withdraw-title" });
+  const answer = async (action) => {
+    confirm.close();
+    await action();
+    done();
+  };
+  confirm.append(
+    h("h2", { id: "withdraw-title" }, "Withdraw from everything here?"),
+    h(
+      "p",
+      {},
+      "This deletes the secret, the remembered reports and all bytes of all surveys of this site from this browser, and no more is sent. What was counted already stays in the sums: the server kept no report by which yours could be found and taken out again.",
+    ),
+    h(
+      "div",
+      { class: "row" },
+      h("button", { type: "button", class: "danger", onclick: () => answer(() => client.withdraw()) }, "Withdraw"),
+      h("button", { type: "button", class: "second", onclick: () => confirm.close() }, "Keep taking part"),
+    ),
+  );
+  return h(
+    "section",
+    { class: "card", "aria-label": "Leaving" },
+    h("h2", {}, "Leaving"),
+    h(
+      "p",
+      {},
+      "Opting out stops everything that waits and all that would come, for every survey of this site. Withdrawing also deletes what this browser remembers of its reports.",
+    ),
+    h(
+      "div",
+      { class: "row" },
+      h("button", { type: "button", class: "second", onclick: () => answer(() => client.optOut()) }, "Opt out"),
+      h("button", { type: "button", class: "danger", onclick: () => confirm.showModal() }, "Withdraw…"),
+    ),
+    confirm,
+  );
+}

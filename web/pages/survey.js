@@ -1,0 +1,247 @@
+/**
+ * Answering one survey. Everything that matters happens in the SDK's `Client`: it checks the survey against the pinned
+ * fingerprint, keeps the ledger, randomizes and sends. This file asks and explains.
+ */
+
+import { Client, DeniableError } from "../deniable.js";
+import { h, show } from "./dom.js";
+import { moment, period } from "./format.js";
+import { history, leaving } from "./history.js";
+import { life } from "./life.js";
+import { promise, terms } from "./promise.js";
+import { questionField } from "./questions.js";
+import { rehearse } from "./rehearsal.js";
+
+const RETRY_SECONDS = 15;
+
+const TITLES = {
+  spec: "This is not the survey that it claims to be",
+  context: "This page is not secure",
+  network: "The survey cannot be loaded",
+  storage: "This browser cannot keep a ledger",
+  budget: "This browser has given enough away",
+  closed: "The survey is not open",
+  domain: "An answer is missing or not usable",
+};
+
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+
+class SurveyView {
+  #root;
+  #client;
+  #survey = null;
+  #fields = [];
+  #life = h("section", { class: "card", "aria-label": "Life of a report", tabindex: -1, hidden: true });
+  #message = h("div", { role: "status" });
+  #after = h("div", {});
+  #form = h("div", {});
+  #sending = false;
+
+  constructor(root, client) {
+    this.#root = root;
+    this.#client = client;
+  }
+
+  async start() {
+    show(this.#root, h("p", { class: "note", role: "status" }, "Loading the survey…"));
+    try {
+      this.#survey = await this.#client.survey();
+    } catch (error) {
+      if (error.kind === "optedOut") return this.#optedOut();
+      return show(this.#root, refusal(error, error.kind === "network" ? () => this.start() : null));
+    }
+    if (!this.#survey.terms) {
+      return show(this.#root, refusal(new DeniableError("closed", "this survey is for files: it has no terms of a collection")));
+    }
+    const { name, terms: own } = this.#survey;
+    if (this.#root === document.querySelector("main")) document.title = name;
+    show(
+      this.#root,
+      h("h1", {}, name),
+      h("p", {}, `${own.owner} asks: ${own.purpose}`),
+      promise(this.#survey),
+      terms(this.#survey, await this.#client.budget()),
+      this.#form,
+      this.#life,
+      this.#message,
+      this.#after,
+    );
+    await this.refresh();
+    this.#deliverWaiting();
+  }
+
+  #optedOut() {
+    const back = async () => {
+      await this.#client.optIn();
+      await this.start();
+    };
+    show(
+      this.#root,
+      h(
+        "section",
+        { class: "card" },
+        h("h1", {}, "You have opted out"),
+        h("p", {}, "Nothing is fetched and nothing is sent by this page, for any survey of this site, until you take part again."),
+        h("button", { type: "button", class: "second", onclick: back }, "Take part again"),
+      ),
+    );
+  }
+
+  /** Show what the ledger says now. */
+  async refresh() {
+    try {
+      await this.#client.survey();
+    } catch (error) {
+      if (error.kind === "optedOut") return this.#optedOut();
+    }
+    const submissions = await this.#client.history();
+    show(this.#after, history(this.#survey, submissions), leaving(this.#client, () => this.refresh()));
+    const { opens, expires, epochs, longitudinal } = this.#survey.terms;
+    const now = Date.now() / 1000;
+    const answered = submissions.find(({ epoch }) => epoch === epochs.at(now));
+    if (now < opens) return this.#closed("The survey has not opened yet", `It opens on ${moment(opens)} (UTC).`);
+    if (now >= expires) return this.#closed("The survey is over", `It closed on ${moment(expires)} (UTC).`);
+    if (answered) return this.#answered(answered, submissions.length < longitudinal.epochs && epochs.at(now) < epochs.last);
+    if (submissions.length >= longitudinal.epochs) {
+      return this.#closed("You have answered", "This browser has answered as often as the survey allows.");
+    }
+    if (!this.#fields.length) this.#ask();
+  }
+
+  #closed(title, text, kind = "") {
+    this.#fields = [];
+    this.#life.hidden = true;
+    show(this.#form, h("section", { class: `card ${kind}` }, h("h2", {}, title), h("p", {}, text)));
+  }
+
+  #answered({ epoch, state }, again) {
+    const { epochs } = this.#survey.terms;
+    const next = again ? ` You can answer again in the next period, ${period(epochs, epoch + 1)}.` : "";
+    if (state === "queued") {
+      const text = "Your report is written down and waits: the server cannot be reached at the moment. This page tries again on its own, with the same bytes; you may also close it and come back.";
+      return this.#closed("Waiting to be sent", text, "warn");
+    }
+    const titles = { sent: "Thank you: your report is counted", dropped: "Your report was not counted", withdrawn: "You have withdrawn" };
+    this.#closed(titles[state], (state === "sent" ? "What left this browser is listed below, byte by byte." : "Below is why.") + next, state === "sent" ? "fine" : "warn");
+  }
+
+  #ask() {
+    const many = this.#survey.questions.length > 1;
+    const stale = () => (this.#life.hidden = true);
+    this.#fields = this.#survey.questions.map((question, i) => questionField(question, many ? i + 1 : 0, stale));
+    const submit = (event) => {
+      event.preventDefault();
+      this.#send();
+    };
+    const look = h("button", { type: "button", class: "second", onclick: () => this.#rehearse(true) }, "See what would leave");
+    const form = h(
+      "form",
+      { novalidate: true, autocomplete: "off", onsubmit: submit },
+      this.#fields.map(({ element }) => element),
+      h("div", { class: "row" }, h("button", { type: "submit" }, "Randomize and send"), look),
+    );
+    show(this.#form, form);
+  }
+
+  /** The answers, or null after saying which are missing. */
+  #values() {
+    const values = {};
+    let first = null;
+    for (const field of this.#fields) {
+      const value = field.value();
+      let problem = value === undefined ? "Please answer this question; there is no way to leave it out unseen." : null;
+      if (!problem) {
+        try {
+          this.#survey.questions.find(({ id }) => id === field.id).protocol.encode(value);
+        } catch (error) {
+          problem = sentence(error.message);
+        }
+      }
+      field.complain(problem);
+      if (problem) first ??= field;
+      values[field.id] = value;
+    }
+    first?.focus();
+    return first ? null : values;
+  }
+
+  #rehearse(focus) {
+    const values = this.#values();
+    if (!values) return;
+    const { epochs } = this.#survey.terms;
+    const drawn = rehearse(this.#survey, epochs.at(Date.now() / 1000), values);
+    show(
+      this.#life,
+      h("h2", {}, "Life of a report"),
+      life(this.#survey, values, drawn),
+      h(
+        "div",
+        { class: "row" },
+        h("button", { type: "button", onclick: () => this.#send() }, "Randomize and send"),
+        h("button", { type: "button", class: "second", onclick: () => this.#rehearse(false) }, "Throw the coins again"),
+      ),
+    );
+    this.#life.hidden = false;
+    if (focus) this.#life.focus();
+  }
+
+  async #send() {
+    const values = this.#values();
+    if (!values || this.#sending) return;
+    this.#sending = true;
+    show(this.#message, h("p", { class: "note" }, "Sending…"));
+    // The ledger is written before the network is touched; while the server is away this shows that the report waits.
+    const look = setInterval(() => this.refresh(), 700);
+    try {
+      const { fresh } = await this.#client.answer(values);
+      show(this.#message, fresh ? null : h("p", { class: "card warn" }, "This browser had answered for this period already, in another tab; the first report stands and nothing new was sent."));
+    } catch (error) {
+      show(this.#message, refusal(error));
+    } finally {
+      clearInterval(look);
+      this.#sending = false;
+      this.#fields.forEach(({ complain }) => complain(null));
+    }
+    await this.refresh();
+    this.#form.querySelector("h2")?.scrollIntoView?.({ block: "nearest" });
+    this.#deliverWaiting();
+  }
+
+  /** Reports that waited when the page was closed, or for which six attempts were not enough. */
+  async #deliverWaiting() {
+    for (;;) {
+      const waiting = (await this.#client.history().catch(() => [])).some(({ state }) => state === "queued");
+      if (!waiting || this.#sending || !this.#root.isConnected) return;
+      await this.#client.deliver().catch(() => undefined);
+      await this.refresh();
+      await new Promise((resolve) => setTimeout(resolve, 1000 * RETRY_SECONDS));
+    }
+  }
+}
+
+function refusal(error, again = null) {
+  const known = error instanceof DeniableError;
+  return h(
+    "section",
+    { class: "card warn", role: "alert" },
+    h("h2", {}, (known && TITLES[error.kind]) || "Something went wrong in this page"),
+    h("p", {}, known ? sentence(error.message) : "This is a fault of the page itself."),
+    h("p", {}, "Nothing was sent."),
+    again ? h("button", { type: "button", class: "second", onclick: again }, "Try again") : null,
+  );
+}
+
+/** Show the survey of this fingerprint in `root`; `server` is where it is collected. */
+export async function mountSurvey(root, { server, fingerprint }) {
+  let client;
+  try {
+    client = new Client({ server, fingerprint });
+  } catch (error) {
+    return show(root, refusal(error));
+  }
+  const view = new SurveyView(root, client);
+  // Another tab may have answered meanwhile.
+  const seen = () => document.visibilityState === "visible" && root.isConnected && view.refresh().catch(() => undefined);
+  document.addEventListener("visibilitychange", seen);
+  return view.start().catch((error) => show(root, refusal(error)));
+}

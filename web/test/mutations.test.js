@@ -1,0 +1,79 @@
+// The vectors can fail: small errors in the SDK are made on purpose, and each is found.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { hashed, vectors } from "./support.js";
+
+// Each of these small errors in the SDK would change what leaves; the vectors notice every one.
+const MUTATIONS = [
+  ["this.high < high ||", "this.high <= high ||"],
+  ["this.low >= 2 ** 32 - surplus", "this.low > 2 ** 32 - surplus"],
+  ["setLow |= openLow & ~this.low;", "setLow |= openLow & this.low;"],
+  ["getUint32(this.#place, true)", "getUint32(this.#place, false)"],
+  ["(openLow | openHigh) !== 0 && (h | l) !== 0", "(h | l) !== 0"],
+  ["return toBytes(kept ? value : drawn, reportBytes);", "return toBytes(kept ? drawn : value, reportBytes);"],
+  ["const ceilOf = (coefficients, x) => floorOf(coefficients, x) + 1n;", "const ceilOf = floorOf;"],
+  ["[1n, -1n, 1n, BigInt(k) - 1n]", "[1n, -1n, 1n, BigInt(k)]"],
+  ["other + (other >= value)", "other + (other > value)"],
+  ["column ^= row & -row", "column ^= row"],
+  ["place >= taken", "place > taken"],
+  ["parity(rows[j] & value)", "parity(rows[j] | value)"],
+  ['value.normalize("NFC")}`', "value}`"],
+  ['`{"integer": "${label}"}`', "`${label}`"],
+];
+
+const SOURCE = readFileSync(new URL("../deniable.js", import.meta.url), "utf8");
+
+for (const [right, wrong] of MUTATIONS) {
+  test(`the vectors notice: ${wrong}`, async () => {
+    assert.equal(SOURCE.split(right).length, 2, "the line to change stands once");
+    const changed = await import(`data:text/javascript,${encodeURIComponent(SOURCE.replace(right, wrong))}`);
+    assert.ok(differs(changed), "no vector differs");
+  });
+}
+
+test("and find nothing in the SDK as it is", async () => {
+  assert.equal(differs(await import("../deniable.js")), false);
+});
+
+/** Whether a module disagrees with a vector that is given in full, or with one of the first of a case. */
+function differs(module) {
+  const label = (value) => (typeof value === "object" ? BigInt(value.integer) : value);
+  const report = (entry, answer, random) => {
+    let at = 0;
+    const bits = new module.RandomBits((bytes) => {
+      bytes.set(random(at, bytes.length));
+      at += bytes.length;
+    }, 8);
+    try {
+      return module.hex(module.loadProtocol(entry.spec).privatize(label(answer), bits));
+    } catch {
+      return null;
+    }
+  };
+  const full = vectors.explicit.some((entry) => {
+    const bytes = Buffer.from(entry.random, "hex");
+    const random = (at, n) => (at + n <= bytes.length ? bytes.subarray(at, at + n) : new Uint8Array(n));
+    return report(entry, entry.answer, random) !== entry.report;
+  });
+  return (
+    full ||
+    vectors.cases.some((entry) =>
+      entry.words.some((_, i) => {
+        const seed = entry.first + i;
+        const random = (at) => block(seed, at >> 5).subarray(at & 31, (at & 31) + 8);
+        const answer = entry.answers[i % entry.answers.length];
+        return report(entry, answer, random) !== entry.reports.slice(2 * i * entry.bytes, 2 * (i + 1) * entry.bytes);
+      }),
+    )
+  );
+}
+
+const blocks = new Map();
+
+function block(seed, number) {
+  const name = `${seed}/${number}`;
+  if (!blocks.has(name)) blocks.set(name, hashed(seed, number));
+  return blocks.get(name);
+}

@@ -1,0 +1,208 @@
+// What is not exactly the pinned survey, understood in full, over a secure connection, is refused; nothing is sent.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Client, Survey, canonicalBytes, fingerprint, loadProtocol } from "../deniable.js";
+import { SERVER, Server, device, spec, vectors } from "./support.js";
+
+const refused = (kind) => ({ name: "DeniableError", kind });
+const utf8 = (text) => new TextEncoder().encode(text);
+
+async function load(survey) {
+  const bytes = canonicalBytes(survey);
+  return Survey.fromBytes(bytes, await fingerprint("survey", bytes));
+}
+
+test("an altered survey is refused and nothing is sent", async () => {
+  const { client, server } = await device();
+  const weaker = structuredClone(spec());
+  weaker.questions[0].protocol.epsilon = "3/2";
+  for (const bytes of [canonicalBytes(weaker), server.bytes.slice(0, -1), new Uint8Array(), utf8("{}")]) {
+    server.bytes = bytes;
+    await assert.rejects(client.answer({ smoke: "yes" }), refused("spec"));
+  }
+  assert.ok(server.requests.every(({ method }) => method === "GET"));
+});
+
+test("a wrong fingerprint is refused", async () => {
+  const { again, server } = await device();
+  await assert.rejects(again({ fingerprint: "0".repeat(64) }).answer({ smoke: "yes" }), refused("spec"));
+  for (const wrong of ["", "0".repeat(63), "A".repeat(64), undefined]) {
+    assert.throws(() => again({ fingerprint: wrong }), refused("spec"));
+    await assert.rejects(Survey.fetch(SERVER, wrong, server.fetch), refused("spec"));
+  }
+  assert.equal(server.bodies.length, 0);
+});
+
+test("another kind of fingerprint does not pass for a survey's", async () => {
+  const bytes = canonicalBytes(spec());
+  await assert.rejects(Survey.fromBytes(bytes, await fingerprint("protocol", bytes)), refused("spec"));
+});
+
+test("bytes that two readers could read differently are refused", async () => {
+  const text = new TextDecoder().decode(canonicalBytes(spec()));
+  for (const other of [
+    text.replace('{"budget"', '{"name":"x","budget"'), // a key twice
+    text.replace('"version":2', '"version":2.0'),
+    text.replace('"version":2', '"version": 2'),
+    text.replace("Do you smoke?", "Do you smo\\u006be?"),
+    `\ufeff${text}`,
+    `${text}\n`,
+  ]) {
+    assert.notEqual(other, text);
+    const bytes = utf8(other);
+    await assert.rejects(Survey.fromBytes(bytes, await fingerprint("survey", bytes)), refused("spec"));
+  }
+});
+
+test("surveys of the shared vectors load", async () => {
+  for (const { spec: published, bytes } of vectors.surveys) assert.equal((await load(published)).reportBytes, bytes);
+  const monthly = await load(vectors.surveys[3].spec);
+  assert.deepEqual([monthly.epsilon, monthly.lifetimeEpsilon, monthly.terms.draws], ["9/4", "9/2", 2]);
+});
+
+test("unknown versions, keys, rules and values of a survey are refused", async () => {
+  assert.equal((await load(spec())).name, "habits");
+  const base = spec();
+  const question = base.questions[0];
+  const many = { ...question, protocol: { ...question.protocol, domain: { kind: "integers", low: 0, high: 1024 } } };
+  for (const changes of [
+    { version: 3 },
+    { version: "2" },
+    { version: 1 },
+    { kind: "poll" },
+    { extra: 1 },
+    { name: " " },
+    { owner: "" },
+    { questions: [] },
+    { questions: [question, question] },
+    { questions: [{ ...question, extra: true }] },
+    { questions: [{ ...question, id: "Smoke" }] },
+    { questions: [{ id: question.id, text: question.text }] },
+    { epochs: { ...base.epochs, seconds: 0 } },
+    { epochs: { ...base.epochs, grace: 1 } },
+    { epochs: { ...base.epochs, origin: "2026-11-01" } },
+    { epochs: { ...base.epochs, origin: "2026-11-31T00:00:00Z" } },
+    { epochs: { ...base.epochs, origin: "2026-11-02T00:00:00Z" } },
+    { longitudinal: { rule: "none", epochs: 3, values: 1 } },
+    { longitudinal: { rule: "memoize", epochs: 3 } },
+    { longitudinal: { rule: "memoize+fresh", epochs: 3 } },
+    { longitudinal: { rule: "none", epochs: 0 } },
+    { longitudinal: { rule: "none", epochs: 5 } }, // five times epsilon 1 is more than the budget of 4
+    { longitudinal: { rule: "memoize", epochs: 3, values: 1 }, questions: [many] },
+    { budget: { group: "guild", epsilon: "4/2" } },
+    { budget: { group: "guild", epsilon: 4 } },
+    { budget: { group: "Guild", epsilon: "4" } },
+    { budget: { group: "guild", epsilon: "1000001" } },
+    { expires: base.opens },
+    { opens: "2026-10-01T00:00:00Z" },
+    { retention: "forever" },
+    { show_from: 0 },
+    { replaces: "abc" },
+  ]) {
+    await assert.rejects(load({ ...base, ...changes }), refused("spec"), JSON.stringify(changes));
+  }
+  for (const key of Object.keys(base)) {
+    const { [key]: _, ...rest } = base;
+    await assert.rejects(load(rest), refused("spec"), `without ${key}`);
+  }
+});
+
+test("a survey of version 1 cannot be collected", async () => {
+  const { client, server } = await device(vectors.surveys[0].spec);
+  await assert.rejects(client.answer({ smoke: "yes" }), refused("closed"));
+  assert.equal(server.bodies.length, 0);
+});
+
+test("unknown protocols, parameters and domains are refused", () => {
+  const head = { kind: "protocol", version: 1, protocol: "GRR", epsilon: "1" };
+  const domain = { kind: "integers", low: 0, high: 9 };
+  const text = { kind: "strings", cells: 64, cohorts: 2, key: "" };
+  assert.equal(loadProtocol({ ...head, domain }).name, "GRR");
+  for (const changes of [
+    { kind: "survey" },
+    { version: 2 },
+    { protocol: "grr" },
+    { protocol: "toString" },
+    { protocol: ["GRR"] },
+    { extra: 1 },
+    { epsilon: 1 },
+    { epsilon: "0.5" },
+    { epsilon: "2/2" },
+    { epsilon: "0" },
+    { epsilon: "-1" },
+    { epsilon: "65" },
+    { epsilon: "1/1000001" },
+    { epsilon: "1/0" },
+    { epsilon: "9".repeat(5000) },
+    { domain: null },
+    { domain: { kind: "integers", low: 5, high: 5 } },
+    { domain: { kind: "integers", low: 0, high: 2 ** 28 } },
+    { domain: { kind: "integers", low: 0.5, high: 2 } },
+    { domain: { ...domain, step: 2 } },
+    { domain: { kind: "hasOwnProperty" } },
+    { domain: { kind: "categories", values: ["a"] } },
+    { domain: { kind: "categories", values: ["a", "a"] } },
+    { domain: { kind: "categories", values: ["a", null] } },
+    { domain: { kind: "categories", values: ["a", { integer: "5" }] } },
+    { domain: { kind: "categories", values: ["a", { fraction: "1/2" }] } },
+    { domain: { kind: "categories", values: ["a", "b"], other: "c" } },
+    { domain: { kind: "categories", values: ["a", "e\u0301"] } },
+    { domain: text },
+    { protocol: "OLH" },
+    { protocol: "OLH", hash_bits: 11 },
+    { protocol: "BLH", hash_bits: 1 },
+    { protocol: "THE", threshold: "1/3" },
+    { protocol: "THE", threshold: "4/3" },
+    { protocol: "SubsetSelection", subset_size: 10 },
+    { protocol: "HadamardResponse", blocks: 3 },
+    { protocol: "CMS" },
+    { protocol: "CMS", domain: text, hashing: text },
+    { protocol: "CMS", domain: { ...text, cells: 63 } },
+    { protocol: "CMS", domain: { ...text, cells: 2 ** 28 } },
+    { protocol: "CMS", domain: { ...text, key: "a\0" } },
+    { protocol: "CMS", domain: { kind: "categories", values: [1, "1"] }, hashing: text },
+    { protocol: "RAPPOR", domain: text, bloom_bits: 8, hashes: 5, cohorts: 1 },
+    { protocol: "RAPPOR", domain: text, bloom_bits: 8, hashes: 2, cohorts: 1, key: "" },
+  ]) {
+    const shown = JSON.stringify(changes).slice(0, 100);
+    assert.throws(() => loadProtocol({ ...head, domain, ...changes }), refused("spec"), shown);
+  }
+});
+
+test("an insecure page and an insecure server are refused before any request", async () => {
+  const { again, server, pinned } = await device();
+  const insecure = ["http://example.org", "ftp://localhost", "nowhere"];
+  for (const address of [...insecure, "https://user@example.org", "https://example.org/?q=1"]) {
+    assert.throws(() => again({ server: address }), refused("context"), address);
+    await assert.rejects(Survey.fetch(address, pinned, server.fetch), refused("context"));
+  }
+  again({ server: "https://example.org/collect/" });
+  globalThis.isSecureContext = false;
+  try {
+    assert.throws(() => again(), { ...refused("context"), message: /not loaded securely/ });
+    await assert.rejects(Survey.fetch(SERVER, pinned, server.fetch), refused("context"));
+    await assert.rejects(fingerprint("survey", new Uint8Array()), refused("context"));
+  } finally {
+    delete globalThis.isSecureContext;
+  }
+  assert.equal(server.requests.length, 0);
+});
+
+test("a server that is down, or does not know the survey, is named as the cause", async () => {
+  const { pinned } = await device();
+  const down = async () => {
+    throw new TypeError("Failed to fetch");
+  };
+  await assert.rejects(Survey.fetch(SERVER, pinned, down), { ...refused("network"), message: /cannot be reached/ });
+  const unknown = async () => new Response("{}", { status: 404 });
+  await assert.rejects(Survey.fetch(SERVER, pinned, unknown), { ...refused("network"), message: /404/ });
+});
+
+test("in a browser without IndexedDB or Web Locks nothing is sent", async () => {
+  const bytes = canonicalBytes(spec());
+  const server = new Server(bytes);
+  const client = new Client({ server: SERVER, fingerprint: await fingerprint("survey", bytes), fetch: server.fetch });
+  await assert.rejects(client.answer({ smoke: "yes" }), refused("storage"));
+  assert.equal(server.requests.length, 0);
+});

@@ -1,0 +1,165 @@
+// The browser draws what Python draws: the same thresholds, the same words in the same order, the same bytes.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+
+import {
+  RandomBits,
+  Survey,
+  canonicalBytes,
+  fingerprint,
+  hex,
+  hmac,
+  keyedReport,
+  loadProtocol,
+  reportId,
+  sha256,
+  valueDigest,
+} from "../deniable.js";
+import { hashed, vectors } from "./support.js";
+
+/** The stream of a vector's seed. */
+function seeded(seed) {
+  let block = 0;
+  return new RandomBits((bytes) => bytes.set(hashed(seed, block++)), 32);
+}
+
+/** Random bytes given in full; asking for more is an error. */
+function listed(random) {
+  let rest = Buffer.from(random, "hex");
+  const bits = new RandomBits((bytes) => {
+    assert.ok(rest.length >= bytes.length, "more random bytes are consumed than Python consumed");
+    bytes.set(rest.subarray(0, bytes.length));
+    rest = rest.subarray(bytes.length);
+  }, 8);
+  return { bits, left: () => rest.length };
+}
+
+const answer = (label) => (typeof label === "object" ? BigInt(label.integer) : label);
+const numerators = (protocol) =>
+  Object.fromEntries(Object.entries(protocol.thresholds).map(([name, { numerator }]) => [name, String(numerator)]));
+
+/** How many vectors of a case differ. */
+function differences(entry, protocol) {
+  const width = 2 * entry.bytes;
+  return entry.words.filter((words, i) => {
+    const bits = seeded(entry.first + i);
+    const report = hex(protocol.privatize(answer(entry.answers[i % entry.answers.length]), bits));
+    return report !== entry.reports.slice(i * width, (i + 1) * width) || bits.words !== words;
+  }).length;
+}
+
+const names = [...new Set(vectors.cases.map((entry) => entry.spec.protocol))];
+
+for (const name of names) {
+  const cases = vectors.cases.filter((entry) => entry.spec.protocol === name);
+  test(`${name}: at least 1,000 reports are the same, byte for byte`, () => {
+    let count = 0;
+    for (const entry of cases) {
+      const protocol = loadProtocol(entry.spec);
+      assert.equal(protocol.reportBytes, entry.bytes);
+      assert.deepEqual(numerators(protocol), entry.thresholds);
+      assert.equal(entry.reports.length, 2 * entry.bytes * entry.words.length);
+      assert.equal(differences(entry, protocol), 0, JSON.stringify(entry.spec));
+      count += entry.words.length;
+    }
+    assert.ok(count >= 1000);
+  });
+
+  test(`${name}: a threshold that is off would be noticed`, () => {
+    // The same protocol at three quarters of its level, compared with the vectors of the full one.
+    const changed = cases.filter((entry) => {
+      const [top, bottom] = entry.spec.epsilon.split("/").map(BigInt);
+      const level = reduced(3n * top, 4n * (bottom ?? 1n));
+      return differences(entry, loadProtocol({ ...entry.spec, epsilon: level })) > 0;
+    });
+    assert.ok(changed.length > cases.length / 2, `${changed.length} of ${cases.length} cases noticed`);
+  });
+}
+
+function reduced(top, bottom) {
+  let [a, b] = [top, bottom];
+  while (b) [a, b] = [b, a % b];
+  return bottom === a ? `${top / a}` : `${top / a}/${bottom / a}`;
+}
+
+test("every protocol of the package has vectors", () => {
+  const all = "BLH CMS GRR HCMS HadamardResponse OLH OLHSketch OUE RAPPOR SUE SubsetSelection THE";
+  assert.deepEqual(names.toSorted(), all.split(" "));
+});
+
+test("vectors in full, rare branches among them: rejection, ties, late decisions", () => {
+  for (const entry of vectors.explicit) {
+    const { bits, left } = listed(entry.random);
+    assert.equal(hex(loadProtocol(entry.spec).privatize(answer(entry.answer), bits)), entry.report);
+    assert.equal(left(), 0, "fewer random bytes are consumed than Python consumed");
+  }
+});
+
+test("one flipped random bit changes some report", () => {
+  const changed = vectors.explicit.filter((entry) => {
+    const bytes = Buffer.from(entry.random, "hex");
+    bytes[bytes.length - 1] ^= 0x80;
+    const { bits } = listed(bytes.toString("hex"));
+    try {
+      return hex(loadProtocol(entry.spec).privatize(answer(entry.answer), bits)) !== entry.report;
+    } catch {
+      return true;
+    }
+  });
+  assert.ok(changed.length > 0);
+});
+
+test("thresholds over the whole range of epsilon", () => {
+  for (const entry of vectors.thresholds) {
+    assert.deepEqual(numerators(loadProtocol(entry.spec)), entry.thresholds, JSON.stringify(entry.spec).slice(0, 200));
+  }
+});
+
+test("canonical bytes and fingerprints", async () => {
+  for (const entry of vectors.canonical) assert.equal(hex(canonicalBytes(entry.value)), entry.bytes);
+  for (const entry of vectors.surveys) {
+    assert.equal(new TextDecoder().decode(canonicalBytes(entry.spec)), entry.canonical);
+    assert.equal(await fingerprint("survey", canonicalBytes(entry.spec)), entry.fingerprint);
+  }
+  for (const entry of vectors.cases) {
+    assert.equal(await fingerprint("protocol", canonicalBytes(entry.spec)), entry.fingerprint);
+  }
+});
+
+test("what a spec cannot hold is refused", () => {
+  for (const value of [1.5, NaN, Infinity, 2 ** 53, 1n, undefined, () => 0, "e\u0301", "\ud800", { "e\u0301": 1 }]) {
+    assert.throws(() => canonicalBytes([value]), { name: "DeniableError", kind: "spec" });
+  }
+});
+
+test("the synchronous SHA-256 is that of the platform", async () => {
+  for (const length of [0, 1, 55, 56, 63, 64, 65, 119, 120, 1000]) {
+    const bytes = Uint8Array.from({ length }, (_, i) => (i * 131 + length) % 256);
+    assert.equal(hex(sha256(bytes)), createHash("sha256").update(bytes).digest("hex"));
+    assert.equal(hex(sha256(bytes)), hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))));
+  }
+});
+
+test("HMAC is that of the platform", async () => {
+  for (const length of [1, 32, 64]) {
+    const key = Uint8Array.from({ length }, (_, i) => i * 7);
+    const usable = await crypto.subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+    const message = new TextEncoder().encode("a message of some length");
+    assert.equal(hex(hmac(key, message)), hex(new Uint8Array(await crypto.subtle.sign("HMAC", usable, message))));
+  }
+});
+
+test("what a device draws from its secret", async () => {
+  for (const entry of vectors.keyed) {
+    const published = vectors.surveys[entry.survey];
+    const survey = await Survey.fromBytes(canonicalBytes(published.spec), published.fingerprint);
+    assert.equal(survey.reportBytes, published.bytes);
+    const question = survey.questions.find(({ id }) => id === entry.question);
+    const secret = Uint8Array.from(Buffer.from(entry.secret, "hex"));
+    const given = answer(entry.answer);
+    assert.equal(hex(keyedReport(secret, survey.fingerprint, question, entry.epoch, given)), entry.report);
+    assert.equal(hex(valueDigest(secret, survey.fingerprint, question, given)), entry.digest);
+    assert.equal(hex(reportId(secret, survey.fingerprint, entry.epoch ?? 0)), entry.id);
+  }
+});
