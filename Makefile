@@ -10,19 +10,19 @@ PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow bench bench-quick docs lint format clean distclean
+.PHONY: help demo test test-slow bench bench-quick docs lint system format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@echo "  (PYTHON=python3.12 chooses the interpreter of a new $(VENV); WORKERS=1 the number of test processes)"
 
-demo: $(READY) ## the whole path on this machine, with made-up respondents
+demo: $(READY) ## a sensitive survey collected over HTTP on this machine
 	@$(BIN)/deniable demo
 
-test: lint ## lint, then all tests but the slow ones, doctests included
+test: lint system ## lint, then all tests but the slow ones, doctests included
 	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 -m "not slow"
 
-test-slow: $(READY) ## the tests marked slow
+test-slow: $(READY) system ## the tests marked slow
 	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 -m slow || [ $$? -eq 5 ]  # 5: none is marked
 
 bench: $(READY) ## all benchmarks
@@ -40,6 +40,9 @@ lint: $(READY) ## style, types and layers
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	@echo "$(BIN)/lint-imports"; report=$$($(BIN)/lint-imports --no-logo) || { echo "$$report"; exit 1; }
+
+system: ## a browser, Node.js and Java for the tests, where they are missing and can be fetched
+	@$(PYTHON) tools/system_packages.py
 
 format: $(READY) ## rewrite the code in the project's style
 	$(BIN)/ruff check --quiet --fix .

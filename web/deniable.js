@@ -5,13 +5,13 @@
  * respondent's own browser, and only the randomized bytes leave. In the order of the file:
  *
  *   exact arithmetic     epsilon -> integer thresholds out of 2^64; no floating point touches a probability
- *   random words         crypto.getRandomValues, and the exact samplers on top
+ *   random words         crypto.getRandomValues or another stream, and the exact samplers on top
  *   SHA-256              for hashes inside a report, where crypto.subtle (asynchronous) would not do
  *   domains              what an answer can be
  *   protocols            how each kind of report is drawn and written
  *   specs                canonical JSON, fingerprints, strict reading
  *   surveys              the published questions and terms, checked against a pinned fingerprint
- *   ledger               what this browser has answered and spent; IndexedDB, or memory for tests
+ *   ledger               what this browser has answered and spent, in IndexedDB
  *   client               answer, retry, history, budget, withdraw, opt out
  *
  * The Python package `deniable` draws the same bytes from the same random words; `test/vectors.json` holds both to it.
@@ -41,8 +41,8 @@ const WORD = 1n << 64n;
 const LONGEST_NUMBER = 2000; // digits; keeps a hostile number cheap
 
 /** A positive fraction as a spec writes it, "a" or "a/b" in lowest terms: [top, bottom]. */
-function readFraction(text, what) {
-  const match = typeof text === "string" && text.length <= LONGEST_NUMBER && /^([1-9]\d*)(?:\/([1-9]\d*))?$/.exec(text);
+function readFraction(text, what, longest = LONGEST_NUMBER) {
+  const match = typeof text === "string" && text.length <= longest && /^([1-9]\d*)(?:\/([1-9]\d*))?$/.exec(text);
   if (!match) refuse("spec", `${what} is a positive number written like "1" or "1/2"`);
   const top = BigInt(match[1]);
   const bottom = BigInt(match[2] ?? 1);
@@ -223,6 +223,8 @@ const ROUNDS = new Uint32Array([
 
 const rotate = (x, n) => (x >>> n) | (x << (32 - n));
 
+const SCHEDULE = new Int32Array(64);
+
 /** SHA-256 of bytes (FIPS 180-4), compared with crypto.subtle by the tests. */
 export function sha256(bytes) {
   const padded = new Uint8Array(Math.ceil((bytes.length + 9) / 64) * 64);
@@ -230,28 +232,46 @@ export function sha256(bytes) {
   padded[bytes.length] = 0x80;
   const view = new DataView(padded.buffer);
   view.setBigUint64(padded.length - 8, 8n * BigInt(bytes.length));
-  const state = [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
-  const w = new Int32Array(64);
-  for (let block = 0; block < padded.length; block += 64) {
-    for (let i = 0; i < 16; i++) w[i] = view.getInt32(block + 4 * i);
-    for (let i = 16; i < 64; i++) {
-      const s0 = rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ (w[i - 15] >>> 3);
-      const s1 = rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ (w[i - 2] >>> 10);
-      w[i] = w[i - 16] + s0 + w[i - 7] + s1;
-    }
-    let [a, b, c, d, e, f, g, h] = state;
-    for (let i = 0; i < 64; i++) {
-      const s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
-      const t1 = (h + s1 + ((e & f) ^ (~e & g)) + ROUNDS[i] + w[i]) | 0;
-      const s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
-      const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
-      [h, g, f, e, d, c, b, a] = [g, f, e, (d + t1) | 0, c, b, a, (t1 + t2) | 0];
-    }
-    [a, b, c, d, e, f, g, h].forEach((value, i) => (state[i] = (state[i] + value) | 0));
-  }
+  const state = Int32Array.of(
+    0x6a09e667,
+    0xbb67ae85,
+    0x3c6ef372,
+    0xa54ff53a,
+    0x510e527f,
+    0x9b05688c,
+    0x1f83d9ab,
+    0x5be0cd19,
+  );
+  for (let at = 0; at < padded.length; at += 64) compress(state, view, at);
   const out = new DataView(new ArrayBuffer(32));
   state.forEach((value, i) => out.setInt32(4 * i, value));
   return new Uint8Array(out.buffer);
+}
+
+function compress(state, view, at) {
+  const w = SCHEDULE;
+  for (let i = 0; i < 16; i++) w[i] = view.getInt32(at + 4 * i);
+  for (let i = 16; i < 64; i++) {
+    const s0 = rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ (w[i - 15] >>> 3);
+    const s1 = rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ (w[i - 2] >>> 10);
+    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+  }
+  let [a, b, c, d, e, f, g, h] = state;
+  for (let i = 0; i < 64; i++) {
+    const s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+    const t1 = (h + s1 + ((e & f) ^ (~e & g)) + ROUNDS[i] + w[i]) | 0;
+    const s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
+    const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
+    h = g;
+    g = f;
+    f = e;
+    e = (d + t1) | 0;
+    d = c;
+    c = b;
+    b = a;
+    a = (t1 + t2) | 0;
+  }
+  [a, b, c, d, e, f, g, h].forEach((value, i) => (state[i] += value));
 }
 
 /** HMAC-SHA-256 (RFC 2104) for keys of up to 64 bytes. */
@@ -270,7 +290,8 @@ export function concat(...parts) {
   return out;
 }
 
-const utf8 = (text) => new TextEncoder().encode(text);
+const ENCODER = new TextEncoder();
+const utf8 = (text) => ENCODER.encode(text);
 export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** What a text hashes to in one cohort, kept apart for each use and key. */
@@ -372,7 +393,7 @@ function loadDomain(spec) {
 
 // -- protocols -------------------------------------------------------------------------------------------------------
 //
-// Each entry turns (size or domain, epsilon, parameters) into
+// Each law turns (domain, epsilon, parameters) into
 //   reportBytes   the width of a report
 //   forms         how many different reports there are, at most
 //   thresholds    the integers that the law consists of
@@ -940,7 +961,10 @@ function perform(database, mode, change) {
 
 // -- client ----------------------------------------------------------------------------------------------------------
 
-/** All that a device draws is a function of its secret: a ledger restored from a copy repeats, it never redraws. */
+// All that a device draws is a function of its secret, which crypto.getRandomValues made: a ledger that was restored from
+// a copy repeats a report, it never draws a second one. Answers are part of the key, because two reports of one stream
+// would differ only where both tell the truth.
+
 const keyed = (secret, use, ...parts) => hmac(secret, concat(utf8(`deniable-${use}-v1\0`), ...parts));
 const fromHex = (text) => Uint8Array.from(text.match(/../g), (pair) => parseInt(pair, 16));
 const questionBytes = (pinned, id) => concat(fromHex(pinned), [id.length], utf8(id));
@@ -992,7 +1016,7 @@ export class Client {
     return readLedger(await this.#store.read());
   }
 
-  /** Change the ledger in one durable step; one tab at a time. */
+  /** Change the ledger in one durable step; if `change` throws, nothing has happened. */
   async #update(change) {
     let result;
     await this.#store.update((kept) => {
@@ -1003,11 +1027,11 @@ export class Client {
     return result;
   }
 
-  /** The survey, fetched once and checked; this device keeps the bytes of a survey that it has answered. */
+  /** The survey, fetched once and checked; a device keeps the bytes of a survey that it has answered. */
   async survey() {
     const ledger = await this.#read();
-    checkOptedIn(ledger);
     const kept = ledger.surveys.get(this.#pinned)?.bytes;
+    if (!kept) checkOptedIn(ledger);
     this.#survey ??= kept
       ? await Survey.fromBytes(kept, this.#pinned)
       : await Survey.fetch(this.#server, this.#pinned, this.#options.fetch);
@@ -1042,7 +1066,7 @@ export class Client {
     }
     // The k-th submission holds at most k different values: the first `draws` are paid for, whatever the answers are.
     const drawn = own.submissions.filter(({ state }) => state !== "withdrawn").length;
-    const cost = drawn < draws ? readFraction(survey.epsilon) : [0n, 1n];
+    const cost = drawn < draws ? readSum(survey.epsilon) : [0n, 1n];
     const { spent, cap } = groupBudget(ledger, budget);
     const sum = add(readSum(spent), cost);
     if (isAbove(sum, readFraction(cap))) {
@@ -1095,7 +1119,7 @@ export class Client {
         waiting++;
         after = Math.max(after, outcome.after);
       } else {
-        await this.#update((ledger) => settle(ledger.surveys.get(this.#pinned).submissions, id, outcome));
+        await this.#update((ledger) => settle(ledger.surveys.get(this.#pinned)?.submissions ?? [], id, outcome));
       }
     }
     return { waiting, after };
@@ -1173,7 +1197,8 @@ export class Client {
   }
 }
 
-const readSum = (text) => (text === "0" ? [0n, 1n] : readFraction(text, "what was spent"));
+/** A sum of fractions, which may be longer than each. */
+const readSum = (text) => (text === "0" ? [0n, 1n] : readFraction(text, "what was spent", Infinity));
 
 /** What a group has spent, and its cap: the smallest that any of its surveys promised. */
 function groupBudget(ledger, { group, epsilon }) {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deniable import channels as channels
+    from deniable import collect as collect
     from deniable import design as design
     from deniable import errors as errors
     from deniable import exact as exact
@@ -75,7 +76,7 @@ _HOME_OF = {name: f"deniable.{home}" for home, names in _HOMES.items() for name 
 _MODULES = {
     **{
         name: f"deniable.{name}"
-        for name in ("channels", "design", "errors", "exact", "postprocess", "protocols", "randomness")
+        for name in ("channels", "collect", "design", "errors", "exact", "postprocess", "protocols", "randomness")
     },
     "infer": "deniable.channels.inference",
     "profiles": "deniable.protocols.profiles",

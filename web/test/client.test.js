@@ -244,7 +244,7 @@ test("withdrawal deletes secret, memos, outbox and history; what was spent stays
   assert.equal((await client.budget()).spent, "3");
 });
 
-test("opted out: no request at all, not even for the survey", async () => {
+test("opted out: no request at all", async () => {
   const { client, again, server, time } = await device(spec(), { attempts: 1 });
   server.replies = ["unheard"];
   await client.answer({ smoke: "yes" });
@@ -253,8 +253,8 @@ test("opted out: no request at all, not even for the survey", async () => {
   time.now += DAY;
   for (const tab of [client, again()]) {
     await assert.rejects(tab.answer({ smoke: "yes" }), refused("optedOut"));
-    await assert.rejects(tab.survey(), refused("optedOut"));
     assert.equal(await tab.deliver(), 0);
+    assert.equal((await tab.budget()).spent, "1");
   }
   assert.deepEqual(
     (await client.history()).map(({ state, reason }) => [state, reason]),
@@ -264,6 +264,28 @@ test("opted out: no request at all, not even for the survey", async () => {
   await client.deliver();
   assert.equal(server.requests.length, before);
   assert.equal((await client.answer({ smoke: "yes" })).state, "sent");
+});
+
+test("opted out before anything was answered: not even the survey is fetched", async () => {
+  const { client, server } = await device();
+  await client.optOut();
+  for (const call of ["survey", "budget"]) await assert.rejects(client[call](), refused("optedOut"));
+  await assert.rejects(client.answer({ smoke: "yes" }), refused("optedOut"));
+  assert.deepEqual(await client.history(), []);
+  assert.equal(server.requests.length, 0);
+});
+
+test("storage that is cleared while a report is on its way harms nothing", async () => {
+  const { again, store, server } = await device();
+  const client = again({
+    fetch: async (address, options) => {
+      if (options.method === "POST") await store.update(() => undefined);
+      return server.fetch(address, options);
+    },
+  });
+  await client.answer({ smoke: "yes" });
+  assert.deepEqual(await client.history(), []);
+  assert.equal(server.bodies.length, 1);
 });
 
 test("opting out while a report is on its way stops the retries", async () => {

@@ -14,3 +14,11 @@ def live(tmp_path: Path) -> Iterator[Live]:
     """A service on a new SQLite file, with surveys of several shapes."""
     with in_thread(f"sqlite:///{tmp_path / 'store.db'}", plain(), mixed(), daily(), text()) as service:
         yield service
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """The same for tests that change nothing in it."""
+    directory = tmp_path_factory.mktemp("shared")
+    with in_thread(f"sqlite:///{directory / 'store.db'}", plain(), mixed(), daily(), text()) as service:
+        yield service

@@ -25,11 +25,11 @@ def path_of(operation) -> str:
 
 
 @pytest.mark.parametrize("operation", [one for one in operations() if one.role], ids=lambda one: one.name)
-def test_every_protected_operation_wants_its_role(live, operation):
+def test_every_protected_operation_wants_its_role(shared, operation):
     for role in (None, "ingest", "analyst"):
         if RANK[role] >= RANK[operation.role]:
             continue
-        answered = live.ask(operation.method, path_of(operation), b"", role)
+        answered = shared.ask(operation.method, path_of(operation), b"", role)
         assert answered.problem == ("unauthorized" if role is None else "forbidden")
 
 
@@ -44,18 +44,18 @@ def test_what_is_public_and_what_is_not():
     }
 
 
-def test_bad_tokens_get_the_same_answer(live):
+def test_bad_tokens_get_the_same_answer(shared):
     path = f"/v1/surveys/{plain().fingerprint}/status"
     bad = ["", "Bearer", "Bearer ", "Basic abc", f"Bearer {new_token()}", f"Bearer {TOKENS['analyst']}x", "Bearer dn_"]
     bad += [f"Bearer {TOKENS['analyst'][:-1]}", f"Bearer {hashed(TOKENS['analyst'])}", "Bearer " + "x" * 5000]
     answers = []
     for value in bad:
-        answered = live.get(path, Authorization=value) if value else live.get(path)
+        answered = shared.get(path, Authorization=value) if value else shared.get(path)
         headers = {name: text for name, text in answered.headers.items() if name != "date"}
         answers.append((answered.status, answered.body, headers))
     assert all(answer == answers[0] for answer in answers)
     assert answers[0][0] == 401
-    assert live.get(path, "analyst").status == 200
+    assert shared.get(path, "analyst").status == 200
 
 
 def test_every_token_is_compared_in_constant_time(monkeypatch):

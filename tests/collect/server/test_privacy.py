@@ -1,0 +1,80 @@
+"""Nothing about respondents is kept: not in the store, not in the log, not in the figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from deniable.collect.wire import BINARY
+from tests.collect.server.live import Process, body, prepare
+from tests.collect.surveys import crowd, plain
+
+ADDRESS, AGENT = "203.0.113.77", "Sentinel/6.6 (planted)"
+
+
+def test_a_planted_address_and_agent_are_found_nowhere(tmp_path):
+    from deniable.collect.stores import open_store
+
+    survey, people = plain(retention="reports"), crowd(plain(), 40)
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with open_store(url) as store:
+        prepare(store, survey)
+    planted = {
+        "X-Forwarded-For": ADDRESS,
+        "X-Real-IP": ADDRESS,
+        "Forwarded": f"for={ADDRESS}",
+        "User-Agent": AGENT,
+        "Cookie": "sentinel-cookie=1",
+        "Referer": "https://sentinel.example/page",
+        "Content-Type": BINARY,
+    }
+    path = f"/v1/surveys/{survey.fingerprint}/reports"
+    with Process(url) as service:
+        for at in range(0, 40, 10):
+            content = body(survey, 0, people[at : at + 10])
+            assert service.ask("POST", path, content, headers=planted).status == 200
+        service.ask("POST", path, b"broken sentinel-body", headers=planted)
+        service.ask("GET", f"/sentinel-path?{AGENT.split('/')[0]}=1", headers=planted)
+        service.ask(
+            "GET", f"/v1/surveys/{survey.fingerprint}/status", headers=planted | {"Authorization": "Bearer sentinel"}
+        )
+        figures = service.get("/metrics").body
+        answered = service.ask("GET", "/", headers=planted).body
+        assert service.stop() == 0
+        log = service.log.read_bytes()
+    assert log
+    kept = {"log": log, "figures": figures, "page": answered}
+    kept |= {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert any(name.startswith("store.db") for name in kept)
+    for name, content in kept.items():
+        for sentinel in (ADDRESS, "203.0.113", "127.0.0.1", "entinel"):
+            assert sentinel.encode() not in content, (name, sentinel)
+    # Power: the search finds what was kept, which are the ids.
+    assert any(people.ids[0].tobytes() in content for content in kept.values())
+
+
+def test_the_log_is_lines_of_json(tmp_path):
+    import json
+
+    from deniable.collect.stores import open_store
+
+    survey = plain()
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with open_store(url) as store:
+        prepare(store, survey)
+    with Process(url) as service:
+        service.send(survey, 0, crowd(survey, 5))
+        service.ask("POST", f"/v1/surveys/{survey.fingerprint}/close", role="admin")
+        service.stop()
+        lines = [json.loads(line) for line in service.log.read_text().splitlines()]
+    assert [line["event"] for line in lines] == ["started", "closed survey", "stopped"]
+    assert all("time" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["x-forwarded-for", "user-agent"])
+def test_no_code_reads_these_headers(name):
+    """The service's own files name no header that says who somebody is."""
+    from importlib.resources import files
+
+    for file in files("deniable.collect.server").iterdir():
+        if file.name.endswith(".py"):
+            assert name not in file.read_text().lower(), file.name

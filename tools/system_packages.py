@@ -1,0 +1,45 @@
+"""What the tests need beyond Python: a browser, Node.js and Java; fetched where that is possible, else named.
+
+`make test` runs this. Debian's packages are installed when we may (as root); elsewhere one line says what is missing,
+and the tests that need it are skipped, or fail when CI=true.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+NEEDED = {
+    "chromium": (("chromium", "chromium-browser", "google-chrome"), "chromium"),
+    "node": (("node",), "nodejs"),
+    "npm": (("npm",), "npm"),
+    "java": (("java",), "openjdk-17-jre-headless"),
+}
+
+
+def missing() -> dict[str, str]:
+    """Tools that are not there, with the Debian package that has them."""
+    return {name: package for name, (commands, package) in NEEDED.items() if not any(map(shutil.which, commands))}
+
+
+def main() -> None:
+    wanted = missing()
+    if not wanted:
+        return
+    if shutil.which("apt-get") and os.geteuid() == 0:
+        print(f"installing {', '.join(wanted.values())} (system packages for the tests)")
+        quiet = {"env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, "stdout": subprocess.DEVNULL}
+        subprocess.run(["apt-get", "update", "-qq"], check=False, **quiet)
+        for package in wanted.values():
+            subprocess.run(
+                ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package], check=False, **quiet
+            )
+        wanted = missing()
+    if wanted:
+        print(f"not installed: {', '.join(wanted)}; the tests that need them are skipped", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
