@@ -961,9 +961,9 @@ function perform(database, mode, change) {
 
 // -- client ----------------------------------------------------------------------------------------------------------
 
-// All that a device draws is a function of its secret, which crypto.getRandomValues made: a ledger that was restored from
-// a copy repeats a report, it never draws a second one. Answers are part of the key, because two reports of one stream
-// would differ only where both tell the truth.
+// All that a device draws is a function of its secret, which crypto.getRandomValues made: a ledger that was restored
+// from a copy repeats a report, it never draws a second one. Answers are part of the key, because two reports of one
+// stream would differ only where both tell the truth.
 
 const keyed = (secret, use, ...parts) => hmac(secret, concat(utf8(`deniable-${use}-v1\0`), ...parts));
 const fromHex = (text) => Uint8Array.from(text.match(/../g), (pair) => parseInt(pair, 16));
@@ -1146,7 +1146,7 @@ export class Client {
       const why = String(rejected[0]?.[2]);
       return { state: "dropped", reason: /^[A-Za-z]{1,64}$/.test(why) ? why : "unreadable" };
     }
-    // A duplicate counts as accepted; a reply that accounts for nothing, like a captive portal's, is none of the service.
+    // A duplicate counts as accepted. A reply that accounts for nothing, like a captive portal's, is not the service's.
     if (accepted >= 1) return { state: "sent", reason: "" };
     return { state: "queued", after: Number(reply.headers.get("Retry-After")) || 0 };
   }

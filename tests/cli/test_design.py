@@ -107,3 +107,11 @@ def test_a_picture(run, tmp_path):
     picture = tmp_path / "channel.png"
     run("design", "extremal", "--p0", "0.5,0.5", "--p1", "0.2,0.8", "--epsilon", "1", "--plot", picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_equal_hypotheses_and_impossible_ones(run):
+    out = run("design", "extremal", "--p0", "0.5,0.5", "--p1", "1/2,1/2", "--epsilon", "1").out
+    assert "a constant answer" in out
+    assert "solver     no solver was needed" in out
+    err = run("design", "extremal", "--p0", "0,0", "--p1", "1/2,1/2", "--epsilon", "1", code=2).err
+    assert "something must be possible" in err

@@ -98,18 +98,19 @@ class Cluster:
         wait_for(port, master, log)
         self.url = f"spark://{HOST}:{port}"
         self._log = log
-        self.workers = [
-            daemons.start(
-                f"worker-{i}", "spark-class", "org.apache.spark.deploy.worker.Worker",
-                "--host", HOST, "--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{i}"),
-                "--webui-port", str(free_port()), self.url,
-            )[0]  # fmt: skip
-            for i in range(2)
-        ]  # fmt: skip
+        self.workers = [self._worker(daemons, folder, i) for i in range(2)]
         end = time.monotonic() + 90
         while log.read_text().count("Registering worker") < 2:
             assert time.monotonic() < end, log.read_text()[-2000:]
             time.sleep(0.2)
+
+    def _worker(self, daemons: Daemons, folder: Path, number: int) -> subprocess.Popen[bytes]:
+        process, _ = daemons.start(
+            f"worker-{number}", "spark-class", "org.apache.spark.deploy.worker.Worker",
+            "--host", HOST, "--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}"),
+            "--webui-port", str(free_port()), self.url,
+        )  # fmt: skip
+        return process
 
     def kill_worker(self, which: int) -> None:
         """kill -9 of a worker and of the executors that it started."""

@@ -49,5 +49,6 @@ def probability_vector(values: ArrayLike | Sequence[Any], size: int | None = Non
     with np.errstate(over="ignore"):
         total = float(vector.sum())
     if abs(total - 1) > TOLERANCE:
-        raise ProbabilityError(f"the {what} sums to {total:.6g}, not to 1: divide it by its sum")
+        way_out = "divide it by its sum" if total > 0 else "something must be possible"
+        raise ProbabilityError(f"the {what} sums to {total:.6g}, not to 1: {way_out}")
     return vector / total

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,6 +58,12 @@ def answer(
         bool, typer.Option("--dry-run", help="Show the law and an example; record and send nothing.")
     ] = False,
     wait: Annotated[float, typer.Option(metavar="SECONDS", help="Keep trying to send for so long.")] = 0.0,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKEN", help="For a service that takes reports with an ingest key only.", show_default=False
+        ),
+    ] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Allow http:// to another machine.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -67,7 +74,7 @@ def answer(
     """
     from deniable.collect.client import Client
 
-    with Client(server, fingerprint, ledger, insecure=insecure) as client:
+    with Client(server, fingerprint, ledger, token=token, insecure=insecure) as client:
         if dry_run:
             _rehearse(client, answers or [], as_json)
             return
@@ -78,9 +85,11 @@ def answer(
             submission = next(known for known in client.history() if known.epoch == epoch)
             fresh = False
         else:
-            given = _collect(client.survey(), answers or [], quiet=as_json)
+            given, introduced = _collect(client.survey(), answers or [], as_json)
             receipt = client.answer(given, wait=wait)
             submission, fresh = receipt.submission, receipt.fresh
+            if not introduced and not as_json:
+                _introduce(client.survey())
         _report(client, submission, fresh, as_json)
 
 
@@ -88,10 +97,13 @@ def _rehearse(client: Client, given: list[str], as_json: bool) -> None:
     from deniable.collect.client.preview import preview
 
     survey, epoch = client.survey(record=False), client.epoch(record=False)
-    body = preview(survey, epoch, _collect(survey, given, quiet=as_json))
+    answers, introduced = _collect(survey, given, as_json)
+    body = preview(survey, epoch, answers)
     if as_json:
         output.document({"survey": survey.fingerprint, "epoch": epoch, "example": body.hex(), "sent": False})
         return
+    if not introduced:
+        _introduce(survey)
     for question in survey:
         _law(question)
     output.write("\n")
@@ -102,19 +114,21 @@ def _rehearse(client: Client, given: list[str], as_json: bool) -> None:
     )
 
 
-def _collect(survey: Survey, given: list[str], quiet: bool) -> dict[str, Any]:
-    """Answers from the command line, and from the person for the rest."""
-    from deniable.collect.client.answers import from_text
+def _collect(survey: Survey, given: list[str], as_json: bool) -> tuple[dict[str, Any], bool]:
+    """Answers from the command line, and from the person for the rest; and whether the survey was introduced."""
+    from deniable.collect.client.answers import check_answer, from_text
 
     texts = _parsed(survey, given)
     asked = [question for question in survey if question.id not in texts]
-    if asked and not sys.stdin.isatty():
+    if asked and (as_json or not sys.stdin.isatty()):
         missing = ", ".join(f"{question.id}=..." for question in asked)
-        raise LabelError(f"every question needs an answer: add {missing}, or run this on a terminal")
-    if not quiet:
-        _introduce(survey)
+        raise LabelError(f"every question needs an answer: add {missing}, or run this on a terminal without --json")
     answers = {id: from_text(survey[id].protocol.domain, entry) for id, entry in texts.items()}
-    return answers | {question.id: _ask(survey, question) for question in asked}
+    for id, value in answers.items():
+        check_answer(survey[id], value)
+    if asked:
+        _introduce(survey)
+    return answers | {question.id: _ask(question) for question in asked}, bool(asked)
 
 
 def _parsed(survey: Survey, given: list[str]) -> Mapping[str, str]:
@@ -131,7 +145,7 @@ def _parsed(survey: Survey, given: list[str]) -> Mapping[str, str]:
     return texts
 
 
-def _ask(survey: Survey, question: Question) -> Any:
+def _ask(question: Question) -> Any:
     """Ask until it is an answer."""
     from deniable.collect.client.answers import check_answer, from_text
 
@@ -202,15 +216,12 @@ def at_most(ratio: Fraction) -> str:
 def _law(question: Question) -> None:
     """How likely each report is under each answer, where that is a small table."""
     from deniable.domains import Strings
-    from deniable.errors import ChannelError
 
-    protocol = question.protocol
+    protocol, channel = question.protocol, None
     output.heading(f"{question.id}: {protocol.name}, epsilon {protocol.epsilon}")
-    small = not isinstance(protocol.domain, Strings) and protocol.domain.size <= _MOST_FORMS
-    try:
-        channel = protocol.channel(max_cells=_MOST_FORMS * _MOST_FORMS) if small else None
-    except ChannelError:
-        channel = None
+    if protocol.report_forms <= _MOST_FORMS and not isinstance(protocol.domain, Strings):
+        with suppress(DeniableError):  # too many branches to follow them all
+            channel = protocol.channel()
     if channel is None:
         output.prose(f"No report is more than {at_most(protocol.ratio)} times as likely under one answer as another.")
         return

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from deniable.collect.server.auth import hashed, new_token
 from deniable.collect.stores import open_store
 from deniable.collect.stores.base import Token
+from deniable.collect.tokens import hashed, new_token
 from deniable.errors import DeniableError
 from deniable.surveys import Survey
 

@@ -236,14 +236,17 @@ def _print(found: Design, laws: _Laws) -> None:
 
     names = [shown(label) for label in laws.inputs or range(len(laws.p0))]
     law = _law(found)
+    kind = f"randomized response over {found.outputs} blocks of symbols"
+    report = f"the own block with probability {float(law.true):.6g}, each other with {float(law.false):.6g}"
+    if found.outputs == 1:
+        kind, report = "a constant answer, because the hypotheses are equal", "always the same"
     output.facts(
         [
-            ("mechanism", f"{found.name}: randomized response over {found.outputs} blocks of symbols"),
+            ("mechanism", f"{found.name}: {kind}"),
             ("value", number(found.value)),
             ("bound", f"{number(found.bound)} ({found.certificate.rigor}; relative gap {found.relative_gap:.1e})"),
             ("epsilon", f"{level_text(found.ratio)}, at most {exact.shown(found.epsilon)} as asked"),
-            ("report", f"the own block with probability {float(law.true):.6g}, "
-                       f"each other with {float(law.false):.6g}"),
+            ("report", report),
             ("solver", summary(found.trace)),
         ]
     )  # fmt: skip

@@ -156,27 +156,26 @@ def _local(name: str) -> list[Place]:
     if name == STDIN:
         return [Place(STDIN)]
     if os.path.isdir(name):
-        below = [
-            os.path.join(folder, file)
-            for folder, folders, files in os.walk(name)
-            for file in files
-            if _sorted_visible(folders) and not _hidden(file)
-        ]
+        below = []
+        for folder, folders, files in os.walk(name):
+            folders[:] = [inner for inner in folders if not _hidden(inner)]
+            below += [os.path.join(folder, file) for file in files if not _hidden(file)]
         if not below:
             raise ReportError(f"the directory {name!r} holds no files of reports")
         return [_stat(path) for path in sorted(below)]
-    if _MAGIC.search(name) and not os.path.exists(name):
-        matches = sorted(path for path in glob.glob(name, recursive=True) if os.path.isfile(path))
+    magic = _MAGIC.search(name)
+    if magic and not os.path.exists(name):
+        # How many steps of the path come before the first that is a pattern.
+        steps = len(Path(f"{name[: magic.start()]}x").parts) - 1
+        matches = sorted(
+            path
+            for path in glob.glob(name, recursive=True)
+            if os.path.isfile(path) and not any(map(_hidden, Path(path).parts[steps:]))
+        )
         if not matches:
             raise ReportError(f"no file matches {name!r}")
         return [_stat(path) for path in matches]
     return [_stat(name)]
-
-
-def _sorted_visible(folders: list[str]) -> bool:
-    """Keep the walk out of hidden directories; always true."""
-    folders[:] = sorted(folder for folder in folders if not _hidden(folder))
-    return True
 
 
 def _hidden(name: str) -> bool:
@@ -209,13 +208,22 @@ def _remote(url: str) -> list[Place]:
         for entry in listed
         if entry.type == fs.FileType.File
         and not any(map(_hidden, entry.path[len(below) :].strip("/").split("/")))
-        and (pattern is None or fnmatch.fnmatchcase(entry.path.strip("/"), pattern.strip("/")))
+        and (pattern is None or _matches(entry.path.strip("/").split("/"), pattern.strip("/").split("/")))
     ]
     if not chosen:
         raise ReportError(
             f"the directory {url!r} holds no files of reports" if pattern is None else f"no file matches {url!r}"
         )
     return [_place(head, entry) for entry in sorted(chosen, key=lambda entry: str(entry.path))]
+
+
+def _matches(steps: list[str], pattern: list[str]) -> bool:
+    """As the shell does it: a star stays within one step of the path, two go through any number."""
+    if not pattern:
+        return not steps
+    if pattern[0] == "**":
+        return any(_matches(steps[skipped:], pattern[1:]) for skipped in range(len(steps) + 1))
+    return bool(steps) and fnmatch.fnmatchcase(steps[0], pattern[0]) and _matches(steps[1:], pattern[1:])
 
 
 def _scheme(url: str) -> str:

@@ -57,7 +57,8 @@ def read_stream(source: Source, layout: Layout, columns: tuple[str, ...], ids: b
                 yield {name: as_bytes(batch.column(name), name, row, source.name) for name in wanted}
                 row += batch.num_rows
             rest = stream.read(1)
-    except (pa.ArrowException, OSError) as wrong:
+    except (pa.ArrowException, OSError, MemoryError, OverflowError) as wrong:
+        # A damaged length asks for any amount of memory; an error of the operating system has a number.
         if isinstance(wrong, OSError) and wrong.errno is not None:
             raise
         raise ReportError(f"{source.name} is damaged: below row {row} it is no stream of reports") from None

@@ -193,19 +193,27 @@ def run_study(
     known = {} if path is None else {row.cell: row for row in load_study(path, missing_is_empty=True)}
     todo = [cell for cell in wanted if cell not in known]
     due = time.monotonic() + SECONDS_BETWEEN
-    if path is not None and not known:
-        save_study(path, [])
+
+    def save() -> None:
+        if path is not None:
+            # In the order of the cells, whoever was first; rows of other studies in the file come before.
+            ours = [known[cell] for cell in wanted if cell in known]
+            save_study(path, [row for cell, row in known.items() if cell not in asked] + ours)
+
+    asked = set(wanted)
+    if not known:
+        save()  # a place that cannot be written is better known before the work than after
     try:
         for done, row in enumerate((engine or by_processes(1))(todo), start=1):
             known[row.cell] = row
             if progress is not None:
                 progress(done, done / len(todo))
-            if path is not None and time.monotonic() >= due:
-                save_study(path, known.values())
+            if time.monotonic() >= due:
+                save()
                 due = time.monotonic() + SECONDS_BETWEEN
     finally:
-        if path is not None and todo:
-            save_study(path, known.values())
+        if todo:
+            save()
     return [known[cell] for cell in wanted]
 
 

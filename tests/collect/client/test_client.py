@@ -52,6 +52,13 @@ def test_a_request_says_nothing_about_who_is_asking(server, device):
     ]
 
 
+def test_an_ingest_key_is_sent_with_reports_only(server, device):
+    device(plain(), token="open-sesame").answer({"smoke": "yes"})
+    got, posted = server.requests
+    assert b"Authorization" not in got
+    assert b"\r\nAuthorization: Bearer open-sesame\r\n" in posted
+
+
 def test_the_length_does_not_depend_on_the_answer(server, device, clock):
     client = device(text())
     lengths = set()

@@ -217,17 +217,21 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def raw(port: int, data: bytes, timeout: float = 20, finish: bool = False) -> bytes:
-    """Everything that comes back for these bytes, until the service hangs up or says nothing more."""
+def raw(port: int, data: bytes, timeout: float = 20) -> bytes:
+    """The first whole answer to these bytes, or what came before the service hung up or fell silent."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
-        connection.sendall(data)
-        if finish:
-            connection.shutdown(socket.SHUT_WR)
         received = b""
-        with contextlib.suppress(TimeoutError, ConnectionResetError):
-            while piece := connection.recv(65_536):
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            connection.sendall(data)
+            while not _whole(received) and (piece := connection.recv(65_536)):
                 received += piece
         return received
+
+
+def _whole(received: bytes) -> bool:
+    start, blank, content = received.partition(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", start)
+    return bool(blank) and length is not None and len(content) >= int(length[1])
 
 
 def eventually(check: Any, seconds: float = 10.0) -> None:

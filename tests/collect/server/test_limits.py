@@ -31,8 +31,8 @@ def test_an_oversized_body_is_refused_before_it_is_read(shared):
     """The answer comes although not one byte of the body was sent."""
     survey = plain()
     begun = time.monotonic()
-    for length in (4 * 2**20 + 1, 10**15, 10**30):
-        received = raw(shared.port, head(survey, length), finish=True)
+    for length in (4 * 2**20 + 1, 10**15):
+        received = raw(shared.port, head(survey, length))
         assert status(received) == 413
         assert b"tooLarge" in received
         assert b"connection: close" in received
@@ -70,14 +70,14 @@ def test_chunks_are_counted_as_they_come(tmp_path):
         received = raw(live.port, start + chunked([content[:7], content[7:100], content[100:]]))
         assert status(received) == 200
         assert received.endswith(b'{"accepted":20,"rejected":[]}')
-        received = raw(live.port, start + b"400\r\n" + b"x" * 0x400 + b"\r\n" + b"400\r\n" + b"x" * 0x400, finish=True)
+        received = raw(live.port, start + b"400\r\n" + b"x" * 0x400 + b"\r\n" + b"400\r\n" + b"x" * 0x400)
         assert status(received) == 413
         assert live.service.writer.bytes == 0
 
 
 @pytest.mark.parametrize("length", ["-1", "1e3", "0x10", "18446744073709551617", "ten", "5, 6"])
 def test_lengths_that_are_none(shared, length):
-    assert status(raw(shared.port, head(plain(), length) + b"hello", timeout=1, finish=True)) in (400, 413)
+    assert status(raw(shared.port, head(plain(), length) + b"hello", timeout=1)) in (400, 413)
 
 
 def test_a_slow_body_is_given_up(tmp_path):
@@ -149,17 +149,19 @@ def test_thousands_of_random_and_torn_requests(tmp_path):
     ]
     failures: list[bytes] = []
     url = f"sqlite:///{tmp_path / 'store.db'}"
-    with in_thread(url, survey, body_seconds=0.3, head_seconds=0.3) as live:
+    with in_thread(url, survey, body_seconds=0.1, head_seconds=0.1) as live:
+        answered: list[int] = []
 
         def attack(jobs: list[bytes]) -> None:
             for data in jobs:
                 with contextlib.suppress(ConnectionError):
-                    received = raw(live.port, data, timeout=5, finish=True)
-                    if received and not 200 <= status(received) < 500:
+                    received = raw(live.port, data, timeout=5)
+                    answered.append(status(received) if received else 0)
+                    if answered[-1] >= 500:
                         failures.append(data)
 
-        jobs = [makers[i % len(makers)]() for i in range(2400)]
-        threads = [threading.Thread(target=attack, args=(jobs[i::8],)) for i in range(8)]
+        jobs = [makers[i % len(makers)]() for i in range(2000)]
+        threads = [threading.Thread(target=attack, args=(jobs[i::16],)) for i in range(16)]
         for thread in threads:
             thread.start()
         for at in range(0, 200, 5):
@@ -167,8 +169,9 @@ def test_thousands_of_random_and_torn_requests(tmp_path):
         for thread in threads:
             thread.join()
         assert not failures
+        assert {0, 200, 400, 408} <= set(answered)  # or the noise was of one kind only
         assert live.get("/readyz").status == 200
-        assert (live.service.writer.bytes, live.service.writer.items) == (0, 0)
+        eventually(lambda: (live.service.writer.bytes, live.service.writer.items) == (0, 0))
         with live.store() as store:
             tally = store.tally(survey.fingerprint)
             assert tally["smoke"].n >= 200
@@ -180,6 +183,7 @@ def test_rates(tmp_path):
     url = f"sqlite:///{tmp_path / 'store.db'}"
     with in_thread(url, survey, other, survey_rate=50.0, max_submissions=100) as live:
         assert live.send(survey, 0, crowd(survey, 100)).status == 200
+        live.send(survey, 0, crowd(survey, 100))  # what came back meanwhile is overdrawn
         refused = live.send(survey, 0, crowd(survey, 5, seed=1))
         assert refused.status == 429
         assert refused.problem == "rateLimited"

@@ -3,8 +3,8 @@
     python -m tests.collect.stores.adder <url> <directory> <kills> [--torn]
 
 Each round has two workers with shards of their own, which add from one pool of submissions, so that both meet
-what the other or a killed one has added. A worker appends to its file what was acknowledged. With `--torn` every statement is
-its own transaction: what the stores must not be.
+what the other or a killed one has added. A worker appends to its file what was acknowledged. With `--torn` ids and
+tally are written in two transactions: what the stores must not do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import random
 import signal
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +39,16 @@ def work(store: Store, acknowledged: Path, seed: int, pool: dict[str, Crowd]) ->
 
 
 def torn(store: Any) -> None:
-    """Let each statement of a store be a transaction."""
+    """Let the ids of a group be one transaction and its tally another."""
+    claim = store._claim
 
-    @contextmanager
-    def nothing() -> Any:
-        yield
+    def claimed(*arguments: Any) -> Any:
+        fresh = claim(*arguments)
+        store._query("COMMIT")
+        store._query("BEGIN IMMEDIATE")
+        return fresh
 
-    store._writing = nothing
+    store._claim = claimed
 
 
 def main(url: str, directory: str, kills: str, *flags: str) -> None:

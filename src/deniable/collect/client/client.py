@@ -51,7 +51,8 @@ class Client:
 
     `ledger` is a file (one for all surveys of the device, by default where the system keeps a user's data), `spread` a
     time in seconds over which sending is put off at random, so that the moment of an answer does not tell devices
-    apart: then `answer` only queues, and `flush` sends what is due.
+    apart: then `answer` only queues, and `flush` sends what is due. `token` is for services that take reports with an
+    ingest key only; one that not all devices share would tell them apart.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Client:
         clock: Callable[[], float] = time.time,
         timeout: float = TIMEOUT,
         spread: float = 0.0,
+        token: str | None = None,
         insecure: bool = False,
         context: ssl.SSLContext | None = None,
         _sleep: Callable[[float], None] = time.sleep,
@@ -76,6 +78,7 @@ class Client:
         self._transport = Transport(server, timeout, insecure, context)
         self._clock, self._sleep, self._timer, self._step = clock, _sleep, _timer, _step
         self._spread = spread
+        self._token = token
         self._survey: Survey | None = None
         self._not_before = 0.0
         self._sending = Turn()
@@ -178,7 +181,7 @@ class Client:
 
     def _attempt(self, submission: Submission) -> outbox.Outcome:
         self._step("sending")
-        outcome = outbox.send(self._transport, submission, self._clock)
+        outcome = outbox.send(self._transport, submission, self._clock, self._token)
         self._step("replied")
         return outcome
 

@@ -21,7 +21,8 @@ Memoizing  each question on its own: a value that has a memo repeats it; a new v
 What a restored ledger gives away. The same answers: nothing, byte for byte what was sent before, under the same id.
 Another answer in the same epoch (rule "none"), or another first answer (rule "memoize"): one more draw, hence at most
 one more epsilon for every such change, because the streams of different values are independent. Were the value not in
-the key, two reports of one stream would differ only when both tell the truth; that is why it is there.
+the key, two reports of one stream would differ only when both tell the truth; that is why it is there. Debits made
+since the copy are forgotten with it, so epochs after it may cost up to that much beyond the cap.
 """
 
 from __future__ import annotations

@@ -40,11 +40,14 @@ class Outcome:
     """Seconds that the server asked for."""
 
 
-def send(transport: Transport, submission: Submission, now: Callable[[], float] = time.time) -> Outcome:
+def send(
+    transport: Transport, submission: Submission, now: Callable[[], float] = time.time, token: str | None = None
+) -> Outcome:
     """One attempt."""
+    headers = {"Content-Type": wire.BINARY} | ({} if token is None else {"Authorization": f"Bearer {token}"})
     path = f"/v1/surveys/{submission.survey}/reports"
     try:
-        reply = transport.post(path, submission.body, {"Content-Type": wire.BINARY})
+        reply = transport.post(path, submission.body, headers)
     except Unreachable as wrong:
         return Outcome(QUEUED, str(wrong))
     return judged(reply, now)

@@ -33,7 +33,9 @@ class Service:
         self.registry = Registry(settings, self.readers)
         self.versions = Versions(self.readers, settings.refresh_seconds)
         self.cache = Cache(settings.cache_bytes)
-        self.bucket = None if settings.rate is None else Bucket(settings.rate, max(settings.rate, 10_000))
+        self.bucket = (
+            None if settings.rate is None else Bucket(settings.rate, max(settings.rate, settings.max_submissions))
+        )
         self.listeners = 0
         self.stopping = False
 

@@ -1,0 +1,304 @@
+"""Devices, wire, service and store together, under every fault that we could think of, in any order.
+
+A hypothesis state machine over real parts: `deniable serve` as a process that is killed and started again, real clients
+with ledgers on disk, a wire that loses requests and responses. What must hold, on SQLite and on PostgreSQL:
+
+- every acknowledged submission is counted exactly once, nothing is counted that no device has sent, and the tallies are
+  the sums of the counted reports, integer for integer
+- one device and epoch give one submission; no ledger spends more than its cap
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from deniable.collect import wire
+from deniable.collect.client import BudgetSpent, Client, Ledger, NotOpen
+from deniable.collect.client.records import SENT
+from deniable.collect.counting import Counter
+from deniable.collect.stores import open_store
+from deniable.surveys import Longitudinal, Question, Survey
+from tests.collect import surveys
+from tests.collect.conftest import new_url
+from tests.collect.server.live import Process, prepare
+from tests.collect.wire_faults import DROP_REQUEST, DROP_RESPONSE, TEAR_REQUEST, Wire
+
+DEVICES = st.integers(0, 2)
+VALUES = st.sampled_from(["yes", "no"])
+STEPS = st.sampled_from(["begun", "checked", "secret", "drawn", "written", "committed", "sending", "replied", "marked"])
+CAP = 4
+
+
+def the_survey() -> Survey:
+    """Hours as epochs, of which many are taken at once, so that devices' clocks may run wild."""
+    question = Question("smoke", "Do you smoke?", surveys.SMOKE.protocol)
+    return Survey(
+        "machine",
+        [question],
+        surveys.terms(
+            time.time(),
+            seconds=86_400,
+            longitudinal=Longitudinal(epochs=CAP),
+            budget=CAP,
+            retention="reports",
+            early=20,
+            late=20,
+        ),
+    )
+
+
+class System(RuleBasedStateMachine):
+    """`store_kind` and `urls` are given by the tests."""
+
+    store_kind = "sqlite"
+    urls: Iterator[str] | None = None
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="deniable-machine-"))
+        self.survey = the_survey()
+        self.url = f"sqlite:///{self.folder / 'store.db'}" if self.urls is None else next(self.urls)
+        with open_store(self.url) as store:
+            prepare(store, self.survey)
+        self.server = Process(self.url)
+        self.wire = Wire(self.server.port)
+        self.offered: dict[bytes, set[bytes]] = {}
+        self.acknowledged: set[bytes] = set()
+        self.closed: set[int] = set()
+        self.days = [0, 0, 0]
+        self.copies: dict[int, Path] = {}
+        self.restored: set[int] = set()
+
+    def client(self, device: int, step: Any = lambda step: None) -> Client:
+        return Client(
+            self.wire.url,
+            self.survey.fingerprint,
+            self.ledger(device),
+            clock=lambda: time.time() + 86_400 * self.days[device],
+            timeout=10,
+            _step=step,
+        )
+
+    def ledger(self, device: int) -> Path:
+        return self.folder / f"device-{device}" / "ledger.sqlite"
+
+    def take_stock(self, device: int) -> None:
+        """What a ledger says it has sent, or will."""
+        if not self.ledger(device).exists():
+            return
+        for submission in Ledger(self.ledger(device)).submissions(self.survey.fingerprint):
+            self.offered.setdefault(submission.id, set()).add(submission.body)
+            if submission.state == SENT:
+                self.acknowledged.add(submission.id)
+
+    # -- what devices do ---------------------------------------------------------------------------
+
+    @rule(device=DEVICES, value=VALUES)
+    def answer(self, device: int, value: str) -> None:
+        self.ledger(device).parent.mkdir(exist_ok=True)
+        with suppress(BudgetSpent, NotOpen, ConnectionError):
+            self.client(device).answer({"smoke": value})
+        self.take_stock(device)
+
+    @rule(device=DEVICES, value=VALUES, at=STEPS)
+    def answer_and_die(self, device: int, value: str, at: str) -> None:
+        """kill -9 of the device's process at a step of its ledger or its sending."""
+        self.ledger(device).parent.mkdir(exist_ok=True)
+
+        def step(reached: str) -> None:
+            if reached == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self.client(device, step).answer({"smoke": value})
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+        self.take_stock(device)
+
+    @rule(device=DEVICES)
+    def flush(self, device: int) -> None:
+        if self.ledger(device).exists():
+            with suppress(ConnectionError):
+                self.client(device).flush(timeout=0)
+        self.take_stock(device)
+
+    @rule(device=DEVICES, days=st.integers(-3, 3))
+    def set_the_clock(self, device: int, days: int) -> None:
+        self.days[device] = days
+
+    @rule(device=DEVICES)
+    def copy_the_ledger(self, device: int) -> None:
+        if self.ledger(device).exists():
+            copy = self.folder / f"copy-{device}"
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(self.ledger(device).parent, copy)
+            self.copies[device] = copy
+
+    @rule(device=DEVICES)
+    def restore_the_copy(self, device: int) -> None:
+        if device in self.copies:
+            self.take_stock(device)
+            shutil.rmtree(self.ledger(device).parent)
+            shutil.copytree(self.copies[device], self.ledger(device).parent)
+            self.restored.add(device)
+
+    # -- what the wire and the service do ----------------------------------------------------------
+
+    @rule(fault=st.sampled_from([DROP_REQUEST, DROP_RESPONSE, TEAR_REQUEST]))
+    def lose(self, fault: str) -> None:
+        self.wire.next_fault = fault
+
+    @rule()
+    def kill_the_server(self) -> None:
+        self.server.close()
+        self.server.kill()
+        self.server.start()
+
+    @rule(choose=st.randoms(use_true_random=False))
+    def replay(self, choose: Any) -> None:
+        """Somebody sends again what they have seen."""
+        if self.offered:
+            bodies = sorted(body for some in self.offered.values() for body in some)
+            answered = self.server.post(self.survey, choose.choice(bodies))
+            assert answered.status == 200
+
+    @rule(choose=st.randoms(use_true_random=False))
+    def mix_good_and_bad(self, choose: Any) -> None:
+        """A batch with one bad record: the good one is taken."""
+        if not self.offered:
+            return
+        body = choose.choice(sorted(body for some in self.offered.values() for body in some))
+        epoch, id, raw = int.from_bytes(body[4:8], "little"), body[8:24], body[24:]
+        records = [(id, epoch, raw), (os.urandom(16), epoch, b"\xff" * len(raw))]
+        answered = self.server.post(self.survey, wire.encode_json(records), wire.JSON)
+        assert answered.status == 200
+        assert [1, wire.to_text(records[1][0]), wire.BAD_PAYLOAD] in [list(one) for one in answered.json["rejected"]]
+
+    @rule(epoch=st.integers(8, 12))
+    def close_an_epoch(self, epoch: int) -> None:
+        path = f"/v1/surveys/{self.survey.fingerprint}/epochs/{epoch}/close"
+        assert self.server.ask("POST", path, b"", role="admin").status in (200, 404)
+
+    # -- what must hold ----------------------------------------------------------------------------
+
+    @invariant()
+    def everything_adds_up(self) -> None:
+        if not hasattr(self, "url"):
+            return
+        counter = Counter(self.survey)
+        with open_store(self.url) as store:
+            tally = store.tally(self.survey.fingerprint)["smoke"]
+            counted: dict[bytes, bytes] = {}
+            for batch in store.reports(self.survey.fingerprint):
+                for id, raw in zip(batch.ids, batch.answers, strict=True):
+                    assert id.tobytes() not in counted
+                    counted[id.tobytes()] = raw.tobytes()
+            assert store.check() == []
+        assert self.acknowledged <= set(counted)
+        for id, raw in counted.items():
+            assert raw in {body[24:] for body in self.offered[id]}
+        rows = np.frombuffer(b"".join(counted.values()), dtype=np.uint8).reshape(-1, self.survey.report_bytes)
+        expected = counter.tally(len(rows), counter.count(rows))["smoke"]
+        assert tally == expected
+
+    @invariant()
+    def ledgers_keep_their_word(self) -> None:
+        for device in range(3):
+            if not hasattr(self, "url") or not self.ledger(device).exists():
+                continue
+            book = Ledger(self.ledger(device))
+            if book.pinned(self.survey.fingerprint) is None:
+                continue
+            assert book.spending(self.survey.terms).spent <= CAP  # type: ignore[arg-type]
+            epochs = [submission.epoch for submission in book.submissions(self.survey.fingerprint)]
+            assert len(epochs) == len(set(epochs)) <= CAP
+        if not getattr(self, "restored", True):
+            assert all(len(bodies) == 1 for bodies in self.offered.values())
+
+    def teardown(self) -> None:
+        if not hasattr(self, "url"):
+            return
+        try:
+            for device in range(3):
+                if self.ledger(device).exists():
+                    self.wire.next_fault = None
+                    self.client(device).flush(timeout=5)
+                    self.take_stock(device)
+            self.everything_adds_up()
+        finally:
+            self.wire.close()
+            self.server.__exit__()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def play(machine: type[System], examples: int, steps: int, phases: tuple[Phase, ...] = tuple(Phase)) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+            derandomize=True,
+            phases=phases,
+        ),
+    )
+
+
+def machine_on(kind: str, request: pytest.FixtureRequest, folder: Path) -> type[System]:
+    def databases() -> Iterator[str]:
+        while True:
+            yield request.getfixturevalue("postgres_server").new_database()
+
+    found = databases() if kind == "postgres" else None
+    if kind == "postgres":
+        new_url(kind, request, folder)  # skips, or fails, where there is no PostgreSQL
+    return type("On" + kind.title(), (System,), {"store_kind": kind, "urls": found})
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_few_stories(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    play(machine_on(kind, request, tmp_path), examples=1, steps=12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_many_stories(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    play(machine_on(kind, request, tmp_path), examples=25, steps=40)
+
+
+def test_the_machine_notices_an_acknowledgement_that_was_not_earned() -> None:
+    """A device that believes in an acknowledgement that never came: the invariant fails."""
+
+    class Gullible(System):
+        def take_stock(self, device: int) -> None:
+            super().take_stock(device)
+            self.acknowledged |= set(self.offered)
+
+        @rule(value=VALUES)
+        def answer_into_the_void(self, value: str) -> None:
+            self.wire.next_fault = DROP_REQUEST
+            self.answer(0, value)
+
+    with pytest.raises(AssertionError):
+        play(Gullible, examples=6, steps=8, phases=(Phase.generate,))

@@ -1,0 +1,115 @@
+"""Studies: distributions, cells that do not depend on order or engine, results that resume."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from deniable.engines.distributions import people_of, shares
+from deniable.engines.studies import Cell, Row, by_processes, grid, load_study, relative_error, run_study
+from deniable.engines.study_plot import draw
+from deniable.errors import DeniableError, LabelError, NumberError, SpecError
+
+CELLS = grid(["GRR", "OUE", "OLH"], [1, "2"], [500], [4, 16], ["zipf", "spike:0.9"], runs=8, seed=1)
+
+
+def figures(rows: list[Row]) -> list[tuple[object, ...]]:
+    """All but the seconds."""
+    return [(row.cell, row.exact, row.variance, row.mae, row.max_error, row.coverage) for row in rows]
+
+
+@pytest.mark.parametrize("name", ["uniform", "zipf", "zipf:2", "geometric", "geometric:0.5", "spike", "spike:0.99"])
+@pytest.mark.parametrize("answers", [2, 7, 100])
+def test_distributions(name: str, answers: int) -> None:
+    found = shares(name, answers)
+    assert found.sum() == pytest.approx(1)
+    assert (np.diff(found) <= 1e-15).all()
+    for people in (1, 10, 12_345):
+        counts = people_of(name, answers, people)
+        assert counts.sum() == people
+        assert (np.abs(counts - found * people) < 1).all()
+
+
+@pytest.mark.parametrize("name", ["normal", "zipf:x", "spike:2", "uniform:3", "geometric:-1", ""])
+def test_distributions_that_are_none(name: str) -> None:
+    with pytest.raises(SpecError):
+        shares(name, 5)
+
+
+def test_grids_are_checked_before_they_run() -> None:
+    assert len(CELLS) == 24
+    assert grid(["GRR"], [1, "1", 1.0], [10], [3]) == [Cell("GRR", "1", 10, 3, "zipf", 100, 0)]
+    with pytest.raises(LabelError, match="no protocol 'ABC'"):
+        grid(["ABC"], [1], [10], [3])
+    for wrong in ({"runs": 0}, {"people": [0]}, {"answers": [1]}, {"epsilons": ["x"]}):
+        with pytest.raises(DeniableError):
+            grid(**({"protocols": ["GRR"], "epsilons": [1], "people": [10], "answers": [3]} | wrong))  # type: ignore[arg-type]
+    with pytest.raises(NumberError, match="runs"):
+        grid(["GRR"], [1], [10], [3], runs=0)
+
+
+def test_neither_order_nor_engine_changes_a_figure() -> None:
+    rows = run_study(CELLS)
+    assert figures(run_study(CELLS[::-1]))[::-1] == figures(rows)
+    assert figures(run_study(CELLS, engine=by_processes(2))) == figures(rows)
+    other = grid(["GRR"], [1], [500], [4], ["zipf"], runs=8, seed=2)
+    assert figures(run_study(other)) != figures(rows[:1])
+
+
+def test_the_formulas_hold() -> None:
+    """200 runs of 16 answers: the mean of squares is within 10 percent (about 4 standard errors; seed fixed)."""
+    rows = run_study(grid(["GRR", "OUE", "OLH", "HadamardResponse"], [1], [2000], [16], ["zipf"], runs=200))
+    for row in rows:
+        assert relative_error(row) == pytest.approx(1, abs=0.1), row
+        assert row.coverage == pytest.approx(0.95, abs=0.02)
+        assert row.mae < row.max_error
+        assert row.exact == (row.protocol != "OLH")
+    assert math.sqrt(rows[0].variance) / 2000 > rows[0].mae
+
+
+def test_an_interrupted_study_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "study.parquet"
+    expected = figures(run_study(CELLS))
+
+    def interrupted(cells: list[Cell]) -> Iterator[Row]:
+        for count, row in enumerate(by_processes(1)(cells)):
+            if count == 5:
+                raise KeyboardInterrupt
+            yield row
+
+    with pytest.raises(KeyboardInterrupt):
+        run_study(CELLS, path, interrupted)
+    assert len(load_study(path)) == 5
+    done: list[int] = []
+    rows = run_study(CELLS, path, progress=lambda count, _: done.append(count))
+    assert len(done) == len(CELLS) - 5
+    assert figures(rows) == expected
+    assert figures(run_study(CELLS[:3], path)) == expected[:3]
+    table = pq.read_table(path)
+    assert table.num_rows == len(CELLS)
+    assert {"variance", "variance_theory", "mae", "max_error", "coverage", "seconds"} <= set(table.column_names)
+
+
+def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "other.parquet"
+    path.write_text("hello")
+    with pytest.raises(SpecError, match="give another name"):
+        run_study(CELLS, path)
+    assert path.read_text() == "hello"
+
+
+def test_the_picture() -> None:
+    import matplotlib.pyplot as plt
+
+    rows = run_study(CELLS)
+    axes = draw(rows)
+    assert len(axes.lines) == 2 * 3 * 2 * 2
+    assert axes.get_xlabel() in ("epsilon", "possible answers")
+    plt.close(axes.figure)
+    with pytest.raises(SpecError, match="nothing to draw"):
+        draw([])

@@ -1,0 +1,88 @@
+"""The system's Chromium, and a log of everything that it asks of the network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import pytest
+
+INSECURE = "collector.test"
+"""A name for this machine that a browser does not take for it: plain http there is not secure."""
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    f"--host-resolver-rules=MAP {INSECURE} 127.0.0.1",
+]
+
+
+def missing(what: str) -> NoReturn:
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{what} is missing, and the pages must be tested in a browser before a release")
+    pytest.skip(f"{what} is not installed: the pages are not tested in a browser here")
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("playwright")
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        missing("chromium")
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield running
+        running.close()
+
+
+@dataclass
+class Log:
+    """What the browser's own network log says, headers as they went out; and what the page complained of."""
+
+    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    complaints: list[str] = field(default_factory=list)
+
+    def watch(self, tab: Any) -> None:
+        session = tab.context.new_cdp_session(tab)
+        session.send("Network.enable")
+        session.on("Network.requestWillBeSent", self._sent)
+        session.on("Network.requestWillBeSentExtraInfo", self._headers)
+        tab.on("pageerror", lambda error: self.complaints.append(str(error)))
+        tab.on("console", self._console)
+
+    def _entry(self, event: dict[str, Any]) -> dict[str, Any]:
+        return self.requests.setdefault(event["requestId"], {"headers": {}})
+
+    def _sent(self, event: dict[str, Any]) -> None:
+        request = event["request"]
+        self._entry(event).update(url=request["url"], method=request["method"], kind=event.get("type"))
+
+    def _headers(self, event: dict[str, Any]) -> None:
+        entry = self._entry(event)
+        entry["headers"] = {name.lower(): value for name, value in event["headers"].items()}
+        entry["cookies"] = event.get("associatedCookies", [])
+
+    def _console(self, message: Any) -> None:
+        # A failed load is the network's business, and tests that want one look at it there.
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.complaints.append(message.text)
+
+    def urls(self, part: str = "", method: str | None = None) -> list[str]:
+        sent = [one for one in self.requests.values() if "url" in one]
+        return [one["url"] for one in sent if part in one["url"] and method in (None, one["method"])]
+
+    @property
+    def posts(self) -> list[str]:
+        return self.urls(method="POST")

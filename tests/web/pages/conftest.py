@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.web.pages.browser import Log, chromium
+from tests.web.pages.service import Service, serving
+from tests.web.pages.surveys import every
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser a module: the loop that drives it must not outlive the tests that know of it."""
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service that tests may add to."""
+    with serving(tmp_path_factory.mktemp("service"), *every()) as running:
+        yield running
+
+
+@pytest.fixture
+def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service that a test has for itself."""
+    with serving(tmp_path_factory.mktemp("own")) as running:
+        yield running
+
+
+@pytest.fixture
+def profile(browser: Any) -> Iterator[Any]:
+    """A browser profile without a past."""
+    context = browser.new_context(viewport={"width": 1000, "height": 800})
+    context.set_default_timeout(20_000)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def log() -> Iterator[Log]:
+    """Watches every tab of the test; nothing may have gone wrong in the pages."""
+    watching = Log()
+    yield watching
+    assert watching.complaints == []
+
+
+@pytest.fixture
+def open_tab(profile: Any, log: Log) -> Callable[[str], Any]:
+    def opened(address: str) -> Any:
+        tab = profile.new_page()
+        log.watch(tab)
+        tab.goto(address)
+        return tab
+
+    return opened

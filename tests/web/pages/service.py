@@ -1,0 +1,122 @@
+"""A real `deniable serve` of its own process on an embedded store, which can be stopped and started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deniable.collect.stores import Token, open_store
+from deniable.collect.tokens import hashed, new_token
+from deniable.surveys import Survey
+from tests.collect.surveys import crowd
+
+PATIENCE = 60.0
+
+
+@dataclass
+class Service:
+    """A service at a port that stays the same over restarts."""
+
+    directory: Path
+    port: int
+    analyst: str = field(default_factory=new_token)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def store(self) -> str:
+        return f"sqlite:///{self.directory / 'collection.db'}"
+
+    def publish(self, *surveys: Survey) -> None:
+        """Into the store itself; a running service learns of it within a second."""
+        with open_store(self.store) as store:
+            for survey in surveys:
+                store.publish(survey)
+        self._await(*(f"/v1/surveys/{survey.fingerprint}" for survey in surveys))
+
+    def fill(self, survey: Survey, epoch: int, n: int, seed: int = 1) -> None:
+        """Answers of made-up people."""
+        with open_store(self.store) as store:
+            store.add([crowd(survey, n, seed).batch(survey, epoch)])
+
+    def count(self, survey: Survey) -> int:
+        """Submissions that were counted."""
+        with open_store(self.store) as store:
+            return sum(epoch.n for epoch in store.epochs(survey.fingerprint))
+
+    def survey_page(self, survey: Survey) -> str:
+        return f"{self.address}/s/{survey.fingerprint}"
+
+    def dashboard(self, survey: Survey) -> str:
+        return f"{self.address}/dashboard/{survey.fingerprint}"
+
+    # -- the process -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "deniable", "serve", "--store", self.store, "--port", str(self.port)]
+        with open(self.directory / "service.log", "ab") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(os.environ), start_new_session=True
+            )
+        self._await("/readyz")
+
+    def stop(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:  # a stream that a browser holds open
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def _await(self, *paths: str) -> None:
+        if self.process is None:
+            return
+        end = time.monotonic() + PATIENCE
+        for path in paths:
+            while True:
+                try:
+                    with urllib.request.urlopen(self.address + path, timeout=5):
+                        break
+                except (urllib.error.URLError, ConnectionError, TimeoutError):
+                    log = (self.directory / "service.log").read_text(encoding="utf-8")
+                    assert self.process.poll() is None, log
+                    assert time.monotonic() < end, f"no answer from {path}: {log}"
+                    time.sleep(0.05)
+
+
+@contextmanager
+def serving(directory: Path, *surveys: Survey) -> Iterator[Service]:
+    """A service that has these surveys, stopped at the end of the block."""
+    service = Service(directory, _free_port())
+    with open_store(service.store) as store:
+        store.add_token(Token(hashed(service.analyst), "analyst", "tests"))
+        for survey in surveys:
+            store.publish(survey)
+    service.start()
+    try:
+        yield service
+    finally:
+        if service.process is not None:
+            service.stop()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,279 @@
+"""The survey page: asks, explains, sends, remembers, and lets go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from deniable.collect.stores import open_store
+from deniable.collect.wire import HEADER_BYTES, ID_BYTES
+from deniable.protocols import PROTOCOLS
+from tests.conformance.protocol_registry import PROTOCOL_CASES
+from tests.web.pages.browser import INSECURE, Log
+from tests.web.pages.service import Service
+from tests.web.pages.surveys import often, shapes, single, smoke, ten, thousand
+
+Open = Callable[[str], Any]
+COUNTED = "text=your report is counted"
+SEND = "form >> text=Randomize and send"
+
+
+def answer(tab: Any, label: str = "yes") -> None:
+    tab.get_by_label(label, exact=True).check()
+    tab.click(SEND)
+
+
+def test_an_answer_is_counted_and_what_left_is_shown(service: Service, open_tab: Open, log: Log) -> None:
+    survey = smoke("counted")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    assert "at most a factor of 2.72" in tab.inner_text(".promise")
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    assert service.count(survey) == 1
+    assert len(log.posts) == 1
+    tab.click("text=The 25 bytes")
+    sent = tab.locator("[data-state=sent] .bytes span").all_inner_texts()
+    assert len(sent) == HEADER_BYTES + ID_BYTES + 1
+    assert sent[:4] == ["44", "4e", "52", "31"]
+
+
+def test_what_is_shown_is_what_left(service: Service, profile: Any, open_tab: Open) -> None:
+    survey = smoke("shown")
+    service.publish(survey)
+    bodies: list[bytes] = []
+    profile.on("request", lambda request: bodies.append(request.post_data_buffer or b""))
+    tab = open_tab(service.survey_page(survey))
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    tab.click("text=The 25 bytes")
+    shown = bytes.fromhex("".join(tab.locator("[data-state=sent] .bytes span").all_inner_texts()))
+    assert [body for body in bodies if body] == [shown]
+
+
+def test_every_kind_of_control_can_be_answered(service: Service, open_tab: Open) -> None:
+    tab = open_tab(service.survey_page(shapes()))
+    tab.get_by_label("yes (true)").check()
+    tab.fill("[role=combobox]", "month 13")
+    tab.get_by_label("How old are you?").fill("44")
+    tab.get_by_label("Your word of the year?").fill("perhaps")
+    tab.click("text=See what would leave")
+    assert "month 13" in tab.inner_text("section[aria-label='Life of a report']")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    assert service.count(shapes()) == 1
+
+
+def test_a_missing_answer_is_asked_for_and_nothing_leaves(service: Service, open_tab: Open, log: Log) -> None:
+    tab = open_tab(service.survey_page(shapes()))
+    tab.get_by_label("yes (true)").check()
+    tab.get_by_label("How old are you?").fill("17")
+    tab.fill("[role=combobox]", "month")
+    tab.click(SEND)
+    complaints = tab.locator(".error:not(:empty)").all_inner_texts()
+    assert len(complaints) == 3
+    assert "17" not in " ".join(complaints).replace("18", "")
+    assert tab.evaluate("document.activeElement.getAttribute('role')") == "combobox"
+    assert log.posts == []
+
+
+def test_a_rehearsal_is_not_what_is_sent(service: Service, open_tab: Open, log: Log) -> None:
+    survey = ten("rehearsed")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    tab.get_by_label("rye", exact=True).check()
+    tab.click("text=See what would leave")
+    life = tab.locator("section[aria-label='Life of a report']")
+    ids = set()
+    for _ in range(3):
+        ids.add("".join(life.locator(".bytes span").all_inner_texts()[8:24]))
+        life.get_by_text("Throw the coins again").click()
+    assert len(ids) == 3
+    assert log.posts == []
+    life.get_by_text("Randomize and send").click()
+    tab.wait_for_selector(COUNTED)
+    tab.click("text=The 26 bytes")
+    assert "".join(tab.locator("[data-state=sent] .bytes span").all_inner_texts()[8:24]) not in ids
+
+
+@pytest.mark.parametrize("name", sorted(PROTOCOLS))
+def test_the_life_of_every_protocol_s_report_is_told(service: Service, open_tab: Open, name: str) -> None:
+    case = next(case for case in PROTOCOL_CASES if type(case.build(case.epsilon)).__name__ == name)
+    survey = single(case.build(case.epsilon), f"life of {name}")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    if tab.locator("input[type=number]").or_(tab.locator("input[type=radio]")).first.get_attribute("type") == "number":
+        tab.fill("input[type=number]", "1")
+    else:
+        tab.locator("input[type=radio]").first.check()
+    tab.click("text=See what would leave")
+    life = tab.locator("section[aria-label='Life of a report']")
+    assert life.locator("ol.steps li").count() >= 2
+    total = 24 + survey.report_bytes
+    assert life.locator(".bytes span").count() == total
+    places = [text.split("–") for text in life.locator("tbody th").all_inner_texts()]
+    covered = [i for place in places for i in range(int(place[0]), int(place[-1]) + 1)]
+    assert covered == list(range(total)), "every byte is explained once"
+
+
+def test_a_reload_remembers_and_sends_nothing_again(service: Service, open_tab: Open, log: Log) -> None:
+    survey = smoke("reloaded")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    tab.reload()
+    tab.wait_for_selector(COUNTED)
+    assert tab.locator("form").count() == 0
+    assert len(log.posts) == 1
+    assert service.count(survey) == 1
+
+
+def test_two_tabs_are_one_device(service: Service, open_tab: Open, log: Log) -> None:
+    survey = smoke("two tabs")
+    service.publish(survey)
+    tabs = [open_tab(service.survey_page(survey)) for _ in range(2)]
+    for tab in tabs:
+        tab.get_by_label("no", exact=True).check()
+    for tab in tabs:
+        tab.click(SEND, no_wait_after=True)
+    for tab in tabs:
+        tab.wait_for_selector(COUNTED)
+    assert service.count(survey) == 1
+    assert len(log.posts) == 1
+
+
+def test_a_server_that_is_down_gets_the_report_when_it_is_back(own_service: Service, open_tab: Open) -> None:
+    survey = smoke("down")
+    own_service.publish(survey)
+    tab = open_tab(own_service.survey_page(survey))
+    tab.get_by_label("yes", exact=True).check()
+    own_service.stop()
+    tab.click(SEND)
+    tab.wait_for_selector("text=Waiting to be sent")
+    waiting = tab.locator("[data-state=queued]")
+    assert waiting.count() == 1
+    own_service.start()
+    tab.wait_for_selector(COUNTED, timeout=40_000)
+    assert own_service.count(survey) == 1
+
+
+def test_opting_out_means_no_request_at_all(service: Service, open_tab: Open, log: Log) -> None:
+    survey = smoke()
+    tab = open_tab(service.survey_page(survey))
+    tab.click("text=Opt out")
+    tab.wait_for_selector("text=You have opted out")
+    log.requests.clear()
+    tab.reload()
+    tab.wait_for_selector("text=You have opted out")
+    assert log.urls("/v1/") == []
+    assert log.urls(), "the page itself was loaded, or the assertion above would mean nothing"
+    tab.click("text=Take part again")
+    tab.wait_for_selector("form")
+
+
+def test_withdrawal_forgets_what_was_sent(service: Service, open_tab: Open) -> None:
+    survey = smoke("withdrawn")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    tab.click("text=Withdraw…")
+    tab.get_by_role("button", name="Withdraw", exact=True).click()
+    tab.wait_for_selector("text=You have opted out")
+    tab.click("text=Take part again")
+    tab.wait_for_selector("[data-state=withdrawn]")
+    assert tab.locator(".bytes").count() == 0
+    assert tab.locator("form").count() == 0, "an answered period stays answered"
+
+
+def test_cleared_storage_is_a_new_device(service: Service, open_tab: Open) -> None:
+    survey = smoke("cleared")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    session = tab.context.new_cdp_session(tab)
+    session.send("Storage.clearDataForOrigin", {"origin": service.address, "storageTypes": "all"})
+    tab.reload()
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    assert service.count(survey) == 2, "whoever forgets is somebody else: the page cannot know better"
+
+
+def test_an_altered_survey_is_refused(service: Service, open_tab: Open, profile: Any, log: Log) -> None:
+    survey = smoke()
+    changed = survey.canonical.replace(b'"epsilon":"1"', b'"epsilon":"9"', 1)
+    assert changed != survey.canonical
+    profile.route("**/v1/surveys/*", lambda route: route.fulfill(status=200, body=changed))
+    tab = open_tab(service.survey_page(survey))
+    alert = tab.wait_for_selector("[role=alert]").inner_text()
+    assert "not the survey that it claims to be" in alert
+    assert "Nothing was sent" in alert
+    assert tab.locator("form").count() == 0
+    assert log.posts == []
+
+
+def test_another_survey_s_bytes_are_refused(service: Service, open_tab: Open, profile: Any, log: Log) -> None:
+    profile.route("**/v1/surveys/*", lambda route: route.fulfill(status=200, body=ten().canonical))
+    tab = open_tab(service.survey_page(smoke()))
+    assert "not the one that was pinned" in tab.wait_for_selector("[role=alert]").inner_text()
+    assert log.posts == []
+
+
+@pytest.mark.parametrize(
+    ("pinned", "says"), [("0" * 64, "does not have this survey"), ("abc", "64 hexadecimal digits")]
+)
+def test_a_wrong_fingerprint_is_refused(service: Service, open_tab: Open, log: Log, pinned: str, says: str) -> None:
+    tab = open_tab(f"{service.address}/s/{pinned}")
+    assert says in tab.wait_for_selector("[role=alert]").inner_text()
+    assert log.posts == []
+
+
+def test_plain_http_elsewhere_is_refused(service: Service, open_tab: Open, log: Log) -> None:
+    tab = open_tab(f"http://{INSECURE}:{service.port}/s/{smoke().fingerprint}")
+    alert = tab.wait_for_selector("[role=alert]").inner_text()
+    assert "This page is not secure" in alert
+    assert log.urls("/v1/") == []
+
+
+def test_a_thousand_categories_are_searched(service: Service, open_tab: Open) -> None:
+    survey = thousand("searched")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    tab.fill("[role=combobox]", "0999")
+    assert tab.locator("[role=option]").all_inner_texts() == ["Town 0999"]
+    tab.fill("[role=combobox]", "town")
+    assert tab.locator("[role=option]").count() == 50
+    tab.fill("[role=combobox]", "town 012")
+    for _ in range(3):
+        tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("Enter")
+    assert tab.input_value("[role=combobox]") == "Town 0122"
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    assert service.count(survey) == 1
+
+
+def test_a_memoized_survey_says_when_to_come_back(service: Service, open_tab: Open) -> None:
+    tab = open_tab(service.survey_page(often()))
+    answer(tab, "fair")
+    tab.wait_for_selector(COUNTED)
+    assert "You can answer again in the next period" in tab.inner_text("main")
+
+
+def test_the_store_holds_nothing_but_the_sum(service: Service, open_tab: Open) -> None:
+    survey = ten("sum")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    tab.get_by_label("rye", exact=True).check()
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    tab.click("text=The 26 bytes")
+    shown = bytes.fromhex("".join(tab.locator("[data-state=sent] .bytes span").all_inner_texts()))
+    bits = [int(b) for byte in shown[24:] for b in f"{byte:08b}"[::-1]][:10]
+    with open_store(service.store) as store:
+        tally = store.tally(survey.fingerprint)
+    assert tally["bread"].counts.tolist() == bits

@@ -1,0 +1,76 @@
+/** The spec card and the ingest health: what a survey promises, and how its collection goes. */
+
+import { ROOT } from "./api.js";
+import { h, table } from "./dom.js";
+import { count, decimal, factor, fraction, moment, period, plural } from "./format.js";
+
+const fact = (name, ...content) => [h("dt", {}, name), h("dd", {}, ...content)];
+const level = (epsilon) => `epsilon ${decimal(epsilon)} (odds change by at most ${factor(fraction(epsilon))})`;
+
+export function specCard(survey) {
+  const { terms, fingerprint } = survey;
+  const { rule, epochs, values } = terms.longitudinal;
+  const how = rule === "memoize" ? `answers are remembered and repeated, up to ${plural(values, "value")}` : "each answer is randomized afresh";
+  const length = terms.epochs.seconds % 86400 ? `${count(terms.epochs.seconds)} seconds` : plural(terms.epochs.seconds / 86400, "day");
+  return h(
+    "section",
+    { class: "card", "aria-label": "What the survey promises" },
+    h("h2", {}, "What the survey promises"),
+    h(
+      "dl",
+      { class: "facts" },
+      fact("Owner", terms.owner),
+      fact("Purpose", terms.purpose),
+      fact("One submission", level(survey.epsilon)),
+      fact("Lifetime", `${level(survey.lifetimeEpsilon)}; budget ${decimal(terms.budget.epsilon)} for “${terms.budget.group}”`),
+      fact("How often", `${plural(epochs, "period")} of ${length}, ${how}`),
+      fact("Open", `${moment(terms.opens)} to ${moment(terms.expires)} (UTC)`),
+      fact("Kept", terms.retention === "tally" ? "sums only" : "the randomized reports"),
+      fact("Shown from", plural(terms.showFrom, "answer")),
+      terms.replaces ? fact("Replaces", h("code", {}, terms.replaces)) : null,
+      fact("Fingerprint", h("code", {}, fingerprint)),
+    ),
+    h("p", {}, h("a", { href: `${ROOT}s/${fingerprint}` }, "The page that asks"), " · ", h("a", { href: `${ROOT}v1/surveys/${fingerprint}` }, "The very bytes")),
+  );
+}
+
+const REASONS = {
+  badPayload: "not a possible report",
+  epochClosed: "period closed",
+  epochTooEarly: "period not begun",
+  epochTooOld: "period long over",
+  notStarted: "survey not begun",
+};
+
+export function health(survey, status) {
+  const reasons = Object.entries(status.rejected).map(([reason, n]) => [REASONS[reason] ?? reason, count(n)]);
+  const epochs = [...status.epochs].reverse();
+  const [first, last] = status.taken_epochs;
+  return h(
+    "section",
+    { class: "card", "aria-label": "Ingest health" },
+    h("h2", {}, "Ingest health"),
+    h(
+      "div",
+      { class: "tiles" },
+      tile(count(status.accepted), "counted"),
+      tile(count(status.duplicates), "came again, not counted"),
+      tile(count(Object.values(status.rejected).reduce((a, b) => a + b, 0)), "refused"),
+      tile(count(status.lag.requests), "waiting now"),
+    ),
+    reasons.length ? table("Refused by reason", ["Reason", "Submissions"], reasons, { class: "numbers" }) : h("p", { class: "note" }, "Nothing was refused."),
+    h("p", { class: "note" }, first > last ? "No period takes reports now." : `Reports are taken for ${period(survey.terms.epochs, first)}${last > first ? ` to ${period(survey.terms.epochs, last)}` : ""}.`),
+    h(
+      "details",
+      {},
+      h("summary", {}, plural(epochs.length, "period")),
+      table(
+        "Periods",
+        ["Period", "State", "Counted", "Hash of the final sums"],
+        epochs.map(({ epoch, state, n, sha256 }) => [`${epoch}: ${period(survey.terms.epochs, epoch)}`, state, count(n), sha256 ? h("code", {}, sha256.slice(0, 16), "…") : "–"]),
+      ),
+    ),
+  );
+}
+
+export const tile = (value, words) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, words));

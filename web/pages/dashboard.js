@@ -1,0 +1,274 @@
+/** The analyst's page: sign in, choose a survey, look at estimates that change as answers come in. */
+
+import { Survey } from "../deniable.js";
+import { ROOT } from "./api.js";
+import { health, specCard, tile } from "./cards.js";
+import { Comparison } from "./compare.js";
+import { h, newId, show } from "./dom.js";
+import { count, decimal, moment, period, plural } from "./format.js";
+import { QuestionPanel } from "./panel.js";
+import { signIn } from "./signin.js";
+
+const METHODS = {
+  "norm-sub": "norm-sub: the nearest distribution",
+  power: "power: few common answers, a long tail",
+  "base-cut": "base-cut: the common ones among very many",
+  norm: "norm: sum one, still unbiased",
+  "norm-mul": "norm-mul: keep the ratios",
+  clip: "clip: no negative numbers",
+};
+const CHECKED_TOKEN = "v1/surveys/"; // any survey's status tells whether a token is good
+const PAUSE = 1000;
+
+/** One survey's view; lives until another is opened. */
+class Board {
+  state = { first: "", last: "", level: 0.95, post: "norm-sub", view: "both", top: 25 };
+  #api;
+  #place;
+  #stop = new AbortController();
+  #tiles = h("div", { class: "tiles" });
+  #live = h("span", { class: "live" }, "connecting");
+  #health = h("div", {});
+  #note = h("div", {});
+  #error = h("p", { class: "error", role: "alert" });
+  #selects = {};
+  #loading = null;
+  #again = false;
+
+  constructor(place, api, survey) {
+    this.#api = api;
+    this.#place = place;
+    this.survey = survey;
+    const many = survey.questions.length > 1;
+    this.panels = survey.questions.map((question, i) => new QuestionPanel(this, question, many ? i + 1 : 0));
+    this.compare = new Comparison(this);
+  }
+
+  get #base() {
+    return `v1/surveys/${this.survey.fingerprint}`;
+  }
+
+  async start() {
+    const { name, terms } = this.survey;
+    document.title = `${name}: dashboard`;
+    show(
+      this.#place,
+      h("h1", {}, name),
+      h("p", {}, `${terms.owner} · ${terms.purpose} `, this.#live),
+      this.#tiles,
+      this.#controls(),
+      this.#error,
+      this.#note,
+      this.panels.map(({ element }) => element),
+      this.compare.element,
+      h("div", { class: "columns" }, specCard(this.survey), this.#health),
+    );
+    await this.load();
+    const states = (on) => {
+      this.#live.classList.toggle("on", on);
+      this.#live.textContent = on ? "live" : "not connected: trying again";
+      if (on) this.load();
+    };
+    this.#api.follow(`${this.#base}/stream`, { signal: this.#stop.signal, onevent: () => this.load(), onstate: states });
+  }
+
+  stop() {
+    this.#stop.abort();
+  }
+
+  // -- controls ----------------------------------------------------------------------------------
+
+  #select(name, words, options) {
+    const id = newId(name);
+    const change = ({ target }) => {
+      this.state[name] = options.find(([value]) => String(value ?? "") === target.value)?.[0] ?? target.value;
+      this.load();
+    };
+    const select = h("select", { id, onchange: change });
+    for (const [value, text] of options) select.append(h("option", { value: value ?? "", selected: value === this.state[name] }, text));
+    this.#selects[name] = select;
+    return h("div", {}, h("label", { for: id }, words), select);
+  }
+
+  #controls() {
+    const tops = [10, 25, 100].map((n) => [n, `the ${n} most common`]);
+    return h(
+      "section",
+      { class: "card controls", "aria-label": "What is shown" },
+      this.#select("first", "From period", [["", "the first"]]),
+      this.#select("last", "To period", [["", "the latest"]]),
+      this.#select("level", "Confidence", [[0.9, "90 %"], [0.95, "95 %"], [0.99, "99 %"]]),
+      this.#select("view", "Estimates", [["both", "unbiased and consistent"], ["raw", "unbiased"], ["consistent", "consistent"]]),
+      this.#select("post", "Made consistent by", Object.entries(METHODS)),
+      this.#select("top", "Answers", [...tops, [null, "all"]]),
+    );
+  }
+
+  #offerEpochs(epochs) {
+    for (const [name, words] of [["first", "the first"], ["last", "the latest"]]) {
+      const select = this.#selects[name];
+      if (select.options.length === epochs.length + 1) continue;
+      const listed = epochs.map(({ epoch }) => h("option", { value: epoch, selected: String(epoch) === String(this.state[name]) }, period(this.survey.terms.epochs, epoch)));
+      select.replaceChildren(h("option", { value: "" }, words), ...listed);
+    }
+    this.compare.offer(epochs);
+  }
+
+  // -- data --------------------------------------------------------------------------------------
+
+  get #range() {
+    const { first, last } = this.state;
+    return first === "" && last === "" ? null : `${first}..${last}`;
+  }
+
+  /** Readings by question, with the state's options unless others are given. */
+  async read(given = {}) {
+    const query = { epochs: this.#range, level: this.state.level, post: "none", ...given };
+    const closed = this.panels.filter(({ open }) => !open).map(({ id }) => id);
+    const asked = [closed.length ? { question: closed } : null, ...this.panels.filter(({ open }) => open).map(({ id, candidates }) => ({ question: id, candidates }))];
+    const found = new Map();
+    const replies = await Promise.all(asked.filter(Boolean).map((part) => this.#api.json(`${this.#base}/estimates`, { ...query, ...part })));
+    for (const { series } of replies) for (const one of series[0].questions) found.set(one.id, one);
+    return new Map(this.panels.map(({ id }) => [id, found.get(id)]));
+  }
+
+  /** Everything anew; while it is on its way, one more time is enough for all who ask. */
+  load() {
+    if (this.#loading) {
+      this.#again = true;
+      return this.#loading;
+    }
+    this.#loading = this.#load().finally(async () => {
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      this.#loading = null;
+      if (this.#again) {
+        this.#again = false;
+        this.load();
+      }
+    });
+    return this.#loading;
+  }
+
+  async #load() {
+    const { post } = this.state;
+    try {
+      const [status, raw, consistent] = await Promise.all([this.#api.json(`${this.#base}/status`), this.read(), this.read({ post })]);
+      this.#error.textContent = "";
+      this.#show(status);
+      for (const panel of this.panels) {
+        const [own, other] = [raw.get(panel.id), consistent.get(panel.id)];
+        panel.update(own, other.answers.length === own.answers.length ? other : own);
+      }
+    } catch (error) {
+      this.#error.textContent = `${error.message}.`;
+    }
+  }
+
+  #show(status) {
+    const { terms } = this.survey;
+    this.#offerEpochs(status.epochs);
+    const { first, last } = this.state;
+    const chosen = status.epochs.filter(({ epoch }) => (first === "" || epoch >= first) && (last === "" || epoch <= last));
+    const n = chosen.reduce((sum, one) => sum + one.n, 0);
+    show(
+      this.#tiles,
+      tile(count(n), n === 1 ? "answer" : "answers"),
+      tile(decimal(this.survey.epsilon), "epsilon of a submission"),
+      tile(decimal(this.survey.lifetimeEpsilon), "lifetime epsilon"),
+      tile(plural(chosen.length, "period"), "looked at"),
+      tile(status.state, `until ${moment(terms.expires)}`),
+    );
+    show(this.#health, health(this.survey, status));
+    const repeated = terms.longitudinal.rule === "memoize" && chosen.length > 1;
+    show(
+      this.#note,
+      repeated ? h("p", { class: "card warn" }, "In this survey a device repeats its report from period to period. Over several periods the same noise is counted again and again, so the intervals are too narrow: choose a single period.") : null,
+    );
+  }
+
+  /** One reading an epoch of the range, for one question. */
+  async perEpoch({ id, candidates }) {
+    const query = { epochs: this.#range, level: this.state.level, per: "epoch", question: id, candidates };
+    const { series } = await this.#api.json(`${this.#base}/estimates`, query);
+    return series.map(({ first, questions }) => ({ epoch: first, question: questions[0] }));
+  }
+
+  // -- the same elsewhere ------------------------------------------------------------------------
+
+  async csv(panel, more = {}) {
+    const { level, post, view } = this.state;
+    const query = { epochs: this.#range, level, post: view === "consistent" ? post : "none", question: panel.id, candidates: panel.candidates, ...more };
+    panel.save(await this.#api.text(`${this.#base}/estimates.csv`, query));
+  }
+
+  /** The command that prints the same numbers. */
+  cli(panel, given = {}) {
+    const { epochs, post, level } = { epochs: this.#range, post: this.state.view === "consistent" ? this.state.post : "none", ...this.state.level && { level: this.state.level }, ...given };
+    return [
+      `deniable estimate ${this.survey.fingerprint}`,
+      `--from ${ROOT.replace(/\/$/, "")}`,
+      `--question ${panel.id}`,
+      epochs ? `--epochs ${epochs}` : "",
+      level === 0.95 ? "" : `--level ${level}`,
+      post === "none" ? "" : `--consistent ${post}`,
+      panel.open ? "--candidates words.txt" : "",
+    ].filter(Boolean).join(" ");
+  }
+}
+
+// -- the page ------------------------------------------------------------------------------------------------------
+
+const main = document.querySelector("main");
+let [api, board] = [null, null];
+
+const pinned = () => /\/dashboard\/([^/]+)$/.exec(location.pathname)?.[1] ?? null;
+
+async function open(fingerprint) {
+  board?.stop();
+  board = null;
+  show(main, h("p", { class: "note", role: "status" }, "Loading…"));
+  try {
+    const survey = await Survey.fetch(ROOT, fingerprint);
+    board = new Board(main, api, survey);
+    await board.start();
+  } catch (error) {
+    show(main, h("section", { class: "card warn", role: "alert" }, h("h1", {}, "This survey cannot be shown"), h("p", {}, `${error.message}.`)));
+  }
+}
+
+function go(event, fingerprint) {
+  event.preventDefault(); // a new page would forget the token
+  history.pushState(null, "", `${ROOT}dashboard/${fingerprint}`);
+  open(fingerprint);
+}
+
+function choose(surveys) {
+  document.title = "Dashboard";
+  const entry = ({ fingerprint, name, owner, state, epsilon }) =>
+    h(
+      "section",
+      { class: "card" },
+      h("h2", {}, h("a", { href: `${ROOT}dashboard/${fingerprint}`, onclick: (event) => go(event, fingerprint) }, name)),
+      h("p", {}, `${owner} · ${state} · epsilon ${decimal(epsilon)}`),
+      h("code", { class: "note" }, fingerprint),
+    );
+  show(main, h("h1", {}, "Dashboard"), surveys.length ? surveys.map(entry) : h("p", {}, "No survey is published yet."));
+}
+
+async function enter(signed) {
+  const surveys = await signed.surveys();
+  const probe = pinned() ?? surveys[0]?.fingerprint;
+  if (probe) await signed.json(`${CHECKED_TOKEN}${probe}/status`, { epochs: "0" });
+  api = signed;
+  await route(surveys);
+}
+
+async function route(known = null) {
+  const fingerprint = pinned();
+  if (fingerprint) await open(fingerprint);
+  else choose(known ?? (await api.surveys()));
+}
+
+addEventListener("popstate", () => api && route());
+show(main, h("h1", {}, "Dashboard"), h("p", {}, "What the crowd thinks, as far as the noise lets it be seen."), signIn(enter));
+main.querySelector("input").focus();

@@ -1,0 +1,236 @@
+/** One question on the dashboard: bars, table, files, the poisoning slider, and the series over time. */
+
+import { bars, legend } from "./charts.js";
+import { combobox } from "./combobox.js";
+import { command, download, h, newId, show, table } from "./dom.js";
+import { count, digitsFor, label, percent, period, plural } from "./format.js";
+import { Series } from "./series.js";
+
+const SORTED_FROM = 13;
+const LINES = 5;
+
+export class QuestionPanel {
+  #board;
+  #question;
+  #chart = h("div", {});
+  #about = h("p", { class: "note" });
+  #details = h("div", {});
+  #fakes;
+  #series;
+  #seriesPlace = h("div", { class: "series" });
+  #seriesTable = h("div", {});
+  #chosen = null;
+  #raw = null;
+  #consistent = null;
+  candidates = [];
+
+  constructor(board, question, number) {
+    this.#board = board;
+    this.#question = question;
+    this.open = question.protocol.domain.kind === "strings";
+    this.#fakes = this.#slider();
+    this.over = h("details", { ontoggle: () => this.over.open && this.drawSeries() }, h("summary", {}, "Over time"), this.#seriesPlace, this.#adder(), this.#seriesTable);
+    this.#series = new Series(this.#seriesPlace);
+    this.element = h(
+      "section",
+      { class: "card", "aria-label": question.text, "data-question": question.id },
+      h("h2", {}, number ? `${number}. ${question.text}` : question.text),
+      this.#about,
+      this.open ? this.#candidateForm() : null,
+      this.#chart,
+      this.#fakes.element,
+      this.#details,
+      this.over,
+    );
+  }
+
+  get id() {
+    return this.#question.id;
+  }
+
+  /** Open text is estimated for texts that somebody names. */
+  #candidateForm() {
+    const id = newId("candidates");
+    const field = h("textarea", { id, rows: 3, placeholder: "rye\nsourdough", "aria-describedby": `${id}-help` });
+    const submit = (event) => {
+      event.preventDefault();
+      this.candidates = [...new Set(field.value.split("\n").map((line) => line.trim()).filter(Boolean))];
+      this.#board.load();
+    };
+    return h(
+      "form",
+      { onsubmit: submit },
+      h("label", { for: id }, "Texts to look for, one a line"),
+      field,
+      h("p", { class: "note", id: `${id}-help` }, "The answers are open text: how common one is can be estimated, but not which there are."),
+      h("button", { type: "submit", class: "second" }, "Look for these"),
+    );
+  }
+
+  #slider() {
+    const id = newId("fakes");
+    const input = h("input", { id, type: "range", min: 0, max: 100, value: 0, step: 1, oninput: () => this.#draw() });
+    const text = h("output", { for: id });
+    const element = h("div", { hidden: true }, h("h3", {}, h("label", { for: id }, "If some reports were fake")), input, h("p", {}, text));
+    return { input, text, element };
+  }
+
+  /** Ever finer towards zero: few fakes are the interesting ones. */
+  #fakeReports(n) {
+    return Math.round(n * (Number(this.#fakes.input.value) / 100) ** 2);
+  }
+
+  /** New estimates: `raw` unbiased, `consistent` after the chosen method. */
+  update(raw, consistent) {
+    [this.#raw, this.#consistent] = [raw, consistent];
+    this.#draw();
+    if (this.over.open) this.drawSeries();
+  }
+
+  #ordered() {
+    const { answers } = this.#raw;
+    const order = answers.map((_, i) => i);
+    if (answers.length >= SORTED_FROM) order.sort((a, b) => answers[b].frequency - answers[a].frequency);
+    return order;
+  }
+
+  #draw() {
+    const raw = this.#raw;
+    const { view, top } = this.#board.state;
+    const { n, noise_floor: floor, protocol, epsilon, level, answers } = raw;
+    this.#about.textContent = `${this.id} · ${protocol} · epsilon ${epsilon} · ${plural(n, "answer")} · smallest visible share ${n && floor < 1 ? percent(floor, digitsFor(floor)) : "none yet"}`;
+    this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
+    if (!answers.length) {
+      show(this.#details);
+      return show(this.#chart, this.#empty());
+    }
+    const fakes = this.#fakeReports(n);
+    const reach = (fakes / n) * (raw.poisoning ?? 0);
+    this.#fakes.text.textContent = fakes
+      ? `If ${count(fakes)} of the ${count(n)} were fake, shares could move by up to ${percent(Math.min(1, reach), 2)}, on top of the noise (red).`
+      : `Move the slider: one fake report in a hundred moves a share by up to ${percent(Math.min(1, 0.01 * raw.poisoning), 1)}.`;
+    const order = this.#ordered();
+    const one = ({ frequency, low, high }, two) => ({ value: frequency, low, high, two });
+    const rows = order.slice(0, top ?? undefined).map((i) => ({
+      label: label(answers[i].label),
+      bars: [
+        view === "consistent" ? null : one(answers[i], false),
+        view === "raw" ? null : one(this.#consistent.answers[i], true),
+      ].filter(Boolean),
+    }));
+    const title = `Shares of ${rows.length} of ${answers.length} answers to “${raw.text}” with ${percent(level, 0)} intervals; the table has the numbers`;
+    const marks = [
+      view !== "consistent" && ["bar", "unbiased"],
+      view !== "raw" && ["bar two", `consistent (${this.#board.state.post})`],
+      ["bar unsure", "its interval contains zero"],
+      ["whisker", `${percent(level, 0)} interval`],
+      ["floor", "smallest visible share"],
+      fakes > 0 && ["fakes", "with the fakes"],
+    ].filter(Boolean);
+    show(this.#chart, bars(rows, { title, floor: floor < 1 ? floor : null, reach }), legend(marks));
+    if (rows.length < answers.length) this.#chart.append(h("p", { class: "note" }, `The ${rows.length} most common of ${count(answers.length)} answers; the table has all.`));
+    if (raw.unlisted !== null && raw.unlisted !== undefined) {
+      this.#chart.append(h("p", {}, `Answers that are none of these: ${percent(raw.unlisted)} (standard error ${percent(raw.unlisted_stderr)}).`));
+    }
+    performance.mark("deniable-chart");
+    this.#tables(order);
+  }
+
+  #empty() {
+    const { n, enough, message } = this.#raw;
+    const { showFrom } = this.#board.survey.terms;
+    if (enough) return h("p", {}, this.open ? "Name texts to look for." : message);
+    return h(
+      "div",
+      { class: "card warn" },
+      h("b", {}, "Not enough answers yet"),
+      h("p", {}, `${plural(n, "answer")} of the ${count(showFrom)} from which on this survey shows shares: with fewer they would be noise.`),
+      h("progress", { max: showFrom, value: Math.min(n, showFrom), "aria-label": "Answers so far" }),
+    );
+  }
+
+  #tables(order) {
+    const [raw, consistent] = [this.#raw, this.#consistent];
+    const wasOpen = this.#details.querySelector("details")?.open ?? false;
+    const content = () =>
+      table(
+        `Estimates for ${raw.text}`,
+        ["Answer", "Share", "± std. error", "From", "To", "Count", "Consistent"],
+        order.map((i) => {
+          const { label: name, frequency, stderr, low, high, count: number } = raw.answers[i];
+          const d = digitsFor(stderr);
+          return [label(name), percent(frequency, d), percent(stderr, d), percent(low, d), percent(high, d), count(number), percent(consistent.answers[i].frequency, d)];
+        }),
+        { class: "numbers" },
+      );
+    const details = h("details", { open: wasOpen }, h("summary", {}, "Table"));
+    const fill = () => details.open && details.childElementCount === 1 && details.append(content());
+    details.addEventListener("toggle", fill);
+    fill();
+    const csv = h("button", { type: "button", class: "small", onclick: () => this.#board.csv(this) }, "CSV");
+    show(this.#details, details, h("div", { class: "tools" }, csv, h("span", { class: "note" }, "The same from the command line:")), command(this.#board.cli(this)));
+  }
+
+  // -- over time ---------------------------------------------------------------------------------
+
+  #adder() {
+    const { domain } = this.#question.protocol;
+    if (this.open || domain.size <= LINES) return null;
+    const id = newId("line");
+    const labels = domain.labels ? domain.labels.map(label) : Array.from({ length: Math.min(domain.size, 100000) }, (_, i) => String(domain.label(i)));
+    const box = combobox(labels, { id });
+    const add = () => {
+      const at = box.value();
+      if (at === null) return;
+      this.#chosen = [at, ...(this.#chosen ?? []).filter((i) => i !== at)].slice(0, LINES + 1);
+      this.drawSeries();
+    };
+    return h("div", { class: "row" }, h("label", { for: id }, "Add an answer"), box.element, h("button", { type: "button", class: "second", onclick: add }, "Add"));
+  }
+
+  async drawSeries() {
+    const { survey } = this.#board;
+    const readings = await this.#board.perEpoch(this);
+    const first = readings.find(({ question }) => question.answers.length);
+    if (!first) return show(this.#seriesTable, h("p", {}, "No period has enough answers yet."));
+    this.#chosen ??= this.#ordered().slice(0, LINES);
+    const chosen = this.#chosen.filter((i) => i < first.question.answers.length);
+    const { origin, seconds } = survey.terms.epochs;
+    const times = readings.map(({ epoch }) => origin + epoch * seconds);
+    const point = (question, i) => {
+      const found = question.answers[i];
+      return found ? { value: found.frequency, low: found.low, high: found.high } : null;
+    };
+    const lines = chosen.map((i) => ({
+      label: label(first.question.answers[i].label),
+      points: readings.map(({ question }) => point(question, i)),
+    }));
+    await this.#series.draw(times, lines, seconds);
+    const rows = readings.map(({ epoch, question }) => [
+      period(survey.terms.epochs, epoch),
+      count(question.n),
+      ...chosen.map((i) => {
+        const p = point(question, i);
+        return p ? `${percent(p.value)} (${percent(p.low)} to ${percent(p.high)})` : "not enough answers";
+      }),
+    ]);
+    const csv = h("button", { type: "button", class: "small", onclick: () => this.#board.csv(this, { per: "epoch" }) }, "CSV");
+    show(
+      this.#seriesTable,
+      h("details", {}, h("summary", {}, "Table"), table(`Shares over time for ${this.#question.text}`, ["Period", "Answers", ...lines.map((line) => line.label)], rows, { class: "numbers" })),
+      h("div", { class: "tools" }, csv, h("span", { class: "note" }, "From the command line, a period at a time:")),
+      command(this.#board.cli(this, { epochs: String(readings.at(-1).epoch) })),
+    );
+  }
+
+  // -- files -------------------------------------------------------------------------------------
+
+  name(suffix) {
+    return `${this.#board.survey.fingerprint.slice(0, 8)}-${this.id}${suffix}`;
+  }
+
+  save(text, suffix = ".csv") {
+    download(this.name(suffix), text);
+  }
+}
+

@@ -1,0 +1,175 @@
+/** The planner: how many answers, which epsilon, how many people; two of them and a wish give the rest. */
+
+import { Api } from "./api.js";
+import { lines } from "./charts.js";
+import { command, h, newId, show, table } from "./dom.js";
+import { count, decimal, factor, fraction, percent, plural, short } from "./format.js";
+
+const api = new Api();
+
+const QUESTIONS = {
+  width: "How exact will it be?",
+  people: "How many people do I need?",
+  epsilon: "Which epsilon do I need?",
+};
+
+/** Why a protocol is where it is in the table. */
+function reason(option, best, chosen) {
+  const more = (option.stderr / best.stderr) ** 2;
+  if (option.name === chosen.name) return "the choice";
+  if (more < 1.0005) return `the smallest error; ${option.report_bytes > chosen.report_bytes ? `${plural(option.report_bytes, "byte")} a report instead of ${count(chosen.report_bytes)}` : "more work elsewhere"}`;
+  if (more <= 1.05) return "within 5 % of the smallest error, with no fewer bytes or work";
+  return `needs ${short(more)} times as many people for the error of ${best.name}`;
+}
+
+function result(plan, query) {
+  const chosen = plan.table.find(({ name }) => name === plan.choice);
+  const level = percent(plan.level, 0);
+  const answer = {
+    width: ["An interval of ", h("b", {}, `± ${percent(plan.width / 2, 2)}`), ` around the share of a rare answer, at ${level} confidence.`],
+    n: [h("b", {}, plural(plan.n, "person", "people")), ` for intervals of ± ${percent(plan.width / 2, 2)} at ${level} confidence.`],
+    epsilon: ["Epsilon ", h("b", {}, decimal(plan.epsilon)), ` for intervals of ± ${percent(plan.width / 2, 2)} at ${level} confidence: odds change by at most ${factor(fraction(plan.epsilon))}.`],
+  }[plan.solved];
+  const tile = (value, words) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, words));
+  const rows = plan.table.map((one) => [
+    one.name,
+    percent(one.half_width, 2),
+    one.visible === null ? "none" : percent(one.visible, 2),
+    count(one.report_bytes),
+    reason(one, plan.table[0], chosen),
+    one.attack === null ? "–" : percent(one.attack, one.attack < 0.01 ? 2 : 1),
+    short(one.leverage),
+    count(one.device),
+    count(one.server),
+    count(one.counters),
+  ]);
+  const head = ["Protocol", "Interval ±", "Visible share", "Report bytes", "Why", "Best guess", "Leverage", "Random bytes", "Server steps", "Counters"];
+  const content = table("All protocols, the smallest error first", head, rows, { class: "numbers" });
+  content.querySelectorAll("tbody tr").forEach((row, i) => {
+    row.classList.toggle("chosen", plan.table[i].name === plan.choice);
+  });
+  content.querySelectorAll("tr").forEach((row) => row.children[4].classList.add("words"));
+  content.classList.add("tall");
+  const series = {};
+  for (const { epsilon, half_widths: widths } of plan.curve) {
+    for (const [name, width] of Object.entries(widths)) (series[name] ??= []).push([epsilon, width]);
+  }
+  return [
+    h(
+      "section",
+      { class: "card promise", "aria-label": "The plan" },
+      h("h2", {}, `Use ${plan.choice}`),
+      h("p", { class: "big" }, ...answer),
+      h("p", {}, plan.reason),
+      h(
+        "div",
+        { class: "tiles" },
+        tile(`± ${percent(plan.width / 2, 2)}`, "interval of a rare answer"),
+        tile(chosen.visible === null ? "none" : percent(chosen.visible, 2), "smallest visible share"),
+        tile(count(chosen.report_bytes), chosen.report_bytes === 1 ? "byte a report" : "bytes a report"),
+        tile(factor(fraction(plan.epsilon)), "odds change by at most"),
+        tile(plural(plan.n, "person", "people"), "answer"),
+      ),
+      h("p", { class: "note" }, "The same from the command line:"),
+      command(cli(query)),
+    ),
+    h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "All protocols"),
+      content,
+      h("p", { class: "note" }, "The interval is for the share of an answer that nobody gave; a visible share stands out when all answers are looked at together; leverage is how many honest reports one fake report outweighs; best guess is how often the best guess of one person’s answer is right."),
+    ),
+    h(
+      "section",
+      { class: "card" },
+      h("h2", {}, `Half an interval against epsilon, for ${plural(plan.n, "person", "people")}`),
+      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: "interval ±", mark: [fraction(plan.epsilon), chosen.half_width] }),
+    ),
+  ];
+}
+
+function cli({ categories, epsilon, people, width, level }) {
+  return [
+    "deniable plan",
+    categories ? `--categories ${categories}` : "--text",
+    epsilon ? `--epsilon ${epsilon}` : "",
+    people ? `--people ${people}` : "",
+    width ? `--width ${width}` : "",
+    Number(level) === 0.95 ? "" : `--level ${level}`,
+  ].filter(Boolean).join(" ");
+}
+
+// -- the page ------------------------------------------------------------------------------------------------------
+
+const fields = {};
+const place = h("div", { "aria-live": "polite" });
+let [solved, latest] = ["width", 0];
+
+function field(name, words, help, attributes) {
+  const id = newId(name);
+  const input = h("input", { id, "aria-describedby": `${id}-help`, autocomplete: "off", size: 10, oninput: soon, ...attributes });
+  fields[name] = { input, element: h("div", {}, h("label", { for: id }, words), input, h("span", { class: "note", id: `${id}-help` }, help)) };
+  return fields[name].element;
+}
+
+function query() {
+  const text = (name) => fields[name].input.value.trim().replace(",", ".");
+  const asked = { categories: fields.text.input.checked ? "" : text("categories"), level: text("level") / 100 };
+  for (const name of ["epsilon", "people", "width"]) if (name !== solved) asked[name] = name === "width" ? (2 * text(name)) / 100 : text(name);
+  return asked;
+}
+
+async function run() {
+  const own = ++latest;
+  for (const name of ["epsilon", "people", "width"]) fields[name].element.hidden = name === solved;
+  fields.categories.input.disabled = fields.text.input.checked;
+  const asked = query();
+  try {
+    const plan = await api.json("v1/plan", { ...asked, width: asked.width ? String(Number(asked.width.toPrecision(12))) : null });
+    if (own === latest) show(place, result(plan, { ...asked, width: asked.width && Number(asked.width.toPrecision(12)) }));
+  } catch (error) {
+    if (own === latest) show(place, h("p", { class: "card warn", role: "alert" }, `${error.message[0].toUpperCase()}${error.message.slice(1)}.`));
+  }
+}
+
+let timer = null;
+function soon() {
+  clearTimeout(timer);
+  timer = setTimeout(run, 250);
+}
+
+const choose = (name) => () => {
+  solved = name;
+  run();
+};
+
+const openText = newId("open");
+fields.text = { input: h("input", { id: openText, type: "checkbox", onchange: soon }) };
+show(
+  document.querySelector("main"),
+  h("h1", {}, "Planner"),
+  h("p", {}, "Privacy costs exactness, and people buy it back. Say two of the three; the third follows."),
+  h(
+    "form",
+    { class: "card", novalidate: true, onsubmit: (event) => (event.preventDefault(), run()) },
+    h(
+      "fieldset",
+      {},
+      h("legend", {}, "What do you want to know?"),
+      h("div", { class: "row" }, Object.entries(QUESTIONS).map(([name, words]) => h("label", { class: "choice" }, h("input", { type: "radio", name: "solve", checked: name === solved, onchange: choose(name) }), words))),
+    ),
+    h(
+      "div",
+      { class: "controls" },
+      field("categories", "Possible answers", "from 2 on", { type: "number", min: 2, value: 10, inputmode: "numeric" }),
+      h("div", {}, h("label", { for: openText }, "Open text"), fields.text.input, h("span", { class: "note" }, "any text at all")),
+      field("epsilon", "Epsilon", "of one answer; 1 is a common choice", { type: "text", value: 1, inputmode: "decimal" }),
+      field("people", "People", "who will answer", { type: "number", min: 1, value: 10000, inputmode: "numeric" }),
+      field("width", "Interval ± (percent)", "around a rare answer’s share", { type: "number", min: 0, step: "any", value: 1, inputmode: "decimal" }),
+      field("level", "Confidence (percent)", "of the interval", { type: "number", min: 1, max: 99.999, step: "any", value: 95, inputmode: "decimal" }),
+    ),
+  ),
+  place,
+);
+run();

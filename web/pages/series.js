@@ -1,0 +1,93 @@
+/** Shares over time with bands for their intervals, drawn by uPlot, which is fetched when the first series is shown. */
+
+import { h, show } from "./dom.js";
+import { moment, percent } from "./format.js";
+
+const COLORS = ["--bar", "--bar-two", "--good", "--fakes", "--accent", "--soft"];
+let loading = null;
+
+function library() {
+  loading ??= new Promise((resolve, reject) => {
+    const src = new URL("../vendor/uPlot.iife.min.js", import.meta.url).href;
+    const script = h("script", { src, onload: () => resolve(globalThis.uPlot), onerror: reject });
+    document.head.append(script);
+  });
+  return loading;
+}
+
+/** A colour of the page, as the canvas needs it. */
+function color(name, alpha = 1) {
+  const probe = h("span", {});
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g);
+  probe.remove();
+  return `rgba(${r}, ${g}, ${b}, ${alpha})`;
+}
+
+/**
+ * `lines`: { label, points: [{ value, low, high } or null, ...] }, one point for each of `times` (seconds since 1970).
+ * Draws into `place` and again when its width or the colour scheme changes.
+ */
+export class Series {
+  #place;
+  #drawn = null;
+  #content = null;
+
+  constructor(place) {
+    this.#place = place;
+    let width = 0;
+    new ResizeObserver(() => {
+      if (Math.abs(place.clientWidth - width) < 2) return;
+      width = place.clientWidth;
+      this.#drawn?.setSize({ width, height: this.#drawn.height });
+    }).observe(place);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#content && this.draw(...this.#content));
+  }
+
+  /** `seconds` is the length of a period: the axis has marks at whole periods only. */
+  async draw(times, lines, seconds) {
+    this.#content = [times, lines, seconds];
+    const uPlot = await library();
+    const data = [times];
+    const series = [{ label: "Period", value: (_, time) => (time === null ? "–" : moment(time)) }];
+    const bands = [];
+    lines.forEach(({ label, points }, i) => {
+      const name = COLORS[i % COLORS.length];
+      const at = data.length;
+      data.push(points.map((p) => p?.value ?? null), points.map((p) => p?.high ?? null), points.map((p) => p?.low ?? null));
+      const value = (_, share) => (share === null ? "–" : percent(share));
+      const edge = { stroke: color(name, 0.25), width: 1, points: { show: false } };
+      series.push(
+        { label, stroke: color(name), width: 2, value, points: { show: times.length < 60, size: 6 } },
+        { ...edge, label: `${label}, to`, value },
+        { ...edge, label: `${label}, from`, value },
+      );
+      bands.push({ series: [at + 1, at + 2], fill: color(name, 0.14) });
+    });
+    const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
+    const options = {
+      width: this.#place.clientWidth || 600,
+      height: 280,
+      cursor: { drag: { x: false, y: false } },
+      legend: { live: true },
+      series,
+      bands,
+      axes: [
+        {
+          ...axis,
+          space: 100,
+          incrs: [1, 2, 3, 5, 7, 14, 30, 60, 90, 180, 365, 730].map((k) => k * seconds),
+          splits: (u, _axis, low, high, step) => times.filter((time) => time >= low && time <= high && (time - times[0]) % step === 0),
+          values: (_, marks) => marks.map(moment),
+        },
+        { ...axis, size: 64, values: (_, marks) => marks.map((mark) => percent(mark, 1)) },
+      ],
+    };
+    this.#drawn?.destroy();
+    show(this.#place);
+    this.#drawn = new uPlot(options, data, this.#place);
+    // The edges of the bands need no line of their own in the legend.
+    this.#place.querySelectorAll(".u-legend .u-series").forEach((row, i) => (row.hidden = i > 0 && i % 3 !== 1));
+  }
+}
