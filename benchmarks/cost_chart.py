@@ -35,7 +35,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
             known = [(k, best[task_name(stage, k)]) for k in SIZES if task_name(stage, k) in best]
             axes.loglog(*zip(*known, strict=True), marker=MARKERS[stage], color=COLORS[stage], label=LABELS[stage])
         axes.set_xlabel("symbols k")
-        axes.set_ylabel("seconds")
+        axes.set_ylabel("time")
         axes.set_yticks([1e-3, 1e-2, 1e-1, 1, 10], ["1 ms", "10 ms", "100 ms", "1 s", "10 s"])
         axes.set_xticks([10, 100, 1_000, 10_000], ["10", "100", "1,000", "10,000"])
         axes.grid(which="major", color="#e3e7eb", linewidth=0.8)

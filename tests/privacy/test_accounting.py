@@ -27,14 +27,14 @@ def test_floats_would_not_do():
     assert not account.allows(Fraction(1, 10**30))
 
 
-@given(st.lists(levels), st.lists(levels))
+@given(st.lists(levels, max_size=5), st.lists(levels, max_size=5))
 def test_sums_and_maxima(first, second):
     assert sequential([*first, *second]) == sequential(first) + sequential(second)
     assert parallel([*first, *second]) == max(parallel(first), parallel(second))
     assert parallel(first) <= sequential(first)
 
 
-@given(levels, st.lists(levels, max_size=20))
+@given(levels, st.lists(levels, max_size=8))
 def test_an_account_never_passes_its_cap(cap, asked):
     account = Account(cap)
     for level in asked:

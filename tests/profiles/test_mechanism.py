@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from fractions import Fraction
 
@@ -172,3 +173,18 @@ def test_identity_and_copies():
     assert len({BITS, pickle.loads(pickle.dumps(BITS))}) == 1
     assert repr(BITS).startswith("<SmoothOneBit on 3 profiles, epsilon 1")
     assert "intern" not in repr(MECHANISM)
+
+
+def test_one_load_for_every_kind_of_spec():
+    import deniable as dn
+    from deniable import protocols
+
+    for spec in (MECHANISM.spec(), json.dumps(MECHANISM.spec()), json.dumps(MECHANISM.spec()).encode()):
+        assert dn.load(spec) == MECHANISM
+    assert dn.load(dn.GRR(3, 1).spec()) == dn.GRR(3, 1)
+    # Where only a protocol will do, the refusal says what this is.
+    with pytest.raises(DeniableError, match=r"profile mechanism, which deniable\.load"):
+        protocols.load(MECHANISM.spec())
+    for wrong, words in (("{", "not JSON"), ([1], "not the spec"), ({"kind": "table"}, "version 1, mechanism")):
+        with pytest.raises(DeniableError, match=words):
+            dn.load(wrong)

@@ -239,7 +239,7 @@ def _bytes(body: bytes) -> None:
     start = HEADER_BYTES + ID_BYTES
     output.facts(
         [
-            ("leaves", f"{len(body)} bytes, nothing else"),
+            ("leaves", f"{len(body)} bytes, over HTTP without cookies or user agent"),
             ("header", f"{body[:4].hex()} {body[4:HEADER_BYTES].hex()} (format, epoch)"),
             ("id", f"{body[HEADER_BYTES:start].hex()} (random, so that a repeat counts once)"),
             ("reports", f"{body[start:].hex()} (randomized)"),

@@ -25,6 +25,8 @@ from deniable.errors import DeniableError, SpecError
 from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey, SurveyTally
 
+WORTH_A_WORKER = 1 << 23
+
 Progress = Callable[[int, float | None], None]
 """Called with the rows done and, where it is known, the share of the input."""
 
@@ -54,14 +56,18 @@ def count_files(
 ) -> Outcome:
     """Add up files of reports and of tallies: paths, directories, patterns, URLs, "-" for standard input.
 
-    `workers` None means one for each core. `strict` raises the first refusal, in the order of the inputs, instead of
-    going on without that file. `dedupe` counts one report an id and question. `resume` names a manifest.
+    `workers` None means one for each core, fewer for little. `strict` raises the first refusal, in the order of the
+    inputs, instead of going on without that file. `dedupe` counts one report an id and question. `resume` names a
+    manifest.
     """
     require("pyarrow", "files")
-    layout, processes = Layout(target), worker_count(workers)
-    found = expand(inputs)
+    layout, found = Layout(target), expand(inputs)
     refused = [entry for entry in found if isinstance(entry, Refused)]
     places = [entry for entry in found if isinstance(entry, Place)]
+    processes = worker_count(workers)
+    if workers is None:
+        # Starting a process takes as long as counting some megabytes.
+        processes = min(processes, max(1, sum(place.size or 0 for place in places) // WORTH_A_WORKER))
     if strict and refused:
         raise refused[0].error
     if dedupe:

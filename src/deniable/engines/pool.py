@@ -4,7 +4,8 @@ Kernels that work in the cache do not get faster in threads, but do in processes
 arguments, so what was lost with a killed worker is simply done again; a task that kills its workers again and again is
 given up with a sentence that says so.
 
-Start      fork where it is safe (Linux, no other Python thread), which takes milliseconds; else a fresh interpreter
+Start      fork where it is safe (Linux, no thread but those of a progress bar, which a worker never touches), which
+           takes milliseconds; else a fresh interpreter
 """
 
 from __future__ import annotations
@@ -105,7 +106,8 @@ def _run(
 
 
 def _start_method() -> str:
-    if sys.platform == "linux" and threading.active_count() == 1:
+    others = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
+    if sys.platform == "linux" and all(type(thread).__module__.startswith("rich.") for thread in others):
         return "fork"
     return "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 

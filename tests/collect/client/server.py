@@ -85,8 +85,10 @@ class Server:
                     time.sleep(reply)
                     return
                 try:
+                    connection.settimeout(5)
                     connection.sendall(reply)
-                except ConnectionError:
+                    connection.settimeout(0.05)
+                except OSError:
                     return
                 if b"Connection: close" in reply or reply.endswith(CUT):
                     return

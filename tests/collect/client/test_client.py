@@ -438,6 +438,9 @@ def test_opting_out_of_one_survey_or_of_all(device):
     other.opt_in()
     assert not other.ledger.opted_out(other.fingerprint)
     assert one.ledger.opted_out(one.fingerprint)
+    assert one.ledger.opted_out("ab" * 32), "coming back to one survey is not coming back to all"
+    Ledger(one.ledger.path).opt_in()
+    assert not one.ledger.opted_out(one.fingerprint)
 
 
 def test_withdrawing_deletes_everything_but_the_debits(server, device, clock):

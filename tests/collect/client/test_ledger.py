@@ -22,6 +22,7 @@ unix = pytest.mark.skipif(os.name == "nt", reason="permissions as on Unix")
 
 MOODS = ("good", "fair", "bad")
 YES = {"smoke": "yes"}
+MIXED = {"smoke": "yes", "drink": 1, "age": 2, "town": 3}
 
 
 @pytest.fixture
@@ -208,7 +209,7 @@ def test_a_restored_ledger_repeats_itself_byte_for_byte(path, survey):
 
 def test_fresh_randomness_would_be_noticed(path, monkeypatch):
     """The test above can fail: here the draw forgets its key."""
-    ledger, survey, answers = Ledger(path), mixed(), {"smoke": "yes", "drink": 1, "age": 2, "town": 3}
+    ledger, survey, answers = Ledger(path), mixed(), MIXED
     ledger.opt_in()
     copy = path.read_bytes()
     first = ledger.submit(survey, 0, answers)[0]
@@ -226,6 +227,16 @@ def test_a_copy_from_before_a_withdrawal_is_not_used(path, ledger):
     path.write_bytes(copy)
     with pytest.raises(LedgerError, match="missing"):
         Ledger(path).submit(daily(), 1, YES)
+
+
+def test_a_copy_from_between_a_withdrawal_and_coming_back_draws_with_the_new_secret(path, ledger):
+    ledger.submit(mixed(), 0, MIXED)
+    ledger.withdraw()
+    ledger.opt_in()
+    copy = path.read_bytes()
+    daily_answer = ledger.submit(daily(), 1, YES)[0]
+    path.write_bytes(copy)
+    assert Ledger(path).submit(daily(), 1, YES)[0] == daily_answer
 
 
 # -- fails closed ----------------------------------------------------------------------------------------

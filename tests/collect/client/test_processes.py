@@ -115,6 +115,25 @@ def test_processes_that_race(server, clock, tmp_path):
     assert ledger.budgets()[0].spent == 5
 
 
+def test_a_ledger_and_its_secret_that_appear_while_one_looks(tmp_path, monkeypatch):
+    """Another process makes both between two looks: that is no lost ledger."""
+    from deniable.collect.client import database
+
+    path = tmp_path / "ledger.sqlite"
+    looked = []
+
+    def exists(where):
+        looked.append(os.path.lexists(where))
+        if len(looked) == 1:
+            monkeypatch.setattr(database.secret, "exists", os.path.lexists)
+            Ledger(path).submit(daily(), 0, {"smoke": "yes"})
+        return looked[0]
+
+    monkeypatch.setattr(database.secret, "exists", exists)
+    assert database.present(path)
+    assert looked == [False]
+
+
 def test_threads_that_race(server, device, clock):
     client = device(memoized())
     receipts, moods = [], ["good", "fair", "bad"] * 4

@@ -146,8 +146,8 @@ class Forgetful(Device):
     kind = DrawsAgain
 
 
-def check(machine, **more) -> None:
-    chosen = settings(max_examples=12, stateful_step_count=20, deadline=None, derandomize=True, **more)
+def check(machine, examples: int = 12, **more) -> None:
+    chosen = settings(max_examples=examples, stateful_step_count=20, deadline=None, derandomize=True, **more)
     run_state_machine_as_test(machine, settings=chosen)
 
 
@@ -157,6 +157,12 @@ def test_any_sequence():
 
 def test_any_sequence_with_restored_copies():
     check(Restored)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", [Device, Restored])
+def test_many_sequences(machine):
+    check(machine, examples=200)
 
 
 def test_a_client_that_draws_again_is_caught():

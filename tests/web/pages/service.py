@@ -21,6 +21,7 @@ from deniable.surveys import Survey
 from tests.collect.surveys import crowd
 
 PATIENCE = 60.0
+PROGRAM = [sys.executable, "-m", "deniable"]
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Service:
     # -- the process -------------------------------------------------------------------------------
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "deniable", "serve", "--store", self.store, "--port", str(self.port)]
+        command = [*PROGRAM, "serve", "--store", self.store, "--port", str(self.port)]
         with open(self.directory / "service.log", "ab") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(os.environ), start_new_session=True

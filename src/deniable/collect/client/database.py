@@ -26,8 +26,10 @@ VERSION = 1
 PATIENCE = 30.0
 
 SCHEMA = """
-CREATE TABLE identity (one INTEGER PRIMARY KEY CHECK (one = 1), generation INTEGER NOT NULL, secret_check BLOB);
-INSERT INTO identity VALUES (1, 0, NULL);
+CREATE TABLE identity (
+    one INTEGER PRIMARY KEY CHECK (one = 1), generation INTEGER NOT NULL, secret_check BLOB, withdrawn INTEGER NOT NULL
+);
+INSERT INTO identity VALUES (1, 0, NULL, 0);
 CREATE TABLE survey (fingerprint TEXT PRIMARY KEY, canonical BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE submission (
     survey TEXT NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL, id BLOB, body BLOB, due REAL NOT NULL,
@@ -43,7 +45,7 @@ CREATE TABLE spending (
     PRIMARY KEY (survey, epoch)
 ) WITHOUT ROWID;
 CREATE TABLE budget (name TEXT PRIMARY KEY, cap TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE opt_out (survey TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE opt_out (survey TEXT PRIMARY KEY, chosen INTEGER NOT NULL) WITHOUT ROWID;
 """
 
 _turn = threading.RLock()
@@ -53,9 +55,11 @@ if hasattr(os, "register_at_fork"):
 
 def present(path: Path) -> bool:
     """Whether there is a ledger; one that has gone while its secret stayed is a lost one, and refused."""
+    # In this order: another process may be making both at this moment, the ledger first.
+    kept = secret.exists(secret.secret_path(path))
     if os.path.lexists(path):
         return True
-    if secret.exists(secret.secret_path(path)):
+    if kept:
         raise LedgerError(f"the ledger {str(path)!r} is missing but its secret is there: restore it, or remove both")
     return False
 

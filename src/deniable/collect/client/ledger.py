@@ -40,10 +40,6 @@ STEPS = ("begun", "checked", "secret", "drawn", "written", "committed")
 
 OPTED_OUT = "optedOut"
 
-_CHECK = b"deniable-ledger-check-v1"
-_GONE = b""
-"""Stands for the check of a secret that was withdrawn: a file that is still there must not be used again."""
-
 
 class Ledger:
     """One device's ledger; safe to use from several threads, processes and forks.
@@ -105,24 +101,25 @@ class Ledger:
 
     def _secret(self, connection: sqlite3.Connection) -> bytes:
         """The secret that belongs to this ledger, made where there has been none."""
-        (known,) = connection.execute("SELECT secret_check FROM identity").fetchone()
-        there = secret.exists(self.secret_path)
-        if known is None or known == _GONE:
-            if known == _GONE and there:
-                secret.destroy(self.secret_path)
-                there = False
-            # A secret beside a ledger that knows of none: the ledger is older, or the process died in between.
-            key = secret.read(self.secret_path) if there else secret.create(self.secret_path)
-            connection.execute("UPDATE identity SET secret_check = ?", (hmac.digest(key, _CHECK, "sha256"),))
+        known, withdrawn = connection.execute("SELECT secret_check, withdrawn FROM identity").fetchone()
+        key = secret.read(self.secret_path) if secret.exists(self.secret_path) else None
+        if known is not None and not withdrawn:
+            if key is None:
+                raise LedgerError(
+                    f"the device's secret {str(self.secret_path)!r} is missing, and the ledger has answers drawn with "
+                    "it: restore it, or withdraw"
+                )
+            if not hmac.compare_digest(_check(key), known):
+                raise LedgerError(
+                    f"{str(self.secret_path)!r} is not the secret of this ledger: restore it, or withdraw"
+                )
             return key
-        if not there:
-            raise LedgerError(
-                f"the device's secret {str(self.secret_path)!r} is missing, and the ledger has answers drawn with it: "
-                "restore it, or withdraw"
-            )
-        key = secret.read(self.secret_path)
-        if not hmac.compare_digest(hmac.digest(key, _CHECK, "sha256"), known):
-            raise LedgerError(f"{str(self.secret_path)!r} is not the secret of this ledger: restore it, or withdraw")
+        if key is not None and withdrawn and _check(key) == known:
+            secret.destroy(self.secret_path)
+            key = None
+        # A secret that the ledger does not know is kept: the ledger is an older copy, or a process died in between.
+        key = key or secret.create(self.secret_path)
+        connection.execute("UPDATE identity SET secret_check = ?, withdrawn = 0", (_check(key),))
         return key
 
     # -- sending -----------------------------------------------------------------------------------
@@ -195,16 +192,16 @@ class Ledger:
     def opt_out(self, survey: str | None = None) -> None:
         """Take no part any more in this survey, or in any; what waits is dropped."""
         with self._transaction() as connection:
-            connection.execute("INSERT OR IGNORE INTO opt_out VALUES (?)", (survey or rows.EVERYTHING,))
+            rows.choose(connection, survey, out=True)
             connection.execute(
                 "UPDATE submission SET state = ?, reason = ? WHERE state = ? AND (?4 IS NULL OR survey = ?4)",
                 (DROPPED, OPTED_OUT, QUEUED, survey),
             )
 
     def opt_in(self, survey: str | None = None) -> None:
-        """Take part again, in this survey or in all."""
+        """Take part again, in this survey (whatever was chosen for the others) or in all."""
         with self._transaction() as connection:
-            connection.execute("DELETE FROM opt_out WHERE ?1 IS NULL OR survey IN (?1, ?2)", (survey, rows.EVERYTHING))
+            rows.choose(connection, survey, out=False)
 
     def withdraw(self) -> None:
         """Delete secret, memos, outbox and sent bytes, and opt out of everything; debits stay."""
@@ -213,11 +210,16 @@ class Ledger:
             connection.execute(
                 "UPDATE submission SET state = ?, reason = '', id = NULL, body = NULL, due = 0", (WITHDRAWN,)
             )
-            connection.execute("INSERT OR IGNORE INTO opt_out VALUES (?)", (rows.EVERYTHING,))
-            connection.execute("UPDATE identity SET secret_check = ?, generation = generation + 1", (_GONE,))
+            rows.choose(connection, None, out=True)
+            connection.execute("UPDATE identity SET withdrawn = 1, generation = generation + 1")
         self._step("forgotten")
         # A crash before this line leaves a file that the ledger no longer trusts, and that the next use removes.
         secret.destroy(self.secret_path)
+
+
+def _check(key: bytes) -> bytes:
+    """How a ledger knows its secret, without holding it."""
+    return hmac.digest(key, b"deniable-ledger-check-v1", "sha256")
 
 
 def default_path() -> Path:

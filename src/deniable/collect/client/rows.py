@@ -114,8 +114,17 @@ def submissions(connection: sqlite3.Connection, where: str, *values: object) -> 
 
 
 def opted_out(connection: sqlite3.Connection, survey: str) -> bool:
-    query = "SELECT 1 FROM opt_out WHERE survey IN (?, ?)"
-    return connection.execute(query, (survey, EVERYTHING)).fetchone() is not None
+    """What was chosen for this survey, or else for everything."""
+    query = "SELECT chosen FROM opt_out WHERE survey IN (?, ?) ORDER BY survey = ? LIMIT 1"
+    row = connection.execute(query, (survey, EVERYTHING, EVERYTHING)).fetchone()
+    return row is not None and bool(row[0])
+
+
+def choose(connection: sqlite3.Connection, survey: str | None, out: bool) -> None:
+    """A choice for everything replaces those for single surveys."""
+    if survey is None:
+        connection.execute("DELETE FROM opt_out")
+    connection.execute("INSERT OR REPLACE INTO opt_out VALUES (?, ?)", (survey or EVERYTHING, out))
 
 
 def amount(text: Any) -> Fraction:

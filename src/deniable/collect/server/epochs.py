@@ -7,7 +7,6 @@ from starlette.responses import Response
 
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
 from deniable.collect.server.ingest import SURVEY
-from deniable.collect.server.log import log
 from deniable.collect.server.problems import Problem
 from deniable.collect.stores.base import Epoch
 from deniable.collect.wire import JSON
@@ -58,9 +57,7 @@ async def close(call: Call) -> Response:
     service, entry, epoch = call.service, await call.entry(), call.path["epoch"]
     if not entry.terms.first <= epoch <= entry.terms.last:
         raise Problem("unknownEpoch", f"the epochs of this survey are {entry.terms.first} to {entry.terms.last}")
-    closed = await service.writer.run(lambda store: store.close_epoch(entry.fingerprint, epoch))
-    log("closed epoch", survey=entry.fingerprint, epoch=epoch, n=closed.n)
-    return json_response(described(closed))
+    return json_response(described(await service.close_epoch(entry, epoch)))
 
 
 OPERATIONS = (

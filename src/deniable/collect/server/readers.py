@@ -1,7 +1,7 @@
 """Threads that read the store, each with its own connection, and threads that compute; neither holds up the event loop.
 
 Bounded    more than `max_reads` questions at once are told to come back later
-Repair     a connection whose store failed is closed; the next question opens another
+Repair     a connection that fails is closed and the question asked again over a new one, once: reading changes nothing
 """
 
 from __future__ import annotations
@@ -63,19 +63,29 @@ class Readers:
             job, future = item
             answer, error = None, None
             try:
-                store = store or self._open()
-                answer = job(store)
+                store, answer = self._answered(store, job)
             except BaseException as raised:
                 error = raised
-                if store is not None and isinstance(raised, StoreError):
-                    with suppress(Exception):
-                        store.close()
-                    store = None
+                store = None if isinstance(raised, StoreError) else store
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(deliver, future, answer, error)
             del item, job, future, answer, error
         if store is not None:
             store.close()
+
+    def _answered(self, store: Store | None, job: Callable[[Store], T]) -> tuple[Store, T]:
+        """Ask the store that is open; if that has failed since it was used last, a new one."""
+        if store is not None:
+            try:
+                return store, job(store)
+            except StoreError:
+                _closed(store)
+        store = self._open()
+        try:
+            return store, job(store)
+        except StoreError:
+            _closed(store)
+            raise
 
     def stop(self) -> None:
         """Answer what waits, close the stores."""
@@ -84,6 +94,11 @@ class Readers:
         for thread in self._threads:
             thread.join()
         self._computing.shutdown()
+
+
+def _closed(store: Store) -> None:
+    with suppress(Exception):
+        store.close()
 
 
 def deliver(future: asyncio.Future[Any], answer: Any, error: BaseException | None) -> None:

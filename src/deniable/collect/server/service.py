@@ -19,7 +19,7 @@ from deniable.collect.server.settings import Settings
 from deniable.collect.server.versions import Versions
 from deniable.collect.server.writer import Writer
 from deniable.collect.stores import Store, open_store
-from deniable.collect.stores.base import OPEN, StoreError
+from deniable.collect.stores.base import OPEN, Epoch, StoreError
 
 
 class Service:
@@ -93,6 +93,7 @@ class Service:
                 await self.registry.refresh()
                 if time.monotonic() >= due:
                     due = time.monotonic() + self.settings.housekeeping_seconds
+                    self.writer.report()
                     for entry in list(self.registry.entries.values()):
                         await self._close_past(entry)
             except (Problem, StoreError) as error:
@@ -110,6 +111,8 @@ class Service:
                 await self.close_epoch(entry, one.epoch)
                 self.metrics.count("deniable_epochs_closed_total")
 
-    async def close_epoch(self, entry: Entry, epoch: int) -> None:
-        closed = await self.writer.run(lambda store: store.close_epoch(entry.fingerprint, epoch))
+    async def close_epoch(self, entry: Entry, epoch: int) -> Epoch:
+        """Close an epoch beside the writer, because forgetting its ids takes long."""
+        closed = await self.readers.run(lambda store: store.close_epoch(entry.fingerprint, epoch))
         log("closed epoch", survey=entry.fingerprint, epoch=epoch, n=closed.n)
+        return closed

@@ -60,8 +60,8 @@ class Settings:
     """Streams of events at once."""
     heartbeat_seconds: float = 15.0
 
-    readers: int = 2
-    """Threads that read the store."""
+    readers: int = 3
+    """Threads that read the store, or close an epoch, which may take long."""
     max_reads: int = 64
     """Reads and estimates that wait; more are told to come back later."""
     refresh_seconds: float = 1.0

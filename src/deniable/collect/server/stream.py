@@ -36,6 +36,8 @@ class News(msgspec.Struct):
 
 async def stream(call: Call) -> Response:
     service, entry = call.service, await call.entry()
+    if call.scope["method"] == "HEAD":
+        return Response(None, 200, media_type=EVENTS)
     if service.listeners >= service.settings.listeners:
         raise overloaded("too many listen already", 30)
     text = header(call.headers, b"last-event-id")

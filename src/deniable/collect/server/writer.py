@@ -45,6 +45,8 @@ class Writer:
         self._failed = -1e9
         self._late: Counter[tuple[str, int, str]] = Counter()
         self._busy_since: float | None = None
+        self._unlogged: Counter[str] = Counter()
+        self._lock = threading.Lock()
         self.items = 0
         self.bytes = 0
         self.stopping = False
@@ -96,11 +98,19 @@ class Writer:
             if not parcel.future.done():
                 parcel.future.set_result(parcel.outcome or overloaded("the store did not answer"))
 
+    def report(self) -> None:
+        """Log what was committed since the last time, if anything was."""
+        with self._lock:
+            done, self._unlogged = self._unlogged, Counter()
+        if done:
+            log("committed", **done)
+
     async def stop(self) -> None:
         """Commit what waits, then close the store."""
         self.stopping = True
         self._queue.put(None)
         await self._loop.run_in_executor(None, self._thread.join)
+        self.report()
 
     # -- the thread's side -------------------------------------------------------------------------
 
@@ -162,10 +172,13 @@ class Writer:
         group.settle(added)
         self._late.update(group.late)
         self._metrics.count("deniable_groups_total", outcome="committed")
-        self._metrics.count("deniable_submissions_total", sum(one.fresh for one in added), outcome="counted")
-        self._metrics.count("deniable_submissions_total", sum(one.duplicates for one in added), outcome="duplicate")
+        done = Counter(counted=sum(one.fresh for one in added), duplicate=sum(one.duplicates for one in added))
         for (_, _, reason), n in (group.rejected + group.late).items():
-            self._metrics.count("deniable_submissions_total", n, outcome=reason)
+            done[reason] += n
+        for outcome, n in done.items():
+            self._metrics.count("deniable_submissions_total", n, outcome=outcome)
+        with self._lock:
+            self._unlogged += done + Counter(groups=1)
 
     def _do(self, job: _Job) -> None:
         function, future = job

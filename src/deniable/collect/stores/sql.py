@@ -86,8 +86,9 @@ class SqlStore(SqlReader):
         entry = self._entry(fingerprint)
         with self._writing():
             self._query("UPDATE survey SET state = ? WHERE key = ?", CLOSED, entry.key)
-        for (epoch,) in self._query("SELECT epoch FROM epoch WHERE survey = ? AND state = ?", entry.key, OPEN):
-            self.close_epoch(fingerprint, epoch)
+        for epoch in self.epochs(fingerprint):
+            if epoch.state == OPEN:
+                self.close_epoch(fingerprint, epoch.epoch)
 
     # -- ingest ------------------------------------------------------------------------------------
 
