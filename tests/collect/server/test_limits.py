@@ -247,3 +247,14 @@ def test_json_bodies_of_the_largest_count(tmp_path):
         answered = live.send_json(survey, 0, crowd(survey, 10_000))
         assert answered.json == {"accepted": 10_000, "rejected": []}
         assert json.loads(answered.body)["accepted"] == 10_000
+
+
+def test_the_slower_parser_will_do(tmp_path, monkeypatch):
+    """Without httptools the service runs on the parser that uvicorn always has."""
+    from deniable.collect.server import run
+
+    monkeypatch.setattr(run, "_protocol", lambda settings: "h11")
+    survey = plain()
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, max_body=1000) as live:
+        assert live.send(survey, 0, crowd(survey, 5)).json["accepted"] == 5
+        assert status(raw(live.port, head(survey, 1001))) == 413

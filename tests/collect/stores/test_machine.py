@@ -132,7 +132,7 @@ class Machine(RuleBasedStateMachine):
 
 
 def run(fresh: Callable[[], Callable[[int], Store]], **changes: Any) -> None:
-    chosen = settings(**{"max_examples": 20, "stateful_step_count": 15, "deadline": None} | changes)
+    chosen = settings(**{"stateful_step_count": 15, "deadline": None} | changes)
     run_state_machine_as_test(lambda: Machine(fresh), settings=chosen)
 
 
@@ -157,11 +157,16 @@ def directory(tmp_path: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-def test_sqlite(directory: Path) -> None:
-    run(files(directory, SqliteStore))
+MANY = pytest.param(200, marks=pytest.mark.slow)
 
 
-def test_postgres(postgres_server: PostgresServer) -> None:
+@pytest.mark.parametrize("examples", [20, MANY])
+def test_sqlite(directory: Path, examples: int) -> None:
+    run(files(directory, SqliteStore), max_examples=examples)
+
+
+@pytest.mark.parametrize("examples", [8, MANY])
+def test_postgres(postgres_server: PostgresServer, examples: int) -> None:
     def fresh() -> Callable[[int], Store]:
         for url in used:
             postgres_server.drop_database(url)
@@ -169,7 +174,7 @@ def test_postgres(postgres_server: PostgresServer) -> None:
         return lambda shard: open_store(used[0], shard)
 
     used: list[str] = []
-    run(fresh)
+    run(fresh, max_examples=examples)
 
 
 class CountsTwice(SqliteStore):

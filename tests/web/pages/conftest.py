@@ -35,7 +35,7 @@ def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def profile(browser: Any) -> Iterator[Any]:
     """A browser profile without a past."""
     context = browser.new_context(viewport={"width": 1000, "height": 800})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(10_000)
     yield context
     context.close()
 

@@ -73,7 +73,7 @@ def test_a_missing_answer_is_asked_for_and_nothing_leaves(service: Service, open
     tab.get_by_label("How old are you?").fill("17")
     tab.fill("[role=combobox]", "month")
     tab.click(SEND)
-    complaints = tab.locator(".error:not(:empty)").all_inner_texts()
+    complaints = tab.locator("fieldset .error:not(:empty)").all_inner_texts()
     assert len(complaints) == 3
     assert "17" not in " ".join(complaints).replace("18", "")
     assert tab.evaluate("document.activeElement.getAttribute('role')") == "combobox"

@@ -51,8 +51,11 @@ class SqliteStore(SqlStore):
         super().__init__(shard)
         self._path = Path(path)
         with self._errors():
-            # Made here, because SQLite would let everyone read it; its log takes the mode of the file.
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            # Made here, because SQLite would let everyone read it; its log takes the mode of the file. Only a new one
+            # is touched: closing a descriptor of a file drops the locks that this process has on it, those of its other
+            # connections too, and the next process to leave would then delete the log under them.
+            with suppress(FileExistsError):
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             self._file = os.stat(self._path).st_ino
             self._connection = sqlite3.connect(
                 self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False

@@ -1,0 +1,343 @@
+"""What every store promises, one promise at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deniable.collect.counting import Counter
+from deniable.collect.stores import Added, Batch, Store, StoreError, Token, open_store
+from deniable.collect.stores.postgres import without_password
+from deniable.errors import ReportError, SpecError
+from deniable.surveys import Survey
+from tests.collect.surveys import SMOKE, all_surveys, crowd, current, daily, mixed, plain, text
+
+DAILY = daily()
+NAME = DAILY.fingerprint
+PEOPLE = crowd(DAILY, 300)
+
+
+@pytest.fixture
+def open_daily(store: Store) -> Store:
+    store.publish(DAILY)
+    return store
+
+
+def test_published_surveys_come_back_byte_for_byte(store: Store) -> None:
+    surveys = all_surveys()
+    assert [store.publish(survey) for survey in [*surveys, surveys[0]]] == [True] * len(surveys) + [False]
+    found = store.surveys()
+    assert [(p.fingerprint, p.canonical, p.state) for p in found] == [
+        (s.fingerprint, s.canonical, "open") for s in surveys
+    ]
+
+
+def test_what_cannot_be_published_or_is_not(store: Store) -> None:
+    with pytest.raises(SpecError, match="for files only"):
+        store.publish(Survey("files", [SMOKE]))
+    for call in (store.tally, store.epochs, store.duplicates, store.close_survey):
+        with pytest.raises(StoreError, match="publish it first"):
+            call(NAME)
+    with pytest.raises(StoreError, match="publish it first"):
+        store.add([], {(NAME, 0, "badPayload"): 1})
+
+
+@pytest.mark.parametrize("survey", all_surveys(), ids=lambda survey: survey.name)
+def test_counts_are_those_of_the_reports(store: Store, survey: Survey) -> None:
+    store.publish(survey)
+    people, epoch = crowd(survey, 1200), current(survey)
+    first = [people[:500].batch(survey, epoch), people[400:700].batch(survey, epoch)]
+    assert store.add(first) == [Added(500, 0), Added(200, 100)]
+    assert store.add([people.batch(survey, epoch)]) == [Added(500, 700)]
+    expected = Counter(survey).tally(1200, Counter(survey).count(people.answers))
+    assert store.tally(survey.fingerprint).spec() == expected.spec()
+    assert store.duplicates(survey.fingerprint) == 800
+    assert store.check() == []
+
+
+def test_repeats_within_one_call_are_told_by_batch(open_daily: Store) -> None:
+    a, b = PEOPLE[[0, 1, 1]].batch(DAILY, 10), PEOPLE[[1, 2]].batch(DAILY, 10)
+    other_epoch, nothing = PEOPLE[[0, 1]].batch(DAILY, 11), PEOPLE[[]].batch(DAILY, 10)
+    expected = [Added(2, 1), Added(1, 1), Added(2, 0), Added(0, 0)]
+    assert open_daily.add([a, b, other_epoch, nothing]) == expected
+    assert [(epoch.epoch, epoch.n) for epoch in open_daily.epochs(NAME)] == [(10, 3), (11, 2)]
+
+
+def test_of_two_answers_with_one_id_the_first_stands(open_daily: Store) -> None:
+    yes, no = np.array([[0]], dtype=np.uint8), np.array([[1]], dtype=np.uint8)
+    id = PEOPLE.ids[:1]
+    open_daily.add([Batch(NAME, 10, id, no), Batch(NAME, 10, id, yes)])
+    open_daily.add([Batch(NAME, 10, id, yes)])
+    assert open_daily.tally(NAME)["smoke"].counts.tolist() == [0, 1]
+
+
+def test_all_or_nothing(open_daily: Store) -> None:
+    good = PEOPLE[:10].batch(DAILY, 10)
+    impossible = Batch(NAME, 11, PEOPLE.ids[:1], np.array([[7]], dtype=np.uint8))
+    for bad, error in [(impossible, ReportError), (Batch("0" * 64, 0, good.ids, good.answers), StoreError)]:
+        with pytest.raises(error):
+            open_daily.add([good, bad], {(NAME, 0, "badPayload"): 1})
+    with pytest.raises(ReportError, match="an id of 16 bytes"):
+        open_daily.add([Batch(NAME, 10, good.ids[:, :8], good.answers)])
+    assert open_daily.epochs(NAME) == []
+    assert open_daily.rejections(NAME) == []
+    assert open_daily.add([good]) == [Added(10, 0)]
+
+
+def test_a_closed_epoch_takes_nothing_and_keeps_its_hash(open_daily: Store) -> None:
+    open_daily.add([PEOPLE.batch(DAILY, 10)])
+    before = open_daily.tally(NAME)
+    closed = open_daily.close_epoch(NAME, 10)
+    assert (closed.state, closed.n, len(closed.sha256 or "")) == ("closed", 300, 64)
+    assert open_daily.add([PEOPLE.batch(DAILY, 10)]) == [Added(closed=True)]
+    assert open_daily.close_epoch(NAME, 10) == closed
+    assert open_daily.tally(NAME).spec() == before.spec()
+    assert open_daily.add([PEOPLE.batch(DAILY, 11)]) == [Added(300, 0)]
+    assert open_daily.close_epoch(NAME, 2**32 - 1).n == 0
+    assert [epoch.state for epoch in open_daily.epochs(NAME)] == ["closed", "open", "closed"]
+    assert open_daily.check() == []
+
+
+def test_a_closed_survey_takes_nothing(open_daily: Store) -> None:
+    open_daily.add([PEOPLE.batch(DAILY, 10)])
+    open_daily.close_survey(NAME)
+    open_daily.close_survey(NAME)
+    assert open_daily.add([PEOPLE.batch(DAILY, 10), PEOPLE.batch(DAILY, 11)]) == [Added(closed=True)] * 2
+    assert [(epoch.epoch, epoch.state) for epoch in open_daily.epochs(NAME)] == [(10, "closed")]
+    assert [published.state for published in open_daily.surveys()] == ["closed"]
+
+
+def test_a_range_of_epochs(open_daily: Store) -> None:
+    for epoch in (9, 10, 12):
+        open_daily.add([PEOPLE[:epoch].batch(DAILY, epoch)])
+    sizes = [open_daily.tally(NAME, *span)["smoke"].n for span in [(0, None), (10, None), (9, 10), (11, 11), (12, 12)]]
+    assert sizes == [31, 22, 19, 0, 12]
+
+
+def test_kept_reports_outlive_the_epoch_until_they_are_dropped(store: Store) -> None:
+    survey = mixed(retention="reports")
+    people = crowd(survey, 400)
+    store.publish(survey)
+    store.add([people.batch(survey, 10)])
+
+    def kept() -> list[tuple[bytes, bytes]]:
+        found = [(b.ids, b.answers) for b in store.reports(survey.fingerprint)]
+        return [(bytes(id), bytes(raw)) for ids, answers in found for id, raw in zip(ids, answers, strict=True)]
+
+    expected = sorted((bytes(id), bytes(raw)) for id, raw in zip(people.ids, people.answers, strict=True))
+    assert kept() == expected
+    with pytest.raises(StoreError, match="close it first"):
+        store.drop_reports(survey.fingerprint, 10)  # type: ignore[attr-defined]
+    store.close_epoch(survey.fingerprint, 10)
+    assert kept() == expected
+    assert store.check() == []
+    assert store.drop_reports(survey.fingerprint, 10) == 400  # type: ignore[attr-defined]
+    assert kept() == []
+    assert store.tally(survey.fingerprint)["smoke"].n == 400
+    assert store.check() == []
+
+
+def test_nothing_is_kept_where_only_the_tally_is(open_daily: Store) -> None:
+    open_daily.add([PEOPLE.batch(DAILY, 10)])
+    assert list(open_daily.reports(NAME)) == []
+
+
+def test_rejections_add_up_by_day_and_reason(open_daily: Store) -> None:
+    open_daily.add([], {(NAME, 20_000, "badPayload"): 2, (NAME, 20_001, "epochTooOld"): 1})
+    open_daily.add([PEOPLE.batch(DAILY, 10)], {(NAME, 20_000, "badPayload"): 3})
+    assert open_daily.rejections(NAME) == [(20_000, "badPayload", 5), (20_001, "epochTooOld", 1)]
+
+
+def test_tokens(store: Store) -> None:
+    store.add_token(Token("b" * 64, "analyst", "Ada"))
+    store.add_token(Token("a" * 64, "admin", "Bob"))
+    store.add_token(Token("a" * 64, "ingest", "Bob's relay"))
+    assert store.tokens() == [Token("a" * 64, "ingest", "Bob's relay"), Token("b" * 64, "analyst", "Ada")]
+    assert [store.remove_token("a" * 64), store.remove_token("a" * 64)] == [True, False]
+    assert len(store.tokens()) == 1
+
+
+def test_a_copy_is_a_store_of_its_own(store: Store, tmp_path: Path) -> None:
+    survey = text()
+    for published in (DAILY, survey):
+        store.publish(published)
+        store.add([crowd(published, 100).batch(published, 10)])
+    store.close_epoch(NAME, 10)
+    store.backup(tmp_path / "copy.db")
+    store.add([crowd(survey, 100, seed=9).batch(survey, 10)])
+    with open_store(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
+        assert copy.epochs(NAME) == store.epochs(NAME)
+        assert copy.tally(survey.fingerprint)["bread"].n == 100
+        assert copy.add([crowd(survey, 100).batch(survey, 10)]) == [Added(0, 100)]
+        assert copy.check() == []
+    assert not list(tmp_path.glob(".*.partial*"))
+    with pytest.raises(StoreError, match="could not be written"):
+        store.backup(tmp_path / "missing" / "copy.db")
+
+
+def test_a_store_is_ready(store: Store) -> None:
+    store.ping()
+
+
+# -- several at once -------------------------------------------------------------------------------------
+
+
+def together(*jobs: Callable[[], None]) -> None:
+    """Run jobs in threads that begin at once; a failure of one is raised."""
+    barrier, failures = threading.Barrier(len(jobs)), []
+
+    def run(job: Callable[[], None]) -> None:
+        barrier.wait()
+        try:
+            job()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), "they wait for each other"
+    if failures:
+        raise failures[0]
+
+
+def test_a_new_store_may_be_opened_by_several_at_once(durable_url: str) -> None:
+    def first() -> None:
+        with open_store(durable_url) as store:
+            store.publish(DAILY)
+
+    together(*[first] * 5)
+    with open_store(durable_url) as store:
+        assert len(store.surveys()) == 1
+
+
+@pytest.mark.parametrize("shards", [(0, 1), (0, 0)], ids=["own shards", "one shard"])
+def test_two_workers_with_the_same_ids(durable_url: str, shards: tuple[int, int]) -> None:
+    survey = text()
+    pools = {DAILY.fingerprint: crowd(DAILY, 2000), survey.fingerprint: crowd(survey, 2000)}
+    with open_store(durable_url) as store:
+        store.publish(DAILY)
+        store.publish(survey)
+
+    def worker(shard: int, step: int) -> Callable[[], None]:
+        def add() -> None:
+            with open_store(durable_url, shard) as store:
+                for at in list(range(0, 2000, 100))[::step]:
+                    batches = [
+                        pools[s.fingerprint][at : at + 100].batch(s, e) for s in (DAILY, survey) for e in (10, 11)
+                    ]
+                    store.add(batches[::step])
+
+        return add
+
+    together(worker(shards[0], 1), worker(shards[1], -1))
+    with open_store(durable_url) as store:
+        for s in (DAILY, survey):
+            whole = Counter(s).tally(4000, 2 * Counter(s).count(pools[s.fingerprint].answers))
+            assert store.tally(s.fingerprint).spec() == whole.spec()
+            assert store.duplicates(s.fingerprint) == 4000
+        assert store.check() == []
+
+
+def test_closing_while_others_add(durable_url: str) -> None:
+    with open_store(durable_url) as store:
+        store.publish(DAILY)
+        store.add([PEOPLE[:1].batch(DAILY, 10)])
+    counted = []
+
+    def add(shard: int) -> Callable[[], None]:
+        def run() -> None:
+            with open_store(durable_url, shard) as store:
+                for seed in range(1, 1000):
+                    (added,) = store.add([crowd(DAILY, 50, 1000 * shard + seed).batch(DAILY, 10)])
+                    if added.closed:
+                        return
+                    counted.append(added.fresh)
+
+        return run
+
+    def close() -> None:
+        with open_store(durable_url, 9) as store:
+            while len(counted) < 10:
+                pass
+            store.close_epoch(NAME, 10)
+
+    together(add(1), add(2), close)
+    with open_store(durable_url) as store:
+        (epoch,) = store.epochs(NAME)
+        assert epoch.n == 1 + sum(counted)
+        assert store.check() == []
+
+
+# -- URLs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url", ["", "store.db", "sqlite://store.db", "sqlite:///", "mysql://me:hush-hush@host/db", "memory"]
+)
+def test_urls_of_no_store(url: str) -> None:
+    with pytest.raises(StoreError, match=r"sqlite:///name.db.*postgresql://.*memory:") as refused:
+        open_store(url)
+    assert "hush" not in str(refused.value)
+
+
+def test_relative_and_absolute_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    open_store("sqlite:///near.db").close()
+    open_store(f"sqlite:////{str(tmp_path / 'far.db').lstrip('/')}").close()
+    assert {path.name for path in tmp_path.iterdir()} == {"near.db", "far.db"}
+    assert (tmp_path / "near.db").stat().st_mode & 0o077 == 0
+    with pytest.raises(StoreError, match="No such file or directory"):
+        open_store("sqlite:///missing/near.db")
+    with pytest.raises(StoreError, match="from 0 on"):
+        open_store("sqlite:///near.db", shard=-1)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:hush-hush@127.0.0.1:1/db",
+        "postgresql://me:hush%2Dhush@127.0.0.1:1/db",
+        "postgresql://me:hush/hush@127.0.0.1:1/db",
+        "postgresql://me@127.0.0.1:1/db?password=hush-hush",
+        "postgresql://me:hush-hush@127.0.0.1:hush-hush/db",
+    ],
+)
+def test_a_password_is_never_shown(url: str) -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(StoreError, match="PostgreSQL store cannot be used") as refused:
+        open_store(url)
+    assert "hush" not in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
+
+
+def test_a_short_password_hides_the_reason() -> None:
+    assert "password" in without_password("postgresql://me:db@host/name", "no database db")
+    assert without_password("postgresql://me@host/name", "no database db") == "no database db"
+
+
+def test_files_that_are_no_store(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_bytes(b"not a database " * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        open_store(f"sqlite:///{tmp_path / 'text.db'}")
+    with sqlite3.connect(tmp_path / "other.db") as other:
+        other.execute("CREATE TABLE mine (x)")
+    other.close()
+    with pytest.raises(StoreError, match="something else"):
+        open_store(f"sqlite:///{tmp_path / 'other.db'}")
+    with open_store(f"sqlite:///{tmp_path / 'good.db'}") as store, pytest.raises(StoreError, match="the store itself"):
+        store.backup(tmp_path / "good.db")
+
+
+def test_plain_has_one_epoch() -> None:
+    survey = plain()
+    assert survey.terms is not None
+    assert (survey.terms.first, survey.terms.last, current(survey)) == (0, 0, 0)
