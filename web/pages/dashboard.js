@@ -81,7 +81,8 @@ class Board {
   #select(name, words, options) {
     const id = newId(name);
     const change = ({ target }) => {
-      this.state[name] = options.find(([value]) => String(value ?? "") === target.value)?.[0] ?? target.value;
+      const known = options.find(([value]) => String(value ?? "") === target.value);
+      this.state[name] = known ? known[0] : target.value;
       this.load();
     };
     const select = h("select", { id, onchange: change });
@@ -203,7 +204,8 @@ class Board {
 
   /** The command that prints the same numbers. */
   cli(panel, given = {}) {
-    const { epochs, post, level } = { epochs: this.#range, post: this.state.view === "consistent" ? this.state.post : "none", ...this.state.level && { level: this.state.level }, ...given };
+    const { view, level } = this.state;
+    const { epochs, post } = { epochs: this.#range, post: view === "consistent" ? this.state.post : "none", ...given };
     return [
       `deniable estimate ${this.survey.fingerprint}`,
       `--from ${ROOT.replace(/\/$/, "")}`,

@@ -3,7 +3,7 @@
  * fingerprint, keeps the ledger, randomizes and sends. This file asks and explains.
  */
 
-import { Client, DeniableError } from "../deniable.js";
+import { BrowserStore, Client, DeniableError } from "../deniable.js";
 import { h, show } from "./dom.js";
 import { moment, period } from "./format.js";
 import { history, leaving } from "./history.js";
@@ -29,17 +29,20 @@ const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.t
 class SurveyView {
   #root;
   #client;
+  #store;
   #survey = null;
   #fields = [];
   #life = h("section", { class: "card", "aria-label": "Life of a report", tabindex: -1, hidden: true });
   #message = h("div", { role: "status" });
-  #after = h("div", {});
+  #sent = h("div", {});
+  #shown = null;
   #form = h("div", {});
   #sending = false;
 
-  constructor(root, client) {
+  constructor(root, client, store) {
     this.#root = root;
     this.#client = client;
+    this.#store = store;
   }
 
   async start() {
@@ -47,13 +50,14 @@ class SurveyView {
     try {
       this.#survey = await this.#client.survey();
     } catch (error) {
-      if (error.kind === "optedOut") return this.#optedOut();
+      if (error.kind === "optedOut") return show(this.#root, this.#optedOut());
       return show(this.#root, refusal(error, error.kind === "network" ? () => this.start() : null));
     }
     if (!this.#survey.terms) {
       return show(this.#root, refusal(new DeniableError("closed", "this survey is for files: it has no terms of a collection")));
     }
     const { name, terms: own } = this.#survey;
+    this.#fields = [];
     if (this.#root === document.querySelector("main")) document.title = name;
     show(
       this.#root,
@@ -64,7 +68,8 @@ class SurveyView {
       this.#form,
       this.#life,
       this.#message,
-      this.#after,
+      this.#sent,
+      leaving(this.#client, () => this.refresh()),
     );
     await this.refresh();
     this.#deliverWaiting();
@@ -75,27 +80,26 @@ class SurveyView {
       await this.#client.optIn();
       await this.start();
     };
-    show(
-      this.#root,
-      h(
-        "section",
-        { class: "card" },
-        h("h1", {}, "You have opted out"),
-        h("p", {}, "Nothing is fetched and nothing is sent by this page, for any survey of this site, until you take part again."),
-        h("button", { type: "button", class: "second", onclick: back }, "Take part again"),
-      ),
+    return h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "You have opted out"),
+      h("p", {}, "Nothing is fetched and nothing is sent by this page, for any survey of this site, until you come back."),
+      h("button", { type: "button", class: "second", onclick: back }, "Take part again"),
     );
   }
 
   /** Show what the ledger says now. */
   async refresh() {
-    try {
-      await this.#client.survey();
-    } catch (error) {
-      if (error.kind === "optedOut") return this.#optedOut();
-    }
     const submissions = await this.#client.history();
-    show(this.#after, history(this.#survey, submissions), leaving(this.#client, () => this.refresh()));
+    const known = submissions.map(({ epoch, state }) => `${epoch} ${state}`).join();
+    if (known !== this.#shown) show(this.#sent, history(this.#survey, submissions)); // what is folded out stays so
+    this.#shown = known;
+    if ((await this.#store.read())?.optedOut) {
+      this.#fields = [];
+      this.#life.hidden = true;
+      return show(this.#form, this.#optedOut());
+    }
     const { opens, expires, epochs, longitudinal } = this.#survey.terms;
     const now = Date.now() / 1000;
     const answered = submissions.find(({ epoch }) => epoch === epochs.at(now));
@@ -233,13 +237,14 @@ function refusal(error, again = null) {
 
 /** Show the survey of this fingerprint in `root`; `server` is where it is collected. */
 export async function mountSurvey(root, { server, fingerprint }) {
+  const store = new BrowserStore();
   let client;
   try {
-    client = new Client({ server, fingerprint });
+    client = new Client({ server, fingerprint, store });
   } catch (error) {
     return show(root, refusal(error));
   }
-  const view = new SurveyView(root, client);
+  const view = new SurveyView(root, client, store);
   // Another tab may have answered meanwhile.
   const seen = () => document.visibilityState === "visible" && root.isConnected && view.refresh().catch(() => undefined);
   document.addEventListener("visibilitychange", seen);

@@ -10,6 +10,7 @@ Memory     rows of one partition a worker, about 64 MiB of them, however often o
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import tempfile
@@ -34,6 +35,7 @@ from deniable.protocols.reports import Bytes
 PARTITION_BYTES = 1 << 26
 CHUNK_BYTES = 1 << 26
 MOST_PARTITIONS = 1 << 12
+PARTITIONS_OF_A_PIPE = 1 << 8
 _ROW_BITS = 40
 _SHOWN = 5
 _HEAD = ID_BYTES + 8
@@ -84,6 +86,8 @@ def count_once(
     size = sum(place.size or 0 for place in places)
     # Compressed reports may be a few times as long when they are read.
     partitions = min(MOST_PARTITIONS, max(1, -(-3 * size // PARTITION_BYTES)))
+    if any(place.once for place in places):
+        partitions = max(partitions, PARTITIONS_OF_A_PIPE)  # nobody knows how much will come
     keys = (secrets.randbits(64) | 1, secrets.randbits(64) | 1)
     with tempfile.TemporaryDirectory(prefix="deniable-") as folder:
         numbers = {place.name: number for number, place in enumerate(places)}
@@ -185,7 +189,7 @@ def _append(path: Path, data: bytes) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         if os.write(handle, data) != len(data):
-            raise OSError(28, "No space left on device")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as wrong:
         raise OSError(wrong.errno, wrong.strerror, str(path)) from None
     finally:

@@ -1,7 +1,7 @@
 """The local engine: files of reports counted by all cores of one machine, in bounded memory.
 
 Units      small files whole, large ones by row groups; each process reads its own, so that only tallies travel
-Memory     a batch of at most 32 MiB of reports a process, and the tallies; it does not grow with the files
+Memory     a batch of at most 8 MiB of reports a process, and the tallies; it does not grow with the files
 Refused    a file that is damaged, of another survey, or that holds a malformed report is listed with the reason and not
            counted at all; the others are
 Integers   the same for any number of workers, any order and any interruption

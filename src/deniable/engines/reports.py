@@ -31,7 +31,7 @@ from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey
 
 ROW_GROUP_BYTES = 1 << 24
-BATCH_BYTES = 1 << 25
+BATCH_BYTES = 1 << 23
 MOST_ROWS = 1 << 20
 
 
@@ -48,11 +48,12 @@ class Writer(typing.Protocol):
 
 
 class ParquetWriter:
-    """Gathers batches into row groups of about 16 MiB."""
+    """Gathers batches into row groups of about 16 MiB, and cuts larger ones."""
 
     def __init__(self, file: BinaryIO, layout: Layout, columns: tuple[str, ...], ids: bool = False) -> None:
         self._pa = require("pyarrow", "files")
         self._schema = layout.schema(columns, ids)
+        self._width = sum(field.type.byte_width for field in self._schema)
         self._waiting: list[Any] = []
         self._bytes = 0
         self._sink = _Sink(file)
@@ -71,7 +72,7 @@ class ParquetWriter:
     def _flush(self) -> None:
         if self._waiting:
             table = self._pa.Table.from_batches(self._waiting)
-            self._writer.write_table(table, row_group_size=max(1, len(table)))
+            self._writer.write_table(table, row_group_size=max(1, ROW_GROUP_BYTES // self._width))
         self._waiting, self._bytes = [], 0
 
     def close(self) -> None:

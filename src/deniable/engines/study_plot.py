@@ -39,6 +39,9 @@ def draw(rows: Sequence[Row]) -> Any:
         measured = [math.sqrt(row.variance) / row.people for row in points]
         axes.plot(x, measured, _MARKS[number % len(_MARKS)], color=color, label=label, markersize=5)
     axes.set(xscale="log", yscale="log", xlabel=_AXES[axis], ylabel="standard error of a share")
+    values = sorted({float(Fraction(getattr(row, axis))) for row in rows})
+    axes.set_xticks(values, [f"{value:,.10g}" for value in values])
+    axes.minorticks_off()
     axes.grid(True, which="major", color="#d9dee3", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

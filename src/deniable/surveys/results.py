@@ -75,8 +75,8 @@ def result(
     >>> from deniable.protocols import GRR
     >>> smoke = GRR(["yes", "no"], epsilon=1)
     >>> found = result(smoke, Tally(smoke.fingerprint, 1000, [600, 400]))
-    >>> round(found.estimate.frequencies[0], 2), round(found.ends[0, 0], 2), round(noise_floor(smoke, 1000, 0.95), 2)
-    (0.72, 0.66, 0.06)
+    >>> [round(number, 2) for number in found.numbers[0]], round(noise_floor(smoke, 1000, 0.95), 2)
+    ([716.4, 0.72, 0.03, 0.66, 0.78], 0.06)
     """
     if isinstance(protocol, TextProtocol) and candidates is not None:
         estimated: Estimate = protocol.estimate(tally, candidates)

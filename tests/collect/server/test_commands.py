@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from deniable.cli import app
 from deniable.collect.counting import Counter
 from deniable.collect.stores import open_store
 from deniable.engines import tally_files
@@ -18,8 +20,9 @@ from tests.collect.surveys import crowd, current, daily, mixed, plain
 
 
 def deniable(*arguments: str, code: int = 0) -> str:
-    done = subprocess.run([sys.executable, "-m", "deniable", *arguments], capture_output=True, text=True, timeout=60)
-    assert done.returncode == code, done.stderr
+    """What a command prints, run in this process."""
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == code, done.output
     return done.stdout if code == 0 or done.stdout else done.stderr
 
 

@@ -57,7 +57,6 @@ def _fuzz(live: Live, name: str, examples: int, role: str | None, mode: MODES = 
         schemathesis.specs.openapi.checks.status_code_conformance,
         schemathesis.specs.openapi.checks.content_type_conformance,
         schemathesis.specs.openapi.checks.response_schema_conformance,
-        schemathesis.specs.openapi.checks.negative_data_rejection,
     ]
     headers = {"Authorization": f"Bearer {TOKENS[role]}"} if role else {}
     # One survey may be closed, and the others are still there for reports.
@@ -88,9 +87,9 @@ def _fuzz(live: Live, name: str, examples: int, role: str | None, mode: MODES = 
 @pytest.mark.parametrize("name", IDS)
 def test_answers_are_those_of_the_document(asked, name):
     role = next(one.role for one in operations() if one.name == name)
-    assert _fuzz(asked, name, 10, role) > 0
+    assert _fuzz(asked, name, 6, role) > 0
     if any(one.parameters or one.bodies for one in operations() if one.name == name):
-        _fuzz(asked, name, 10, role, MODES.NEGATIVE)
+        _fuzz(asked, name, 8, role, MODES.NEGATIVE)
 
 
 @pytest.mark.slow

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
 
 from deniable.collect.stores import Added, StorageFull, StoreError, open_store
+from deniable.collect.stores.checking import complaints
 from deniable.collect.stores.postgres import PostgresStore
 from deniable.collect.stores.sqlite import SqliteStore
 from tests.collect.postgres import PostgresServer
@@ -53,10 +56,12 @@ def test_a_full_disk_takes_nothing_and_loses_nothing(tiny_disk: Path) -> None:
     counted = 0
     with SqliteStore(tiny_disk / "store.db") as store:
         store.publish(DAILY)
-        with pytest.raises(StorageFull):
+        try:
             for seed in range(1000):
                 counted += store.add([crowd(DAILY, 1000, seed).batch(DAILY, 10)])[0].fresh
-        assert counted
+        except StorageFull:
+            pass
+        assert 0 < counted < 1_000_000
         assert [epoch.n for epoch in store.epochs(NAME)] == [counted]
     with SqliteStore(tiny_disk / "store.db") as store:
         assert [epoch.n for epoch in store.epochs(NAME)] == [counted]
@@ -152,7 +157,7 @@ def test_check_finds_what_was_changed(durable_url: str) -> None:
             store.add([crowd(survey, 50).batch(survey, epoch) for epoch in (10, 11)])
             store.close_epoch(survey.fingerprint, 11)
         assert store.check() == []
-        keys = {name: key for name, key in store._query("SELECT fingerprint, key FROM survey")}
+        keys = dict(store._query("SELECT fingerprint, key FROM survey"))
         changes = {
             f"UPDATE tally SET n = n + 1 WHERE survey = {keys[NAME]} AND epoch = 10": "51 submissions.*50 ids",
             f"DELETE FROM tally WHERE survey = {keys[NAME]} AND epoch = 10": "0 submissions.*50 ids",
@@ -161,12 +166,12 @@ def test_check_finds_what_was_changed(durable_url: str) -> None:
             f"UPDATE survey SET canonical = ? WHERE key = {keys[NAME]}": "have the fingerprint",
         }
         for change, complaint in changes.items():
-            with pytest.raises(Undone), store._writing():
+            with suppress(UndoneError), store._writing():
                 store._query(change, *[KEPT.canonical] * change.count("?"))
                 found = [*_complaints(store)]
-                assert len(found) == 1, found
-                assert pytest.importorskip("re").search(complaint, found[0])
-                raise Undone
+                raise UndoneError
+            assert len(found) == 1, found
+            assert re.search(complaint, found[0])
         counts = store._query("SELECT counts FROM tally WHERE survey = ? AND epoch = 10", keys[KEPT.fingerprint])
         with store._writing():
             changed = bytes(counts[0][0])[::-1]
@@ -175,16 +180,12 @@ def test_check_finds_what_was_changed(durable_url: str) -> None:
         assert store.check(deep=False) == []
 
 
-class Undone(Exception):
+class UndoneError(Exception):
     """Leave a transaction without its changes."""
 
 
 def _complaints(store: SqliteStore | PostgresStore) -> Iterator[str]:
     """The checks inside a transaction that is open already."""
-    from contextlib import nullcontext
-
-    from deniable.collect.stores.checking import complaints
-
     reading, store._reading = store._reading, nullcontext  # type: ignore[method-assign]
     store._entries.clear()
     try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -47,6 +48,14 @@ def chromium() -> Iterator[Any]:
         running.close()
 
 
+def eventually(tab: Any, holds: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait until something is so. The pages' policy forbids the way in which playwright itself would wait."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, tab.inner_text("main")
+        tab.wait_for_timeout(50)
+
+
 @dataclass
 class Log:
     """What the browser's own network log says, headers as they went out; and what the page complained of."""
@@ -75,8 +84,9 @@ class Log:
         entry["cookies"] = event.get("associatedCookies", [])
 
     def _console(self, message: Any) -> None:
-        # A failed load is the network's business, and tests that want one look at it there.
-        if message.type == "error" and "Failed to load resource" not in message.text:
+        # A failed load is the network's business, and a header that is for secure pages only is no fault on others.
+        known = ("Failed to load resource", "Cross-Origin-Opener-Policy header has been ignored")
+        if message.type == "error" and not any(text in message.text for text in known):
             self.complaints.append(message.text)
 
     def urls(self, part: str = "", method: str | None = None) -> list[str]:

@@ -15,6 +15,8 @@ from deniable.collect.server import (
     health,
     ingest,
     openapi,
+    pages,
+    plan,
     status,
     stream,
     surveys,
@@ -26,7 +28,7 @@ from deniable.collect.server.service import Service
 from deniable.collect.server.settings import Settings
 
 # The first is looked at first: reports come most often.
-_MODULES = (ingest, surveys, estimates, tallies, stream, status, epochs, tokens, health, front)
+_MODULES = (ingest, surveys, estimates, tallies, stream, status, epochs, tokens, health, front, plan, pages)
 
 
 def operations() -> list[Operation]:

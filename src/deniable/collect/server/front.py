@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from html import escape
 
 from starlette.responses import Response
 
 from deniable.collect.server.api import Answer, Call, Operation
+from deniable.collect.server.pages import POLICY, files
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.surveys import listed
 
-STYLE = (
-    "body{font:1rem/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
-    "section{border-top:1px solid;padding:1rem 0}dt{font-weight:600}dd{margin:0 0 .5rem}code{overflow-wrap:anywhere}"
-)
-_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 MOST = 200
 
 
@@ -25,16 +18,8 @@ def page(entries: list[Entry], now: float, origin: str | None) -> str:
     sections = "".join(_section(entry, now) for entry in entries[:MOST])
     more = f"<p>And {len(entries) - MOST} more: see the list.</p>" if len(entries) > MOST else ""
     where = f"<p>Address: <code>{escape(origin)}</code></p>" if origin else ""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Surveys collected here</title>'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<style>{STYLE}</style></head><body><main><h1>Surveys collected here</h1>"
-        "<p>Answers are randomized on the device of whoever gives them, before they are sent. This service adds up the "
-        "randomized answers and cannot tell what anybody said. It keeps no addresses.</p>"
-        f"{where}{sections or '<p>No survey is published yet.</p>'}{more}"
-        '<footer><p><a href="v1/surveys">All surveys</a>, <a href="openapi.json">interface</a></p></footer>'
-        "</main></body></html>\n"
-    )
+    content = f"{where}{sections or '<p>No survey is published yet.</p>'}{more}"
+    return files().page("index", 0).plain.decode().replace("{surveys}", content)
 
 
 def _section(entry: Entry, now: float) -> str:
@@ -48,8 +33,12 @@ def _section(entry: Entry, now: float) -> str:
         "Kept": "sums only" if entry.terms.retention == "tally" else "the randomized reports",
     }
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
-    link = f'<a href="v1/surveys/{shown.fingerprint}">specification</a> <code>{shown.fingerprint}</code>'
-    return f"<section><h2>{escape(shown.name)}</h2><dl>{rows}</dl><p>{link}</p></section>"
+    rows += f"<dt>Fingerprint</dt><dd><code>{shown.fingerprint}</code></dd>"
+    links = (
+        f'<a href="s/{shown.fingerprint}">Answer</a> · <a href="dashboard/{shown.fingerprint}">Dashboard</a> · '
+        f'<a href="v1/surveys/{shown.fingerprint}">Specification</a>'
+    )
+    return f'<section class="card"><h2>{escape(shown.name)}</h2><dl class="facts">{rows}</dl><p>{links}</p></section>'
 
 
 async def front(call: Call) -> Response:

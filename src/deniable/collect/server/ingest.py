@@ -21,14 +21,14 @@ SURVEY = Parameter(
 
 
 class Taken(msgspec.Struct):
-    """How many submissions are counted, now or before, and which are not, with the reason."""
+    """How many submissions are counted, now or before, and the others as [place, id, reason]."""
 
     accepted: int
     rejected: list[tuple[int, str, str]]
 
 
 class Reports(msgspec.Struct):
-    """Submissions: an id of 16 random bytes and the answers in base64url, with the epoch between them."""
+    """Submissions, each [id, epoch, answers]: 16 random bytes and the answers in base64url, the epoch between them."""
 
     reports: list[tuple[str, int, str]]
 

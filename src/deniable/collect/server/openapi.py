@@ -44,7 +44,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": components,
+            "schemas": _common(components),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "dn_..."}},
         },
     }
@@ -100,6 +100,19 @@ def _problems(operation: Operation, schemas: Mapping[Any, Any]) -> dict[str, Any
             one["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
         described[str(status)] = one
     return described
+
+
+def _common(schema: Any) -> Any:
+    """Lists of fixed parts as lists of any of these parts, because few programs that read the document know more."""
+    if isinstance(schema, list):
+        return [_common(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    plain = {key: _common(part) for key, part in schema.items() if key != "prefixItems"}
+    if "prefixItems" in schema:
+        parts = [dict(kind) for kind in dict.fromkeys(tuple(part.items()) for part in schema["prefixItems"])]
+        plain["items"] = parts[0] if len(parts) == 1 else {"anyOf": parts}
+    return plain
 
 
 def _schema(schema: Any, schemas: Mapping[Any, Any]) -> Any:

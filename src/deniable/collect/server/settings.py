@@ -41,6 +41,8 @@ class Settings:
     group_items: int = 4_096
     group_bytes: int = 8 * MEBIBYTE
     """At most so many requests and so many bytes are one transaction."""
+    gather_seconds: float = 0.002
+    """A transaction begins so long after the one before at the earliest: fewer and larger ones cost less."""
     rate: float | None = None
     """Submissions a second that this process takes; None: as many as come."""
     survey_rate: float | None = None

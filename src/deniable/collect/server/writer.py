@@ -115,11 +115,12 @@ class Writer:
     # -- the thread's side -------------------------------------------------------------------------
 
     def _run(self) -> None:
-        going = True
+        going, begun = True, 0.0
         while going:
             self._busy_since = None
             item = self._queue.get()
-            self._busy_since = time.monotonic()
+            time.sleep(max(0.0, begun + self._settings.gather_seconds - time.monotonic()))
+            begun = self._busy_since = time.monotonic()
             parcels: list[Parcel] = []
             size = 0
             while isinstance(item, Parcel):

@@ -34,10 +34,6 @@ class StorageFull(StoreError):
     """No room for what was to be written; nothing of it was."""
 
 
-class EpochIsClosed(StoreError):
-    """An epoch that takes nothing any more."""
-
-
 @dataclass(frozen=True)
 class Batch:
     """Submissions of one survey and epoch, checked and plausible; ids may repeat."""
@@ -120,6 +116,10 @@ class Store(ABC):
     @abstractmethod
     def close_epoch(self, fingerprint: str, epoch: int) -> Epoch:
         """Refuse later reports, hash the tally, forget the ids; closing again changes nothing."""
+
+    @abstractmethod
+    def drop_reports(self, fingerprint: str, epoch: int) -> int:
+        """Forget the kept reports of a closed epoch, of which the tally stays; says how many they were."""
 
     # -- reading -----------------------------------------------------------------------------------
 

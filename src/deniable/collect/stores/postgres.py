@@ -61,11 +61,15 @@ class PostgresStore(SqlStore):
         self._psycopg = require("psycopg", "postgres")
         self._open: Any = None
         self._ready_epochs: set[tuple[int, int]] = set()
-        with self._locked():
-            known = self._query("SELECT to_regclass('schema_version') IS NOT NULL") == [(True,)]
-            version = self._query("SELECT version FROM schema_version")[0][0] if known else 0
-            schema.upgrade("postgres", version, self._query)
-        self._sweep()
+        try:
+            with self._locked():
+                known = self._query("SELECT to_regclass('schema_version') IS NOT NULL") == [(True,)]
+                version = self._query("SELECT version FROM schema_version")[0][0] if known else 0
+                schema.upgrade("postgres", version, self._query)
+            self._sweep()
+        except BaseException:
+            self.close()
+            raise
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -83,7 +87,7 @@ class PostgresStore(SqlStore):
             yield
         except self._psycopg.Error as error:
             if self._open is not None and self._open.broken:
-                self._open = None
+                self.close()
             raise self._translated(error) from None
 
     def _translated(self, error: Any) -> StoreError:
@@ -242,6 +246,7 @@ class PostgresStore(SqlStore):
     def close(self) -> None:
         if self._open is not None:
             self._open.close()
+            self._open = None
 
 
 def _seen(entry: Entry, epoch: int) -> str:

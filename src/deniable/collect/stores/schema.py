@@ -37,7 +37,7 @@ _SQLITE = [
     CREATE TABLE tally (
         survey INTEGER NOT NULL, epoch INTEGER NOT NULL, shard INTEGER NOT NULL, n INTEGER NOT NULL,
         counts BLOB NOT NULL, PRIMARY KEY (survey, epoch, shard)
-    );
+    ) WITHOUT ROWID;
     CREATE TABLE pending (
         survey INTEGER NOT NULL, epoch INTEGER NOT NULL, id BLOB NOT NULL, answers BLOB NOT NULL,
         PRIMARY KEY (survey, epoch, id)

@@ -1,8 +1,9 @@
 """Positional popcount: how many reports have each bit set, at the speed of reading them a few times.
 
 Reports go through a carry-save adder: three slices of bits become one slice of sums and one of carries,
-64 lanes an instruction. Plane j holds bit j of a counter for every position of a slice; only at the end are
-the log2 planes unpacked and added. Exact for any number of reports that fits in 63 bits.
+64 lanes an instruction. Plane j holds bit j of a counter for every position of a slice. At the end the planes are
+folded: the halves of a plane are two slices for the same adders, so that some rows of each are left, and only these
+are unpacked and added. Exact for any number of reports that fits in 63 bits.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from deniable.protocols.tally import Counts
 
 # Slices this large stay in the cache together with their planes.
 _SLICE_BYTES = 1 << 16
+_FEW_ROWS = 16
 
 Words = NDArray[np.uint64]
 
@@ -28,9 +30,32 @@ def positional_popcount(reports: Bytes) -> Counts:
         return _unpacked(reports)
     flat = np.ascontiguousarray(reports[: slices * rows]).reshape(-1).view(np.uint64).reshape(slices, -1)
     total = _unpacked(reports[slices * rows :])
-    for weight, plane in _planes(flat):
-        total += weight * _unpacked(plane.view(np.uint8).reshape(rows, width))
+    for weight, plane in _folded(_planes(flat), width):
+        total += weight * _unpacked(plane.view(np.uint8).reshape(-1, width))
     return total
+
+
+def _folded(planes: list[tuple[int, Words]], width: int) -> list[tuple[int, Words]]:
+    """Shorter planes with the same weighted sum of rows."""
+    size = planes[0][1].size
+    while size * 8 > _FEW_ROWS * width and size * 4 % (8 * width) == 0:
+        size //= 2
+        levels: dict[int, list[Words]] = {}
+        for weight, plane in planes:
+            levels.setdefault(weight, []).extend((plane[:size], plane[size:]))
+        planes, weight = [], 1
+        while levels:
+            same = levels.pop(weight, [])
+            while len(same) >= 3:
+                a, b, c = same.pop(), same.pop(), same.pop()
+                mixed, carry = a ^ b, a & b
+                same.append(mixed ^ c)
+                mixed &= c
+                carry |= mixed
+                levels.setdefault(2 * weight, []).append(carry)
+            planes += [(weight, plane) for plane in same]
+            weight *= 2
+    return planes
 
 
 def _planes(slices: NDArray[np.uint64]) -> list[tuple[int, Words]]:

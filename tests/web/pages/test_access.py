@@ -1,0 +1,181 @@
+"""Everybody can use the pages: axe-core finds nothing serious, and a keyboard is enough."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.collect.surveys import current
+from tests.web.pages.browser import missing
+from tests.web.pages.service import Service
+from tests.web.pages.surveys import shapes, ten
+from tests.web.pages.test_dashboard import sign_in
+from tests.web.pages.test_survey_page import COUNTED
+
+Open = Callable[[str], Any]
+AXE = "axe-core@4.10.3"
+CACHE = Path(__file__).parents[3] / ".npm-cache"
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The text of axe-core, fetched once and kept beside the repository's other caches."""
+    file = CACHE / "node_modules" / "axe-core" / "axe.min.js"
+    if not file.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            missing("npm")
+        install = [npm, "install", "--prefix", str(CACHE), "--no-save", "--no-audit", "--no-fund", AXE]
+        done = subprocess.run(install, capture_output=True, text=True, timeout=120)
+        if done.returncode:
+            if os.environ.get("CI") == "true":
+                pytest.fail(f"axe-core cannot be fetched: {done.stderr}")
+            pytest.skip("axe-core cannot be fetched from here")
+    return file.read_text(encoding="utf-8")
+
+
+def serious(tab: Any, axe: str) -> list[str]:
+    """What axe-core finds, as one line a violation."""
+    tab.evaluate(axe)
+    found = tab.evaluate("axe.run(document)")
+    bad = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
+    return [f"{one['id']}: {one['help']}: {[node['html'][:120] for node in one['nodes'][:3]]}" for one in bad]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(service: Service, browser: Any, axe: str, scheme: str) -> None:
+    survey = ten(f"axe {scheme}")
+    service.publish(survey)
+    for epoch in (current(survey) - 1, current(survey)):
+        service.fill(survey, epoch, 300)
+    context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")
+    tab = context.new_page()
+    found = {}
+    tab.goto(f"{service.address}/")
+    found["front page"] = serious(tab, axe)
+    tab.goto(service.survey_page(survey))
+    tab.get_by_label("rye", exact=True).check()
+    tab.locator("summary", has_text="The terms").click()
+    tab.locator("summary", has_text="What this number means").click()
+    tab.click("text=See what would leave")
+    found["survey, life"] = serious(tab, axe)
+    tab.click("form >> text=Randomize and send")
+    tab.wait_for_selector(COUNTED)
+    tab.click("summary >> text=The 26 bytes")
+    found["survey, sent"] = serious(tab, axe)
+    tab.goto(service.survey_page(shapes()))
+    tab.fill("[role=combobox]", "month")
+    found["survey, controls"] = serious(tab, axe)
+    tab.click("form >> text=Randomize and send")
+    found["survey, complaints"] = serious(tab, axe)
+    tab.goto(f"{service.address}/s/{'0' * 64}")
+    tab.wait_for_selector("[role=alert]")
+    found["survey, refused"] = serious(tab, axe)
+    tab.goto(f"{service.address}/plan")
+    tab.wait_for_selector(".lines")
+    found["planner"] = serious(tab, axe)
+    tab.goto(service.dashboard(survey))
+    found["sign in"] = serious(tab, axe)
+    sign_in(tab, service)
+    tab.wait_for_selector(".chart")
+    tab.evaluate("document.querySelectorAll('main details').forEach((one) => (one.open = true))")
+    tab.wait_for_selector(".uplot canvas")
+    tab.get_by_role("button", name="Compare").click()
+    tab.wait_for_selector("[data-compare]")
+    found["dashboard"] = serious(tab, axe)
+    context.close()
+    assert {page: bad for page, bad in found.items() if bad} == {}
+
+
+def test_axe_would_find_something(service: Service, open_tab: Open, axe: str) -> None:
+    tab = open_tab(f"{service.address}/plan")
+    tab.wait_for_selector(".lines")
+    tab.evaluate("document.querySelector('main label').remove(), document.querySelector('input[type=number]').id = ''")
+    assert any("label" in one for one in serious(tab, axe))
+
+
+def focus(tab: Any) -> str:
+    return str(tab.evaluate("(document.activeElement.innerText || document.activeElement.type || '').slice(0, 40)"))
+
+
+def until(tab: Any, wanted: str, key: str = "Tab", most: int = 60) -> None:
+    """Press a key until what has the focus is this."""
+    for _ in range(most):
+        if wanted in focus(tab):
+            return
+        tab.keyboard.press(key)
+    raise AssertionError(f"{wanted!r} cannot be reached; the focus is at {focus(tab)!r}")
+
+
+def test_a_survey_is_answered_by_keyboard_alone(service: Service, open_tab: Open) -> None:
+    survey = ten("keys")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    until(tab, "radio")
+    tab.keyboard.press("Space")
+    tab.keyboard.press("ArrowDown")
+    assert tab.get_by_label("sourdough", exact=True).is_checked()
+    until(tab, "See what would leave")
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.getAttribute('aria-label')") == "Life of a report"
+    tab.keyboard.press("Tab")
+    until(tab, "Randomize and send")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector(COUNTED)
+    until(tab, "Withdraw…")
+    tab.keyboard.press("Enter")
+    until(tab, "Keep taking part")
+    tab.keyboard.press("Enter")
+    until(tab, "Opt out", "Shift+Tab")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("text=You have opted out")
+
+
+def test_a_search_and_a_number_are_answered_by_keyboard_alone(service: Service, open_tab: Open) -> None:
+    tab = open_tab(service.survey_page(shapes()))
+    tab.wait_for_selector("form")
+    until(tab, "radio")
+    tab.keyboard.press("Space")
+    tab.keyboard.press("Tab")
+    tab.keyboard.type("13")
+    tab.keyboard.press("ArrowDown")
+    assert tab.get_attribute("[role=combobox]", "aria-activedescendant")
+    tab.keyboard.press("Enter")
+    tab.keyboard.press("Tab")
+    tab.keyboard.type("40")
+    tab.keyboard.press("Tab")
+    tab.keyboard.type("perhaps")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector(COUNTED)
+
+
+def test_the_dashboard_and_the_planner_are_used_by_keyboard_alone(service: Service, open_tab: Open) -> None:
+    survey = ten("keys of analysts")
+    service.publish(survey)
+    service.fill(survey, current(survey), 300)
+    tab = open_tab(f"{service.address}/dashboard")
+    tab.keyboard.type(service.analyst)
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("text=keys of analysts")
+    until(tab, "keys of analysts")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector(".chart")
+    until(tab, "range")
+    for _ in range(30):
+        tab.keyboard.press("ArrowRight")
+    tab.wait_for_selector(".chart .fakes", state="attached")
+    until(tab, "Over time")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector(".uplot canvas")
+    tab.goto(f"{service.address}/plan")
+    tab.wait_for_selector(".lines")
+    until(tab, "radio")
+    tab.keyboard.press("ArrowDown")
+    tab.wait_for_selector("text=--width 0.02")

@@ -1,0 +1,136 @@
+"""What the pages ask of the network: nothing from elsewhere, no cookie, no referrer, and no more than they must."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.collect.surveys import current
+from tests.web.pages.browser import Log
+from tests.web.pages.service import Service
+from tests.web.pages.surveys import smoke, ten
+from tests.web.pages.test_dashboard import sign_in
+from tests.web.pages.test_survey_page import COUNTED, answer
+
+Open = Callable[[str], Any]
+
+
+def check(log: Log, *homes: str) -> None:
+    """Every request goes home, without cookies or a referrer."""
+    sent = [one for one in log.requests.values() if "url" in one]
+    assert len(sent) > 5
+    for one in sent:
+        assert one["url"].startswith((*homes, "blob:", "data:")), one["url"]
+        assert not {"cookie", "referer"} & set(one["headers"]), one
+        assert one.get("cookies", []) == []
+
+
+def test_all_pages_stay_at_home(service: Service, open_tab: Open, profile: Any, log: Log) -> None:
+    survey = ten("at home")
+    service.publish(survey)
+    service.fill(survey, current(survey), 100)
+    tab = open_tab(service.survey_page(survey))
+    tab.get_by_label("rye", exact=True).check()
+    tab.click("text=See what would leave")
+    tab.click("form >> text=Randomize and send")
+    tab.wait_for_selector(COUNTED)
+    tab.goto(f"{service.address}/plan")
+    tab.wait_for_selector(".lines")
+    tab.goto(service.dashboard(survey))
+    sign_in(tab, service)
+    tab.locator("summary", has_text="Over time").click()
+    tab.wait_for_selector(".uplot canvas")
+    check(log, service.address)
+    assert profile.cookies() == []
+    names = [database["name"] for database in tab.evaluate("() => indexedDB.databases()")]
+    assert names == ["deniable"]
+    assert tab.evaluate("localStorage.length + sessionStorage.length") == 0
+
+
+def test_the_check_sees_a_referrer_and_a_stranger(service: Service, open_tab: Open, log: Log) -> None:
+    tab = open_tab(f"{service.address}/plan")
+    tab.wait_for_selector(".lines")
+    check(log, service.address)
+    tab.evaluate("fetch('/healthz', { referrerPolicy: 'unsafe-url' })")
+    with pytest.raises(AssertionError):
+        check(log, service.address)
+    log.requests.clear()
+    tab.reload()
+    tab.wait_for_selector(".lines")
+    with pytest.raises(AssertionError):
+        check(log, "http://elsewhere.test")
+
+
+def test_the_policy_forbids_what_is_inline_or_foreign(service: Service, open_tab: Open, log: Log) -> None:
+    tab = open_tab(service.survey_page(smoke()))
+    tab.wait_for_selector("form")
+    ran = tab.evaluate(
+        """async () => {
+            const script = document.createElement("script");
+            script.textContent = "window.ran = true";
+            document.body.append(script);
+            const foreign = await fetch("http://localhost:9/").then(() => "reached", () => "refused");
+            return [window.ran ?? false, foreign];
+        }"""
+    )
+    assert ran == [False, "refused"]
+    assert any("Content Security Policy" in text for text in log.complaints)
+    log.complaints.clear()
+
+
+# -- a survey inside another site ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(service: Service) -> Iterator[str]:
+    """A site of somebody else that embeds the survey with two lines."""
+    lines = (
+        f'<script type="module" src="{service.address}/web/current/pages/embed.js"></script>'
+        f'<deniable-survey fingerprint="{smoke("embedded").fingerprint}"></deniable-survey>'
+    )
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            body = f"<!doctype html><html lang=en><title>a site</title><h1>News</h1>{lines}".encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://localhost:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def test_two_lines_embed_a_survey(service: Service, elsewhere: str, open_tab: Open, log: Log) -> None:
+    survey = smoke("embedded")
+    service.publish(survey)
+    tab = open_tab(f"{elsewhere}/")
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    assert service.count(survey) == 1
+    ours = [one for one in log.requests.values() if one.get("url", "").startswith(service.address)]
+    assert ours
+    for one in ours:
+        assert "cookie" not in one["headers"]
+        # Scripts and styles are fetched by the site's own rules; reports and surveys by ours.
+        if "/v1/" in one["url"]:
+            assert "referer" not in one["headers"]
+    tab.click("text=Opt out")
+    tab.wait_for_selector("text=You have opted out")
+    log.requests.clear()
+    tab.reload()
+    tab.wait_for_selector("text=You have opted out")
+    assert log.urls("/v1/") == []

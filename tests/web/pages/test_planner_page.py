@@ -1,0 +1,79 @@
+"""The planner page has the numbers of `deniable plan`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from deniable.cli import app
+from tests.web.pages.browser import eventually
+from tests.web.pages.service import Service
+
+Open = Callable[[str], Any]
+
+ASKED = [
+    "categories=10&epsilon=1&people=10000",
+    "categories=1024&epsilon=1/2&people=100000",
+    "categories=50&people=20000&width=0.05",
+    "categories=3&epsilon=1&width=0.02",
+    "epsilon=4&people=1000000",
+]
+
+
+@pytest.mark.parametrize("query", ASKED)
+def test_the_service_plans_as_the_command_does(service: Service, query: str) -> None:
+    options = dict(pair.split("=") for pair in query.split("&"))
+    flags = [f"--{name}={value}" for name, value in options.items()] + ([] if "categories" in options else ["--text"])
+    wanted = json.loads(CliRunner().invoke(app, ["plan", *flags, "--json"], catch_exceptions=False).stdout)
+    with urllib.request.urlopen(f"{service.address}/v1/plan?{query}") as reply:
+        found = json.load(reply)
+    assert {name: found[name] for name in wanted} == wanted
+    assert found["choice"] == wanted["best"]["protocol"]
+    here = next(point for point in found["curve"] if str(point["epsilon"]) == str(eval_fraction(found["epsilon"])))
+    assert here["half_widths"] == {row["name"]: row["half_width"] for row in found["table"]}
+
+
+def eval_fraction(text: str) -> float:
+    top, _, bottom = text.partition("/")
+    return int(top) / int(bottom or 1)
+
+
+@pytest.mark.parametrize(
+    "query", ["categories=10", "categories=10&epsilon=1&people=10&width=0.1", "categories=1&epsilon=1&people=10", "x=1"]
+)
+def test_what_cannot_be_planned_is_refused(service: Service, query: str) -> None:
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(f"{service.address}/v1/plan?{query}")
+    assert caught.value.code == 400
+    caught.value.close()
+
+
+def test_the_page_answers_all_three_questions(service: Service, open_tab: Open) -> None:
+    tab = open_tab(f"{service.address}/plan")
+    tab.wait_for_selector(".lines")
+    assert tab.inner_text("section h2 >> nth=0") == "Use SubsetSelection"
+    tab.get_by_label("Possible answers").fill("1024")
+    tab.wait_for_selector("text=Use OLH")
+    tab.get_by_label("How many people do I need?").check()
+    tab.wait_for_selector("text=--width 0.02")
+    assert not tab.get_by_label("People", exact=True).is_visible()
+    shown = tab.inner_text(".big b")
+    line = tab.locator(".command code").inner_text()
+    run = subprocess.run([sys.executable, "-m", *shlex.split(line), "--json"], check=True, capture_output=True)
+    assert shown == f"{json.loads(run.stdout)['n']:,} people"
+    tab.get_by_label("Which epsilon do I need?").check()
+    eventually(tab, lambda: tab.inner_text(".big").startswith("Epsilon"))
+    tab.get_by_label("Open text").check()
+    tab.wait_for_selector("text=--text")
+    tab.get_by_label("How exact will it be?").check()
+    tab.get_by_label("Epsilon", exact=True).fill("a lot")
+    tab.wait_for_selector("[role=alert]")
