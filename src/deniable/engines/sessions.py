@@ -7,10 +7,13 @@ Failures   tasks are pure: Spark repeats what a dead executor had, and a result 
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import pickle
+import shutil
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -72,10 +75,15 @@ def ship(session: Any, wheel: str | Path) -> None:
     """Send the wheel of deniable to every executor, where it goes on Python's path."""
     if not os.path.isfile(wheel):
         raise ReportError(f"there is no wheel {str(wheel)!r}: make one with python -m build, or pip wheel")
+    # A wheel is a zip archive, but Spark puts it on Python's path only if it is called one. Executors fetch it from here
+    # when they first need it, so it stays until the end.
+    folder = tempfile.mkdtemp(prefix="deniable-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = shutil.copy(wheel, Path(folder) / f"{Path(wheel).stem}.zip")
     if _is_remote(session):
-        session.addArtifacts(str(wheel), pyfile=True)
+        session.addArtifacts(str(archive), pyfile=True)
     else:
-        session.sparkContext.addPyFile(str(wheel))
+        session.sparkContext.addPyFile(str(archive))
 
 
 def run_on(session: Any, function: Callable[[Any], Any], tasks: Sequence[Any], merge: Callable[[Any, Any], Any]) -> Any:

@@ -7,10 +7,13 @@ from html import escape
 from starlette.responses import Response
 
 from deniable.collect.server.api import Answer, Call, Operation
-from deniable.collect.server.pages import POLICY, files
+from deniable.collect.server.pages import files
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.surveys import listed
 
+POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
 MOST = 200
 
 
