@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,58 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "not counted: 'nowhere.parquet': No such file" in done.stderr
     assert json.loads((tmp_path / "tally.json").read_text()) == protocol.tally(made).spec()
+
+
+LACKING = """
+import sys
+
+sys.path[:] = [entry for entry in sys.path if entry.rstrip("/") not in ({src!r}, {root!r})]
+"""
+
+SHIPPING = """
+import json, sys
+from deniable.engines.spark import ClusterError, connect, count_files_on
+from deniable.protocols import load
+
+folder, settings, wheel = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
+protocol = load(open(f"{folder}/protocol.json").read())
+for shipped in (None, wheel):
+    with connect("local-cluster[1,1,1024]", wheel=shipped, settings=settings) as session:
+        try:
+            print(count_files_on(session, protocol, [f"{folder}/reports.parquet"]).rows)
+        except ClusterError as wrong:
+            print(wrong)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="wraps the interpreter in a shell script")
+def test_the_wheel_reaches_executors_that_lack_it(tmp_path: Path) -> None:
+    need_spark()
+    import pyspark
+
+    src = str(ROOT / "src")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(LACKING.format(src=src, root=str(ROOT)))
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}/site:$PYTHONPATH exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    if subprocess.run([python, "-c", "import deniable"], capture_output=True, cwd=tmp_path).returncode == 0:
+        pytest.skip("deniable is installed for good here: no executor lacks it")
+    wheel = tmp_path / "deniable-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path in (ROOT / "src").rglob("*.py"):
+            archive.write(path, path.relative_to(ROOT / "src"))
+    protocol = GRR(4, 1)
+    (tmp_path / "protocol.json").write_text(json.dumps(protocol.spec()))
+    write_reports(tmp_path / "reports.parquet", protocol, [{"report": reports(protocol, 500, 1)}])
+    own = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "PYSPARK_PYTHON": str(python), "PYTHONPATH": src}
+    command = [sys.executable, "-c", SHIPPING, str(tmp_path), json.dumps(SETTINGS), str(wheel)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **own}, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    lacking, shipped = done.stdout.splitlines()
+    assert "the executors lack a package" in lacking
+    assert shipped == "500"
 
 
 # -- what an executor does, without Spark --------------------------------------------------------------

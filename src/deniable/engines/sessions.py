@@ -75,8 +75,8 @@ def ship(session: Any, wheel: str | Path) -> None:
     """Send the wheel of deniable to every executor, where it goes on Python's path."""
     if not os.path.isfile(wheel):
         raise ReportError(f"there is no wheel {str(wheel)!r}: make one with python -m build, or pip wheel")
-    # A wheel is a zip archive, but Spark puts it on Python's path only if it is called one. Executors fetch it from here
-    # when they first need it, so it stays until the end.
+    # A wheel is a zip archive, but Spark puts it on Python's path only if it is called one. Executors fetch it from
+    # here when they first need it, so it stays until the end.
     folder = tempfile.mkdtemp(prefix="deniable-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = shutil.copy(wheel, Path(folder) / f"{Path(wheel).stem}.zip")

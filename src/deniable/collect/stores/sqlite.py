@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ from deniable.collect.stores.sql import AgainError, SqlStore
 BUSY_SECONDS = 30.0
 CHUNK = 500
 """Ids looked up in one statement."""
+LONGEST = 1 << 12
+"""Rows of one statement, at most."""
 FORGOTTEN = 20_000
 """Ids dropped in one transaction, so that ingest goes on between."""
 
@@ -161,11 +163,27 @@ class SqliteStore(SqlStore):
             fresh = np.array([id not in known for id in group.ids], dtype=np.bool_)
         kept: list[bytes | None] = list(rows(group.answers)) if entry.keeps else [None] * len(group)
         new = [(id, raw) for id, raw, is_new in zip(group.ids, kept, fresh.tolist(), strict=True) if is_new]
-        insert = f"INSERT OR IGNORE INTO seen VALUES ({entry.key}, {group.epoch}, ?, ?)"
-        with self._errors():
-            if new and self._connection.executemany(insert, new).rowcount != len(new):
-                raise AgainError
+        if self._insert("INSERT OR IGNORE INTO seen", entry.key, group.epoch, new) != len(new):
+            raise AgainError
         return fresh
+
+    def _insert(self, into: str, key: int, epoch: int, pairs: Sequence[tuple[bytes, bytes | None]]) -> int:
+        """Insert (id, answers); says how many were new.
+
+        Many rows a statement: between two statements other threads of a service take their turn, and a group would
+        wait for them once a row. Sizes are powers of four, so that few statements have to be compiled.
+        """
+        inserted, at = 0, 0
+        with self._errors():
+            while at < len(pairs):
+                size = min(LONGEST, 4 ** ((len(pairs) - at).bit_length() - 1 >> 1))
+                some = pairs[at : at + size]
+                values = ", ".join(["(?, ?)"] * size)
+                statement = f"{into} SELECT ?1, ?2, column1, column2 FROM (VALUES {values})"
+                flat = [part for pair in some for part in pair]
+                inserted += self._connection.execute(statement, [key, epoch, *flat]).rowcount
+                at += size
+        return inserted
 
     def _known(self, entry: Entry, group: Group) -> set[bytes]:
         known: set[bytes] = set()
@@ -176,9 +194,7 @@ class SqliteStore(SqlStore):
         return known
 
     def _set_aside(self, entry: Entry, epoch: int, ids: list[bytes], answers: list[bytes]) -> None:
-        insert = f"INSERT INTO pending VALUES ({entry.key}, {epoch}, ?, ?)"
-        with self._errors():
-            self._connection.executemany(insert, zip(ids, answers, strict=True))
+        self._insert("INSERT INTO pending", entry.key, epoch, list(zip(ids, answers, strict=True)))
 
     def _sweep(self) -> None:
         self._forget_closed()
