@@ -3,7 +3,7 @@
 /** A share as a percentage with so many digits as its error makes sense of. */
 export function percent(share, digits = 1) {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
-  return `${(100 * share).toFixed(digits)} %`.replace("-", "−");
+  return `${(100 * share).toFixed(digits)}\u00a0%`.replace("-", "−");
 }
 
 /** Digits after the point such that a percentage tells errors of this size apart. */

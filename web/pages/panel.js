@@ -7,7 +7,7 @@ import { count, digitsFor, label, percent, period, plural } from "./format.js";
 import { Series } from "./series.js";
 
 const SORTED_FROM = 13;
-const LINES = 5;
+const LINES = 3;
 
 export class QuestionPanel {
   #board;
@@ -182,7 +182,7 @@ export class QuestionPanel {
     const add = () => {
       const at = box.value();
       if (at === null) return;
-      this.#chosen = [at, ...(this.#chosen ?? []).filter((i) => i !== at)].slice(0, LINES + 1);
+      this.#chosen = [at, ...(this.#chosen ?? []).filter((i) => i !== at)].slice(0, 2 * LINES);
       this.drawSeries();
     };
     return h("div", { class: "row" }, h("label", { for: id }, "Add an answer"), box.element, h("button", { type: "button", class: "second", onclick: add }, "Add"));

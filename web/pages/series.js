@@ -63,12 +63,13 @@ export class Series {
         { ...edge, label: `${label}, to`, value },
         { ...edge, label: `${label}, from`, value },
       );
-      bands.push({ series: [at + 1, at + 2], fill: color(name, 0.14) });
+      bands.push({ series: [at + 1, at + 2], fill: color(name, 0.12) });
     });
     const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
     const options = {
       width: this.#place.clientWidth || 600,
       height: 280,
+      padding: [10, 44, 0, 0],
       cursor: { drag: { x: false, y: false } },
       legend: { live: true },
       series,

@@ -18,6 +18,7 @@ from tests.web.pages.surveys import often, smoke, ten, thousand
 from tests.web.pages.test_survey_page import COUNTED, answer
 
 Open = Callable[[str], Any]
+MINUS = "\N{MINUS SIGN}"
 
 
 def sign_in(tab: Any, service: Service, token: str | None = None) -> None:
@@ -74,7 +75,7 @@ def test_bars_are_grey_where_the_interval_contains_zero(service: Service, open_t
     board.locator("summary", has_text="Table").first.click()
     body = board.wait_for_selector("[data-question=bread] tbody")
     rows = [row.split("\t") for row in body.inner_text().split("\n")]
-    numbers = [[float(cell.replace("−", "-").rstrip(" %").replace(",", "")) for cell in row[1:]] for row in rows]  # noqa: RUF001
+    numbers = [[float(re.sub(r"[^0-9.-]", "", cell.replace(MINUS, "-"))) for cell in row[1:]] for row in rows]
     unsure = [low <= 0 <= high for _, _, low, high, *_ in numbers]
     kinds = board.locator(".chart .bar").evaluate_all("bars => bars.map(b => b.classList.contains('unsure'))")
     assert kinds == unsure
@@ -151,7 +152,7 @@ def test_fakes_widen_what_is_possible(service: Service, open_tab: Open) -> None:
     slider = board.get_by_label("If some reports were fake")
     slider.fill("20")
     text = board.locator("output").inner_text()
-    said = re.match(r"If (\d+) of the ([\d,]+) were fake, shares could move by up to ([\d.]+) %", text)
+    said = re.match(r"If (\d+) of the ([\d,]+) were fake, shares could move by up to ([\d.]+)\s%", text)
     assert said is not None, text
     fakes, n, move = said.groups()
     protocol = survey["bread"].protocol

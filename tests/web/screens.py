@@ -1,0 +1,157 @@
+"""Pictures of the pages for README and docs: light, dark and phone.
+
+`python -m tests.web.screens` starts a service, answers and looks around in a real browser, and writes
+docs/assets/screens/*.png. The answers are made up; what a crowd said is fixed by seeds, coins are not.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deniable.collect.stores import open_store
+from deniable.collect.stores.base import Batch
+from deniable.protocols import GRR, OUE
+from deniable.randomness import Simulation
+from deniable.surveys import Question, Survey
+from deniable.surveys.terms import Longitudinal
+from tests.collect.surveys import current, terms
+from tests.web.pages.browser import chromium
+from tests.web.pages.service import Service, serving
+
+TARGET = Path(__file__).parents[2] / "docs" / "assets" / "screens"
+MODES: dict[str, dict[str, Any]] = {
+    "light": {"viewport": {"width": 1080, "height": 800}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1080, "height": 800}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 780}, "color_scheme": "light", "is_mobile": True, "has_touch": True},
+}
+BREADS = ("sourdough", "rye", "spelt", "ciabatta", "pita", "pumpernickel", "brioche", "none of these")
+SHARES = (0.30, 0.22, 0.15, 0.12, 0.08, 0.06, 0.045, 0.025)
+
+
+def bakery() -> Survey:
+    questions = [
+        Question("diet", "Do you follow a diet for medical reasons?", GRR(["yes", "no"], epsilon=1)),
+        Question("bread", "Which bread do you eat most?", OUE(BREADS, epsilon=1)),
+    ]
+    rule = Longitudinal(epochs=2)
+    usual = terms(longitudinal=rule, budget=8, show_from=100, late=30)
+    own = replace(usual, owner="The Bakers' Guild", purpose="to bake what people can and like to eat")
+    return Survey("Bread and health", questions, own)
+
+
+def fill(service: Service, survey: Survey) -> None:
+    """A crowd that grows, and comes to like rye."""
+    last = current(survey)
+    with open_store(service.store) as store:
+        for step, epoch in enumerate(range(last - 7, last + 1)):
+            n, bits = 2500 + 400 * step, Simulation(step)
+            uniform = (bits.words(2 * n) >> np.uint64(11)).astype(float).reshape(2, n) / 2.0**53
+            shares = np.array(SHARES)
+            shares[1] += 0.012 * step
+            shares[0] -= 0.012 * step
+            diets = np.where(uniform[0] < 0.18, "yes", "no").tolist()
+            breads = np.array(BREADS)[np.searchsorted(np.cumsum(shares), uniform[1]).clip(0, 7)].tolist()
+            reports = [
+                np.asarray(q.protocol.privatize(given, bits)) for q, given in zip(survey, (diets, breads), strict=True)
+            ]
+            ids = bits.words(2 * n).view(np.uint8).reshape(n, 16).copy()
+            store.add([Batch(survey.fingerprint, epoch, ids, np.concatenate(reports, axis=1))])
+
+
+def survey_page(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(service.survey_page(survey))
+    tab.get_by_label("yes", exact=True).check()
+    tab.get_by_label("rye", exact=True).check()
+
+
+def life(tab: Any, service: Service, survey: Survey) -> None:
+    survey_page(tab, service, survey)
+    tab.click("text=See what would leave")
+    tab.locator("section[aria-label='Life of a report']").evaluate("section => section.scrollIntoView()")
+
+
+def dashboard(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(service.dashboard(survey))
+    tab.get_by_label("Analyst's token").fill(service.analyst)
+    tab.get_by_role("button", name="Sign in").click()
+    tab.wait_for_selector(".chart")
+    tab.wait_for_selector(".live.on")
+    panel = tab.locator("[data-question=bread]")
+    panel.locator("summary", has_text="Over time").click()
+    panel.locator(".uplot canvas").wait_for()
+    panel.get_by_label("If some reports were fake").fill("12")
+    tab.wait_for_timeout(1500)
+    tab.evaluate("scrollTo(0, 0)")
+
+
+def planner(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(f"{service.address}/plan")
+    tab.wait_for_selector(".lines")
+
+
+def sent(tab: Any, service: Service, survey: Survey) -> None:
+    survey_page(tab, service, survey)
+    tab.click("form >> text=Randomize and send")
+    tab.wait_for_selector("text=your report is counted")
+    tab.click("summary >> text=bytes")
+
+
+def index(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(f"{service.address}/")
+
+
+SHOTS: dict[str, Callable[[Any, Service, Survey], None]] = {
+    "index": index,
+    "survey": survey_page,
+    "life": life,
+    "sent": sent,
+    "dashboard": dashboard,
+    "planner": planner,
+}
+WHOLE = {"life": "section[aria-label='Life of a report']"}
+"""Of these an element is shown, of the others the page, cut where it gets long."""
+LONGEST = 2300
+
+
+@contextmanager
+def stage() -> Iterator[tuple[Service, Survey]]:
+    survey = bakery()
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), survey) as service:
+        fill(service, survey)
+        yield service, survey
+
+
+def shoot(target: Path = TARGET) -> list[Path]:
+    """Take all pictures."""
+    target.mkdir(parents=True, exist_ok=True)
+    written = []
+    with stage() as (service, survey), chromium() as browser:
+        for mode, settings in MODES.items():
+            for name, act in SHOTS.items():
+                context = browser.new_context(**settings, reduced_motion="reduce")
+                tab = context.new_page()
+                act(tab, service, survey)
+                file = target / f"{name}-{mode}.png"
+                tab.wait_for_timeout(300)
+                if name in WHOLE:
+                    tab.locator(WHOLE[name]).screenshot(path=file)
+                else:
+                    height = min(LONGEST, tab.evaluate("document.documentElement.scrollHeight"))
+                    tab.set_viewport_size({"width": settings["viewport"]["width"], "height": height})
+                    tab.wait_for_timeout(300)
+                    tab.screenshot(path=file)
+                context.close()
+                written.append(file)
+    return written
+
+
+if __name__ == "__main__":
+    for path in shoot():
+        print(path.relative_to(TARGET.parents[2]))
