@@ -25,12 +25,14 @@ export function show(place, ...content) {
   place.replaceChildren(...content.flat(Infinity).filter(Boolean));
 }
 
+const FEW_ROWS = 14;
+
 /** A table with a caption that screen readers announce; `rows` are lists of text or elements. */
 export function table(caption, head, rows, attributes = {}) {
   const cell = (content, i) => h(i ? "td" : "th", i ? {} : { scope: "row" }, content);
   return h(
     "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    { class: rows.length > FEW_ROWS ? "scroll" : "scroll tall", tabindex: 0, role: "region", "aria-label": caption },
     h(
       "table",
       attributes,

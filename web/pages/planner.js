@@ -49,7 +49,6 @@ function result(plan, query) {
     row.classList.toggle("chosen", plan.table[i].name === plan.choice);
   });
   content.querySelectorAll("tr").forEach((row) => row.children[4].classList.add("words"));
-  content.classList.add("tall");
   const series = {};
   for (const { epsilon, half_widths: widths } of plan.curve) {
     for (const [name, width] of Object.entries(widths)) (series[name] ??= []).push([epsilon, width]);

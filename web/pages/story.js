@@ -16,7 +16,7 @@ function response(domain, [keep, pick], says) {
       outcome: keep.hit ? "It said keep." : "It said replace.",
     },
     {
-      text: `One of all ${count(domain.size)} answers is drawn, each with the same probability, yours among them. It counts only after “replace”.`,
+      text: `One of the ${count(domain.size)} answers is drawn, each with the same probability, yours among them. It counts only after “replace”.`,
       outcome: `Drawn: ${label(domain.label(pick.got))}${keep.hit ? " (not used)." : "."}`,
     },
     { text: "What the report says:", outcome: says },

@@ -190,8 +190,9 @@ def _keep_serving(survey: Survey, survey_file: Path, service: Any) -> None:
     heading("Still serving: try it, and end with Ctrl-C")
     output.facts(
         [
-            ("service", f"{service.address}/"),
-            ("survey", f"{service.address}/v1/surveys/{survey.fingerprint}"),
+            ("answer the survey", f"{service.address}/s/{survey.fingerprint}"),
+            ("dashboard", f"{service.address}/dashboard/{survey.fingerprint}"),
+            ("planner", f"{service.address}/plan"),
             ("API", f"{service.address}/openapi.json"),
             ("analyst's token", service.analyst),
             ("admin's token", service.admin),

@@ -1,0 +1,46 @@
+"""What the life of a report says about its bytes is true: compared with the exact channel, report by report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.conformance.protocol_checks import enumerated
+from tests.conformance.protocol_registry import PROTOCOL_CASES, ProtocolCase
+from tests.web.pages.service import Service
+
+Open = Callable[[str], Any]
+
+DECODE = """async ([address, spec, reports]) => {
+    const { decode } = await import(`${address}/web/current/pages/decode.js`);
+    const { loadProtocol } = await import(`${address}/web/current/deniable.js`);
+    const { domain } = loadProtocol(spec);
+    return reports.map((report) => decode(domain, spec, Uint8Array.from(report)).supports);
+}"""
+
+PURE = [case for case in PROTOCOL_CASES if not case.waived]
+
+
+def test_a_report_speaks_for_the_answers_that_make_it_likely(service: Service, open_tab: Open) -> None:
+    tab = open_tab(f"{service.address}/plan")
+    for case in PURE:
+        spec = case.build(case.epsilon).spec()
+        reports = [list(bytes.fromhex(str(output))) for output in enumerated(case).outputs]
+        check(case, tab.evaluate(DECODE, [service.address, spec, reports]))
+
+
+def check(case: ProtocolCase, told: list[list[int]]) -> None:
+    channel = enumerated(case)
+    likely = channel.rows.max(axis=0)
+    checked = 0
+    for y, supports in enumerate(told):
+        best = np.flatnonzero(channel.rows[:, y] > likely[y] * (1 - 1e-9)).tolist()
+        # Where all answers are equally likely a report speaks for all of them or for none.
+        if len(best) < len(channel.inputs):
+            assert sorted(supports) == best, case
+            checked += 1
+        else:
+            assert len(supports) in (0, len(best)), case
+    assert checked > 0, case
