@@ -48,7 +48,7 @@ def serious(tab: Any, axe: str, rules: list[str] | None = None) -> list[str]:
     return [f"{one['id']}: {one['help']}: {[node['html'][:120] for node in one['nodes'][:3]]}" for one in bad]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_axe_finds_nothing_serious(service: Service, browser: Any, axe: str, scheme: str) -> None:
     survey = ten(f"axe {scheme}")
     service.publish(survey)
