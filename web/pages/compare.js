@@ -79,17 +79,16 @@ export class Comparison {
     const { a1, a2, b1, b2 } = Object.fromEntries(Object.entries(this.#picks).map(([name, { value }]) => [name, value]));
     const [before, after] = [`${a1}..${a2}`, `${b1}..${b2}`];
     if (Number(a1) > Number(a2) || Number(b1) > Number(b2)) return show(this.#place, h("p", { class: "error", role: "alert" }, "A range begins before it ends."));
-    const { level } = this.#board.state;
     const [a, b] = [await this.#board.read({ epochs: before }), await this.#board.read({ epochs: after })];
-    show(this.#place, [...a.keys()].map((id) => this.#one(a.get(id), b.get(id), level, before, after)));
+    show(this.#place, this.#board.panels.map((panel) => this.#one(panel, a.get(panel.id), b.get(panel.id), before, after)));
   }
 
-  #one(a, b, level, before, after) {
+  #one(panel, a, b, before, after) {
     if (!a.answers.length || !b.answers.length) {
       return h("section", {}, h("h3", {}, a.text), h("p", {}, a.enough && b.enough ? "Name texts to look for first." : "Not enough answers yet in one of the ranges."));
     }
-    const found = differences(a, b, level).sort((x, y) => Math.abs(y.value) / y.stderr - Math.abs(x.value) / x.stderr);
-    const { top } = this.#board.state;
+    const found = differences(a, b, this.#board.levelOf(panel)).sort((x, y) => Math.abs(y.value) / y.stderr - Math.abs(x.value) / x.stderr);
+    const { top, level } = this.#board.state;
     const rows = found.slice(0, top ?? undefined).map((row) => ({ label: row.label, bars: [row] }));
     const numbers = found.map((row) => {
       const d = digitsFor(row.stderr);
@@ -107,8 +106,8 @@ export class Comparison {
       legend([["bar", "a change"], ["bar unsure", "no change can be told"]]),
       h("details", {}, h("summary", {}, "Table"), table(`Differences for ${a.text}`, ["Answer", "Before", "After", "Difference", "± std. error", "From", "To"], numbers, { class: "numbers" })),
       h("div", { class: "tools" }, h("button", { type: "button", class: "small", onclick: () => download(`${a.id}-difference.csv`, `${csv}\n`) }, "CSV"), h("span", { class: "note" }, "The two sides from the command line:")),
-      command(this.#board.cli({ id: a.id, open: false }, { epochs: before, post: "none" })),
-      command(this.#board.cli({ id: a.id, open: false }, { epochs: after, post: "none" })),
+      command(this.#board.cli(panel, { epochs: before, post: "none" })),
+      command(this.#board.cli(panel, { epochs: after, post: "none" })),
     );
   }
 }

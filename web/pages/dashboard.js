@@ -22,7 +22,7 @@ const PAUSE = 1000;
 
 /** One survey's view; lives until another is opened. */
 class Board {
-  state = { first: "", last: "", level: 0.95, post: "norm-sub", view: "both", top: 25 };
+  state = { first: "", last: "", level: 0.95, at: "once", post: "norm-sub", view: "both", top: 25 };
   #api;
   #place;
   #stop = new AbortController();
@@ -99,6 +99,7 @@ class Board {
       this.#select("first", "From period", [["", "the first"]]),
       this.#select("last", "To period", [["", "the latest"]]),
       this.#select("level", "Confidence", [[0.9, "90 %"], [0.95, "95 %"], [0.99, "99 %"]]),
+      this.#select("at", "Intervals hold for", [["once", "all answers at once"], ["each", "each answer by itself"]]),
       this.#select("view", "Estimates", [["both", "unbiased and consistent"], ["raw", "unbiased"], ["consistent", "consistent"]]),
       this.#select("post", "Made consistent by", Object.entries(METHODS)),
       this.#select("top", "Answers", [...tops, [null, "all"]]),
@@ -122,14 +123,26 @@ class Board {
     return first === "" && last === "" ? null : `${first}..${last}`;
   }
 
+  /**
+   * The confidence of one interval such that all of a question hold together (Bonferroni), as `--simultaneous` has it:
+   * among a thousand answers some would stand out by chance, and those are the ones that a sorted list shows first.
+   */
+  levelOf({ tests }) {
+    const { at, level } = this.state;
+    return at === "each" ? level : Number((1 - (1 - level) / tests).toPrecision(15));
+  }
+
   /** Readings by question, with the state's options unless others are given. */
   async read(given = {}) {
-    const query = { epochs: this.#range, level: this.state.level, post: "none", ...given };
-    const closed = this.panels.filter(({ open }) => !open).map(({ id }) => id);
-    const asked = [closed.length ? { question: closed } : null, ...this.panels.filter(({ open }) => open).map(({ id, candidates }) => ({ question: id, candidates }))];
-    const found = new Map();
-    const replies = await Promise.all(asked.filter(Boolean).map((part) => this.#api.json(`${this.#base}/estimates`, { ...query, ...part })));
-    for (const { series } of replies) for (const one of series[0].questions) found.set(one.id, one);
+    const query = { epochs: this.#range, post: "none", ...given };
+    const parts = new Map();
+    for (const panel of this.panels) {
+      const level = this.levelOf(panel);
+      if (panel.open) parts.set(panel.id, { level, question: [panel.id], candidates: panel.candidates });
+      else parts.set(level, { level, question: [...(parts.get(level)?.question ?? []), panel.id] });
+    }
+    const replies = await Promise.all([...parts.values()].map((part) => this.#api.json(`${this.#base}/estimates`, { ...query, ...part })));
+    const found = new Map(replies.flatMap(({ series }) => series[0].questions.map((one) => [one.id, one])));
     return new Map(this.panels.map(({ id }) => [id, found.get(id)]));
   }
 
@@ -188,8 +201,9 @@ class Board {
   }
 
   /** One reading an epoch of the range, for one question. */
-  async perEpoch({ id, candidates }) {
-    const query = { epochs: this.#range, level: this.state.level, per: "epoch", question: id, candidates };
+  async perEpoch(panel) {
+    const { id, candidates } = panel;
+    const query = { epochs: this.#range, level: this.levelOf(panel), per: "epoch", question: id, candidates };
     const { series } = await this.#api.json(`${this.#base}/estimates`, query);
     return series.map(({ first, questions }) => ({ epoch: first, question: questions[0] }));
   }
@@ -197,14 +211,14 @@ class Board {
   // -- the same elsewhere ------------------------------------------------------------------------
 
   async csv(panel, more = {}) {
-    const { level, post, view } = this.state;
-    const query = { epochs: this.#range, level, post: view === "consistent" ? post : "none", question: panel.id, candidates: panel.candidates, ...more };
+    const { post, view } = this.state;
+    const query = { epochs: this.#range, level: this.levelOf(panel), post: view === "consistent" ? post : "none", question: panel.id, candidates: panel.candidates, ...more };
     panel.save(await this.#api.text(`${this.#base}/estimates.csv`, query));
   }
 
   /** The command that prints the same numbers. */
   cli(panel, given = {}) {
-    const { view, level } = this.state;
+    const { view, level, at } = this.state;
     const { epochs, post } = { epochs: this.#range, post: view === "consistent" ? this.state.post : "none", ...given };
     return [
       `deniable estimate ${this.survey.fingerprint}`,
@@ -212,6 +226,7 @@ class Board {
       `--question ${panel.id}`,
       epochs ? `--epochs ${epochs}` : "",
       level === 0.95 ? "" : `--level ${level}`,
+      at === "once" ? "--simultaneous" : "",
       post === "none" ? "" : `--consistent ${post}`,
       panel.open ? "--candidates words.txt" : "",
     ].filter(Boolean).join(" ");

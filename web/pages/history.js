@@ -18,6 +18,7 @@ const REASONS = {
   epochTooEarly: "its period had not begun on the server’s clock",
   notStarted: "the survey had not begun",
   badPayload: "the server could not read it",
+  "status 401": "this service takes reports only with a key",
   "status 410": "the survey takes no more answers",
   "status 404": "the server does not know the survey",
 };

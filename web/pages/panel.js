@@ -48,6 +48,11 @@ export class QuestionPanel {
     return this.#question.id;
   }
 
+  /** How many intervals are looked at together. */
+  get tests() {
+    return this.open ? Math.max(1, this.candidates.length) : this.#question.protocol.domain.size;
+  }
+
   /** Open text is estimated for texts that somebody names. */
   #candidateForm() {
     const id = newId("candidates");
@@ -96,8 +101,8 @@ export class QuestionPanel {
 
   #draw() {
     const raw = this.#raw;
-    const { view, top } = this.#board.state;
-    const { n, noise_floor: floor, protocol, epsilon, level, answers } = raw;
+    const { view, top, level, at } = this.#board.state;
+    const { n, noise_floor: floor, protocol, epsilon, answers } = raw;
     this.#about.textContent = `${this.id} · ${protocol} · epsilon ${epsilon} · ${plural(n, "answer")} · smallest visible share ${n && floor < 1 ? percent(floor, digitsFor(floor)) : "none yet"}`;
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
     if (!answers.length) {
@@ -123,7 +128,7 @@ export class QuestionPanel {
       view !== "consistent" && ["bar", "unbiased"],
       view !== "raw" && ["bar two", `consistent (${this.#board.state.post})`],
       ["bar unsure", "its interval contains zero"],
-      ["whisker", `${percent(level, 0)} interval`],
+      ["whisker", `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}`],
       ["floor", "smallest visible share"],
       fakes > 0 && ["fakes", "with the fakes"],
     ].filter(Boolean);

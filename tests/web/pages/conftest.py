@@ -17,9 +17,9 @@ def browser() -> Iterator[Any]:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service that tests may add to."""
+    """A service that tests may add to; those that count answers publish a survey of their own."""
     with serving(tmp_path_factory.mktemp("service"), *every()) as running:
         yield running
 

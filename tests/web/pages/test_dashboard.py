@@ -216,3 +216,17 @@ def test_a_thousand_categories_are_drawn_soon(service: Service, open_tab: Open) 
     board.get_by_role("combobox", name="Answers").select_option("")
     eventually(board, lambda: board.locator(".chart .name").count() == 1000)
     assert "the table has all" not in board.inner_text("main")
+
+
+def test_what_chance_lifts_does_not_stand_out_among_a_thousand(service: Service, open_tab: Open) -> None:
+    """Everybody answers anything: of 1,000 intervals at once at 95 % none should exclude zero (seeded)."""
+    survey = thousand("chance")
+    service.publish(survey)
+    service.fill(survey, current(survey), 2_000, seed=3)
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector(".chart")
+    count = "bars => bars.filter(bar => !bar.classList.contains('unsure')).length"
+    assert board.locator(".chart .bar").evaluate_all(count) == 0
+    board.get_by_label("Intervals hold for").select_option("each")
+    eventually(board, lambda: board.locator(".chart .bar").evaluate_all(count) > 10)

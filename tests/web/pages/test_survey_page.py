@@ -55,7 +55,9 @@ def test_what_is_shown_is_what_left(service: Service, profile: Any, open_tab: Op
 
 
 def test_every_kind_of_control_can_be_answered(service: Service, open_tab: Open) -> None:
-    tab = open_tab(service.survey_page(shapes()))
+    survey = shapes("controls")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
     tab.get_by_label("yes (true)").check()
     tab.fill("[role=combobox]", "month 13")
     tab.get_by_label("How old are you?").fill("44")
@@ -64,7 +66,7 @@ def test_every_kind_of_control_can_be_answered(service: Service, open_tab: Open)
     assert "month 13" in tab.inner_text("section[aria-label='Life of a report']")
     tab.click(SEND)
     tab.wait_for_selector(COUNTED)
-    assert service.count(shapes()) == 1
+    assert service.count(survey) == 1
 
 
 def test_a_missing_answer_is_asked_for_and_nothing_leaves(service: Service, open_tab: Open, log: Log) -> None:
