@@ -18,7 +18,7 @@ def shares(distribution: str, answers: int) -> Shares:
     geometric:r each has r times the weight of the one before (r = 0.9)
     spike:a     the first has the share a (0.5), the others the rest
 
-    >>> shares("spike:0.4", 4).tolist()
+    >>> shares("spike:0.4", 4).round(3).tolist()
     [0.4, 0.2, 0.2, 0.2]
     """
     name, _, given = distribution.partition(":")

@@ -45,6 +45,7 @@ def torn(store: Any) -> None:
     def claimed(*arguments: Any) -> Any:
         fresh = claim(*arguments)
         store._query("COMMIT")
+        time.sleep(0.02)  # long enough that some of twelve kills fall here
         store._query("BEGIN IMMEDIATE")
         return fresh
 
