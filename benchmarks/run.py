@@ -1,17 +1,15 @@
 """The runner: choose, time, show, and store.
 
-A run of everything at full size replaces the stored results, the docs' tables and the charts, unless a benchmark
-could not be run; `--quick` stores nothing. `--only` stores nothing but whole groups that have a file of their own: with
-all benchmarks of the group "design" or "engines", its numbers, table and chart are replaced, with the date of that
-run. `--check` stores nothing and names what got slower than the stored runs. The exit status is 1 when a goal was
-missed, a benchmark could not be run, or a check found something.
+A run at full size replaces the stored numbers, table and chart of every group of which all benchmarks were run: of all
+groups, or of those that `--only` names in full. `--quick` stores nothing. `--check` stores nothing and names what got
+slower than the stored runs. The exit status is 1 when a goal was missed, a benchmark could not be run, or a check found
+something.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,10 +17,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from benchmarks import storage
 from benchmarks.machine import machine, versions
 from benchmarks.registry import Benchmark, Size, registered
 from benchmarks.regression import slower, stored_runs
-from benchmarks.report import Run, document, markdown, terminal_table
+from benchmarks.report import Run, terminal_table
 from benchmarks.timing import Result, measure
 
 MODULES = (
@@ -38,10 +37,9 @@ MODULES = (
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-CHART = ROOT / "docs" / "assets" / "benchmarks.svg"
+ASSETS = ROOT / "docs" / "assets"
 
 ROUNDS, QUICK_ROUNDS = 11, 3
-DESIGN, ENGINES = "design", "engines"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,17 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = execute(chosen, options.quick, console)
     console.print(terminal_table(run.results))
     if options.json is not None:
-        _write(options.json, run)
+        storage.write_json(options.json, run)
     worse = slower(run, stored_runs(RESULTS)) if options.check else []
     if options.check:
         pass  # what is compared with stays
-    elif not options.quick and not options.only:
-        _store(run, console)
     elif not options.quick:
-        for name, store in ((DESIGN, _store_design), (ENGINES, _store_engines)):
-            group = {benchmark.name for benchmark in known.values() if benchmark.group == name}
-            if group and group <= set(options.only):
-                store(run, console)
+        _store(run, _whole(known, chosen), console)
     for result in run.results:
         for figure in result.missed:
             console.print(f"missed: {figure.label} ({result.name})", style="bold red", markup=False)
@@ -89,53 +82,21 @@ def execute(chosen: Sequence[Benchmark], quick: bool, console: Console) -> Run:
     return Run(date, quick, facts, versions(peers), results)
 
 
-def _store(run: Run, console: Console) -> None:
-    if run.problems:
-        console.print("not stored, because not every benchmark could be run", style="yellow")
-        return
-    from benchmarks import chart, comparison
-
-    _write(RESULTS / "results.json", run)
-    core, frequency = run.only("core"), run.only("frequency")
-    if run.only(DESIGN).results:
-        _store_design(run, console)
-    if run.only(ENGINES).results:
-        _store_engines(run, console)
-    (RESULTS / "results.md").write_text(markdown(core), encoding="utf-8")
-    chart.draw(core, CHART)
-    if frequency.results:
-        (RESULTS / "frequency.md").write_text(markdown(frequency), encoding="utf-8")
-        (RESULTS / "comparison.md").write_text(comparison.markdown(frequency.results), encoding="utf-8")
-        comparison.draw(frequency.results, CHART.with_name("benchmarks-frequency.svg"))
-    console.print("stored in benchmarks/results and docs/assets")
+def _store(run: Run, groups: Sequence[str], console: Console) -> None:
+    for group in groups:
+        if run.only(group).problems:
+            console.print(f"{group} is not stored, because not every benchmark of it could be run", style="yellow")
+            continue
+        written = storage.store_group(run, group, RESULTS, ASSETS)
+        console.print(f"stored: {', '.join(written)}", markup=False)
+    storage.store_goals(RESULTS, ASSETS)
 
 
-def _store_design(run: Run, console: Console) -> None:
-    design = run.only(DESIGN)
-    if design.problems or not design.results:
-        console.print("the group is not stored: not every benchmark could be run", style="yellow")
-        return
-    from benchmarks import cost_chart
-
-    _write(RESULTS / "design.json", design)
-    (RESULTS / "design.md").write_text(markdown(design), encoding="utf-8")
-    cost_chart.draw(design.results, CHART.with_name("benchmarks-design.svg"))
-    console.print("stored in benchmarks/results/design.json, design.md and docs/assets/benchmarks-design.svg")
-
-
-def _store_engines(run: Run, console: Console) -> None:
-    engines = run.only(ENGINES)
-    if engines.problems or not engines.results:
-        console.print("the group is not stored: not every benchmark could be run", style="yellow")
-        return
-    _write(RESULTS / "engines.json", engines)
-    (RESULTS / "engines.md").write_text(markdown(engines), encoding="utf-8")
-    console.print("stored in benchmarks/results/engines.json and engines.md")
-
-
-def _write(path: Path, run: Run) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document(run), indent=1) + "\n", encoding="utf-8")
+def _whole(known: dict[str, Benchmark], chosen: Sequence[Benchmark]) -> list[str]:
+    """Groups of which every benchmark was chosen."""
+    names = {benchmark.name for benchmark in chosen}
+    groups = dict.fromkeys(benchmark.group for benchmark in chosen)
+    return [group for group in groups if {b.name for b in known.values() if b.group == group} <= names]
 
 
 def _parser(known: dict[str, Benchmark]) -> argparse.ArgumentParser:

@@ -42,7 +42,7 @@ def opened(url: str, shard: int = 0) -> Store:
     return store
 
 
-@benchmark("ingest-sqlite", "Durable ingest into SQLite in batches of 1,000 submissions")
+@benchmark("ingest-sqlite", "Durable ingest into SQLite in batches of 1,000 submissions", group="service")
 def sqlite(size: Size) -> Case:
     directory = Path(tempfile.mkdtemp(prefix="deniable-bench-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
@@ -93,7 +93,7 @@ class Worker:
             raise RuntimeError("a worker has ended")
 
 
-@benchmark("ingest-postgres", "Durable ingest into PostgreSQL in batches of 1,000 submissions")
+@benchmark("ingest-postgres", "Durable ingest into PostgreSQL in batches of 1,000 submissions", group="service")
 def postgres(size: Size) -> Case:
     try:
         server = PostgresServer(durable=True)

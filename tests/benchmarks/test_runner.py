@@ -13,7 +13,7 @@ from itertools import cycle
 import pytest
 from rich.console import Console
 
-from benchmarks import chart, cost_chart, report, run, timing
+from benchmarks import chart, cost_chart, goals_chart, report, run, timing
 from benchmarks.design import STAGES, task_name
 from benchmarks.peers import environments
 from benchmarks.registry import (
@@ -31,6 +31,9 @@ from benchmarks.registry import (
     seconds,
     work,
 )
+from benchmarks.timing import Figure
+
+DESIGN = "design"
 
 
 def scripted(*times, count=1):
@@ -130,7 +133,7 @@ def stage(monkeypatch, tmp_path):
     monkeypatch.setattr(run, "MODULES", ())
     monkeypatch.setattr(run, "ROUNDS", 2)
     monkeypatch.setattr(run, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(run, "CHART", tmp_path / "assets" / "chart.svg")
+    monkeypatch.setattr(run, "ASSETS", tmp_path / "assets")
 
     def register(goal):
         tasks = {"ours": scripted(1.0), "theirs": scripted(10.0)}
@@ -144,7 +147,7 @@ def test_a_full_run_is_stored(stage, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     stage(at_least(10))
     assert run.main([]) == 0
-    stored = json.loads((tmp_path / "results" / "results.json").read_text())
+    stored = json.loads((tmp_path / "results" / "core.json").read_text())
     assert set(stored) == {"format", "date", "quick", "machine", "versions", "results", "passed"}
     assert {"cpu", "cores", "system"} <= set(stored["machine"])
     assert {"python", "numpy", "deniable"} <= set(stored["versions"])
@@ -162,9 +165,10 @@ def test_a_full_run_is_stored(stage, tmp_path, capsys):
         "task": "ours", "unit": "report", "count": 1, "rounds": run.ROUNDS, "best": 1.0, "median": 1.0,
     }  # fmt: skip
     assert "| speed \\| of things | ours: times faster than theirs | 10 | at least 10 | met |" in (
-        tmp_path / "results" / "results.md"
+        tmp_path / "results" / "core.md"
     ).read_text(encoding="utf-8")
-    assert "10x" in (tmp_path / "assets" / "chart.svg").read_text(encoding="utf-8")
+    assert "10x" in (tmp_path / "assets" / "benchmarks.svg").read_text(encoding="utf-8")
+    assert "10 (at least 10)" in (tmp_path / "assets" / "benchmarks-goals.svg").read_text(encoding="utf-8")
     assert "met" in capsys.readouterr().out
 
 
@@ -172,13 +176,14 @@ def test_a_missed_goal_is_stored_and_fails(stage, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     stage(at_least(11))
     assert run.main([]) == 1
-    assert json.loads((tmp_path / "results" / "results.json").read_text())["passed"] is False
+    assert json.loads((tmp_path / "results" / "core.json").read_text())["passed"] is False
     assert "missed: ours: times faster than theirs" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [["--quick"], ["--only", "speed"]])
 def test_a_partial_run_replaces_nothing(stage, tmp_path, options):
     stage(at_least(10))
+    benchmark("another", "of the same group")(lambda size: Case({"task": scripted(1.0)}))
     assert run.main([*options, "--json", str(tmp_path / "mine.json")]) == 0
     assert json.loads((tmp_path / "mine.json").read_text())["results"][0]["name"] == "speed"
     assert not (tmp_path / "results").exists()
@@ -240,8 +245,8 @@ def test_a_whole_group_with_a_file_of_its_own_is_stored(stage, tmp_path):
     pytest.importorskip("matplotlib")
     stage(at_least(10))
     times = {task_name(part, k): scripted(k * 1e-3) for part in STAGES for k in (10, 100)}
-    benchmark("extremal-cost", "cost", group=run.DESIGN)(lambda size: Case(times))
-    benchmark("other", "the other of the group", group=run.DESIGN)(lambda size: Case({"task": scripted(1.0)}))
+    benchmark("extremal-cost", "cost", group=DESIGN)(lambda size: Case(times))
+    benchmark("other", "the other of the group", group=DESIGN)(lambda size: Case({"task": scripted(1.0)}))
     assert run.main(["--only", "extremal-cost"]) == 0
     assert run.main(["--quick", "--only", "extremal-cost", "--only", "other"]) == 0
     assert not (tmp_path / "results").exists()
@@ -251,17 +256,23 @@ def test_a_whole_group_with_a_file_of_its_own_is_stored(stage, tmp_path):
     assert "the other of the group" in (tmp_path / "results" / "design.md").read_text(encoding="utf-8")
     drawn = (tmp_path / "assets" / "benchmarks-design.svg").read_text(encoding="utf-8")
     assert all(label in drawn for label in cost_chart.LABELS.values())
-    assert not (tmp_path / "results" / "results.json").exists()
+    assert not (tmp_path / "results" / "core.json").exists()
     (tmp_path / "results" / "design.json").unlink()
     assert run.main([]) == 0
     assert (tmp_path / "results" / "design.json").exists()
-    assert len(json.loads((tmp_path / "results" / "results.json").read_text())["results"]) == 3
+    assert (tmp_path / "results" / "core.json").exists()
 
 
 def test_a_group_with_a_failure_keeps_what_is_stored(stage, tmp_path):
-    @benchmark("broken", "broken", group=run.DESIGN)
+    @benchmark("broken", "broken", group=DESIGN)
     def broken(size):
         raise UnavailableError("not here")
 
     assert run.main(["--only", "broken"]) == 1
     assert not (tmp_path / "results").exists()
+
+
+def test_the_margin_to_a_goal():
+    below, above = at_most(6), at_least(2)
+    assert goals_chart.margin(Figure("cost", 3.0, below, True, False)) == 2.0
+    assert goals_chart.margin(Figure("speed", 1.0, above, False, True)) == 0.5
