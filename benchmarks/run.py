@@ -32,6 +32,7 @@ MODULES = (
     "benchmarks.engines",
     "benchmarks.service",
     "benchmarks.stores",
+    "benchmarks.pages",
 )
 """Where benchmarks are; importing one registers those in it."""
 

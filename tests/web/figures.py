@@ -1,20 +1,13 @@
-"""Figures of the pages: `python -m tests.web.figures` says how much is served and how soon a chart is there."""
+"""Figures of the pages, which `benchmarks.pages` times: how much is served, and how soon a chart is there."""
 
 from __future__ import annotations
 
-import statistics
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from deniable.collect.server.pages import files
 from deniable.surveys import Survey
-from tests.collect.surveys import current
-from tests.web.pages.browser import chromium
-from tests.web.pages.service import Service, serving
-from tests.web.pages.surveys import ten, thousand
+from tests.web.pages.service import Service
 
-RUNS = 5
 PEOPLE = 20_000
 
 
@@ -38,19 +31,3 @@ def first_chart(browser: Any, service: Service, survey: Survey) -> tuple[float, 
     drawn = tab.evaluate("performance.getEntriesByName('deniable-chart')[0].startTime")
     context.close()
     return loaded, (drawn - begun) / 1000
-
-
-def main() -> None:
-    plain, packed = size()
-    print(f"served in all: {plain:,} bytes, {packed:,} compressed")
-    surveys = [ten(), thousand()]
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder), *surveys) as service, chromium() as browser:
-        for survey in surveys:
-            service.fill(survey, current(survey), PEOPLE)
-            runs = [first_chart(browser, service, survey) for _ in range(RUNS)]
-            loaded, drawn = (statistics.median(column) for column in zip(*runs, strict=True))
-            print(f"{survey.name}: form after {loaded:.2f} s, first chart {drawn:.2f} s after signing in")
-
-
-if __name__ == "__main__":
-    main()
