@@ -1138,7 +1138,9 @@ export class Client {
     } catch {
       return { state: "queued", after: 0 };
     }
-    if (reply.status >= 400 && reply.status < 500 && reply.status !== 429) {
+    // Refusals of a key, an address or a moment, not of the report: put right, the same bytes are taken later.
+    const aboutTheWay = [401, 403, 404, 405, 407, 408, 429].includes(reply.status);
+    if (reply.status >= 400 && reply.status < 500 && !aboutTheWay) {
       return { state: "dropped", reason: `status ${reply.status}` };
     }
     const { accepted, rejected } = (reply.status === 200 && (await reply.json().catch(() => null))) || {};

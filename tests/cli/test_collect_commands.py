@@ -294,7 +294,7 @@ REFUSALS = [
     ("tally other.json tally.json -o out", SURVEY.fingerprint),
     ("tally other.json tally.json -o out", OTHER.fingerprint),
     ("estimate other.json tally.json", SURVEY.fingerprint),
-    ("estimate survey.json nothing.json", "no reports to estimate from"),
+    ("estimate survey.json nothing.json", "no reports, or too few, to estimate from"),
     ("estimate survey.json tally.json --question weight", "no question 'weight'"),
     ("estimate survey.json tally.json --level 1", "between 0 and 1"),
     ("estimate survey.json tally.json --consistent magic", "no method 'magic'"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deniable.surveys import Survey
+from deniable.surveys import Longitudinal, Survey, SurveyTally
 from tests.surveys.test_terms import DRAFT, SURVEY, TERMS
 
 
@@ -77,3 +77,24 @@ def test_a_service_that_is_not_there_is_one_line(run):
     ran = run("estimate", "survey.json", "--from", "http://127.0.0.1:9", code=2)
     assert "cannot be reached" in ran.err
     assert "https" in run("estimate", "survey.json", "--from", "http://example.org", code=2).err
+
+
+def test_estimates_of_few_answers_are_not_shown_unless_asked_for(run):
+    """The survey says that estimates are shown from 50 answers on."""
+    tallies = SurveyTally.empty(SURVEY).spec()
+    for n, shown in ((49, False), (50, True)):
+        tallies["tallies"]["meat"] |= {"n": n, "counts": [n, 0]}
+        Path("tally.json").write_text(json.dumps(tallies))
+        ran = run("estimate", "survey.json", "tally.json", code=0 if shown else 2)
+        assert ("shows estimates from 50 on" in ran.err) is not shown
+        assert "yes" in run("estimate", "survey.json", "tally.json", "--few").out
+
+
+def test_repeated_noise_is_warned_of(run):
+    rule = Longitudinal("memoize", epochs=30)
+    memoized = Survey(SURVEY.name, SURVEY.questions, replace(TERMS, longitudinal=rule))
+    memoized.save("memoized.json")
+    tallies = SurveyTally.empty(memoized).spec()
+    tallies["tallies"]["meat"] |= {"n": 60, "counts": [30, 30]}
+    Path("tally.json").write_text(json.dumps(tallies))
+    assert "repeat their noise" in run("estimate", "memoized.json", "tally.json").err

@@ -53,7 +53,7 @@ def test_the_package_holds_what_it_exports():
     (packed,) = json.loads(done.stdout)
     manifest = json.loads((WEB / "package.json").read_text(encoding="utf-8"))
     files = {entry["path"] for entry in packed["files"]}
-    assert files == {*manifest["files"], "package.json"}
+    assert files == {*manifest["files"], "package.json", "LICENSE"}
     exported = [path.removeprefix("./") for entry in manifest["exports"].values() for path in entry.values()]
     assert set(exported) <= files
     assert "dependencies" not in manifest

@@ -5,6 +5,7 @@ import { count, decimal, factor, fraction, moment, percent, period, plural, sure
 
 export function promise(survey) {
   const epsilon = fraction(survey.epsilon);
+  const lifetime = fraction(survey.lifetimeEpsilon);
   const many = survey.questions.length > 1;
   const each = survey.questions.map(({ id, protocol }) => `${id} ${factor(fraction(protocol.epsilon))}`).join(", ");
   return h(
@@ -15,7 +16,9 @@ export function promise(survey) {
       { class: "big" },
       `Whatever you answer, anyone’s odds about ${many ? "your answers" : "your answer"} change by at most a factor of `,
       h("b", {}, factor(epsilon)),
-      ".",
+      lifetime > epsilon ? " each time, and " : ".",
+      lifetime > epsilon ? h("b", {}, factor(lifetime)) : null,
+      lifetime > epsilon ? " in all, however often you take part." : null,
     ),
     h(
       "p",

@@ -187,7 +187,7 @@ test("pauses stay within 1 to 30 seconds and differ between devices", async () =
 
 test("other 4xx and rejected reports are dropped, counted and never sent again", async () => {
   for (const [reply, reason] of [
-    [404, "status 404"],
+    [413, "status 413"],
     [410, "status 410"],
     [400, "status 400"],
     [{ accepted: 0, rejected: [[0, "x", "epochTooOld"]] }, "epochTooOld"],
@@ -198,6 +198,17 @@ test("other 4xx and rejected reports are dropped, counted and never sent again",
     assert.deepEqual([receipt.state, receipt.reason], ["dropped", reason]);
     await client.deliver();
     assert.equal(server.bodies.length, 1);
+  }
+});
+
+test("a wrong key or address loses nothing", async () => {
+  for (const status of [401, 403, 404, 405, 407, 408]) {
+    const { client, server } = await device(spec(), { attempts: 1 });
+    server.replies = [status];
+    assert.equal((await client.answer({ smoke: "yes" })).state, "queued");
+    assert.equal(await client.deliver(), 0);
+    assert.equal(server.bodies.length, 2);
+    assert.equal(new Set(server.bodies).size, 1);
   }
 });
 

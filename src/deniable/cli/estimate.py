@@ -14,7 +14,7 @@ from deniable.cli import output
 from deniable.cli.files import read_text
 from deniable.cli.options import AnalystToken, Csv, Json, Plot, examples, one_format
 from deniable.cli.output import shown
-from deniable.cli.sums import EpochRange, Service, Summed, Surveyed, sums
+from deniable.cli.sums import EpochRange, Few, Service, Summed, Surveyed, shown_enough, sums, warn_of_repeats
 from deniable.cli.targets import Target, questions
 from deniable.domains import Strings
 from deniable.errors import LabelError, MismatchError, SpecError
@@ -67,6 +67,7 @@ def estimate(
             show_default=False,
         ),
     ] = None,
+    few: Few = False,
     everything: Annotated[bool, typer.Option("--all", help="Show every answer, not only the most common.")] = False,
     plot: Plot = None,
     parquet: Annotated[
@@ -82,6 +83,7 @@ def estimate(
     one_format(as_json, as_csv)
     quantile(level)
     target, total = sums(survey, inputs, service, token, epochs)
+    warn_of_repeats(target, epochs)
     known = questions(target)
     for id in question or []:
         if id not in known:
@@ -95,11 +97,13 @@ def estimate(
         if tallies[id].n == 0:
             output.note("note", f"there are no reports for {id!r}")
             continue
+        if not shown_enough(target, id, tallies[id].n, few):
+            continue
         if isinstance(protocol.domain, Strings) and id not in lists:
             raise SpecError(f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE")
         found[id] = result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, population)
     if not found:
-        raise MismatchError("there are no reports to estimate from")
+        raise MismatchError("there are no reports, or too few, to estimate from")
     if plot is not None:
         from deniable.cli.pictures import save_figure
 

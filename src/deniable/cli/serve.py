@@ -76,6 +76,8 @@ def serve(
     def announce(address: str) -> None:
         for survey in surveys:
             output.write(f"survey: {address}/v1/surveys/{survey.fingerprint}\n")
+            output.write(f"answer: {address}/s/{survey.fingerprint}\n")
+            output.write(f"dashboard: {address}/dashboard/{survey.fingerprint}\n")
         output.write(f"serving: {address}/\n")
         sys.stdout.flush()
 

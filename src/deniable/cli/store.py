@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,7 @@ from deniable.errors import LabelError, SpecError
 from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey
 from deniable.surveys.strict import parse_json
+from deniable.surveys.terms import write_time
 
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
@@ -78,6 +80,7 @@ def close_epoch(
     epoch: Annotated[int, typer.Argument(min=0, help="The epoch's number.", show_default=False)],
     store: StoreUrl = DEFAULT,
     survey: Which = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Close an epoch whose reports are still taken.")] = False,
 ) -> None:
     """Refuse later reports of an epoch, hash its tally and forget the ids of its submissions."""
     with open_store(store) as opened:
@@ -85,6 +88,12 @@ def close_epoch(
         terms = chosen.terms
         if terms is not None and not terms.first <= epoch <= terms.last:
             raise LabelError(f"the epochs of this survey are {terms.first} to {terms.last}")
+        if terms is not None and not yes and epoch >= terms.epochs.at(time.time()) - terms.epochs.late:
+            end = write_time(terms.epochs.start(epoch + 1 + terms.epochs.late))
+            raise LabelError(
+                f"reports of epoch {epoch} are taken until {end}: devices that answer after it is closed have spent "
+                "their budget for nothing; if that is meant, say --yes"
+            )
         closed = opened.close_epoch(chosen.fingerprint, epoch)
     output.facts([("epoch", str(closed.epoch)), ("submissions", str(closed.n)), ("sha256", closed.sha256 or "")])
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from deniable.cli import output
 from deniable.cli.tally import counted
 from deniable.cli.targets import Target, read_target
 from deniable.errors import SpecError
@@ -41,6 +42,8 @@ EpochRange = Annotated[
     ),
 ]
 
+Few = Annotated[bool, typer.Option("--few", help="Show estimates of fewer answers than the survey says are shown.")]
+
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
@@ -65,3 +68,25 @@ def sums(
         if not isinstance(found, Survey):
             raise SpecError("a service collects surveys, not single protocols")
         return found, analyst.tally(found, first, last)
+
+
+def shown_enough(target: Target, id: str, n: int, few: bool) -> bool:
+    """Whether a survey lets an estimate of so many answers be shown; if not, says so."""
+    terms = target.terms if isinstance(target, Survey) else None
+    if terms is None or few or n >= terms.show_from:
+        return True
+    output.note("note", f"{id!r} has {n} answers, and the survey shows estimates from {terms.show_from} on (--few)")
+    return False
+
+
+def warn_of_repeats(target: Target, epochs: str | None) -> None:
+    """Memoized noise repeats, so that several epochs together look more exact than they are."""
+    terms = target.terms if isinstance(target, Survey) else None
+    if terms is None or terms.longitudinal.rule != "memoize" or terms.longitudinal.epochs == 1:
+        return
+    if epochs is None or ".." in epochs:
+        output.note(
+            "warning",
+            "answers are memoized and repeat their noise: over several epochs the errors are larger than shown, so "
+            "read one epoch at a time (--epochs)",
+        )

@@ -178,6 +178,8 @@ def publish(
         fresh = service.publish(made)
     print_survey(made)
     output.write(f"\n{'published' if fresh else 'was published before'}: {service.address(made.fingerprint)}\n")
+    output.write(f"answer: {server.rstrip('/')}/s/{made.fingerprint}\n")
+    output.write(f"dashboard: {server.rstrip('/')}/dashboard/{made.fingerprint}\n")
     if to is not None:
         output.write(f"saved: {to}\n")
 

@@ -201,7 +201,19 @@ def test_nobody_there(device, server):
     assert "cannot be reached" in client.flush(timeout=0).reason
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 413, 415])
+@pytest.mark.parametrize("status", [401, 403, 404, 405, 407, 408])
+def test_a_wrong_key_or_address_loses_nothing(server, device, status):
+    client = device(daily())
+    server.script = [(status, {}, "unauthorized"), (status, {}, "unauthorized")]
+    receipt = client.answer({"smoke": "yes"})
+    assert (receipt.state, client.flush(timeout=0).reason) == ("queued", f"status {status} unauthorized")
+    # Put right, the same bytes are taken.
+    assert client.flush(timeout=0).sent == 1
+    assert len(server.posts) == 3
+    assert len(set(server.posts)) == 1
+
+
+@pytest.mark.parametrize("status", [400, 410, 413, 415])
 def test_what_the_server_calls_wrong_is_dropped_with_its_reason(server, device, clock, status):
     client = device(daily())
     server.script = [(status, {}, "malformed")]

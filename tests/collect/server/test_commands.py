@@ -76,7 +76,7 @@ def test_close_epoch(url):
     with open_store(url) as store:
         store.publish(survey)
         store.add([people.batch(survey, epoch)])
-    out = deniable("store", "close-epoch", str(epoch), "--store", url)
+    out = deniable("store", "close-epoch", str(epoch), "--store", url, "--yes")
     assert "submissions  5" in out
     deniable("store", "close-epoch", "999", "--store", url, code=2)
     with open_store(url) as store:

@@ -27,6 +27,9 @@ from deniable.collect.http import Reply, Transport, Unreachable
 SHORTEST, LONGEST = 1.0, 30.0
 MOST_PATIENCE = 86_400.0
 
+ABOUT_THE_WAY = (401, 403, 404, 405, 407, 408, 429)
+"""Refusals of a key, an address or a moment, not of the report: put right, the same bytes are taken later."""
+
 _chance = random.SystemRandom()
 
 
@@ -57,9 +60,10 @@ def judged(reply: Reply, now: Callable[[], float] = time.time) -> Outcome:
     """What a reply says about the submission that was sent."""
     if reply.status == 200:
         return _counted(reply.body)
-    if 400 <= reply.status < 500 and reply.status != 429:
-        return Outcome(DROPPED, f"status {reply.status}{_problem(reply.body)}")
-    return Outcome(QUEUED, f"status {reply.status}", retry_after(reply.headers.get("Retry-After"), now()))
+    reason = f"status {reply.status}{_problem(reply.body)}"
+    if 400 <= reply.status < 500 and reply.status not in ABOUT_THE_WAY:
+        return Outcome(DROPPED, reason)
+    return Outcome(QUEUED, reason, retry_after(reply.headers.get("Retry-After"), now()))
 
 
 class _Answer(msgspec.Struct):
