@@ -1,0 +1,43 @@
+"""The container files name things that exist, and two workers with a database that keeps its word."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+from typer.testing import CliRunner
+
+from deniable.cli import app
+
+ROOT = Path(__file__).parents[1]
+CONTAINER = (ROOT / "deploy" / "Containerfile").read_text(encoding="utf-8")
+COMPOSE = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))
+
+
+def serve_options() -> set[str]:
+    return set(re.findall(r"--[a-z-]+", CliRunner().invoke(app, ["serve", "--help"]).stdout))
+
+
+def test_what_is_copied_is_there():
+    copied = [
+        name for line in re.findall(r"^COPY (?!--from)(.+) \S+$", CONTAINER, re.MULTILINE) for name in line.split()
+    ]
+    assert {"src", "web", "pyproject.toml"} <= set(copied)
+    assert all((ROOT / name).exists() for name in copied)
+
+
+def test_the_service_is_started_with_options_that_it_has():
+    (command,) = re.findall(r"^CMD \[(.+)\]$", CONTAINER, re.MULTILINE)
+    words = [word for word in re.findall(r'"([^"]*)"', command)] + COMPOSE["services"]["collect"]["command"]
+    assert {word for word in words if word.startswith("--")} <= serve_options()
+    assert "USER deniable" in CONTAINER
+
+
+def test_two_workers_share_a_database_that_is_durable():
+    collect, database = COMPOSE["services"]["collect"], COMPOSE["services"]["db"]
+    at = collect["command"].index("--workers")
+    assert collect["command"][at + 1] == "2"
+    assert "synchronous_commit=on" in database["command"]
+    assert all(port.startswith("127.0.0.1:") for port in collect["ports"])
+    assert (ROOT / "deploy" / collect["build"]["context"]).resolve() == ROOT
