@@ -29,7 +29,7 @@ def test_what_is_copied_is_there():
 
 def test_the_service_is_started_with_options_that_it_has():
     (command,) = re.findall(r"^CMD \[(.+)\]$", CONTAINER, re.MULTILINE)
-    words = [word for word in re.findall(r'"([^"]*)"', command)] + COMPOSE["services"]["collect"]["command"]
+    words = re.findall(r'"([^"]*)"', command) + COMPOSE["services"]["collect"]["command"]
     assert {word for word in words if word.startswith("--")} <= serve_options()
     assert "USER deniable" in CONTAINER
 
