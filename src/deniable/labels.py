@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
@@ -20,6 +21,10 @@ from deniable.exact import fraction
 from deniable.specs import integer_text, read_integer
 
 Label = Hashable
+
+
+WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,16}\s*")
+"""How people write an integer."""
 
 
 def as_label(value: Any) -> Label:
@@ -83,6 +88,16 @@ def text(label: Label) -> str:
     if isinstance(label, tuple):
         return "(" + ", ".join(text(part) for part in label) + ")"
     return str(label)
+
+
+def written(label: Label) -> tuple[str, ...]:
+    """How people and spreadsheets write a label: truth values in any case, all others as they are shown.
+
+    >>> written(True), written("yes")
+    (('True', 'true', 'TRUE'), ('yes',))
+    """
+    shown = text(label)
+    return (shown, shown.lower(), shown.upper()) if isinstance(label, bool) else (shown,)
 
 
 def label_spec(label: Label) -> Any:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.collect.server.live import free_port
+
 HOST = "127.0.0.1"
 
 
@@ -29,12 +31,6 @@ def need_spark() -> None:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes], log: Path, seconds: float = 90) -> None:

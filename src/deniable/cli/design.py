@@ -14,6 +14,7 @@ import typer
 from deniable import exact
 from deniable.channels.divergences import DIVERGENCES
 from deniable.cli import design_bayes, design_profiles, output
+from deniable.cli.design_bayes import proven
 from deniable.cli.files import is_json, named, parse_csv, parse_json, read_text
 from deniable.cli.inputs import Names, read_vector
 from deniable.cli.options import Json, Plot, examples
@@ -268,13 +269,7 @@ def _description(found: Design, laws: _Laws) -> dict[str, Any]:
             "realized": found.realized_epsilon,
             "ratio": ratio_text(found.ratio),
         },
-        "value": found.value,
-        "bound": found.bound,
-        "gap": found.gap,
-        "relative_gap": found.relative_gap,
-        "rigor": found.certificate.rigor,
-        "seconds": found.seconds,
-        "trace": [step.spec() for step in found.trace],
+        **proven(found),
         "inputs": None if laws.inputs is None else [label_spec(label) for label in laws.inputs],
         "law": _law(found).spec(),
     }

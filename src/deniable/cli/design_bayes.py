@@ -196,6 +196,14 @@ def _description(found: Design) -> dict[str, Any]:
         "mechanism": found.name,
         "sense": found.sense,
         "epsilon": {"asked": exact.canonical(found.epsilon), "realized": found.realized_epsilon},
+        **proven(found),
+        "channel": found.channel.spec(),
+    }
+
+
+def proven(found: Design) -> dict[str, Any]:
+    """What every design says of its value, for JSON."""
+    return {
         "value": found.value,
         "bound": found.bound,
         "gap": found.gap,
@@ -203,5 +211,4 @@ def _description(found: Design) -> dict[str, Any]:
         "rigor": found.certificate.rigor,
         "seconds": found.seconds,
         "trace": [step.spec() for step in found.trace],
-        "channel": found.channel.spec(),
     }

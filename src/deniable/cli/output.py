@@ -26,6 +26,7 @@ import typer
 
 from deniable import exact
 from deniable.labels import Label, text
+from deniable.surveys.results import finite as finite
 
 PIPE_CLOSED = 141  # what a shell reports for a command that a closed pipe has ended
 WIDEST_PROSE = 88
@@ -84,11 +85,6 @@ def level_text(ratio: Fraction | float, distance: Fraction = Fraction(1), digits
     while not exact.exp_at_least(Fraction(shown) * distance, ratio):
         shown += step
     return number(float(shown), digits)
-
-
-def finite(value: float) -> float | None:
-    """A float for JSON."""
-    return float(value) if math.isfinite(value) else None
 
 
 def document(content: Any) -> None:

@@ -51,9 +51,10 @@ def serve(
     """
     for module in ("starlette", "uvicorn"):
         require(module, "serve")
+    from deniable.collect.http import is_loopback
     from deniable.collect.server import Settings
     from deniable.collect.server import serve as run
-    from deniable.collect.server.run import is_loopback, refuse_workers
+    from deniable.collect.server.run import refuse_workers
     from deniable.collect.stores import open_store
 
     if store.startswith("memory:"):

@@ -22,7 +22,7 @@ from deniable.domains import Categories, Domain, Integers
 from deniable.engines.parquet import opened
 from deniable.engines.source import Source
 from deniable.errors import DomainError, ReportError
-from deniable.labels import Label, text
+from deniable.labels import WHOLE_NUMBER, Label, written
 
 Columns = Mapping[str, str]
 """Which column of the input answers which question: question id -> column name."""
@@ -31,7 +31,6 @@ BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 16
 
 _CELLS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
-_WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,16}\s*")
 
 
 def read_answers(source: Source, columns: Columns, domains: Mapping[str, Domain]) -> Iterator[dict[str, Any]]:
@@ -49,10 +48,10 @@ def as_answers(domain: Domain, column: Any, typed: bool) -> Any:
     if typed or not hasattr(column, "dictionary"):
         return column
     if isinstance(domain, Categories) and not all(isinstance(label, str) for label in domain.labels):
-        written = _written(domain)
-        return _translate(column, lambda entry: written.get(entry, entry))
+        labels = _by_writing(domain)
+        return _translate(column, lambda entry: labels.get(entry, entry))
     if isinstance(domain, Integers):
-        return _translate(column, lambda entry: int(entry) if _WHOLE_NUMBER.fullmatch(entry) else entry)
+        return _translate(column, lambda entry: int(entry) if WHOLE_NUMBER.fullmatch(entry) else entry)
     return column
 
 
@@ -67,12 +66,11 @@ def _translate(column: Any, meaning: Any) -> Any:
     return [entries[code] for code in codes.tolist()]
 
 
-def _written(domain: Categories) -> dict[str, Label]:
+def _by_writing(domain: Categories) -> dict[str, Label]:
     """Labels by how they are written in a CSV."""
     table: dict[str, Label] = {}
     for label in domain.labels:
-        forms = [str(label), str(label).lower(), str(label).upper()] if isinstance(label, bool) else [text(label)]
-        for form in forms:
+        for form in written(label):
             if form in table:
                 raise DomainError(f"two answers are written {form!r}: a CSV cannot tell them apart, but Parquet can")
             table[form] = label

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from deniable.collect.stores import Token, open_store
 from deniable.collect.tokens import hashed, new_token
 from deniable.surveys import Survey
+from tests.collect.server.live import free_port
 from tests.collect.surveys import crowd
 
 PATIENCE = 60.0
@@ -100,7 +100,7 @@ class Service:
 @contextmanager
 def serving(directory: Path, *surveys: Survey) -> Iterator[Service]:
     """A service that has these surveys, stopped at the end of the block."""
-    service = Service(directory, _free_port())
+    service = Service(directory, free_port())
     with open_store(service.store) as store:
         store.add_token(Token(hashed(service.analyst), "analyst", "tests"))
         store.add_token(Token(hashed(service.admin), "admin", "tests"))
@@ -112,10 +112,3 @@ def serving(directory: Path, *surveys: Survey) -> Iterator[Service]:
     finally:
         if service.process is not None:
             service.stop()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from deniable.collect.client.memo import encode_value
 from deniable.domains import Categories, Domain, Integers
 from deniable.errors import DomainError, LabelError
-from deniable.labels import Label, text
+from deniable.labels import WHOLE_NUMBER, written
 from deniable.surveys import Question, Survey
-
-_WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,16}\s*")
 
 
 def check_questions(survey: Survey, answers: Mapping[str, Any]) -> None:
@@ -45,15 +42,10 @@ def check_answer(question: Question, answer: Any) -> None:
 def from_text(domain: Domain, entry: str) -> Any:
     """The answer that a person has typed: as it is written in a CSV, 1 or "1", true or "True"."""
     if isinstance(domain, Integers):
-        return int(entry) if _WHOLE_NUMBER.fullmatch(entry) else entry
+        return int(entry) if WHOLE_NUMBER.fullmatch(entry) else entry
     if not isinstance(domain, Categories):
         return entry
-    found = [label for label in domain.labels if entry in _written(label)]
+    found = [label for label in domain.labels if entry in written(label)]
     if len(found) > 1:
         raise DomainError("two answers of this question are written alike: they cannot be told apart as text")
     return found[0] if found else entry
-
-
-def _written(label: Label) -> tuple[str, ...]:
-    shown = text(label)
-    return (shown, shown.lower(), shown.upper()) if isinstance(label, bool) else (shown,)

@@ -7,7 +7,6 @@ Workers    each has its own process, its shard of the tallies and its own socket
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import sys
 from collections.abc import Callable
@@ -68,19 +67,6 @@ def bound(settings: Settings, shared: bool = False) -> socket.socket:
 def address_of(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def is_loopback(host: str) -> bool:
-    """
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("example.org")
-    (True, True, False, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class Server(uvicorn.Server):
