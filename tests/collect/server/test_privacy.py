@@ -66,7 +66,10 @@ def test_the_log_is_lines_of_json(tmp_path):
         service.ask("POST", f"/v1/surveys/{survey.fingerprint}/close", role="admin")
         service.stop()
         lines = [json.loads(line) for line in service.log.read_text().splitlines()]
-    assert [line["event"] for line in lines] == ["started", "closed survey", "committed", "stopped"]
+    events = [line["event"] for line in lines]
+    # The commit log is written once in a while, before or after the survey is closed.
+    assert (events[0], events[-1]) == ("started", "stopped")
+    assert sorted(events[1:-1]) == ["closed survey", "committed"]
     assert (lines[2]["groups"], lines[2]["counted"]) == (1, 5)
     assert all("time" in line for line in lines)
 
