@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deniable.collect.wire import BINARY
-from tests.collect.server.live import Process, body, prepare
+from tests.collect.server.live import Process, body, eventually, in_thread, prepare
 from tests.collect.surveys import crowd, plain
 
 ADDRESS, AGENT = "203.0.113.77", "Sentinel/6.6 (planted)"
@@ -70,8 +70,31 @@ def test_the_log_is_lines_of_json(tmp_path):
     # The commit log is written once in a while, before or after the survey is closed.
     assert (events[0], events[-1]) == ("started", "stopped")
     assert sorted(events[1:-1]) == ["closed survey", "committed"]
-    assert (lines[2]["groups"], lines[2]["counted"]) == (1, 5)
+    committed = lines[events.index("committed")]
+    assert (committed["groups"], committed["counted"]) == (1, 5)
     assert all("time" in line for line in lines)
+
+
+@pytest.mark.parametrize("seconds", [0.2, 3600])
+def test_a_service_mixes_what_came(seconds, postgres_url):
+    """While it runs, and at last when it stops."""
+    from deniable.collect.stores import open_store
+
+    def unmixed():
+        return store._query("SELECT COUNT(*) FROM fresh_1_0")[0][0]
+
+    survey, people = plain(), crowd(plain(), 40)
+    with open_store(postgres_url) as store:
+        with in_thread(postgres_url, survey, mix_seconds=seconds) as service:
+            for at in range(0, 40, 10):
+                assert service.send(survey, 0, people[at : at + 10]).status == 200
+            if seconds < 1:
+                eventually(lambda: unmixed() == 0)
+            else:
+                assert unmixed() == 40
+        assert unmixed() == 0
+        assert store.check() == []
+        assert [epoch.n for epoch in store.epochs(survey.fingerprint)] == [40]
 
 
 @pytest.mark.parametrize("name", ["x-forwarded-for", "user-agent"])

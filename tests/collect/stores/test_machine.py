@@ -102,6 +102,10 @@ class Machine(RuleBasedStateMachine):
         self.model.close_survey(SURVEYS[survey].fingerprint)
 
     @rule(by=st.integers(0, 1))
+    def mix(self, by: int) -> None:
+        self.stores[by].mix()
+
+    @rule(by=st.integers(0, 1))
     def reopen(self, by: int) -> None:
         self.stores[by].close()
         self.stores[by] = self.make(by)
@@ -138,8 +142,9 @@ def run(fresh: Callable[[], Callable[[int], Store]], **changes: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers are added up after five, and read five at a time, so that all of it happens in a short run."""
+    """Answers are added up after five, read and mixed five at a time, so that all of it happens in a short run."""
     monkeypatch.setattr("deniable.collect.stores.entry.MOST", 5)
+    monkeypatch.setattr("deniable.collect.stores.postgres_ids.MIXED", 5)
 
 
 def files(directory: Path, kind: type[SqliteStore]) -> Callable[[], Callable[[int], Store]]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deniable.collect.stores import Batch, Store, open_store
+from deniable.collect.stores import Added, Batch, Store, open_store
 from deniable.collect.stores.grouping import Flags, Group
 from deniable.collect.stores.sqlite import SqliteStore
+from deniable.surveys import Survey
 from tests.collect.postgres import PostgresServer
 from tests.collect.surveys import crowd, daily, mixed, text
 
@@ -88,15 +89,78 @@ def test_rows_of_submissions_have_no_number(tmp_path: Path, table: str) -> None:
         store._query(f"SELECT rowid FROM {table}")
 
 
-def test_postgres_writes_kept_reports_anew(postgres_url: str) -> None:
+def places(store: Any, table: str) -> list[bytes]:
+    """Ids by the place of their rows: what PostgreSQL betrays to everyone who may read."""
+    return [id for (id,) in store._query(f"SELECT id FROM {table} ORDER BY ctid")]
+
+
+def transactions(store: Any, table: str) -> int:
+    return len(store._query(f"SELECT DISTINCT xmin::text FROM {table}"))
+
+
+@pytest.fixture
+def one_by_one(postgres_url: str) -> Iterator[tuple[Any, Survey, list[bytes]]]:
+    """A store whose submissions came each for itself, and their ids in that order."""
     survey, people = SURVEYS[1], POOLS[1]
+    with open_store(postgres_url) as store:
+        store.publish(survey)
+        for place in range(60):
+            store.add([people[[place]].batch(survey, 10)])
+        yield store, survey, [bytes(id) for id in people.ids]
+
+
+def test_mixing_leaves_no_order_in_postgres(one_by_one: tuple[Any, Survey, list[bytes]]) -> None:
+    store, survey, arrived = one_by_one
+    # What is to be removed is there, or this would show nothing.
+    assert places(store, "fresh_1_10") == arrived
+    assert transactions(store, "fresh_1_10") == 60
+    store.mix()
+    assert places(store, "seen_1_10") == sorted(arrived)
+    assert transactions(store, "seen_1_10") == 1
+    # Not even dead rows: their places are free again.
+    assert store._query("SELECT pg_relation_size('fresh_1_10')") == [(0,)]
+    assert store.add([POOLS[1].batch(survey, 10)]) == [Added(0, 60)]
+
+
+def test_mixing_adds_up_what_waits_in_postgres(postgres_url: str) -> None:
+    survey, people = SURVEYS[2], POOLS[2]
     with open_store(postgres_url) as opened:
         store: Any = opened
         store.publish(survey)
         for place in range(60):
             store.add([people[[place]].batch(survey, 10)])
-        order = "SELECT id FROM {} ORDER BY ctid"
-        assert [id for (id,) in store._query(order.format("seen_1_10"))] == [bytes(id) for id in people.ids]
-        store.close_epoch(survey.fingerprint, 10)
-        assert [id for (id,) in store._query(order.format("report"))] == sorted(bytes(id) for id in people.ids)
-        assert len(store._query("SELECT DISTINCT xmin::text FROM report")) == 1
+        before = store.tally(survey.fingerprint).spec()
+        assert places(store, "pending") == [bytes(id) for id in people.ids]
+        store.mix()
+        same = store.tally(survey.fingerprint).spec() == before
+        assert same
+        assert store._query("SELECT pg_relation_size('pending')") == [(0,)]
+
+
+def test_some_ids_are_taken_from_the_whole_period(
+    one_by_one: tuple[Any, Survey, list[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids move in several transactions, by id: which of them tells nothing either."""
+    monkeypatch.setattr("deniable.collect.stores.postgres_ids.MIXED", 7)
+    store, _, arrived = one_by_one
+    store.mix()
+    assert places(store, "seen_1_10") == sorted(arrived)
+    assert transactions(store, "seen_1_10") == 9
+
+
+def test_postgres_writes_kept_reports_anew(one_by_one: tuple[Any, Survey, list[bytes]]) -> None:
+    store, survey, arrived = one_by_one
+    store.close_epoch(survey.fingerprint, 10)
+    assert places(store, "report") == sorted(arrived)
+    assert transactions(store, "report") == 1
+
+
+def test_mixing_empties_the_log_of_sqlite(tmp_path: Path) -> None:
+    survey, people = SURVEYS[1], POOLS[1]
+    with SqliteStore(tmp_path / "store.db") as store:
+        store.publish(survey)
+        store.add([people.batch(survey, 10)])
+        log = tmp_path / "store.db-wal"
+        assert people.ids[0].tobytes() in log.read_bytes()
+        store.mix()
+        assert log.stat().st_size == 0

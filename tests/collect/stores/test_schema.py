@@ -86,24 +86,42 @@ def test_newer_stores_are_refused(durable_url: str) -> None:
         store: Any = opened
         with store._writing():
             store._query("UPDATE schema_version SET version = 99")
-    with pytest.raises(StoreError, match=r"version 99 .* up to 1: use the newer deniable"):
+    with pytest.raises(StoreError, match=rf"version 99 .* up to {schema.VERSION}: use the newer deniable"):
         open_store(durable_url)
 
 
 def test_a_migration_that_fails_leaves_the_old_version(durable_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     open_store(durable_url).close()
-    step = "CREATE TABLE extra (x INTEGER); CREATE TABLE"
+    step = ["CREATE TABLE extra (x INTEGER)", "CREATE TABLE"]
+    newer = schema.VERSION + 1
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "VERSION", 2)
+        patch.setattr(schema, "VERSION", newer)
         patch.setattr(schema, "MIGRATIONS", {kind: [*steps, step] for kind, steps in schema.MIGRATIONS.items()})
         with pytest.raises(StoreError, match="cannot be used"):
             open_store(durable_url)
-        patch.setattr(schema, "MIGRATIONS", {kind: [*s[:-1], step[:30]] for kind, s in schema.MIGRATIONS.items()})
+        patch.setattr(schema, "MIGRATIONS", {kind: [*s[:-1], step[:1]] for kind, s in schema.MIGRATIONS.items()})
         with open_store(durable_url) as opened:
             store: Any = opened
             assert isinstance(store, SqliteStore | PostgresStore)
-            assert store._query("SELECT version FROM schema_version") == [(2,)]
+            assert store._query("SELECT version FROM schema_version") == [(newer,)]
             assert store._query("SELECT * FROM extra") == []
+
+
+def test_an_open_epoch_of_the_first_version(postgres_url: str) -> None:
+    """It had one table of ids."""
+    survey = mixed(NOW)
+    people = crowd(survey, 12)
+    with open_store(postgres_url) as opened:
+        store: Any = opened
+        store.publish(survey)
+        store.add([people[:5].batch(survey, EPOCH)])
+        store.mix()
+        with store._writing():
+            store._query(f"DROP TABLE fresh_1_{EPOCH}")
+            store._query("UPDATE schema_version SET version = 1")
+    with open_store(postgres_url) as opened:
+        assert opened.add([people.batch(survey, EPOCH)]) == [Added(7, 5)]
+        assert opened.check() == []
 
 
 if __name__ == "__main__":

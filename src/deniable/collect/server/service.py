@@ -49,9 +49,10 @@ class Service:
 
     async def authorize(self, role: str, headers: list[tuple[bytes, bytes]]) -> None:
         """Refuse whoever has no token of this role or a stronger one."""
-        rank = await self.registry.rank(bearer(headers))
+        token = bearer(headers)
+        rank = await self.registry.rank(token)
         if rank == 0:
-            raise unauthorized()
+            raise unauthorized(role, token)
         if rank < RANK[role]:
             raise forbidden(role)
 
@@ -82,12 +83,15 @@ class Service:
         finally:
             self.stopping = True
             await self.writer.stop()
+            with suppress(Problem, StoreError):
+                await self.readers.run(lambda store: store.mix())
             await asyncio.get_running_loop().run_in_executor(None, self.readers.stop)
             log("stopped", shard=self.settings.shard)
 
     async def _keep_house(self) -> None:
-        """Learn what other processes changed, and close epochs whose time is over."""
+        """Learn what other processes changed, close epochs whose time is over, and mix what came."""
         due = time.monotonic()
+        mixing = due + self.settings.mix_seconds
         while True:
             try:
                 await self.registry.refresh()
@@ -96,6 +100,9 @@ class Service:
                     self.writer.report()
                     for entry in list(self.registry.entries.values()):
                         await self._close_past(entry)
+                if time.monotonic() >= mixing:
+                    await self.readers.run(lambda store: store.mix())
+                    mixing = time.monotonic() + self.settings.mix_seconds
             except (Problem, StoreError) as error:
                 log("error", where="housekeeping", kind=type(error).__name__)
             except Exception as error:  # a bug here must not end the loop silently

@@ -70,6 +70,8 @@ class Settings:
     """How old may be what a process knows of surveys, tokens and sums that others change."""
     housekeeping_seconds: float = 10.0
     """How often epochs whose time is over are closed."""
+    mix_seconds: float = 60.0
+    """How often traces of the order of arrival are removed from the store."""
     cache_bytes: int = 32 * MEBIBYTE
     """Answers to analysts kept for the next who asks the same."""
 
@@ -78,7 +80,7 @@ class Settings:
     def __post_init__(self) -> None:
         positive = (
             "max_body max_submissions queue_items queue_bytes group_items group_bytes body_seconds head_seconds "
-            "head_bytes connections readers max_reads refresh_seconds"
+            "head_bytes connections readers max_reads refresh_seconds mix_seconds"
         )
         for name in positive.split():
             if getattr(self, name) <= 0:

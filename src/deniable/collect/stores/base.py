@@ -4,7 +4,7 @@ Once        one transaction a group of batches: ids are inserted, only those tha
             sum is added to the tally; so n equals the number of distinct ids, whatever is sent again or killed
 Durable     what `add` has returned survives kill -9 and power loss
 Order       nothing says in what order submissions came: rows are found by random id, and reports waiting to be added
-            up are kept in the order of their ids
+            up are kept in the order of their ids. What a database notes below its tables is gone after `mix`
 Closing     an epoch's tally is hashed, later reports of it are refused, and then its ids are dropped: the only safe way
             to forget them, because a replay is refused by its epoch
 Identity    ids are remembered by survey and epoch, as a replay repeats both
@@ -155,6 +155,10 @@ class Store(ABC):
     def remove_token(self, sha256: str) -> bool: ...
 
     # -- care --------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def mix(self) -> None:
+        """Remove the traces of the order of arrival that the database itself keeps; ingest goes on meanwhile."""
 
     @abstractmethod
     def check(self, deep: bool = True) -> list[str]:

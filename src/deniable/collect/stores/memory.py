@@ -171,6 +171,9 @@ class MemoryStore(Store):
 
     # -- care --------------------------------------------------------------------------------------
 
+    def mix(self) -> None:
+        pass
+
     def check(self, deep: bool = True) -> list[str]:
         return []
 

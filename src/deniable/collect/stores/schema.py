@@ -2,8 +2,8 @@
 
 survey      fingerprint, the published bytes, state; other tables use its short key
 epoch       state, and the hash of the final tally once closed; it has a row from its first report on
-seen        ids that were counted, with the answers where reports are kept. In PostgreSQL each epoch has a table of its
-            own, `seen_<survey>_<epoch>`, so that forgetting is dropping it; kept reports then move to `report`
+seen        ids that were counted, with the answers where reports are kept. In PostgreSQL each epoch has tables of its
+            own (`postgres_ids`), so that forgetting is dropping them; kept reports then move to `report`
 tally       n and the counters (int64, little-endian) for each survey, epoch and shard
 pending     answers that are counted by id but not yet added up, where adding up each time would be too dear
 duplicate   how many submissions came again, by survey and shard
@@ -21,8 +21,7 @@ from deniable.collect.stores.base import StoreError
 
 TABLES = ("survey", "epoch", "seen", "tally", "pending", "duplicate", "rejected", "token")
 
-_SQLITE = [
-    """
+_SQLITE_1 = """
     CREATE TABLE survey (
         key INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, canonical BLOB NOT NULL, state TEXT NOT NULL
     );
@@ -50,11 +49,9 @@ _SQLITE = [
         n INTEGER NOT NULL, PRIMARY KEY (survey, day, reason, shard)
     ) WITHOUT ROWID;
     CREATE TABLE token (sha256 TEXT PRIMARY KEY, role TEXT NOT NULL, label TEXT NOT NULL) WITHOUT ROWID
-    """,
-]
+"""
 
-_POSTGRES = [
-    """
+_POSTGRES_1 = """
     CREATE TABLE survey (
         key INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE,
         canonical BYTEA NOT NULL, state TEXT NOT NULL
@@ -85,11 +82,23 @@ _POSTGRES = [
         n BIGINT NOT NULL, PRIMARY KEY (survey, day, reason, shard)
     );
     CREATE TABLE token (sha256 TEXT PRIMARY KEY, role TEXT NOT NULL, label TEXT NOT NULL)
-    """,
-]
+"""
 
-MIGRATIONS = {"sqlite": _SQLITE, "postgres": _POSTGRES}
-VERSION = len(_SQLITE)
+# Before, an open epoch had one table of ids; now another takes the new ones.
+_POSTGRES_2 = """
+    DO $$ DECLARE which RECORD; BEGIN
+        FOR which IN SELECT survey, epoch FROM epoch WHERE state = 'open' LOOP
+            EXECUTE format('CREATE TABLE fresh_%s_%s (id BYTEA PRIMARY KEY, answers BYTEA)', which.survey, which.epoch);
+        END LOOP;
+    END $$
+"""
+
+MIGRATIONS: dict[str, list[list[str]]] = {
+    "sqlite": [_SQLITE_1.split(";"), []],
+    "postgres": [_POSTGRES_1.split(";"), [_POSTGRES_2]],
+}
+"""Statements of each step, by dialect; a step may concern one of them only."""
+VERSION = len(MIGRATIONS["sqlite"])
 
 
 def upgrade(dialect: str, version: int, run: Callable[[str], object]) -> None:
@@ -103,7 +112,7 @@ def upgrade(dialect: str, version: int, run: Callable[[str], object]) -> None:
         run("CREATE TABLE schema_version (version INTEGER NOT NULL)")
         run("INSERT INTO schema_version VALUES (0)")
     for step in range(version, VERSION):
-        for statement in MIGRATIONS[dialect][step].split(";"):
+        for statement in MIGRATIONS[dialect][step]:
             run(statement)
     if version < VERSION:
         run(f"UPDATE schema_version SET version = {VERSION}")

@@ -3,8 +3,8 @@
 Durable     write-ahead log, synchronous FULL: a commit is on the disk before `add` returns
 Writers     one at a time (BEGIN IMMEDIATE); others wait up to half a minute. Readers wait for nobody
 Fast        new ids are inserted without looking; only if one was there is the transaction undone and done with care
-Forgetting  dropped ids and answers are overwritten (secure_delete), and the log is emptied after an epoch closes, as
-            far as readers allow. Until then the log holds recent commits in their order
+Forgetting  dropped ids and answers are overwritten (secure_delete)
+Order       the log holds recent commits in their order until `mix` empties it, as far as readers allow
 Private     the file is readable by its owner only
 """
 
@@ -32,6 +32,8 @@ CHUNK = 500
 """Ids looked up in one statement."""
 LONGEST = 1 << 12
 """Rows of one statement, at most."""
+PATIENCE = 250
+"""Milliseconds to wait for others before the log is emptied."""
 FORGOTTEN = 20_000
 """Ids dropped in one transaction, so that ingest goes on between."""
 
@@ -198,8 +200,11 @@ class SqliteStore(SqlStore):
 
     def _sweep(self) -> None:
         self._forget_closed()
-        # Not worth waiting for readers: the log is emptied some time anyway.
-        self._query("PRAGMA busy_timeout = 100")
+        self.mix()
+
+    def mix(self) -> None:
+        # Not worth waiting long for readers: the log is emptied some time anyway.
+        self._query(f"PRAGMA busy_timeout = {PATIENCE}")
         with suppress(StoreError):
             self._query("PRAGMA wal_checkpoint(TRUNCATE)")
         self._query(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
