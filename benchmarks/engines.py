@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.registry import Case, Goal, Size, UnavailableError, at_most, benchmark, cost, faster, work
+from benchmarks.registry import Case, Size, UnavailableError, at_most, benchmark, cost, faster, work
 from deniable.engines import count_files, report_writer, tally_files
 from deniable.engines.places import expand
 from deniable.engines.pool import run_all
@@ -26,6 +26,8 @@ from deniable.randomness import Simulation
 GROUP = "engines"
 ANSWERS = 1024
 BLOCK = 1 << 20
+# At small sizes the start of processes is most of the time.
+WITHIN = at_most(1.5, full_only=True)
 
 
 @cache
@@ -85,12 +87,7 @@ def peak(protocol: str, folder: Path) -> int:
     return int(done.stdout) >> 10
 
 
-def judged(size: Size, limit: float) -> Goal | None:
-    """At small sizes the start of processes is most of the time, and says nothing about the goal."""
-    return None if size.quick else at_most(limit)
-
-
-def against_reading(protocol: Protocol, size: Size, rows: int, small: int) -> Case:
+def against_reading(protocol: Protocol, rows: int, small: int) -> Case:
     folder, cores = files(protocol, rows), len(os.sched_getaffinity(0))
     text = f"{protocol.name}({ANSWERS}, 1)"
     return Case(
@@ -101,7 +98,7 @@ def against_reading(protocol: Protocol, size: Size, rows: int, small: int) -> Ca
             "tally, one core": work(lambda: tally_files(protocol, [folder], workers=1), rows, "report"),
         },
         ratios=[
-            cost("tally, all cores", of="pyarrow reads, all cores", goal=judged(size, 1.5)),
+            cost("tally, all cores", of="pyarrow reads, all cores", goal=WITHIN),
             cost("tally, all cores", of="pyarrow reads, same processes"),
             faster("tally, all cores", than="tally, one core"),
         ],
@@ -116,12 +113,12 @@ def against_reading(protocol: Protocol, size: Size, rows: int, small: int) -> Ca
 
 @benchmark("engine-grr", "local tally of GRR reports from Parquet, d = 1024", group=GROUP)
 def grr(size: Size) -> Case:
-    return against_reading(GRR(ANSWERS, 1), size, size(10**8, 4 * 10**6), size(10**7, 10**6))
+    return against_reading(GRR(ANSWERS, 1), size(10**8, 4 * 10**6), size(10**7, 10**6))
 
 
 @benchmark("engine-oue", "local tally of OUE reports from Parquet, d = 1024", group=GROUP)
 def oue(size: Size) -> Case:
-    return against_reading(OUE(ANSWERS, 1), size, size(10**7, 4 * 10**5), size(10**6, 10**5))
+    return against_reading(OUE(ANSWERS, 1), size(10**7, 4 * 10**5), size(10**6, 10**5))
 
 
 @benchmark("engine-scaling", "how the time of a tally grows with the number of reports", group=GROUP)
@@ -163,7 +160,7 @@ def spark(size: Size) -> Case:
             "Spark, warm": work(lambda: _count_on(session, protocol, folder), rows, "report"),
             "local engine": work(lambda: tally_files(protocol, [folder], workers=2), rows, "report"),
         },
-        ratios=[cost("Spark, warm", of="local engine", goal=judged(size, 4))],
+        ratios=[cost("Spark, warm", of="local engine", goal=at_most(4, full_only=True))],
         facts=facts,
     )
 

@@ -10,9 +10,11 @@ from importlib.metadata import version
 from benchmarks.peers import environments
 from benchmarks.registry import UnavailableError
 
+Facts = dict[str, str | int | float]
 
-def machine() -> dict[str, str | int | float]:
-    facts: dict[str, str | int | float] = {
+
+def machine() -> Facts:
+    facts: Facts = {
         "cpu": _cpu_model(),
         "cores": os.cpu_count() or 0,
         "system": f"{platform.system()} {platform.machine()}",

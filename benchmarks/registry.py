@@ -59,22 +59,23 @@ def work(function: Callable[[], object], count: int = 1, unit: str = "call") -> 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The bound that a figure must keep."""
+    """The bound that a figure must keep; some say nothing about small sizes, and are judged in full only."""
 
     kind: Literal["at least", "at most"]
     limit: float
+    full_only: bool = False
 
     def met(self, value: float) -> bool:
         """A value that is not a number meets no goal."""
         return value >= self.limit if self.kind == "at least" else value <= self.limit
 
 
-def at_least(limit: float) -> Goal:
-    return Goal("at least", limit)
+def at_least(limit: float, full_only: bool = False) -> Goal:
+    return Goal("at least", limit, full_only)
 
 
-def at_most(limit: float) -> Goal:
-    return Goal("at most", limit)
+def at_most(limit: float, full_only: bool = False) -> Goal:
+    return Goal("at most", limit, full_only)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,12 @@ class Run:
         return not self.missed and not self.problems
 
 
+def joined(parts: Sequence[Run]) -> Run:
+    """The groups of one run together."""
+    versions = {name: version for part in parts for name, version in part.versions.items()}
+    return replace(parts[0], versions=versions, results=[result for part in parts for result in part.results])
+
+
 def document(run: Run) -> dict[str, Any]:
     """What is written as JSON."""
     return {"format": FORMAT, **asdict(run), "passed": run.passed}
@@ -72,8 +78,10 @@ def goal_text(goal: Goal | None) -> str:
     return "" if goal is None else f"{goal.kind} {goal.limit:,g}"
 
 
-def verdict(met: bool | None) -> str:
-    return {None: "", True: "met", False: "MISSED"}[met]
+def verdict(figure: Figure) -> str:
+    if figure.met is None:
+        return "" if figure.goal is None else "not judged"
+    return "met" if figure.met else "MISSED"
 
 
 def rows(result: Result) -> list[tuple[str, str, str, str]]:
@@ -81,20 +89,19 @@ def rows(result: Result) -> list[tuple[str, str, str, str]]:
     if result.problem is not None:
         return [(result.problem, "", "", "FAILED")]
     shown = [
-        (figure.label, ratio_text(figure.value), goal_text(figure.goal), verdict(figure.met))
-        for figure in result.figures
+        (figure.label, ratio_text(figure.value), goal_text(figure.goal), verdict(figure)) for figure in result.figures
     ]
     return shown + [(fact, str(value), "", "") for fact, value in result.facts.items()]
 
 
-def terminal_table(results: Sequence[Result]) -> Table:
-    table = Table(title="deniable benchmarks")
+def terminal_table(results: Sequence[Result], group: str) -> Table:
+    table = Table(title=f"deniable benchmarks: {group}")
     table.add_column("benchmark")
     table.add_column("figure")
     table.add_column("value", justify="right")
     table.add_column("goal", justify="right")
     table.add_column("")
-    styles = {"met": "green", "MISSED": "bold red", "FAILED": "bold red"}
+    styles = {"met": "green", "MISSED": "bold red", "FAILED": "bold red", "not judged": "yellow"}
     for result in results:
         for line, (label, value, goal, outcome) in enumerate(rows(result)):
             name = result.name if line == 0 else ""

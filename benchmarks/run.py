@@ -1,9 +1,9 @@
-"""The runner: choose, time, show, and store.
+"""The runner: choose, time, show, and store, one group of benchmarks after the other.
 
-A run at full size replaces the stored numbers, table and chart of every group of which all benchmarks were run: of all
-groups, or of those that `--only` names in full. `--quick` stores nothing. `--check` stores nothing and names what got
-slower than the stored runs. The exit status is 1 when a goal was missed, a benchmark could not be run, or a check found
-something.
+A group of which every benchmark was run at full size replaces its stored numbers, table and chart as soon as it is
+done, so that an interruption costs one group. A benchmark that fails stops no other. `--quick` stores nothing, and does
+not judge the goals that are meant for full size. `--check` stores nothing and names what got slower than before. The
+exit status is 1 when a goal was missed, a benchmark failed, or a check found something.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks import storage
-from benchmarks.machine import machine, versions
+from benchmarks.machine import Facts, machine, versions
 from benchmarks.registry import Benchmark, Size, registered
 from benchmarks.regression import slower, stored_runs
-from benchmarks.report import Run, terminal_table
+from benchmarks.report import Run, joined, terminal_table
 from benchmarks.timing import Result, measure
 
 MODULES = (
@@ -49,48 +49,66 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = registered()
     options = _parser(known).parse_args(arguments)
     chosen = [known[name] for name in options.only or known]
-    console = Console()
-    run = execute(chosen, options.quick, console)
-    console.print(terminal_table(run.results))
+    stored = [] if options.quick or options.check else _whole(known, chosen)
+    console, before = Console(), list(stored_runs(RESULTS)) if options.check else []
+    facts, parts, problems = machine(), [], []
+    for group in dict.fromkeys(benchmark.group for benchmark in chosen):
+        part = execute([benchmark for benchmark in chosen if benchmark.group == group], options.quick, console, facts)
+        parts.append(part)
+        console.print(terminal_table(part.results, group))
+        if group in stored:
+            problems += _store(part, group, console)
+    run = joined(parts)
     if options.json is not None:
         storage.write_json(options.json, run)
-    worse = slower(run, stored_runs(RESULTS)) if options.check else []
-    if options.check:
-        pass  # what is compared with stays
-    elif not options.quick:
-        _store(run, _whole(known, chosen), console)
-    for result in run.results:
-        for figure in result.missed:
-            console.print(f"missed: {figure.label} ({result.name})", style="bold red", markup=False)
-    for line in worse:
-        console.print(f"slower: {line}", style="bold red", markup=False)
-    return 0 if run.passed and not worse else 1
+    problems += [f"slower: {line}" for line in slower(run, before)]
+    return _conclude(run, problems, console)
 
 
-def execute(chosen: Sequence[Benchmark], quick: bool, console: Console) -> Run:
-    """Run benchmarks one after the other, with a progress bar where somebody watches."""
+def execute(chosen: Sequence[Benchmark], quick: bool, console: Console, facts: Facts) -> Run:
+    """Run benchmarks one after the other: with a progress bar where somebody watches, else with a line for each."""
     size, rounds = Size(quick), QUICK_ROUNDS if quick else ROUNDS
-    facts = machine()
     columns = TextColumn("{task.description:<18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     results: list[Result] = []
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("", total=len(chosen) * (rounds + 1))
         for done, benchmark in enumerate(chosen):
             progress.update(bar, description=benchmark.name, completed=done * (rounds + 1))
+            if not console.is_terminal:
+                console.print(f"{benchmark.group}, {done + 1} of {len(chosen)}: {benchmark.name}", markup=False)
             results.append(measure(benchmark, size, rounds, lambda: progress.advance(bar)))
     peers = sorted({peer for benchmark in chosen for peer in benchmark.peers})
     date = datetime.now(UTC).isoformat(timespec="seconds")
     return Run(date, quick, facts, versions(peers), results)
 
 
-def _store(run: Run, groups: Sequence[str], console: Console) -> None:
-    for group in groups:
-        if run.only(group).problems:
-            console.print(f"{group} is not stored, because not every benchmark of it could be run", style="yellow")
-            continue
+def _store(run: Run, group: str, console: Console) -> list[str]:
+    """What kept the group from being stored, if anything."""
+    if run.problems:
+        return [f"not stored: {group}, because not every benchmark of it could be run"]
+    try:
         written = storage.store_group(run, group, RESULTS, ASSETS)
-        console.print(f"stored: {', '.join(written)}", markup=False)
-    storage.store_goals(RESULTS, ASSETS)
+        storage.store_goals(RESULTS, ASSETS)
+    except Exception as error:  # a chart that cannot be drawn, say: the other groups still have theirs
+        return [f"not stored: {group}: {type(error).__name__}: {error}"]
+    console.print(f"stored: {', '.join(written)}", markup=False)
+    return []
+
+
+def _conclude(run: Run, problems: Sequence[str], console: Console) -> int:
+    """Everything that somebody has to know, once more at the end; returns the exit status."""
+    for result in run.results:
+        for figure in result.not_judged:
+            _line(console, f"not judged at this size: {figure.label} ({result.name})", "yellow")
+    wrong = [f"{result.name}: {result.problem}" for result in run.problems]
+    wrong += [f"missed: {figure.label} ({result.name})" for result in run.results for figure in result.missed]
+    for line in (*wrong, *problems):
+        _line(console, line, "bold red")
+    return 1 if wrong or problems else 0
+
+
+def _line(console: Console, text: str, style: str) -> None:
+    console.print(text, style=style, markup=False, soft_wrap=True)
 
 
 def _whole(known: dict[str, Benchmark], chosen: Sequence[Benchmark]) -> list[str]:
@@ -108,7 +126,9 @@ def _parser(known: dict[str, Benchmark]) -> argparse.ArgumentParser:
         epilog=f"benchmarks:\n{names}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds; goals are for full size")
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes and few rounds, and only the goals that they can show"
+    )
     parser.add_argument(
         "--only", action="append", choices=list(known), metavar="NAME", help="one benchmark (may be repeated)"
     )

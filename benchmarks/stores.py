@@ -117,7 +117,7 @@ def postgres(size: Size) -> Case:
 
     one, two, mixed = "PostgreSQL, one worker", "PostgreSQL, two workers", "PostgreSQL, one worker, and mixing"
     # Two processes have nothing to gain on one core, and little with few batches.
-    goal = None if size.quick or (os.cpu_count() or 1) < 2 else at_least(1)
+    goal = None if (os.cpu_count() or 1) < 2 else at_least(1, full_only=True)
     tasks = {one: by(workers[:1]), two: by(workers), mixed: by(workers[:1], mix=True)}
     return Case(tasks, [faster(two, than=one, goal=goal), cost(mixed, of=one)])
 

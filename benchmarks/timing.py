@@ -30,7 +30,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A ratio that was computed, and whether its goal was met (None: it has none)."""
+    """A ratio that was computed, and whether its goal was met (None: it has none, or none for this size)."""
 
     label: str
     value: float
@@ -55,13 +55,17 @@ class Result:
     def missed(self) -> list[Figure]:
         return [figure for figure in self.figures if figure.met is False]
 
+    @property
+    def not_judged(self) -> list[Figure]:
+        return [figure for figure in self.figures if figure.goal is not None and figure.met is None]
+
 
 def measure(benchmark: Benchmark, size: Size, rounds: int, tick: Callable[[], None] = lambda: None) -> Result:
     """Prepare and time one benchmark; a failure becomes its `problem`, so that the others still run."""
     try:
         case = benchmark.prepare(size)
         timings = _time(case, rounds, tick)
-        figures = tuple(figure(ratio, timings) for ratio in case.ratios)
+        figures = tuple(figure(ratio, timings, size) for ratio in case.ratios)
     except UnavailableError as error:
         return Result(benchmark.name, benchmark.title, problem=f"not available: {error}", group=benchmark.group)
     except Exception as error:
@@ -71,9 +75,10 @@ def measure(benchmark: Benchmark, size: Size, rounds: int, tick: Callable[[], No
     return Result(benchmark.name, benchmark.title, times, figures, case.facts, group=benchmark.group)
 
 
-def figure(ratio: Ratio, timings: Mapping[str, Timing]) -> Figure:
+def figure(ratio: Ratio, timings: Mapping[str, Timing], size: Size) -> Figure:
     value = timings[ratio.over].best / (1.0 if ratio.under is None else timings[ratio.under].best)
-    met = None if ratio.goal is None else ratio.goal.met(value)
+    judged = ratio.goal is not None and not (size.quick and ratio.goal.full_only)
+    met = ratio.goal.met(value) if ratio.goal is not None and judged else None
     return Figure(ratio.label, value, ratio.goal, met, ratio.speedup)
 
 

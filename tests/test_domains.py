@@ -12,6 +12,7 @@ import pytest
 
 from deniable.domains import Categories, Integers, as_domain, load_domain
 from deniable.errors import DomainError, SpecError
+from deniable.protocols import OUE
 
 ANSWERS = Categories(["never", "once", "often"])
 VALUES = ["often", "never", "often", "once"]
@@ -76,7 +77,9 @@ def test_text_is_compared_in_one_unicode_form() -> None:
         (pa.array(["never", None]), "value 1 is missing"),
         (pa.array(["never", "s3cret"]), "value 1, a str"),
         (np.array(["s3cret"]), "value 0, a str"),
-        ([3], "a int"),
+        ([3], "an int"),
+        (pd.Series(["never", None], dtype="string"), "value 1 is missing"),
+        (pd.Series(["never", pd.NA], dtype=object), "value 1 is missing"),
         (np.zeros((2, 2)), "flat column"),
         ([["never"]], "a list"),
     ],
@@ -115,17 +118,48 @@ def test_integers() -> None:
     assert list(years.labels)[:2] == [1900, 1901]
     for bad, message in [
         ([2027], "value 0 is not one of"),
-        ([1.5], "a float"),
+        ([1950.5], "value 0 is not one of"),
+        ([1950, 1950.5], "value 1 is not one of"),
+        (np.array([1950, 1950.5]), "value 1 is not one of"),
+        (np.array([1950, np.inf]), "value 1 is not one of"),
+        (np.array([-1950.0]), "value 0 is not one of"),
+        ([1950.0, True], "value 1, a bool"),
+        ([1950, np.True_], "value 1, a bool"),
         ([True], "a bool"),
-        (np.array([1950.0]), "float64"),
+        (np.array([True]), "bool"),
         (["1950"], "a str"),
-        ([None], "NoneType"),
-        (pa.array([1950, None]), "missing|float"),
-        (pd.Series([1950, None], dtype="Int64"), "NAType|missing|float64"),
+        ([None], "value 0 is missing"),
+        ([1950.0, float("nan")], "value 1 is missing"),
+        (pa.array([1950, None]), "value 1 is missing"),
+        (pd.Series([1950, None], dtype="Int64"), "value 1 is missing"),
+        (pd.Series([1950, pd.NA], dtype=object), "value 1 is missing"),
         ([10**30], "value 0"),
+        ([1950.0, 10**400], "value 1"),
     ]:
         with pytest.raises(DomainError, match=message):
             years.index(bad)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [1901.0, 2026.0],
+        [1901, 2026.0],
+        [np.float32(1901), np.int16(2026)],
+        np.array([1901, 2026], dtype=np.float32),
+        pd.Series([1901, None, 2026]).dropna(),
+        pl.Series([1901.0, 2026.0]),
+        pa.array([1901.0, 2026.0]),
+    ],
+)
+def test_whole_floats_are_whole_numbers(column: Any) -> None:
+    """A column of numbers with gaps comes as floats, and stays so when the gaps are gone."""
+    assert Integers(1900, 2026).index(column).tolist() == [1, 126]
+
+
+def test_every_integer_survives_among_floats() -> None:
+    last = (1 << 53) - 1
+    assert Integers(last - 3, last).index([last - 3.0, last - 1, last]).tolist() == [0, 2, 3]
 
 
 @pytest.mark.parametrize("ends", [(3, 3), (3, 1), (0, 1 << 60), (0.0, 3), (True, 3)])
@@ -154,3 +188,13 @@ def test_specs_load(domain: Any) -> None:
 def test_unreadable_specs(spec: Any) -> None:
     with pytest.raises(SpecError):
         load_domain(spec)
+
+
+def test_a_long_list_of_answers_is_not_printed_whole():
+    many = Categories([f"answer {i}" for i in range(1000)], other="another")
+    assert repr(many).startswith("Categories(['answer 0', 'answer 1', ")
+    assert repr(many).endswith("'answer 7', ... 993 more], other='another')")
+    assert len(repr(Categories(["x" * 4000, "y"]))) < 60
+    assert len(repr(OUE(many, 1))) < 200
+    few = Categories(["never", "once", "it's \u00e9t\u00e9"], other="once")
+    assert eval(repr(few), {"Categories": Categories}) == few

@@ -42,6 +42,20 @@ def test_variances_of_the_literature(size, epsilon, golden):
         assert options[name].variance == pytest.approx(variance, rel=3e-3)
 
 
+def test_protocols_with_many_reports_are_left_out():
+    free, few = plan(30, epsilon=1, n=5000), plan(30, epsilon=1, n=5000, forms=64)
+    kept = {name for name, option in by_name(free).items() if option.protocol.report_forms <= 64}
+    assert kept == set(by_name(few)) == {"GRR", "BLH", "HadamardResponse"}
+    assert few.reason.startswith("Of the protocols with at most 64 different reports, ")
+    # The two that are better have the same error to the last digit, bytes and work, and so no such reason is given.
+    assert "has the smallest error" in few.reason
+    assert plan(30, epsilon=1, width=0.02, forms=64).n > plan(30, epsilon=1, width=0.02).n
+    assert plan(30, n=5000, width=0.1, forms=64).epsilon > plan(30, n=5000, width=0.1).epsilon
+    for answers in (65, 2**20, Strings()):
+        with pytest.raises(DomainError, match="at most 64 different reports"):
+            plan(answers, epsilon=1, n=5000, forms=64)
+
+
 def enumerated_accuracy(protocol):
     channel = protocol.channel()
     return float(channel.rows.max(axis=0).sum() / len(channel.inputs))

@@ -173,6 +173,8 @@ export interface Budget {
     readonly cap: string;
     readonly spent: string;
     readonly left: string;
+    /** Whether what is left covers another answer to this survey. */
+    readonly enough: boolean;
 }
 
 export interface ClientOptions {

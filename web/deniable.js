@@ -1055,7 +1055,7 @@ export class Client {
   /** Debit and submission, or a refusal; caps come first, so that a refusal says nothing about the answers. */
   #record(ledger, survey, values) {
     checkOptedIn(ledger);
-    const { opens, expires, epochs, longitudinal, draws, budget } = survey.terms;
+    const { opens, expires, epochs, longitudinal, budget } = survey.terms;
     const time = this.#options.now();
     if (time < 1000 * opens || time >= 1000 * expires) refuse("closed", "the survey is not open at this time");
     const epoch = epochs.at(time / 1000);
@@ -1064,13 +1064,10 @@ export class Client {
     if (own.submissions.length >= longitudinal.epochs) {
       refuse("budget", "this device has answered as often as the survey allows");
     }
-    // The k-th submission holds at most k different values: the first `draws` are paid for, whatever the answers are.
-    const drawn = own.submissions.filter(({ state }) => state !== "withdrawn").length;
-    const cost = drawn < draws ? readSum(survey.epsilon) : [0n, 1n];
-    const { spent, cap } = groupBudget(ledger, budget);
-    const sum = add(readSum(spent), cost);
-    if (isAbove(sum, readFraction(cap))) {
-      refuse("budget", `an answer costs more than is left of this device's lifetime budget for "${budget.group}"`);
+    const { cost, sum, cap, enough } = nextDebit(ledger, survey, own.submissions);
+    if (!enough) {
+      const most = `this device has given away as much as all surveys of "${budget.group}" together may learn from it`;
+      refuse("budget", `${most}, and another answer would go beyond that`);
     }
     survey.checkAnswers(values);
     ledger.secret ??= globalThis.crypto.getRandomValues(new Uint8Array(32));
@@ -1159,13 +1156,17 @@ export class Client {
     return (own?.submissions ?? []).map((submission) => ({ survey: this.#pinned, ...submission }));
   }
 
-  /** What the surveys of this one's budget group have spent on this device, as exact fractions; null without terms. */
+  /**
+   * What the surveys of this one's budget group have spent on this device, as exact fractions, and whether the rest is
+   * enough for another answer to this survey; null without terms.
+   */
   async budget() {
-    const { terms } = await this.survey();
-    if (!terms) return null;
-    const { spent, cap } = groupBudget(await this.#read(), terms.budget);
+    const survey = await this.survey();
+    if (!survey.terms) return null;
+    const ledger = await this.#read();
+    const { spent, cap, enough } = nextDebit(ledger, survey, ledger.surveys.get(this.#pinned)?.submissions ?? []);
     const [top, bottom] = add(readFraction(cap), times(readSum(spent), [-1n, 1n]));
-    return { group: terms.budget.group, cap, spent, left: top < 0n ? "0" : writeFraction([top, bottom]) };
+    return { group: survey.terms.budget.group, cap, spent, left: top < 0n ? "0" : writeFraction([top, bottom]), enough };
   }
 
   /**
@@ -1206,6 +1207,16 @@ const readSum = (text) => (text === "0" ? [0n, 1n] : readFraction(text, "what wa
 function groupBudget(ledger, { group, epsilon }) {
   const { spent, cap } = ledger.groups.get(group) ?? { spent: "0", cap: epsilon };
   return { spent, cap: isAbove(readFraction(cap), readFraction(epsilon)) ? epsilon : cap };
+}
+
+/** What the next submission costs, what is spent with it, and whether the group's cap allows that. */
+function nextDebit(ledger, { epsilon, terms }, submissions) {
+  // The k-th submission holds at most k different values: the first `draws` are paid for, whatever the answers are.
+  const drawn = submissions.filter(({ state }) => state !== "withdrawn").length;
+  const cost = drawn < terms.draws ? readSum(epsilon) : [0n, 1n];
+  const { spent, cap } = groupBudget(ledger, terms.budget);
+  const sum = add(readSum(spent), cost);
+  return { cost, sum, spent, cap, enough: !isAbove(sum, readFraction(cap)) };
 }
 
 function checkOptedIn({ optedOut }) {

@@ -14,11 +14,16 @@ if TYPE_CHECKING:
     from deniable import channels as channels
     from deniable import collect as collect
     from deniable import design as design
+    from deniable import domains as domains
+    from deniable import engines as engines
     from deniable import errors as errors
     from deniable import exact as exact
+    from deniable import planning as planning
     from deniable import postprocess as postprocess
+    from deniable import privacy as privacy
     from deniable import protocols as protocols
     from deniable import randomness as randomness
+    from deniable import surveys as surveys
     from deniable.channels import Channel as Channel
     from deniable.channels import DiscreteLaplace as DiscreteLaplace
     from deniable.channels import GridLaplace as GridLaplace
@@ -76,7 +81,10 @@ _HOME_OF = {name: f"deniable.{home}" for home, names in _HOMES.items() for name 
 _MODULES = {
     **{
         name: f"deniable.{name}"
-        for name in ("channels", "collect", "design", "errors", "exact", "postprocess", "protocols", "randomness")
+        for name in (
+            *("channels", "collect", "design", "domains", "engines", "errors", "exact", "planning", "postprocess"),
+            *("privacy", "protocols", "randomness", "surveys"),
+        )
     },
     "infer": "deniable.channels.inference",
     "profiles": "deniable.protocols.profiles",

@@ -11,8 +11,7 @@ A message about an answer names its kind and its place, never the answer: this c
 
 from __future__ import annotations
 
-import hashlib
-import unicodedata
+import reprlib
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,12 +20,14 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.columns import dictionary, flat, is_absent, kind, missing, unique
 from deniable.errors import DomainError, LabelError, SpecError
 from deniable.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label
+from deniable.texts import as_key, as_text, text_digest
 
 Positions = NDArray[np.int64]
 
-LONGEST_TEXT = 4096
+_MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Categories:
             raise DomainError(str(wrong)) from None
         for label in labels:
             if not isinstance(label, str | int):
-                raise DomainError(f"a category is text, a whole number or a truth value, not a {type(label).__name__}")
+                raise DomainError(f"a category is text, a whole number or a truth value, not {kind(label)}")
         if len(labels) < 2:
             raise DomainError(f"a question needs at least 2 possible answers, not {len(labels)}")
         object.__setattr__(self, "values", labels)
@@ -81,13 +82,13 @@ class Categories:
 
     def index(self, values: Any) -> Positions:
         """Positions of the answers, in the order given."""
-        dictionary = _dictionary(values)
-        if dictionary is not None:
-            codes, entries = dictionary
+        encoded = dictionary(values)
+        if encoded is not None:
+            codes, entries = encoded
             return self._from_codes(codes, entries)
-        array = _column(values)
+        array = flat(values)
         if array.dtype.kind in "iub":
-            return self._from_codes(*_unique(array))
+            return self._from_codes(*unique(array))
         listed = array.tolist()
         try:
             # One dictionary look-up an answer; text in form NFC, which is nearly all text, ends here.
@@ -97,7 +98,7 @@ class Categories:
 
     def _from_codes(self, codes: NDArray[Any], entries: Sequence[Any]) -> Positions:
         if codes.size and codes.min() < 0:
-            raise _missing(int(np.argmin(codes)))
+            raise missing(int(np.argmin(codes)))
         used = np.unique(codes)
         table = np.zeros(len(entries), dtype=np.int64)
         for code in used:
@@ -108,19 +109,26 @@ class Categories:
         return np.asarray(table[codes])
 
     def _find(self, value: Any, place: int) -> int:
-        if value is None or value != value:
-            raise _missing(place)
+        if is_absent(value):
+            raise missing(place)
         try:
             found = self._table.get(label_key(as_label(value)), self._other)
         except LabelError:
             found = self._other
         if found is None:
-            raise DomainError(f"value {place}, a {type(value).__name__}, is not one of {self}")
+            raise DomainError(f"value {place}, {kind(value)}, is not one of {self}")
         return found
 
     def spec(self) -> dict[str, Any]:
         spec: dict[str, Any] = {"kind": "categories", "values": [label_spec(value) for value in self.values]}
         return spec if self.other is None else spec | {"other": label_spec(self.other)}
+
+    def __repr__(self) -> str:
+        shown = [reprlib.repr(value) for value in self.values[:_MOST_SHOWN]]
+        if self.size > _MOST_SHOWN:
+            shown.append(f"... {self.size - _MOST_SHOWN} more")
+        other = "" if self.other is None else f", other={reprlib.repr(self.other)}"
+        return f"Categories([{', '.join(shown)}]{other})"
 
     def __str__(self) -> str:
         shown = ", ".join(str(value) for value in self.values[:8]) + (", ..." if self.size > 8 else "")
@@ -129,9 +137,9 @@ class Categories:
 
 @dataclass(frozen=True)
 class Integers:
-    """A whole number from low to high, both included.
+    """A whole number from low to high, both included; 3.0 counts as 3, True does not count as 1.
 
-    >>> Integers(1, 10).index([1, 10]).tolist()
+    >>> Integers(1, 10).index([1, 10.0]).tolist()
     [0, 9]
     """
 
@@ -141,7 +149,7 @@ class Integers:
     def __post_init__(self) -> None:
         for end in (self.low, self.high):
             if isinstance(end, bool) or not isinstance(end, int | np.integer):
-                raise DomainError(f"the ends of a range are whole numbers, not a {type(end).__name__}")
+                raise DomainError(f"the ends of a range are whole numbers, not {kind(end)}")
         object.__setattr__(self, "low", int(self.low))
         object.__setattr__(self, "high", int(self.high))
         if self.high <= self.low:
@@ -159,25 +167,30 @@ class Integers:
 
     def index(self, values: Any) -> Positions:
         """Positions of the answers, in the order given."""
-        array = _column(values)
+        array = flat(values)
         if array.dtype.kind == "O":
-            self._check_kinds(array)
-            array = array.astype(np.int64)
-        if array.dtype.kind == "f" and np.isnan(array).any():
-            raise _missing(int(np.argmax(np.isnan(array))))
-        if array.dtype.kind not in "iu":
+            array = self._numbers(array)
+        if array.dtype.kind not in "iuf":
             raise DomainError(f"an answer to this question is a whole number, not a {array.dtype.name} value")
         outside = (array < self.low) | (array > self.high)
+        if array.dtype.kind == "f":
+            if np.isnan(array).any():
+                raise missing(int(np.argmax(np.isnan(array))))
+            outside |= array != np.floor(array)
         if outside.any():
             raise DomainError(f"value {int(np.argmax(outside))} is not one of {self}")
         return array.astype(np.int64) - self.low
 
-    def _check_kinds(self, array: NDArray[Any]) -> None:
+    def _numbers(self, array: NDArray[Any]) -> NDArray[np.float64]:
+        """Objects of several kinds as numbers; floats hold every whole number of a range."""
         for place, value in enumerate(array):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise DomainError(f"value {place}, a {type(value).__name__}, is not one of {self}")
+            if is_absent(value):
+                raise missing(place)
+            if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+                raise DomainError(f"value {place}, {kind(value)}, is not one of {self}")
             if not self.low <= value <= self.high:
                 raise DomainError(f"value {place} is not one of {self}")
+        return array.astype(np.float64)
 
     def spec(self) -> dict[str, Any]:
         return {"kind": "integers", "low": self.low, "high": self.high}
@@ -211,7 +224,7 @@ class Strings:
     def __post_init__(self) -> None:
         for name, number, most in (("cells", self.cells, 1 << 28), ("cohorts", self.cohorts, 1 << 16)):
             if isinstance(number, bool) or not isinstance(number, int | np.integer):
-                raise DomainError(f"the number of {name} is a whole number, not a {type(number).__name__}")
+                raise DomainError(f"the number of {name} is a whole number, not {kind(number)}")
             if not 1 <= number <= most:
                 raise DomainError(f"the number of {name} lies between 1 and {most}, not at {number}")
             object.__setattr__(self, name, int(number))
@@ -236,36 +249,24 @@ class Strings:
 
     def column(self, values: Any) -> tuple[Positions, list[str]]:
         """The different texts of a column, in NFC, and which of them stands where."""
-        dictionary = _dictionary(values)
-        if dictionary is None:
-            listed = list(values) if isinstance(values, list | tuple) else _column(values).tolist()
+        encoded = dictionary(values)
+        if encoded is None:
+            listed = list(values) if isinstance(values, list | tuple) else flat(values).tolist()
             if not set(map(type, listed)) <= {str}:
-                listed = [_as_text(value, place) for place, value in enumerate(listed)]
+                listed = [as_text(value, place) for place, value in enumerate(listed)]
             table: dict[str, int] = {}
-            dictionary = np.array([table.setdefault(text, len(table)) for text in listed], dtype=np.int64), list(table)
-        codes, entries = dictionary
+            encoded = np.array([table.setdefault(text, len(table)) for text in listed], dtype=np.int64), list(table)
+        codes, entries = encoded
         if codes.size and codes.min() < 0:
-            raise _missing(int(np.argmin(codes)))
+            raise missing(int(np.argmin(codes)))
         used, places, within = np.unique(codes, return_index=True, return_inverse=True)
-        return within, [_as_text(entries[code], int(place)) for code, place in zip(used, places, strict=True)]
+        return within, [as_text(entries[code], int(place)) for code, place in zip(used, places, strict=True)]
 
     def spec(self) -> dict[str, Any]:
         return {"kind": "strings", "cells": self.cells, "cohorts": self.cohorts, "key": self.key}
 
     def __str__(self) -> str:
         return f"any text, hashed into {self.cells} cells in {self.cohorts} cohorts"
-
-
-def text_digest(use: str, key: str, cohort: int, text: str) -> bytes:
-    """SHA-256 of a text for one cohort, kept apart for each use and key."""
-    return hashlib.sha256(f"deniable-{use}-v1\0{key}\0{cohort}\0{text}".encode()).digest()
-
-
-def as_key(key: Any) -> str:
-    """The name of a family of hash functions."""
-    if not isinstance(key, str) or "\0" in key:
-        raise DomainError("the key of a hash is text without the character NUL")
-    return unicodedata.normalize("NFC", str.__str__(key))
 
 
 Domain = Categories | Integers | Strings
@@ -276,7 +277,7 @@ def as_domain(value: Any) -> Domain:
     if isinstance(value, Categories | Integers | Strings):
         return value
     if isinstance(value, bool) or value is None:
-        raise DomainError(f"a domain is a list of categories or dn.Integers(low, high), not a {type(value).__name__}")
+        raise DomainError(f"a domain is a list of categories or dn.Integers(low, high), not {kind(value)}")
     if isinstance(value, int | np.integer):
         if value < 2:
             raise DomainError(f"a question needs at least 2 possible answers, not {value}")
@@ -299,68 +300,5 @@ def load_domain(spec: Any) -> Domain:
     )
 
 
-def _missing(place: int) -> DomainError:
-    return DomainError(f"value {place} is missing: an empty answer must be a category of its own")
-
-
 def _open() -> NoReturn:
     raise DomainError("any text may be an answer here, so no answers are listed: use CMS, HCMS, OLHSketch or RAPPOR")
-
-
-def _as_text(value: Any, place: int) -> str:
-    if value is None or (isinstance(value, float) and value != value):
-        raise _missing(place)
-    if not isinstance(value, str):
-        raise DomainError(f"value {place}, a {type(value).__name__}, is not text")
-    text = unicodedata.normalize("NFC", str.__str__(value))
-    try:
-        length = len(text.encode())
-    except UnicodeEncodeError:
-        raise DomainError(f"value {place} is text that UTF-8 cannot write: half a surrogate pair") from None
-    if length > LONGEST_TEXT:
-        raise DomainError(f"value {place} is text of more than {LONGEST_TEXT} bytes: shorten it on the device")
-    return text
-
-
-def _dictionary(values: Any) -> tuple[NDArray[np.int64], Sequence[Any]] | None:
-    """Codes and entries of a column that holds, or can cheaply get, a dictionary."""
-    if hasattr(values, "cat") and hasattr(values, "dtype") and hasattr(values.cat, "codes"):  # pandas
-        return np.asarray(values.cat.codes, dtype=np.int64), list(values.cat.categories)
-    if hasattr(values, "to_arrow"):  # polars
-        values = values.to_arrow()
-    if hasattr(values, "dictionary_encode"):  # Arrow
-        array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
-        encoded = array if hasattr(array, "dictionary") else array.dictionary_encode()
-        codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
-        return codes, encoded.dictionary.to_pylist()
-    return None
-
-
-def _column(values: Any) -> NDArray[Any]:
-    """A flat array; one value counts as a column of one, and mixed kinds stay what they are."""
-    if isinstance(values, str | bytes | int | float) or values is None or not hasattr(values, "__len__"):
-        values = list(values) if hasattr(values, "__iter__") and not isinstance(values, str | bytes) else [values]
-    if isinstance(values, list | tuple):
-        kinds = set(map(type, values))
-        if kinds == {int} and all(-(1 << 63) <= value < 1 << 63 for value in values):
-            return np.array(values, dtype=np.int64)
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        return array
-    if hasattr(values, "to_arrow"):  # polars
-        values = values.to_arrow()
-    if hasattr(values, "null_count"):  # Arrow
-        if values.null_count:
-            raise _missing(int(np.argmax(values.is_null())))
-        values = values.to_numpy(**({} if hasattr(values, "chunks") else {"zero_copy_only": False}))
-    elif hasattr(values, "to_numpy"):  # pandas
-        values = values.to_numpy()
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise DomainError(f"answers are a flat column, not an array of {array.ndim} dimensions")
-    return array
-
-
-def _unique(array: NDArray[Any]) -> tuple[NDArray[np.int64], list[Any]]:
-    entries, codes = np.unique(array, return_inverse=True)
-    return codes, entries.tolist()

@@ -23,8 +23,7 @@ from deniable.specs import integer_text, read_integer
 Label = Hashable
 
 
-WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,16}\s*")
-"""How people write an integer."""
+_WHOLE_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,16})(\.0*)?\s*")
 
 
 def as_label(value: Any) -> Label:
@@ -98,6 +97,16 @@ def written(label: Label) -> tuple[str, ...]:
     """
     shown = text(label)
     return (shown, shown.lower(), shown.upper()) if isinstance(label, bool) else (shown,)
+
+
+def whole_number(shown: str) -> int | None:
+    """The integer that people and spreadsheets write so, if it is one; a column with gaps is often one of floats.
+
+    >>> whole_number("3"), whole_number(" 3.0"), whole_number("3.5"), whole_number("three")
+    (3, 3, None, None)
+    """
+    found = _WHOLE_NUMBER.fullmatch(shown)
+    return None if found is None else int(found[1])
 
 
 def label_spec(label: Label) -> Any:

@@ -13,7 +13,7 @@ from itertools import cycle
 import pytest
 from rich.console import Console
 
-from benchmarks import chart, cost_chart, goals_chart, report, run, timing
+from benchmarks import chart, cost_chart, goals_chart, report, run, storage, timing
 from benchmarks.design import STAGES, task_name
 from benchmarks.peers import environments
 from benchmarks.registry import (
@@ -95,12 +95,14 @@ def test_what_cannot_be_run_is_reported_and_the_rest_still_runs():
     def broken(size):
         raise ZeroDivisionError("division by zero")
 
+    shown = io.StringIO()
     chosen = [
         Benchmark("first", "first", unavailable),
         Benchmark("second", "second", broken),
         Benchmark("third", "third", lambda size: Case({"task": work(lambda: None)})),
     ]
-    outcome = run.execute(chosen, quick=True, console=Console(file=io.StringIO()))
+    outcome = run.execute(chosen, quick=True, console=Console(file=shown), facts={})
+    assert [line.partition(": ")[2] for line in shown.getvalue().splitlines()] == ["first", "second", "third"]
     assert [result.problem for result in outcome.results] == [
         "not available: opendp cannot be installed: no network",
         "failed: ZeroDivisionError: division by zero",
@@ -156,7 +158,7 @@ def test_a_full_run_is_stored(stage, tmp_path, capsys):
         {
             "label": "ours: times faster than theirs",
             "value": 10.0,
-            "goal": {"kind": "at least", "limit": 10},
+            "goal": {"kind": "at least", "limit": 10, "full_only": False},
             "met": True,
             "speedup": True,
         }
@@ -184,9 +186,58 @@ def test_a_missed_goal_is_stored_and_fails(stage, tmp_path, capsys):
 def test_a_partial_run_replaces_nothing(stage, tmp_path, options):
     stage(at_least(10))
     benchmark("another", "of the same group")(lambda size: Case({"task": scripted(1.0)}))
+    benchmark("elsewhere", "of another group", group=DESIGN)(lambda size: Case({"task": scripted(1.0)}))
     assert run.main([*options, "--json", str(tmp_path / "mine.json")]) == 0
     assert json.loads((tmp_path / "mine.json").read_text())["results"][0]["name"] == "speed"
     assert not (tmp_path / "results").exists()
+
+
+def test_goals_that_are_meant_for_full_size_are_not_judged_at_another(stage, tmp_path, capsys):
+    stage(at_least(11, full_only=True))
+    assert run.main(["--quick"]) == 0
+    shown = capsys.readouterr().out
+    assert "not judged at this size: ours: times faster than theirs (speed)" in shown
+    assert "missed" not in shown
+    benchmark("another", "of the same group")(lambda size: Case({"task": scripted(1.0)}))
+    assert run.main(["--only", "speed"]) == 1
+    shown = capsys.readouterr().out
+    assert "missed: ours: times faster than theirs (speed)" in shown
+    assert "not judged" not in shown
+
+
+def test_one_group_fails_and_the_others_are_stored(stage, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+
+    @benchmark("broken", "broken", group="engines")
+    def broken(size):
+        raise ZeroDivisionError("division by zero")
+
+    def undrawn(*arguments):
+        raise ValueError("no ink")
+
+    monkeypatch.setitem(storage.CHARTS, DESIGN, undrawn)
+    benchmark("plain", "without a chart", group=DESIGN)(lambda size: Case({"task": scripted(1.0)}))
+    stage(at_least(10))
+    assert run.main([]) == 1
+    shown = capsys.readouterr().out
+    assert "broken: failed: ZeroDivisionError: division by zero" in shown
+    assert "not stored: engines" in shown
+    assert "not stored: design: ValueError: no ink" in shown
+    assert (tmp_path / "results" / "core.json").exists()
+    assert not (tmp_path / "results" / "engines.json").exists()
+
+
+def test_an_interruption_costs_one_group(stage, tmp_path):
+    pytest.importorskip("matplotlib")
+    stage(at_least(10))
+
+    @benchmark("long", "too long", group=DESIGN)
+    def long(size):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.main([])
+    assert (tmp_path / "results" / "core.json").exists()
 
 
 def test_a_run_with_a_failure_replaces_nothing(stage, tmp_path):

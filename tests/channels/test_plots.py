@@ -63,7 +63,7 @@ def test_a_given_axis_is_used():
 def test_tuples_and_infinite_levels():
     ax = product(coin_response(truth=1), coin_response(truth=1)).plot()
     assert names(ax.get_xticklabels())[1] == "(yes, no)"
-    assert ax.get_title().endswith("epsilon = inf")
+    assert ax.get_title().endswith("epsilon = infinite")
 
 
 def test_long_names_are_slanted():

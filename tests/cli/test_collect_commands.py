@@ -244,6 +244,35 @@ def test_progress_is_shown_on_a_terminal_only(folder):
     assert "300 rows" in out
 
 
+def test_a_directory_with_its_survey_and_sums_is_counted_once(run, folder):
+    reports = folder / "out"
+    reports.mkdir()
+    for name in ("survey.json", "tally.json", "reports.parquet"):
+        (reports / name).write_bytes(Path(name).read_bytes())
+    ran = run("tally", "survey.json", "out", "-o", "sum.json")
+    assert Path("sum.json").read_bytes() == Path("tally.json").read_bytes()
+    assert ran.err.startswith("note: not added")
+    assert "'out/tally.json'" in ran.err
+    assert "survey.json" not in ran.err
+    # What is named is added, and what is foreign is listed, by its name once.
+    OTHER.save(reports / "other.json")
+    ran = run("tally", "survey.json", "out", "tally.json", "-o", "sum.json", code=1)
+    assert SurveyTally.load("sum.json")["age"].n == 600
+    refused = [line for line in ran.err.splitlines() if line.startswith("not counted")]
+    assert refused == ["not counted: 'out/other.json': this is a survey, not reports or a tally"]
+
+
+def test_a_directory_of_tallies_is_their_sum(run, folder):
+    (folder / "out").mkdir()
+    (folder / "out" / "readme.txt").write_text("these are tallies")
+    for name in ("survey.json", "monday.json", "tuesday.json"):
+        (folder / "out" / name).write_bytes(Path("survey.json" if name == "survey.json" else "tally.json").read_bytes())
+    ran = run("tally", "survey.json", "out", "-o", "sum.json", code=1)
+    assert SurveyTally.load("sum.json")["age"].n == 600
+    assert "1 of 3 inputs were not counted" in ran.err
+    assert ran.err.count("out/") == ran.err.count("readme.txt") == 1
+
+
 # -- refusals ------------------------------------------------------------------------------------------
 
 
@@ -302,6 +331,7 @@ REFUSALS = [
     ("estimate survey.json tally.json --parquet nowhere/out", "'nowhere/out': No such file"),
     ("estimate survey.json tally.json --plot nowhere/out.png", "No such file"),
     ("estimate survey.json tally.json --candidates nowhere.txt", "No such file"),
+    ("estimate survey.json tally.json --candidates answers.csv", "no question here takes open text"),
     ("survey show nowhere.json", "No such file"),
     ("survey new survey.json", "is a survey already"),
     ("survey new draft.json -o nowhere/out", "'nowhere/out': No such file"),

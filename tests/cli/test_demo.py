@@ -19,7 +19,7 @@ from deniable.surveys import Survey
 def test_in_a_pipe_it_ends_by_itself(process):
     ran = process("demo", "--people", "300")
     assert "300 simulated devices answered" in ran.out
-    assert "epsilon in all    2, realized " in ran.out
+    assert "epsilon in all    2 (2 realized)" in ran.out
     (captured,) = re.findall(r"26 bytes: ([0-9a-f]+)", ran.out)
     assert bytes.fromhex(captured).startswith(b"DNR1")
     assert len(re.findall(r" to .*%$", ran.out, re.MULTILINE)) == 7

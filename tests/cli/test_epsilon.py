@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from decimal import Context, Decimal
@@ -80,3 +81,23 @@ def test_a_misspelt_edge_is_not_taken_for_a_header(run, write):
 
 def test_delta_at_zero_is_the_total_variation(run):
     assert run("channel", "epsilon", "coin", "--delta", "0").out.splitlines()[-1].split() == ["delta", "at", "0", "0.5"]
+
+
+# Rounded to nearest, as six or ten digits, this level would be printed lower than it is.
+def test_every_command_prints_a_level_that_holds(run, write, tmp_path):
+    asked = "1.2345641232"
+    draft = {"name": "one", "epsilon": asked, "questions": [{"id": "q", "text": "?", "answers": ["a", "b", "c"]}]}
+    made = tmp_path / "survey.json"
+    run("survey", "new", write(json.dumps({**draft, "people": 1000}), "draft.json"), "-o", made)
+    design = ("design", "extremal", "--p0", "a=0.5,b=0.5", "--p1", "a=0.4,b=0.6", "--epsilon", asked)
+    plan = ("plan", "--categories", "4", "--epsilon", asked, "--people", "1000")
+    printed = {
+        "plan": re.search(r"epsilon (\S+),", run(*plan).out)[1],
+        "design": re.search(r"^epsilon +(\S+), at most (\S+) as asked", run(*design).out, re.MULTILINE),
+        "show": re.search(r"^epsilon +(\S+) \((\S+) realized\)", run("survey", "show", made).out, re.MULTILINE),
+    }
+    exact = run("survey", "show", made, "--json").json
+    assert printed["plan"] == "1.234564124"
+    assert printed["design"].groups() == printed["show"].groups() == ("1.234564124", "1.234564124")
+    assert Fraction(exact["epsilon"]) == Fraction(asked)
+    assert exact["realized_epsilon"] == pytest.approx(float(asked), rel=1e-15)

@@ -108,10 +108,10 @@ def test_channels_that_cannot_be_named(run, source, message):
         (b"a\x00b", "zero bytes"),
         (b",a,b\nx,1/2,1/2\ny,1\n", "line 3 of"),
         (b",a,b\nx,1/2,1/2,0\n", "4 cells"),
-        (b",a,b\n", "no matrix"),
+        (b",a,b\n", "no matrix with labels"),
         (b"just words", "no matrix"),
         (b'"never closed,a\nx,1\n', "not CSV"),
-        (b",a,b\nx,1/2,1/3\n", "row 0 sums to"),
+        (b",a,b\nx,1/2,1/3\n", "row 'x' sums to 0.833333, not to 1"),
         (b",a,b\nx,nan,1\n", "NaN"),
         (b",a,b\nx,inf,1\n", "infinite"),
         (b",a,b\nx,,1\n", "not a number"),
@@ -143,6 +143,36 @@ def test_files_that_hold_no_channel(run, write, content, message):
     path = write(content)
     assert message in run("channel", "show", path, code=2).err
     run("channel", "epsilon", "-", stdin=content, code=2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("no,abc,3/4", "row 'no', column 'yes': the entry 'abc' is not a number"),
+        ("no,1/4,", "row 'no', column 'maybe': the entry '' is not a number"),
+        ("no,-1/4,5/4", "row 'no', column 'yes': the entry is negative (-0.25)"),
+    ],
+)
+def test_a_bad_cell_is_named_as_a_spreadsheet_shows_it(run, write, rows, message):
+    # The blank line counts: the message gives the line that an editor gives.
+    path = write(f",yes,maybe\nyes,3/4,1/4\n\n{rows}\n", "law.csv")
+    assert f"line 4 of '{path}', {message}" in run("channel", "show", path, code=2).err
+    if "negative" not in message:
+        assert (
+            f"line 4 of '{path}', {message}"
+            in run("channel", "show", f"exponential:scores={path},epsilon=1", code=2).err
+        )
+        assert (
+            f"line 4 of '{path}', {message}"
+            in run(*("design", "bayes", "yes=0.5,maybe=0.5", "--epsilon", "1", "--loss", path), code=2).err
+        )
+
+
+def test_a_row_that_is_no_distribution_is_named_by_line_and_label(run, write):
+    path = write(",yes,maybe\nyes,3/4,1/4\n\nno,1/2,3/4\n", "law.csv")
+    assert run("channel", "show", path, code=2).err == (
+        f"error: line 4 of '{path}': row 'no' sums to 1.25, not to 1: divide it by its sum\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,10 @@ def test_a_study(run, folder):
     assert "of theory" in out
     assert "saved: study.parquet" in out
     assert Path("study.png").read_bytes().startswith(b"\x89PNG")
-    rows = run(*SWEEP, "-o", "study.parquet", "--json").json
-    assert [row["variance"] for row in rows] == [row.variance for row in load_study("study.parquet")]
+    again = run(*SWEEP, "-o", "study.parquet", "--json")
+    assert again.err == "note: 4 of 4 cells are taken from 'study.parquet': the same settings and seed\n"
+    assert [row["variance"] for row in again.json] == [row.variance for row in load_study("study.parquet")]
+    assert "4 of 6 cells are taken" in run(*SWEEP, "--epsilon", "3", "-o", "study.parquet").err
     assert len(run(*SWEEP, "--csv", "--workers", 2).out.splitlines()) == 5
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deniable.surveys import Longitudinal, Survey, SurveyTally
+from deniable.surveys import Epochs, Longitudinal, Survey, SurveyTally
 from tests.surveys.test_terms import DRAFT, SURVEY, TERMS
 
 
@@ -18,20 +18,35 @@ def files(tmp_path, monkeypatch):
     SURVEY.save("survey.json")
     Survey(SURVEY.name, SURVEY.questions, replace(TERMS, retention="reports")).save("kept.json")
     Survey(SURVEY.name, SURVEY.questions, replace(TERMS, show_from=500)).save("careful.json")
+    far = replace(TERMS, opens=TERMS.opens + 10**9, expires=TERMS.opens + 10**9 + 10**6)
+    Survey(SURVEY.name, SURVEY.questions, far).save("later.json")
     Path("draft.json").write_text(json.dumps(DRAFT))
     return tmp_path
 
 
-def test_validate_shows_what_a_lifetime_gives_away(run):
+def test_validate_says_valid_and_what_a_lifetime_gives_away(run):
     out = run("survey", "validate", "survey.json").out
+    assert out.startswith("valid        canteen\n")
+    assert SURVEY.fingerprint in out
+    assert "1 (1 realized)" in out
     assert "epsilon 3 at most, of a budget of 4 for the group acme" in out
-    assert run("survey", "validate", "survey.json", "--json").json["lifetime_epsilon"] == "3"
+    found = run("survey", "validate", "survey.json", "--json").json
+    assert (found["valid"], found["lifetime_epsilon"]) == (True, "3")
+    Survey(SURVEY.name, SURVEY.questions).save("plain.json")
+    assert "epsilon 1 if answered once" in run("survey", "validate", "plain.json").out
 
 
 def test_validate_checks_a_limit(run):
     run("survey", "validate", "survey.json", "--epsilon", "3")
     ran = run("survey", "validate", "survey.json", "--epsilon", "2.999", code=1)
-    assert "a lifetime may give away epsilon 3, more than 2999/1000" in ran.err
+    assert ran.err.startswith("not valid: a lifetime may give away epsilon 3, more than 2999/1000")
+    assert ran.out == ""
+    assert run("survey", "validate", "survey.json", "--epsilon", "1", "--json", code=1).json["valid"] is False
+
+
+@pytest.mark.parametrize("command", ["validate", "diff"])
+def test_help_says_the_exit_codes(run, command):
+    assert "exit code is 0 if" in " ".join(run("survey", command, "--help").out.split())
 
 
 def test_validate_refuses_what_is_no_survey(run):
@@ -44,7 +59,7 @@ def test_validate_refuses_what_is_no_survey(run):
 def test_weaker_privacy_fails_unless_it_is_meant(run):
     ran = run("survey", "diff", "survey.json", "kept.json", code=1)
     assert "weaker" in ran.out
-    assert "--weaker-privacy" in ran.err
+    assert ran.err == "privacy gets weaker: retention (if that is meant, say --weaker-privacy)\n"
     run("survey", "diff", "survey.json", "kept.json", "--weaker-privacy")
     run("survey", "diff", "kept.json", "survey.json")
     found = run("survey", "diff", "survey.json", "kept.json", "--json", code=1).json
@@ -61,7 +76,29 @@ def test_a_draft_with_terms_becomes_a_survey(run):
     run("survey", "new", "draft.json", "-o", "made.json")
     made = Survey.load("made.json")
     assert made.terms is not None
-    assert "to plan" in run("survey", "show", "made.json").out
+    out = run("survey", "show", "made.json").out
+    assert "to plan" in out
+    assert "one epoch of 30 days" in out
+    assert "30 epochs of 1 day" in run("survey", "show", "survey.json").out
+
+
+def test_the_planner_gives_its_reasons(run):
+    out = run("survey", "new", "draft.json", "-o", "made.json").out
+    assert "the planner's choice:\n  meat: GRR has the smallest error" in out
+    rule = {"rule": "memoize", "epochs": 2}
+    Path("again.json").write_text(json.dumps(DRAFT | {"epochs": {"days": 15}, "longitudinal": rule}))
+    out = run("survey", "new", "again.json", "-o", "made.json").out
+    assert "of those with few enough different reports to be memoized:\n  meat: Of the protocols with at most" in out
+    named = DRAFT["questions"][0] | {"protocol": "GRR"}
+    Path("named.json").write_text(json.dumps(DRAFT | {"questions": [named]}))
+    assert "planner" not in run("survey", "new", "named.json", "-o", "made.json").out
+
+
+def test_an_expired_survey_is_not_published(run):
+    old = replace(TERMS, opens=TERMS.opens - 10**8, expires=TERMS.opens - 10**8 + 1, epochs=Epochs(0, 10**9))
+    Survey(SURVEY.name, SURVEY.questions, old).save("old.json")
+    ran = run("survey", "publish", "old.json", "--to", "http://127.0.0.1:9", code=2)
+    assert "'old.json' expired at 2023-08-31T14:13:21Z, so nobody could answer it" in ran.err
 
 
 def test_only_surveys_with_terms_are_published(run):
@@ -72,7 +109,8 @@ def test_only_surveys_with_terms_are_published(run):
 
 
 def test_a_service_that_is_not_there_is_one_line(run):
-    ran = run("survey", "publish", "survey.json", "--to", "http://127.0.0.1:9", code=2)
+    """A survey that opens later gets as far as the service."""
+    ran = run("survey", "publish", "later.json", "--to", "http://127.0.0.1:9", code=2)
     assert "cannot be reached" in ran.err
     ran = run("estimate", "survey.json", "--from", "http://127.0.0.1:9", code=2)
     assert "cannot be reached" in ran.err

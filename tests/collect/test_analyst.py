@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from deniable.cli.demo_service import Service, running
-from deniable.collect.analyst import Analyst, Change, ServiceRefused
+from deniable.collect.analyst import Analyst, Change, ServiceRefused, read_range
 from deniable.collect.crowd import CrowdError, send_crowd
 from deniable.collect.http import ForbiddenAddress, Unreachable
 from deniable.errors import SpecError
@@ -92,6 +92,12 @@ def test_epochs_are_chosen(service: Service, analyst: Analyst, survey: Survey) -
     send_crowd(service.address, survey, {"smoke": ["yes"]})
     assert analyst.tally(survey, 0, 0) == analyst.tally(survey)
     assert analyst.tally(survey, 1)["smoke"].n == 0
+
+
+@pytest.mark.parametrize("text", ["5..3", "-1", "a..b", "1...2", "", "3..-1", "\u0663"])
+def test_what_is_no_range_of_epochs(text: str) -> None:
+    with pytest.raises(SpecError, match="epochs"):
+        read_range(text)
 
 
 def test_refusals_are_one_sentence(service: Service, survey: Survey) -> None:

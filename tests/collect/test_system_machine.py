@@ -34,6 +34,7 @@ from deniable.collect.counting import Counter
 from deniable.collect.stores import open_store
 from deniable.surveys import Longitudinal, Question, Survey
 from tests.collect import surveys
+from tests.collect.client.hooks import hooked
 from tests.collect.conftest import new_url
 from tests.collect.server.live import Process, prepare
 from tests.collect.wire_faults import DROP_REQUEST, DROP_RESPONSE, TEAR_REQUEST, Wire
@@ -85,14 +86,14 @@ class System(RuleBasedStateMachine):
         self.restored: set[int] = set()
 
     def client(self, device: int, step: Any = lambda step: None) -> Client:
-        return Client(
+        client = Client(
             self.wire.url,
             self.survey.fingerprint,
             self.ledger(device),
             clock=lambda: time.time() + 86_400 * self.days[device],
             timeout=10,
-            _step=step,
         )
+        return hooked(client, step)
 
     def ledger(self, device: int) -> Path:
         return self.folder / f"device-{device}" / "ledger.sqlite"

@@ -180,7 +180,7 @@ def check_unbiased(case: ProtocolCase) -> None:
 
 
 def check_monoid(case: ProtocolCase) -> None:
-    """8. Tallies add up, in any order and grouping; the empty one changes nothing; overflow is refused."""
+    """8. Tallies and batches add up, in any order and grouping; the empty one changes nothing; overflow is refused."""
     protocol = case.build(case.epsilon)
     values = np.random.default_rng(2).integers(0, protocol.domain.size, 3000)
     reports = protocol.privatize([protocol.domain.labels[v] for v in values], Simulation(3))
@@ -189,6 +189,10 @@ def check_monoid(case: ProtocolCase) -> None:
     parts = [protocol.tally(part) for part in cuts]
     assert sum(parts) == whole
     assert Tally.sum(reversed(parts)) == whole
+    counter = protocol.counter()
+    for part in cuts:
+        counter.add(part)
+    assert counter.tally() == whole, "batches give another tally than all at once"
     assert parts[0] + (parts[1] + parts[2]) == (parts[0] + parts[1]) + parts[2]
     assert whole + protocol.empty() == whole == protocol.empty() + whole
     shuffled = np.random.default_rng(4).permutation(len(reports))

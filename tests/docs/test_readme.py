@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,16 @@ def test_a_wrong_output_is_caught(shown):
 def test_a_broken_example_is_caught():
     with pytest.raises(ZeroDivisionError):
         check("```python\n1 / 0\n```")
+
+
+def broken_links(markdown):
+    """Links and pictures that lead to no file of the repository; addresses elsewhere are left alone."""
+    targets = re.findall(r"\]\(([^)#\s]+)", markdown)
+    return [target for target in targets if "://" not in target and not (README.parent / target).exists()]
+
+
+def test_links_lead_somewhere():
+    assert broken_links(README.read_text(encoding="utf-8")) == []
+    assert broken_links("[a](docs/index.md#start) ![b](docs/nowhere.png) [c](https://example.org/x)") == [
+        "docs/nowhere.png"
+    ]

@@ -81,6 +81,19 @@ def test_kinds_of_csv(tmp_path: Path, out: Path, delimiter: str, ending: str) ->
     assert collected(out) == collected(out.with_name("plain.parquet"))
 
 
+def test_whole_numbers_of_a_column_of_floats(tmp_path: Path, out: Path) -> None:
+    """Spreadsheets and data frames write 18.0 where a column once had a gap."""
+    given = answers(ROWS)
+    floats = write_csv(tmp_path / "floats.csv", given | {"age": [f"{age}.0" for age in given["age"]]})
+    plain = write_csv(tmp_path / "plain.csv", given)
+    for source in (floats, plain):
+        privatize_file(SURVEY, source, out.with_name(source.name), bits=Simulation(1))
+    assert collected(out.with_name("floats.csv")) == collected(out.with_name("plain.csv"))
+    halves = write_csv(tmp_path / "halves.csv", given | {"age": [f"{age}.5" for age in given["age"]]})
+    with pytest.raises(DeniableError, match="whole numbers from 18 to 99"):
+        privatize_file(SURVEY, halves, out)
+
+
 def test_standard_input(tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write_csv(tmp_path / "answers.csv", answers(ROWS))
     privatize_file(SURVEY, source, out, bits=Simulation(1))

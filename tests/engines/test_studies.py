@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,3 +114,41 @@ def test_the_picture() -> None:
     plt.close(axes.figure)
     with pytest.raises(SpecError, match="nothing to draw"):
         draw([])
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "spread"),
+    [(["1"], 1.0), (["1", "1.1"], 1.0), (["1"], 1.9), (["1", "2"], 5.0), (["0.1", "8"], 3e4)],
+)
+def test_the_picture_says_its_numbers(epsilons: list[str], spread: float) -> None:
+    """Wherever the errors lie, two labels that are not formulas; crowded ones are left out."""
+    import matplotlib.pyplot as plt
+
+    for middle in np.geomspace(1e-4, 1e-2, 25):
+        rows = [
+            Row(*cell_of(epsilon), True, (100 * error) ** 2, (100 * error) ** 2, 0.0, 0.0, 1.0, 0.0)
+            for epsilon, error in itertools.product(epsilons, (middle, middle * spread))
+        ]
+        axes = draw(rows)
+        low, high = axes.get_ylim()
+        assert low < middle
+        assert middle * spread < high
+        shown = [tick for tick in axes.get_yticks() if low <= tick <= high]
+        written = [label.get_text() for label in axes.get_yticklabels()]
+        assert len(shown) >= 2
+        assert [float(label) for label in written] == shown
+        assert [label.get_text() for label in axes.get_xticklabels()] == epsilons
+        plt.close(axes.figure)
+
+
+def cell_of(epsilon: str) -> tuple[str, str, int, int, str, int, int]:
+    return "GRR", epsilon, 100, 8, "zipf", 1, 0
+
+
+def test_crowded_labels_are_left_out() -> None:
+    import matplotlib.pyplot as plt
+
+    levels = ["0.1", "1", "1.05", "1.1", "2", "8"]
+    axes = draw([Row(*cell_of(epsilon), True, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0) for epsilon in levels])
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.1", "1", "", "", "2", "8"]
+    plt.close(axes.figure)

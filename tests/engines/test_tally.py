@@ -104,6 +104,7 @@ def test_nothing_is_the_identity(tmp_path: Path, whole_file: Path) -> None:
 def test_small_batches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(engine, "ROW_GROUP_BYTES", 500)
     monkeypatch.setattr(engine, "BATCH_BYTES", 100)
+    monkeypatch.setattr(engine, "MOST_BATCH_BYTES", 100)
     path = tmp_path / "reports.parquet"
     write_reports(path, SURVEY, (part(i, i + 7) for i in range(0, ROWS, 7)))
     assert pq.ParquetFile(path).metadata.num_row_groups > 3

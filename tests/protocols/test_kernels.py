@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.protocols import OLH, SubsetSelection
+from deniable.protocols.frequency import popcount
 from deniable.protocols.frequency._bytes import from_bytes, histogram, narrow_type, to_bytes, width_of
 from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
-from deniable.protocols.frequency.popcount import positional_popcount
+from deniable.protocols.frequency.popcount import BitCounter, positional_popcount
 from deniable.protocols.frequency.subsets import random_subset, random_subsets
 from deniable.randomness import Simulation, exhaust
 from tests.statistics import accepts
@@ -24,12 +27,26 @@ def test_positional_popcount(count: int, width: int, seed: int) -> None:
     assert positional_popcount(rows).tolist() == plain.tolist()
 
 
-@pytest.mark.parametrize("count", [100_000, 262_145])
-def test_positional_popcount_through_many_planes(count: int) -> None:
-    rows = np.random.default_rng(1).integers(0, 256, (count, 5), dtype=np.uint8)
+@pytest.mark.parametrize(("count", "width"), [(100_000, 5), (262_145, 5), (40_000, 24), (300, 9000), (40, 70_000)])
+def test_positional_popcount_through_many_planes(count: int, width: int) -> None:
+    rows = np.random.default_rng(1).integers(0, 256, (count, width), dtype=np.uint8)
     rows[:, 2] = 255  # a counter that uses every plane
     plain = np.unpackbits(rows, axis=1, bitorder="little").sum(axis=0, dtype=np.int64)
     assert positional_popcount(rows).tolist() == plain.tolist()
+
+
+@given(st.lists(st.integers(0, 300), max_size=12), st.integers(1, 40), st.integers(0, 2**32 - 1))
+@settings(max_examples=60)
+def test_bits_of_batches_whose_memory_is_reused(counts: list[int], width: int, seed: int) -> None:
+    rng, memory = np.random.default_rng(seed), np.empty((300, width), dtype=np.uint8)
+    plain = np.zeros(8 * width, dtype=np.int64)
+    with mock.patch.object(popcount, "_SLICE_BYTES", 64):  # many slices of few rows
+        counter = BitCounter(width, lanes=8 * width - 3)
+        for count in counts:
+            memory[:] = rng.integers(0, 256, memory.shape)
+            counter.add(memory[:count])
+            plain += np.unpackbits(memory[:count], axis=1, bitorder="little").sum(axis=0, dtype=np.int64)
+            assert counter.counts().tolist() == plain[:-3].tolist()
 
 
 @pytest.mark.parametrize("size", [2, 8, 9, 100, 256, 257, 1024, 65536, 70_000])

@@ -13,6 +13,7 @@ from deniable.domains import Strings
 from deniable.errors import DeniableError, SpecError
 from deniable.protocols import CMS, GRR, OLH, OUE, HadamardResponse
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
+from deniable.surveys.draft import plan_draft
 from deniable.surveys.terms import read_time, write_time
 
 DAY = 86_400
@@ -226,6 +227,12 @@ def test_a_draft_without_terms_is_for_files() -> None:
         (lambda d: d.update(epochs=[1]), "is an object"),
         (lambda d: d.update(longitudinal={"rule": "memoize", "epochs": 2, "often": 1}), "unknown key 'often'"),
         (lambda d: d.update(budget={"group": "x", "epsilon": "1/2"}), "more than its budget"),
+        (lambda d: (d.pop("days"), d.update(expires="2020-01-01T00:00:00Z")), "ends at 2020-01-01T00:00:00Z, before"),
+        (lambda d: d.update(epochs={"days": 31}), "an epoch of 31 days is longer than the collection of 30 days"),
+        (lambda d: d.update(epochs={"days": 31, "origin": "2020-01-01T00:00:00Z"}), "longer than the collection"),
+        (lambda d: d.update(longitudinal={"epochs": 2}), "cannot answer in 2 epochs: .* has 1 of 30 days"),
+        (lambda d: d.update(longitudinal={"epochs": 6}, epochs={"days": 7}), "has 5 of 7 days"),
+        (lambda d: d.update(longitudinal={"rule": "memoize", "epochs": 9}, epochs={"seconds": 540_000}), "150 hours"),
     ],
 )
 def test_a_bad_draft_is_refused(change: Callable[[dict[str, Any]], Any], message: str) -> None:
@@ -233,3 +240,69 @@ def test_a_bad_draft_is_refused(change: Callable[[dict[str, Any]], Any], message
     change(draft)
     with pytest.raises(SpecError, match=message):
         Survey.from_draft(draft)
+
+
+def test_an_epoch_as_long_as_the_collection_and_as_many_as_there_are() -> None:
+    assert Survey.from_draft({**DRAFT, "epochs": {"days": 30}}) == Survey.from_draft(DRAFT)
+    terms = Survey.from_draft({**DRAFT, "epochs": {"days": 7}, "longitudinal": {"epochs": 5}}).terms
+    assert terms is not None
+    assert terms.count == 5
+
+
+def test_a_published_survey_with_long_epochs_still_loads() -> None:
+    """What was published before drafts were checked for it."""
+    long = replace(TERMS, epochs=Epochs(START, 400 * DAY), longitudinal=Longitudinal("none", 3))
+    assert Survey.from_spec(Survey("canteen", [MEAT], long).spec()).terms == long
+
+
+# -- the planner's choice among protocols that may be memoized -------------------------------------------
+
+MEMOIZED = {**DRAFT, "epochs": {"days": 1}, "longitudinal": {"rule": "memoize", "epochs": 30}}
+
+
+def questions(*sizes: int, **fixed: str) -> list[dict[str, Any]]:
+    """Questions q0, q1, ... with so many answers; `fixed` names the protocols of some."""
+    return [
+        {"id": f"q{i}", "text": "?", "answers": {"low": 1, "high": size}}
+        | ({"protocol": fixed[f"q{i}"]} if f"q{i}" in fixed else {})
+        for i, size in enumerate(sizes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "chosen"),
+    [
+        (questions(30), ["BLH"]),
+        (questions(16, 16), ["BLH", "BLH"]),
+        (questions(31, 31), ["HadamardResponse", "HadamardResponse"]),  # the 64 forms of BLH leave the other no room
+        (questions(30, 17), ["HadamardResponse", "HadamardResponse"]),
+        (questions(16, 30), ["BLH", "HadamardResponse"]),
+        (questions(16, 30, 2), ["GRR", "HadamardResponse", "GRR"]),
+        (questions(16, 30, q1="GRR"), ["BLH", "GRR"]),
+        (questions(1024), ["GRR"]),
+    ],
+)
+def test_the_planner_keeps_to_the_rule(asked: list[dict[str, Any]], chosen: list[str]) -> None:
+    survey, plans = plan_draft({**MEMOIZED, "questions": asked})
+    assert [question.protocol.name for question in survey] == chosen
+    assert survey.forms <= 1024
+    assert all(plan.reason.startswith("Of the protocols with at most ") for plan in plans.values())
+    assert list(plans) == [entry["id"] for entry in asked if "protocol" not in entry]
+    # Free to choose, the planner would take reports that may not be memoized.
+    free = Survey.from_draft({**DRAFT, "questions": asked})
+    with pytest.raises(SpecError, match="tell devices apart"):
+        Survey(free.name, free.questions, survey.terms)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        questions(1025),
+        questions(33, 32),
+        questions(30, 30, q1="OLH"),
+        [{"id": "word", "text": "?", "answers": "text"}],
+    ],
+)
+def test_what_cannot_be_memoized_at_all_is_said(asked: list[dict[str, Any]]) -> None:
+    with pytest.raises(SpecError, match="tell devices apart"):
+        Survey.from_draft({**MEMOIZED, "questions": asked})

@@ -2,7 +2,7 @@
 
 import { ROOT } from "./api.js";
 import { h, table } from "./dom.js";
-import { count, decimal, factor, fraction, moment, period, plural } from "./format.js";
+import { count, decimal, duration, factor, fraction, moment, period, plural } from "./format.js";
 
 const fact = (name, ...content) => [h("dt", {}, name), h("dd", {}, ...content)];
 const level = (epsilon) => `epsilon ${decimal(epsilon)} (odds change by at most ${factor(fraction(epsilon))})`;
@@ -10,8 +10,8 @@ const level = (epsilon) => `epsilon ${decimal(epsilon)} (odds change by at most 
 export function specCard(survey) {
   const { terms, fingerprint } = survey;
   const { rule, epochs, values } = terms.longitudinal;
-  const how = rule === "memoize" ? `answers are remembered and repeated, up to ${plural(values, "value")}` : "each answer is randomized afresh";
-  const length = terms.epochs.seconds % 86400 ? `${count(terms.epochs.seconds)} seconds` : plural(terms.epochs.seconds / 86400, "day");
+  const often = epochs === 1 ? "once" : `at most ${plural(epochs, "time")}, once in each period of ${duration(terms.epochs.seconds)}`;
+  const how = rule === "memoize" ? `the same answer repeats the same report, for up to ${plural(values, "different answer")}` : "each answer is randomized afresh";
   return h(
     "section",
     { class: "card", "aria-label": "What the survey promises" },
@@ -23,10 +23,10 @@ export function specCard(survey) {
       fact("Purpose", terms.purpose),
       fact("One submission", level(survey.epsilon)),
       fact("Lifetime", `${level(survey.lifetimeEpsilon)}; budget ${decimal(terms.budget.epsilon)} for “${terms.budget.group}”`),
-      fact("How often", `${plural(epochs, "period")} of ${length}, ${how}`),
+      fact("How often", epochs === 1 ? often : `${often}; ${how}`),
       fact("Open", `${moment(terms.opens)} to ${moment(terms.expires)} (UTC)`),
       fact("Kept", terms.retention === "tally" ? "sums only" : "the randomized reports"),
-      fact("Shown from", plural(terms.showFrom, "answer")),
+      fact("Results shown", `from ${plural(terms.showFrom, "answer")} on`),
       terms.replaces ? fact("Replaces", h("code", {}, terms.replaces)) : null,
       fact("Fingerprint", h("code", {}, fingerprint)),
     ),
@@ -45,7 +45,6 @@ const REASONS = {
 export function health(survey, status) {
   const reasons = Object.entries(status.rejected).map(([reason, n]) => [REASONS[reason] ?? reason, count(n)]);
   const epochs = [...status.epochs].reverse();
-  const [first, last] = status.taken_epochs;
   return h(
     "section",
     { class: "card", "aria-label": "Ingest health" },
@@ -59,8 +58,8 @@ export function health(survey, status) {
       tile(count(status.lag.requests), "waiting now"),
     ),
     reasons.length ? table("Refused by reason", ["Reason", "Submissions"], reasons, { class: "numbers" }) : h("p", { class: "note" }, "Nothing was refused."),
-    h("p", { class: "note" }, first > last ? "No period takes reports now." : `Reports are taken for ${period(survey.terms.epochs, first)}${last > first ? ` to ${period(survey.terms.epochs, last)}` : ""}.`),
-    h(
+    h("p", { class: "note" }, taken(survey.terms, status)),
+    epochs.length > 0 && h(
       "details",
       {},
       h("summary", {}, plural(epochs.length, "period")),
@@ -71,6 +70,18 @@ export function health(survey, status) {
       ),
     ),
   );
+}
+
+/** Which reports would be counted if they came now. */
+function taken({ epochs }, { state, taken_epochs: [first, last] }) {
+  if (state === "closed" || first > last) return "No period takes reports now.";
+  return `Now taken: reports of ${last > first ? "the periods" : "the period"} ${period(epochs, first, last)} (UTC).`;
+}
+
+/** What a survey does at this moment, and when that ends or began. */
+export function phase(state, { opens, expires }) {
+  const when = { waiting: `opens ${moment(opens)}`, collecting: `until ${moment(expires)}`, over: `since ${moment(expires)}` };
+  return [{ waiting: "not open yet", collecting: "open" }[state] ?? state, when[state] ?? "by its owner"];
 }
 
 export const tile = (value, words) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, words));

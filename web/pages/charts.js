@@ -4,7 +4,7 @@
  */
 
 import { h, svg } from "./dom.js";
-import { digitsFor, percent } from "./format.js";
+import { digitsFor, percent, short } from "./format.js";
 
 /** Round numbers that cover low .. high, about `wanted` of them. */
 export function ticks(low, high, wanted = 5) {
@@ -16,7 +16,8 @@ export function ticks(low, high, wanted = 5) {
   return found;
 }
 
-const covers = ({ low, high }) => !(low > 0 || high < 0);
+/** Whether an interval contains zero. */
+export const covers = ({ low, high }) => !(low > 0 || high < 0);
 
 function scale(rows, floor, reach) {
   const ends = rows.flatMap((row) => row.bars).flatMap(({ value, low, high }) => [value, low - reach, high + reach]);
@@ -100,37 +101,42 @@ export function legend(entries) {
 const COLORS = ["--bar", "--bar-two", "--good", "--fakes", "--soft", "--accent", "--bar-unsure", "--warn-line"];
 const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
 
-/** Lines over logarithmic axes: `series` maps names to lists of [x, y]; `mark` is the point that was asked for. */
+/**
+ * Lines over logarithmic axes: `series` maps names to lists of [x, y]; `mark` is the point that was asked for. As with
+ * bars, positions are percentages and text keeps its size; only the lines themselves are stretched.
+ */
 export function lines(series, { title, xName, yName, mark }) {
-  const [width, height, left, bottom] = [640, 300, 62, 40];
   const names = Object.keys(series);
   const points = Object.values(series).flat();
   const span = (i) => [Math.min(...points.map((p) => p[i])), Math.max(...points.map((p) => p[i]))].map(Math.log10);
   const [[x0, x1], [y0, y1]] = [span(0), span(1)];
-  const x = (value) => left + ((Math.log10(value) - x0) / (x1 - x0)) * (width - left - 12);
-  const y = (value) => 10 + (1 - (Math.log10(value) - y0) / (y1 - y0)) * (height - bottom - 10);
+  const x = (value) => (100 * (Math.log10(value) - x0)) / (x1 - x0);
+  const y = (value) => 100 - (100 * (Math.log10(value) - y0)) / (y1 - y0);
   const decade = ([low, high], values) =>
     values.filter((value) => Math.log10(value) >= low - 1e-9 && Math.log10(value) <= high + 1e-9);
   const round = (steps) => [-5, -4, -3, -2, -1, 0, 1, 2].flatMap((k) => steps.map((s) => s * 10 ** k));
   const xs = decade([x0, x1], round([1, 2, 5]));
   const ys = decade([y0, y1], round(y1 - y0 > 2 ? [1] : [1, 2, 5]));
-  const place = (text, at) => svg("text", at, text);
-  const path = (own) => own.map(([a, b], i) => `${i ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("");
+  const path = (own) => own.map(([a, b], i) => `${i ? "L" : "M"}${x(a).toFixed(2)} ${y(b).toFixed(2)}`).join("");
   const drawn = svg(
     "svg",
-    { class: "lines", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title },
+    { class: "lines", role: "img", "aria-label": title },
     xs.map((v) => [
-      svg("line", { x1: x(v), x2: x(v), y1: 10, y2: height - bottom, class: "grid" }),
-      place(String(Number(v.toPrecision(2))), { x: x(v), y: height - bottom + 16, "text-anchor": "middle" }),
+      line(`${x(v)}%`, `${x(v)}%`, 0, 100, "grid"),
+      svg("text", { x: `${x(v)}%`, y: "100%", dy: 18, "text-anchor": "middle" }, short(v)),
     ]),
     ys.map((v) => [
-      svg("line", { x1: left, x2: width - 12, y1: y(v), y2: y(v), class: "grid" }),
-      place(percent(v, v < 0.01 ? 2 : v < 0.1 ? 1 : 0), { x: left - 6, y: y(v) + 4, "text-anchor": "end" }),
+      line("0%", "100%", y(v), y(v), "grid"),
+      svg("text", { x: 0, y: `${y(v)}%`, dx: -8, dy: 4, "text-anchor": "end" }, `${short(100 * v)}\u00a0%`),
     ]),
-    place(xName, { x: (left + width) / 2, y: height - 4, "text-anchor": "middle" }),
-    place(yName, { x: -(height - bottom) / 2, y: 12, "text-anchor": "middle", transform: "rotate(-90)" }),
-    names.map((name, i) => colored(svg("path", { d: path(series[name]), "stroke-dasharray": DASHES[i % 4] }), i)),
-    mark && svg("circle", { cx: x(mark[0]), cy: y(mark[1]), r: 5, fill: "currentColor" }),
+    svg("text", { x: "50%", y: "100%", dy: 38, "text-anchor": "middle" }, xName),
+    svg("text", { x: 0, y: 0, dx: -8, dy: -12 }, yName),
+    svg(
+      "svg",
+      { viewBox: "0 0 100 100", preserveAspectRatio: "none" },
+      names.map((name, i) => colored(svg("path", { d: path(series[name]), "stroke-dasharray": DASHES[i % 4] }), i)),
+    ),
+    mark && svg("circle", { cx: `${x(mark[0])}%`, cy: `${y(mark[1])}%`, r: 5, fill: "currentColor" }),
   );
   const keys = names.map((name, i) =>
     h("li", {}, svg("svg", { "aria-hidden": "true" }, colored(svg("line", { x1: 0, x2: "100%", y1: "50%", y2: "50%", "stroke-width": 3, "stroke-dasharray": DASHES[i % 4] }), i)), name),

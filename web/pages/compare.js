@@ -6,7 +6,7 @@
 
 import { bars, legend } from "./charts.js";
 import { command, download, h, newId, show, table } from "./dom.js";
-import { digitsFor, label, percent, period } from "./format.js";
+import { count, digitsFor, label, percent, period, plural } from "./format.js";
 
 /** Inverse of the standard normal distribution function (Acklam's approximation, error below 1.2e-9). */
 export function quantile(p) {
@@ -101,7 +101,7 @@ export class Comparison {
       "section",
       { "data-compare": a.id },
       h("h3", {}, a.text),
-      h("p", { class: "note" }, `${a.n.toLocaleString("en")} answers before, ${b.n.toLocaleString("en")} after; a bar is what was added, in points of percent.`),
+      h("p", { class: "note" }, `${plural(a.n, "answer")} before, ${count(b.n)} after; a bar is how much the share has changed, in percentage points.`),
       bars(rows, { title, signed: true }),
       legend([["bar", "a change"], ["bar unsure", "no change can be told"]]),
       h("details", {}, h("summary", {}, "Table"), table(`Differences for ${a.text}`, ["Answer", "Before", "After", "Difference", "± std. error", "From", "To"], numbers, { class: "numbers" })),

@@ -2,10 +2,10 @@
 
 import { Survey } from "../deniable.js";
 import { ROOT } from "./api.js";
-import { health, specCard, tile } from "./cards.js";
+import { health, phase, specCard, tile } from "./cards.js";
 import { Comparison } from "./compare.js";
 import { h, newId, show } from "./dom.js";
-import { count, decimal, moment, period, plural } from "./format.js";
+import { count, decimal, period, plural } from "./format.js";
 import { QuestionPanel } from "./panel.js";
 import { signIn } from "./signin.js";
 
@@ -54,7 +54,7 @@ class Board {
     show(
       this.#place,
       h("h1", {}, name),
-      h("p", {}, `${terms.owner} · ${terms.purpose} `, this.#live),
+      h("p", {}, h("b", {}, terms.owner), ` · ${terms.purpose} `, this.#live),
       this.#tiles,
       this.#controls(),
       this.#error,
@@ -142,7 +142,8 @@ class Board {
       else parts.set(level, { level, question: [...(parts.get(level)?.question ?? []), panel.id] });
     }
     const replies = await Promise.all([...parts.values()].map((part) => this.#api.json(`${this.#base}/estimates`, { ...query, ...part })));
-    const found = new Map(replies.flatMap(({ series }) => series[0].questions.map((one) => [one.id, one])));
+    const readings = replies.map(({ series }) => series[0]);
+    const found = new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [one.id, { ...one, notes }])));
     return new Map(this.panels.map(({ id }) => [id, found.get(id)]));
   }
 
@@ -169,6 +170,7 @@ class Board {
       const [status, raw, consistent] = await Promise.all([this.#api.json(`${this.#base}/status`), this.read(), this.read({ post })]);
       this.#error.textContent = "";
       this.#show(status);
+      this.#warn(new Set([...raw.values()].flatMap(({ notes }) => notes)));
       for (const panel of this.panels) {
         const [own, other] = [raw.get(panel.id), consistent.get(panel.id)];
         panel.update(own, other.answers.length === own.answers.length ? other : own);
@@ -189,15 +191,15 @@ class Board {
       tile(count(n), n === 1 ? "answer" : "answers"),
       tile(decimal(this.survey.epsilon), "epsilon of a submission"),
       tile(decimal(this.survey.lifetimeEpsilon), "lifetime epsilon"),
-      tile(plural(chosen.length, "period"), "looked at"),
-      tile(status.state, `until ${moment(terms.expires)}`),
+      tile(plural(chosen.length, "period"), chosen.length ? period(terms.epochs, chosen[0].epoch, chosen.at(-1).epoch) : "with answers"),
+      tile(...phase(status.state, terms)),
     );
     show(this.#health, health(this.survey, status));
-    const repeated = terms.longitudinal.rule === "memoize" && chosen.length > 1;
-    show(
-      this.#note,
-      repeated ? h("p", { class: "card warn" }, "In this survey a device repeats its report from period to period. Over several periods the same noise is counted again and again, so the intervals are too narrow: choose a single period.") : null,
-    );
+  }
+
+  /** What the service says that the intervals leave out. */
+  #warn(notes) {
+    show(this.#note, [...notes].map((note) => h("p", { class: "card warn" }, `${note[0].toUpperCase()}${note.slice(1)}.`)));
   }
 
   /** One reading an epoch of the range, for one question. */
@@ -261,15 +263,18 @@ function go(event, fingerprint) {
 
 function choose(surveys) {
   document.title = "Dashboard";
-  const entry = ({ fingerprint, name, owner, state, epsilon }) =>
+  const seconds = (text) => Date.parse(text) / 1000;
+  const entry = ({ fingerprint, name, owner, state, opens, expires, epsilon }) =>
     h(
       "section",
       { class: "card" },
       h("h2", {}, h("a", { href: `${ROOT}dashboard/${fingerprint}`, onclick: (event) => go(event, fingerprint) }, name)),
-      h("p", {}, `${owner} · ${state} · epsilon ${decimal(epsilon)}`),
+      h("p", {}, [owner, phase(state, { opens: seconds(opens), expires: seconds(expires) }).join(", "), `epsilon ${decimal(epsilon)}`].join(" · ")),
       h("code", { class: "note" }, fingerprint),
     );
-  show(main, h("h1", {}, "Dashboard"), surveys.length ? surveys.map(entry) : h("p", {}, "No survey is published yet."));
+  const order = ["collecting", "waiting", "over", "closed"];
+  const sorted = [...surveys].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state) || a.name.localeCompare(b.name));
+  show(main, h("h1", {}, "Dashboard"), sorted.length ? sorted.map(entry) : h("p", {}, "No survey is published yet."));
 }
 
 async function enter(signed) {

@@ -31,7 +31,8 @@ export function factor(epsilon) {
   const value = Math.exp(epsilon);
   if (value >= 1e6) {
     const power = Math.floor(Math.log10(value));
-    return `${(Math.ceil((value / 10 ** power) * 10 - 1e-9) / 10).toFixed(1)} × 10^${power}`;
+    const raised = String(power).replace(/./g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]);
+    return `${(Math.ceil((value / 10 ** power) * 10 - 1e-9) / 10).toFixed(1)} × 10${raised}`;
   }
   const step = value < 10 ? 100 : value < 1000 ? 10 : 1;
   return (Math.ceil(value * step - 1e-9) / step).toLocaleString("en", { maximumFractionDigits: 2 });
@@ -50,21 +51,27 @@ export function short(value) {
   return String(Number(value.toPrecision(3)));
 }
 
-const pad = (n) => String(n).padStart(2, "0");
+const DAY = 86400;
+const day = (seconds) => new Date(1000 * seconds).toISOString().slice(0, 10);
+const time = (seconds) => new Date(1000 * seconds).toISOString().slice(11, 16);
 
 /** Seconds since 1970 as a date in UTC, with the time of day unless it is midnight. */
-export function moment(seconds) {
-  const date = new Date(1000 * seconds);
-  const day = `${date.getUTCFullYear()}-${pad(date.getUTCMonth() + 1)}-${pad(date.getUTCDate())}`;
-  const time = seconds % 86400 ? ` ${pad(date.getUTCHours())}:${pad(date.getUTCMinutes())}` : "";
-  return day + time;
+export const moment = (seconds) => (seconds % DAY ? `${day(seconds)} ${time(seconds)}` : day(seconds));
+
+/** When the epochs from `first` to `last` are: a day, the first and the last day, or from when to when. */
+export function period({ origin, seconds }, first, last = first) {
+  const [start, end] = [origin + first * seconds, origin + (last + 1) * seconds];
+  if (start % DAY || end % DAY) {
+    const until = day(start) === day(end) ? time(end) : `${day(end)} ${time(end)}`;
+    return `${day(start)} ${time(start)} to ${until}`;
+  }
+  return end - start === DAY ? day(start) : `${day(start)} to ${day(end - DAY)}`;
 }
 
-/** When an epoch is: its first day, or its first and last. */
-export function period({ origin, seconds }, epoch) {
-  const [start, end] = [origin + epoch * seconds, origin + (epoch + 1) * seconds];
-  if (seconds <= 86400) return moment(start);
-  return `${moment(start)} to ${moment(end - (end % 86400 ? 1 : 86400))}`;
+/** A length of time in the largest unit that it is a whole number of. */
+export function duration(seconds) {
+  const [unit, name] = [[DAY, "day"], [3600, "hour"], [60, "minute"], [1, "second"]].find(([size]) => seconds % size === 0);
+  return plural(seconds / unit, name);
 }
 
 /** A category as people read it; large integers are written {"integer": "..."} in a spec. */

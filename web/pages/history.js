@@ -5,10 +5,10 @@ import { byteView } from "./life.js";
 import { decimal, period } from "./format.js";
 
 const STATES = {
-  queued: "waiting: the server could not be reached yet",
-  sent: "sent and counted",
-  dropped: "not counted",
-  withdrawn: "withdrawn: the bytes are deleted here",
+  queued: ["waiting to be sent", "that wait here and will leave as they are"],
+  sent: ["sent and counted", "that left"],
+  dropped: ["not counted", "of that report"],
+  withdrawn: ["withdrawn, and its bytes deleted here", ""],
 };
 
 const REASONS = {
@@ -18,19 +18,18 @@ const REASONS = {
   epochTooEarly: "its period had not begun on the server’s clock",
   notStarted: "the survey had not begun",
   badPayload: "the server could not read it",
-  "status 401": "this service takes reports only with a key",
   "status 410": "the survey takes no more answers",
-  "status 404": "the server does not know the survey",
 };
 
 function entry(survey, { epoch, epsilon, state, reason, bytes }) {
+  const [words, which] = STATES[state];
   const why = state === "dropped" ? ` (${REASONS[reason] ?? reason})` : "";
   return h(
     "li",
     { "data-state": state },
     h("b", {}, period(survey.terms.epochs, epoch)),
-    `: ${STATES[state]}${why}; epsilon ${decimal(epsilon)}`,
-    bytes ? h("details", {}, h("summary", {}, `The ${bytes.length} bytes`), byteView(survey, bytes)) : null,
+    `: ${words}${why}; epsilon ${decimal(epsilon)}`,
+    bytes ? h("details", {}, h("summary", {}, `The ${bytes.length} bytes ${which}`), byteView(survey, bytes)) : null,
   );
 }
 
@@ -42,11 +41,14 @@ export function history(survey, submissions) {
     submissions.length
       ? h("ul", {}, submissions.map((submission) => entry(survey, submission)))
       : h("p", {}, "Nothing so far for this survey."),
-    submissions.length ? h("p", { class: "note" }, "These are the real bytes, as they left. Your answer itself is not kept anywhere.") : null,
+    submissions.length ? h("p", { class: "note" }, "Your answer itself is not kept anywhere.") : null,
   );
 }
 
-/** Buttons for leaving; `done` is called after something changed. */
+/**
+ * Buttons for leaving; `done` is called after something changed. `offer` shows those that would do something: none to
+ * somebody who is out and of whom nothing is remembered.
+ */
 export function leaving(client, done) {
   const confirm = h("dialog", { "aria-labelledby": "withdraw-title" });
   const answer = async (action) => {
@@ -68,21 +70,16 @@ export function leaving(client, done) {
       h("button", { type: "button", class: "second", onclick: () => confirm.close() }, "Keep taking part"),
     ),
   );
-  return h(
-    "section",
-    { class: "card", "aria-label": "Leaving" },
-    h("h2", {}, "Leaving"),
-    h(
-      "p",
-      {},
-      "Opting out stops everything that waits and all that would come, for every survey of this site. Withdrawing also deletes what this browser remembers of its reports.",
-    ),
-    h(
-      "div",
-      { class: "row" },
-      h("button", { type: "button", class: "second", onclick: () => answer(() => client.optOut()) }, "Opt out"),
-      h("button", { type: "button", class: "danger", onclick: () => confirm.showModal() }, "Withdraw…"),
-    ),
-    confirm,
-  );
+  const out = h("button", { type: "button", class: "second", onclick: () => answer(() => client.optOut()) }, "Opt out");
+  const withdraw = h("button", { type: "button", class: "danger", onclick: () => confirm.showModal() }, "Withdraw…");
+  const text = h("p", {});
+  const element = h("section", { class: "card", "aria-label": "Leaving" }, h("h2", {}, "Leaving"), text, h("div", { class: "row" }, out, withdraw), confirm);
+  const offer = ({ optedOut, remembers }) => {
+    [element.hidden, out.hidden, withdraw.hidden] = [optedOut && !remembers, optedOut, !remembers];
+    text.textContent = [
+      !optedOut && "Opting out stops everything that waits and all that would come, for every survey of this site.",
+      remembers && `Withdrawing ${optedOut ? "" : "also "}deletes what this browser remembers of its reports.`,
+    ].filter(Boolean).join(" ");
+  };
+  return { element, offer };
 }

@@ -14,12 +14,13 @@ function coin({ chance, hit, yes, no }) {
   ];
   const left = part(0, 100 * chance, `bar${hit ? "" : " unsure"}`, "", "2%");
   const right = part(100 * chance, 100 - 100 * chance, `bar two${hit ? " unsure" : ""}`, "", "98%");
-  const words = `${yes} ${percent(chance)}, ${no} ${percent(1 - chance)}; it came up ${hit ? yes : no}`;
+  const chances = `${yes} ${percent(chance)}, ${no} ${percent(1 - chance)}`;
+  const words = `${chances}; it came up ${hit ? yes : no}`;
   return h(
     "div",
     {},
     h("div", { class: "coin", role: "img", "aria-label": words }, svg("svg", {}, left[0], right[0])),
-    h("div", { class: "note" }, words),
+    h("div", { class: "note" }, chances),
   );
 }
 

@@ -1,6 +1,6 @@
 /** One question on the dashboard: bars, table, files, the poisoning slider, and the series over time. */
 
-import { bars, legend } from "./charts.js";
+import { bars, covers, legend } from "./charts.js";
 import { combobox } from "./combobox.js";
 import { command, download, h, newId, show, table } from "./dom.js";
 import { count, digitsFor, label, percent, period, plural } from "./format.js";
@@ -76,7 +76,7 @@ export class QuestionPanel {
     const id = newId("fakes");
     const input = h("input", { id, type: "range", min: 0, max: 100, value: 0, step: 1, oninput: () => this.#draw() });
     const text = h("output", { for: id });
-    const element = h("div", { hidden: true }, h("h3", {}, h("label", { for: id }, "If some reports were fake")), input, h("p", {}, text));
+    const element = h("div", { hidden: true, class: "forgery" }, h("h3", {}, h("label", { for: id }, "If some reports were fake")), input, h("p", {}, text));
     return { input, text, element };
   }
 
@@ -103,7 +103,7 @@ export class QuestionPanel {
     const raw = this.#raw;
     const { view, top, level, at } = this.#board.state;
     const { n, noise_floor: floor, protocol, epsilon, answers } = raw;
-    this.#about.textContent = `${this.id} · ${protocol} · epsilon ${epsilon} · ${plural(n, "answer")} · smallest visible share ${n && floor < 1 ? percent(floor, digitsFor(floor)) : "none yet"}`;
+    this.#about.textContent = `${this.id} · ${protocol} · epsilon ${epsilon} · ${plural(n, "answer")}${n && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
     if (!answers.length) {
       show(this.#details);
@@ -111,6 +111,7 @@ export class QuestionPanel {
     }
     const fakes = this.#fakeReports(n);
     const reach = (fakes / n) * (raw.poisoning ?? 0);
+    this.#fakes.element.classList.toggle("idle", !fakes);
     this.#fakes.text.textContent = fakes
       ? `If ${count(fakes)} of the ${count(n)} were fake, shares could move by up to ${percent(Math.min(1, reach), 2)}, on top of the noise (red).`
       : `Move the slider: one fake report in a hundred moves a share by up to ${percent(Math.min(1, 0.01 * raw.poisoning), 1)}.`;
@@ -127,7 +128,7 @@ export class QuestionPanel {
     const marks = [
       view !== "consistent" && ["bar", "unbiased"],
       view !== "raw" && ["bar two", `consistent (${this.#board.state.post})`],
-      ["bar unsure", "its interval contains zero"],
+      rows.some(({ bars: own }) => own.some(covers)) && ["bar unsure", "its interval contains zero"],
       ["whisker", `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}`],
       ["floor", "smallest visible share"],
       fakes > 0 && ["fakes", "with the fakes"],
@@ -149,7 +150,7 @@ export class QuestionPanel {
       "div",
       { class: "card warn" },
       h("b", {}, "Not enough answers yet"),
-      h("p", {}, `${plural(n, "answer")} of the ${count(showFrom)} from which on this survey shows shares: with fewer they would be noise.`),
+      h("p", {}, n || showFrom > 1 ? `${plural(n, "answer")} of the ${count(showFrom)} that this survey waits for before it shows shares: fewer would show little but noise.` : "Nobody has answered in this time."),
       h("progress", { max: showFrom, value: Math.min(n, showFrom), "aria-label": "Answers so far" }),
     );
   }

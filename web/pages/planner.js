@@ -18,8 +18,8 @@ function reason(option, best, chosen) {
   const more = (option.stderr / best.stderr) ** 2;
   if (option.name === chosen.name) return "the choice";
   if (more < 1.0005) return `the smallest error; ${option.report_bytes > chosen.report_bytes ? `${plural(option.report_bytes, "byte")} a report instead of ${count(chosen.report_bytes)}` : "more work elsewhere"}`;
-  if (more <= 1.05) return "within 5 % of the smallest error, with no fewer bytes or work";
-  return `needs ${short(more)} times as many people for the error of ${best.name}`;
+  if (more <= 1.05) return "within 5 % of the smallest error, no fewer bytes or work";
+  return `needs ${more.toFixed(2)} × the people`;
 }
 
 function result(plan, query) {
@@ -44,7 +44,7 @@ function result(plan, query) {
     count(one.counters),
   ]);
   const head = ["Protocol", "Interval ±", "Visible share", "Report bytes", "Why", "Best guess", "Leverage", "Random bytes", "Server steps", "Counters"];
-  const content = table("All protocols, the smallest error first", head, rows, { class: "numbers" });
+  const content = table("All protocols, the smallest error first", head, rows, { class: "numbers plan" });
   content.querySelectorAll("tbody tr").forEach((row, i) => {
     row.classList.toggle("chosen", plan.table[i].name === plan.choice);
   });
@@ -65,9 +65,9 @@ function result(plan, query) {
         { class: "tiles" },
         tile(`± ${percent(plan.width / 2, 2)}`, "interval of a rare answer"),
         tile(chosen.visible === null ? "none" : percent(chosen.visible, 2), "smallest visible share"),
-        tile(count(chosen.report_bytes), chosen.report_bytes === 1 ? "byte a report" : "bytes a report"),
-        tile(factor(fraction(plan.epsilon)), "odds change by at most"),
-        tile(plural(plan.n, "person", "people"), "answer"),
+        tile(plural(chosen.report_bytes, "byte"), `of randomized answer, ${chosen.report_bytes + 24} sent in all`),
+        tile(`× ${factor(fraction(plan.epsilon))}`, "the most that odds change"),
+        tile(count(plan.n), plan.n === 1 ? "person answers" : "people answer"),
       ),
       h("p", { class: "note" }, "The same from the command line:"),
       command(cli(query)),
@@ -77,7 +77,7 @@ function result(plan, query) {
       { class: "card" },
       h("h2", {}, "All protocols"),
       content,
-      h("p", { class: "note" }, "The interval is for the share of an answer that nobody gave; a visible share stands out when all answers are looked at together; leverage is how many honest reports one fake report outweighs; best guess is how often the best guess of one person’s answer is right."),
+      h("p", { class: "note" }, "The interval is for the share of an answer that nobody gave; a visible share stands out when all answers are looked at together; report bytes are those of the randomized answer; × the people is how many more reach the smallest error; best guess is how often the best guess of one person’s answer is right; leverage is how many honest reports one fake report outweighs."),
     ),
     h(
       "section",

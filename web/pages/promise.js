@@ -1,7 +1,7 @@
 /** What a survey promises, in words with the numbers behind them. */
 
 import { h } from "./dom.js";
-import { count, decimal, factor, fraction, moment, percent, period, plural, surest } from "./format.js";
+import { count, decimal, duration, factor, fraction, moment, percent, period, plural, surest } from "./format.js";
 
 export function promise(survey) {
   const epsilon = fraction(survey.epsilon);
@@ -47,6 +47,12 @@ const KEPT = {
   reports: "the randomized reports, to be analysed again later",
 };
 
+/** What this browser has given away of its budget, which is the same for all surveys of a group. */
+export function spent({ spent: gone, cap, group }) {
+  return `has given away epsilon ${decimal(gone)} of at most ${decimal(cap)} for all surveys of “${group}”`;
+}
+
+/** `budget` is an element that says what was spent so far. */
 export function terms(survey, budget) {
   const own = survey.terms;
   const { longitudinal } = own;
@@ -54,26 +60,26 @@ export function terms(survey, budget) {
   const often =
     longitudinal.epochs === 1
       ? "once"
-      : `once a period, ${plural(longitudinal.epochs, "time")} at most` +
+      : `once in each period of ${duration(own.epochs.seconds)}, at most ${plural(longitudinal.epochs, "time")}` +
         (longitudinal.rule === "memoize" ? `; the same answer repeats the same report, for up to ${plural(longitudinal.values, "different answer")}` : "");
   const facts = [
     ["Who asks", own.owner],
     ["Why", own.purpose],
     ["Open", `${moment(own.opens)} to ${moment(own.expires)} (UTC)`],
-    ["Period now", period(own.epochs, own.epochs.at(Date.now() / 1000))],
+    ["Period now", `${period(own.epochs, own.epochs.at(Date.now() / 1000))} (UTC)`],
     ["How often", often],
     ["All your answers", `a factor of at most ${factor(lifetime)} (epsilon ${decimal(survey.lifetimeEpsilon)})`],
-    budget && ["This browser", `has given away epsilon ${decimal(budget.spent)} of ${decimal(budget.cap)} for “${budget.group}”`],
+    ["This browser", budget],
     ["Kept", KEPT[own.retention]],
-    ["Shown from", plural(own.showFrom, "answer")],
-    ["Report", plural(24 + survey.reportBytes, "byte")],
+    ["Results shown", `from ${plural(own.showFrom, "answer")} on`],
+    ["Report", `${plural(24 + survey.reportBytes, "byte")}: ${survey.reportBytes} of randomized answers, and 24 for the format, the period and a random number`],
     ["Fingerprint", h("code", {}, survey.fingerprint)],
   ];
   return h(
     "details",
     { class: "card" },
     h("summary", {}, "The terms of this survey"),
-    h("dl", { class: "facts" }, facts.filter(Boolean).map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
+    h("dl", { class: "facts" }, facts.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
     h("p", { class: "note" }, `The fingerprint is in this page’s address. Your browser has checked that these ${count(survey.bytes.length)} bytes of terms and questions are the ones that it stands for.`),
   );
 }

@@ -24,7 +24,7 @@ export function signIn(enter) {
     try {
       await enter(new Api(input.value.trim()));
     } catch (error) {
-      message.textContent = error.message;
+      message.textContent = error.status === 401 ? "This token is not known here: is all of it there?" : `${error.message}.`;
       input.focus();
     } finally {
       button.disabled = false;

@@ -8,7 +8,7 @@ import { h, show } from "./dom.js";
 import { moment, period } from "./format.js";
 import { history, leaving } from "./history.js";
 import { life } from "./life.js";
-import { promise, terms } from "./promise.js";
+import { promise, spent, terms } from "./promise.js";
 import { questionField } from "./questions.js";
 import { rehearse } from "./rehearsal.js";
 
@@ -24,6 +24,21 @@ const TITLES = {
   domain: "An answer is missing or not usable",
 };
 
+const OUTCOMES = {
+  sent: ["Thank you: your report is counted", "What left this browser is listed below, byte by byte."],
+  dropped: ["Your report was not counted", "Below is why."],
+  withdrawn: ["You have withdrawn", "This browser has deleted its report of this period and sends no other for it."],
+};
+
+/** Why nothing is asked any more, in the words of whoever is asked. */
+function usedUp({ group }, submissions) {
+  const again = submissions.some(({ state }) => state === "withdrawn");
+  return [
+    `There is a limit to what all surveys of “${group}” together may learn from this browser, and another answer would go beyond it. So it answers no more of them, and nothing is sent.`,
+    again ? " Reports that you have withdrawn still count: what was sent cannot be taken back." : "",
+  ].join("");
+}
+
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
 class SurveyView {
@@ -35,6 +50,8 @@ class SurveyView {
   #life = h("section", { class: "card", "aria-label": "Life of a report", tabindex: -1, hidden: true });
   #message = h("div", { role: "status" });
   #sent = h("div", {});
+  #spent = h("span", {});
+  #leaving;
   #shown = null;
   #form = h("div", {});
   #sending = false;
@@ -43,6 +60,7 @@ class SurveyView {
     this.#root = root;
     this.#client = client;
     this.#store = store;
+    this.#leaving = leaving(client, () => this.refresh());
   }
 
   async start() {
@@ -62,14 +80,14 @@ class SurveyView {
     show(
       this.#root,
       h("h1", {}, name),
-      h("p", {}, `${own.owner} asks: ${own.purpose}`),
+      h("p", {}, "Asked by ", h("b", {}, own.owner), `. Purpose: ${own.purpose}`),
       promise(this.#survey),
-      terms(this.#survey, await this.#client.budget()),
+      terms(this.#survey, this.#spent),
       this.#form,
       this.#life,
       this.#message,
       this.#sent,
-      leaving(this.#client, () => this.refresh()),
+      this.#leaving.element,
     );
     await this.refresh();
     this.#deliverWaiting();
@@ -95,7 +113,11 @@ class SurveyView {
     const known = submissions.map(({ epoch, state }) => `${epoch} ${state}`).join();
     if (known !== this.#shown) show(this.#sent, history(this.#survey, submissions)); // what is folded out stays so
     this.#shown = known;
-    if ((await this.#store.read())?.optedOut) {
+    const { optedOut = false, secret = null } = (await this.#store.read()) ?? {};
+    const budget = optedOut && !submissions.length ? null : await this.#client.budget(); // who is out has no survey either
+    if (budget) this.#spent.textContent = spent(budget);
+    this.#leaving.offer({ optedOut, remembers: secret !== null });
+    if (optedOut) {
       this.#fields = [];
       this.#life.hidden = true;
       return show(this.#form, this.#optedOut());
@@ -109,6 +131,7 @@ class SurveyView {
     if (submissions.length >= longitudinal.epochs) {
       return this.#closed("You have answered", "This browser has answered as often as the survey allows.");
     }
+    if (!budget.enough) return this.#closed(TITLES.budget, usedUp(budget, submissions));
     if (!this.#fields.length) this.#ask();
   }
 
@@ -120,13 +143,14 @@ class SurveyView {
 
   #answered({ epoch, state }, again) {
     const { epochs } = this.#survey.terms;
-    const next = again ? ` You can answer again in the next period, ${period(epochs, epoch + 1)}.` : "";
+    const next = again ? `You can answer again in the next period, ${period(epochs, epoch + 1)} (UTC).` : "";
     if (state === "queued") {
-      const text = "Your report is written down and waits: the server cannot be reached at the moment. This page tries again on its own, with the same bytes; you may also close it and come back.";
+      const text = "Your report is written down and waits: the server has not taken it yet. This page tries again on its own, with the same bytes; you may also close it and come back.";
+      show(this.#message);
       return this.#closed("Waiting to be sent", text, "warn");
     }
-    const titles = { sent: "Thank you: your report is counted", dropped: "Your report was not counted", withdrawn: "You have withdrawn" };
-    this.#closed(titles[state], (state === "sent" ? "What left this browser is listed below, byte by byte." : "Below is why.") + next, state === "sent" ? "fine" : "warn");
+    const [title, text] = OUTCOMES[state];
+    this.#closed(title, `${text} ${next}`, state === "sent" ? "fine" : "warn");
   }
 
   #ask() {
@@ -153,7 +177,7 @@ class SurveyView {
     let first = null;
     for (const field of this.#fields) {
       const value = field.value();
-      let problem = value === undefined ? "Please answer this question; there is no way to leave it out unseen." : null;
+      let problem = value === undefined ? "Please answer: leaving a question out would tell something, too." : null;
       if (!problem) {
         try {
           this.#survey.questions.find(({ id }) => id === field.id).protocol.encode(value);

@@ -84,11 +84,25 @@ test("a budget is shared by all surveys of its group and counts exactly", async 
     await client.answer({ smoke: "no" });
   }
   const { client, server } = await device(make("d"), { store });
-  assert.deepEqual(await client.budget(), { group: "guild", cap: "1", spent: "1", left: "0" });
+  assert.deepEqual(await client.budget(), { group: "guild", cap: "1", spent: "1", left: "0", enough: false });
   await assert.rejects(client.answer({ smoke: "no" }), refused("budget"));
   assert.equal(server.bodies.length, 0);
   const elsewhere = await device(spec({ budget: { group: "other", epsilon: "3" } }), { store });
   assert.equal((await elsewhere.client.answer({ smoke: "no" })).state, "sent");
+});
+
+test("repeated reports cost nothing until a withdrawal, and the refusal says so before an answer is asked for", async () => {
+  const often = memoized({ values: 1 });
+  const { client, time } = await device({ ...often, budget: { group: "guild", epsilon: "1" } });
+  for (let day = 0; day < 3; day++, time.now += DAY) {
+    assert.equal((await client.budget()).enough, true);
+    await client.answer({ smoke: "yes" });
+  }
+  await client.withdraw();
+  await client.optIn();
+  assert.deepEqual(await client.budget(), { group: "guild", cap: "1", spent: "1", left: "0", enough: false });
+  const words = /^this device has given away as much as all surveys of "guild" together may learn from it/;
+  await assert.rejects(client.answer({ smoke: "yes" }), refused("budget", words));
 });
 
 test("a renewed survey cannot raise the budget of its group", async () => {

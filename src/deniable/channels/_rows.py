@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from numbers import Rational
 from typing import Any
 
@@ -16,6 +18,8 @@ from deniable.exact import fraction, shown
 
 # A row of floats that is off by more than this was not meant to be a distribution.
 _ROUNDING = Fraction(1, 10**9)
+
+_REPAIR = ", or let Channel.from_floats(rows, epsilon=...) repair it"
 
 # Rows that are divided by different sums share a long denominator; this many bits are a quarter of a gigabyte.
 _MOST_BITS = 1 << 31
@@ -34,7 +38,7 @@ def read_rows(rows: Any) -> tuple[NDArray[np.object_], int]:
     for x, row in enumerate(table):
         if len(row) != len(table[0]):
             raise ShapeError(f"row {x} has {len(row)} entries, row 0 has {len(table[0])}: rows must be equally long")
-    law = [_read_row(row, x) for x, row in enumerate(table)]
+    law = [read_row(row, f"row {x}", partial(_entry, x), _REPAIR) for x, row in enumerate(table)]
     denominator = math.lcm(*(entry.denominator for row in law for entry in row))
     if denominator.bit_length() * len(law) * len(law[0]) > _MOST_BITS:
         raise ChannelError("the exact matrix would not fit in memory: Channel.from_floats(rows) rounds it to 96 bits")
@@ -42,30 +46,32 @@ def read_rows(rows: Any) -> tuple[NDArray[np.object_], int]:
     return _frozen(integers), denominator
 
 
-def _read_row(row: list[Any], x: int) -> list[Fraction]:
+def read_row(row: list[Any], name: str, entry_name: Callable[[int], str], remedy: str = "") -> list[Fraction]:
+    """One distribution; what is wrong with it is said of the row and its entries by these names."""
     try:
-        entries = [fraction(entry, f"entry {y} of row {x}") for y, entry in enumerate(row)]
+        entries = [fraction(entry, entry_name(y)) for y, entry in enumerate(row)]
     except NumberError as wrong:
         raise ProbabilityError(str(wrong)) from None
     for y, entry in enumerate(entries):
         if entry < 0:
-            raise ProbabilityError(f"entry {y} of row {x} is negative ({shown(entry)})")
+            raise ProbabilityError(f"{entry_name(y)} is negative ({shown(entry)})")
     total = sum(entries, Fraction(0))
     if total == 1:
         return entries
     written_exactly = all(isinstance(entry, Rational) or (isinstance(entry, str) and "/" in entry) for entry in row)
     if written_exactly or abs(total - 1) > _ROUNDING:
-        raise ProbabilityError(
-            f"row {x} sums to {_sum_shown(total)}, not to 1: divide it by its sum, "
-            "or let Channel.from_floats(rows, epsilon=...) repair it"
-        )
+        raise ProbabilityError(f"{name} sums to {_sum_shown(total)}, not to 1: divide it by its sum{remedy}")
     return [entry / total for entry in entries]
+
+
+def _entry(x: int, y: int) -> str:
+    return f"entry {y} of row {x}"
 
 
 def _sum_shown(total: Fraction) -> str:
     # A sum that six digits would show as 1 is shown by what it lacks.
-    near = Fraction(1, 2) < total < 2
-    return f"1 {'+' if total > 1 else '-'} {shown(abs(total - 1))}" if near else shown(total)
+    short = shown(total)
+    return short if short != "1" else f"1 {'+' if total > 1 else '-'} {shown(abs(total - 1))}"
 
 
 def reduce_rows(numerators: Any, denominator: int) -> tuple[NDArray[np.object_], int]:

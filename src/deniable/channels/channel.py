@@ -22,6 +22,7 @@ from deniable import exact
 from deniable.channels._rows import read_rows, reduce_rows
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.adjacency import ALL, Adjacency, as_adjacency
+from deniable.channels.levels import level_text
 from deniable.channels.witness import Witness, worst_of_all, worst_pairs
 from deniable.errors import ChannelError, LabelError, ShapeError, SpecError
 from deniable.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label
@@ -333,7 +334,8 @@ class Channel:
 
     def __repr__(self) -> str:
         rows, columns = self.shape
-        return f"<Channel {rows} x {columns}, epsilon {self.epsilon:.6g}, {self.denominator.bit_length()}-bit law>"
+        level = level_text(self.ratio, digits=6)
+        return f"<Channel {rows} x {columns}, epsilon {level}, {self.denominator.bit_length()}-bit law>"
 
 
 def _as_list(part: Any) -> list[Any]:

@@ -20,6 +20,7 @@ import numpy as np
 from deniable import exact
 from deniable.channels.adjacency import HAMMING, as_adjacency
 from deniable.channels.channel import Channel
+from deniable.channels.levels import level_text
 from deniable.channels.witness import pair_witnesses
 from deniable.errors import ChannelError, LabelError, ProbabilityError
 from deniable.labels import Label
@@ -82,9 +83,10 @@ class Collection:
         return math.inf if isinstance(self.ratio, float) else exact.log(self.ratio)
 
     def __str__(self) -> str:
+        level = level_text(self.ratio, digits=6)
         return (
             f"{self.members} people, each with a channel of their own: whoever is replaced, no set of reports "
-            f"becomes more than e^{self.epsilon:.6g} times as likely (the level of member {self.worst}). "
+            f"becomes more than e^{level} times as likely (the level of member {self.worst}). "
             "The collection is differentially private at that level for every query."
         )
 

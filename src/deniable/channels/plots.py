@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deniable._extras import require
+from deniable.channels.levels import level_text
 from deniable.labels import text
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def heat_map(channel: Channel, ax: Any = None) -> Any:
                         color="white" if value > 0.6 * top else "black")  # fmt: skip
     ax.set_xlabel("output")
     ax.set_ylabel("input")
-    level = f"epsilon = {channel.epsilon_under(channel.adjacency):.4g}"
+    worst = channel.witness(channel.adjacency)
+    level = f"epsilon = {level_text(worst.ratio, worst.distance, digits=4)}"
     scope = "" if channel.adjacency.kind == "all" else f" for {channel.adjacency}"
     ax.set_title(f"P(output | input), {level}{scope}")
     ax.figure.colorbar(image, ax=ax, label="probability")

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import math
+import shlex
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deniable.cli import answer_view as view
 from deniable.cli import output
 from deniable.cli.options import Json, examples
 from deniable.cli.output import shown
 from deniable.errors import DeniableError, LabelError, SpecError
 
 if TYPE_CHECKING:
-    from deniable.collect.client import Client, Submission
+    from deniable.collect.client import Client, Receipt, Submission
+    from deniable.domains import Domain
     from deniable.surveys import Question, Survey
 
 EXAMPLES = examples(
@@ -37,7 +37,8 @@ LedgerFile = Annotated[
     ),
 ]
 
-_MOST_FORMS = 16
+NOT_SENT, WAITING = 1, 75  # 75 is "try again later" to mailers and schedulers
+
 _MOST_LABELS = 20
 
 
@@ -69,28 +70,57 @@ def answer(
 ) -> None:
     """Answer a survey: the answers are randomized here, written to the ledger, and only then sent.
 
-    What is typed at the prompt is in no shell history. An epoch is answered once: after that the command sends what is
-    still waiting, the same bytes, and asks nothing.
+    What is typed at the prompt is in no shell history. An epoch is answered once: after that the command asks nothing
+    and draws nothing, and only sends what is still waiting, the same bytes.
+
+    The exit code is 0 if the submission was sent, now or before; 75 while it waits in the ledger: run the command again
+    to send it; 1 if it was refused, dropped or withdrawn; and 2 if the answers were not taken.
     """
-    from deniable.collect.client import Client
+    from deniable.collect.client import Client, OptedOut
 
     with Client(server, fingerprint, ledger, token=token, insecure=insecure) as client:
         if dry_run:
             _rehearse(client, answers or [], as_json)
             return
-        epoch = client.epoch()
-        earlier = next((known for known in client.history() if known.epoch == epoch), None)
-        if earlier is not None:
-            client.flush(wait)
-            submission = next(known for known in client.history() if known.epoch == epoch)
-            fresh = False
+        if client.ledger.opted_out(fingerprint):
+            where = "" if ledger is None else f" --ledger {shlex.quote(str(ledger))}"
+            raise OptedOut(f"`deniable ledger optout {fingerprint} --undo{where}` takes part again")
+        earlier = _submission(client, client.epoch(record=False))
+        receipt = _answered(client, answers or [], wait, as_json) if earlier is None else _again(client, earlier, wait)
+        if as_json:
+            view.document(client, receipt)
         else:
-            given, introduced = _collect(client.survey(), answers or [], as_json)
-            receipt = client.answer(given, wait=wait)
-            submission, fresh = receipt.submission, receipt.fresh
-            if not introduced and not as_json:
-                _introduce(client.survey())
-        _report(client, submission, fresh, as_json)
+            view.report(client, receipt, earlier)
+    if receipt.state == "queued":
+        output.note("note", "it waits in the ledger: run the same command again to send the same bytes")
+        raise typer.Exit(WAITING)
+    if receipt.state != "sent":
+        raise typer.Exit(NOT_SENT)
+
+
+def _answered(client: Client, given: list[str], wait: float, as_json: bool) -> Receipt:
+    """Ask, record and send. Nothing is recorded before the answers are known to be answers."""
+    new = not client.ledger.exists
+    answers, introduced = _collect(client.survey(record=False), given, as_json)
+    receipt = client.answer(answers, wait=wait)
+    if new:
+        output.note("note", f"a new device ledger was made: {client.ledger.path}")
+    if not introduced and not as_json:
+        view.introduce(client.survey())
+    return receipt
+
+
+def _again(client: Client, earlier: Submission, wait: float) -> Receipt:
+    """Send what is waiting; what this epoch's submission has come to."""
+    from deniable.collect.client import Receipt
+
+    reason = client.flush(wait).reason
+    now = _submission(client, earlier.epoch) or earlier
+    return Receipt(now, False, reason if now.state == "queued" else "")
+
+
+def _submission(client: Client, epoch: int) -> Submission | None:
+    return next((known for known in client.history() if known.epoch == epoch), None)
 
 
 def _rehearse(client: Client, given: list[str], as_json: bool) -> None:
@@ -103,11 +133,11 @@ def _rehearse(client: Client, given: list[str], as_json: bool) -> None:
         output.document({"survey": survey.fingerprint, "epoch": epoch, "example": body.hex(), "sent": False})
         return
     if not introduced:
-        _introduce(survey)
+        view.introduce(survey)
     for question in survey:
-        _law(question)
+        view.law(question)
     output.write("\n")
-    _bytes(body)
+    output.facts(view.fields(body))
     output.prose(
         "This was a rehearsal: the bytes above were drawn with throw-away randomness, and a real submission will have "
         "others. Nothing was recorded or sent."
@@ -116,29 +146,27 @@ def _rehearse(client: Client, given: list[str], as_json: bool) -> None:
 
 def _collect(survey: Survey, given: list[str], as_json: bool) -> tuple[dict[str, Any], bool]:
     """Answers from the command line, and from the person for the rest; and whether the survey was introduced."""
-    from deniable.collect.client.answers import check_answer, from_text
-
     texts = _parsed(survey, given)
     asked = [question for question in survey if question.id not in texts]
     if asked and (as_json or not sys.stdin.isatty()):
-        missing = ", ".join(f"{question.id}=..." for question in asked)
+        missing = " ".join(f"{question.id}=..." for question in asked)
         raise LabelError(f"every question needs an answer: add {missing}, or run this on a terminal without --json")
-    answers = {id: from_text(survey[id].protocol.domain, entry) for id, entry in texts.items()}
-    for id, value in answers.items():
-        check_answer(survey[id], value)
+    answers = {id: _read(survey[id], entry) for id, entry in texts.items()}
     if asked:
-        _introduce(survey)
+        view.introduce(survey)
     return answers | {question.id: _ask(question) for question in asked}, bool(asked)
 
 
 def _parsed(survey: Survey, given: list[str]) -> Mapping[str, str]:
+    from deniable.collect.client.answers import check_id, listed
+
     texts: dict[str, str] = {}
-    ids = [question.id for question in survey]
     for entry in given:
         id, equals, value = entry.partition("=")
-        # The entry itself is not repeated: without the sign it may well be the answer.
-        if not equals or id not in ids:
-            raise SpecError(f"an answer is written ID=ANSWER, and the questions are {', '.join(ids)}")
+        if not equals:
+            ids = listed(question.id for question in survey)
+            raise SpecError(f"{entry!r} is not written ID=ANSWER, where ID is a question of the survey ({ids})")
+        check_id(survey, id)
         if id in texts:
             raise SpecError(f"question {id!r} is answered twice")
         texts[id] = value
@@ -147,122 +175,29 @@ def _parsed(survey: Survey, given: list[str]) -> Mapping[str, str]:
 
 def _ask(question: Question) -> Any:
     """Ask until it is an answer."""
-    from deniable.collect.client.answers import check_answer, from_text
-
-    domain = question.protocol.domain
+    choices = _choices(question.protocol.domain)
     while True:
-        entry = typer.prompt(f"{shown(question.text)}\n  {_choices(domain)}", err=True, prompt_suffix=": ")
-        value = from_text(domain, entry)
+        entry = typer.prompt(f"{shown(question.text)}\n  {choices}", err=True, prompt_suffix=": ")
         try:
-            check_answer(question, value)
+            return _read(question, entry)
         except DeniableError as wrong:
             output.note("please", str(wrong))
-        else:
-            return value
 
 
-def _choices(domain: Any) -> str:
-    from deniable.domains import Categories
+def _read(question: Question, entry: str) -> Any:
+    """What was typed as an answer of the question, or a refusal that repeats it to the person who typed it."""
+    from deniable.collect.client.answers import check_answer, from_text
 
+    value = from_text(question.protocol.domain, entry)
+    check_answer(question, value, said=repr(entry))
+    return value
+
+
+def _choices(domain: Domain) -> str:
+    from deniable.domains import Categories, Strings
+
+    if isinstance(domain, Strings):
+        return "any text"
     if not isinstance(domain, Categories) or domain.size > _MOST_LABELS:
-        return str(domain)
+        return shown(str(domain))
     return ", ".join(shown(label) for label in domain.labels)
-
-
-# -- what a person sees --------------------------------------------------------------------------------
-
-
-def _introduce(survey: Survey) -> None:
-    terms = survey.terms
-    if terms is None:  # a client refuses such a survey
-        return
-    output.facts(
-        [
-            ("survey", shown(survey.name)),
-            ("asked by", shown(terms.owner)),
-            ("purpose", shown(terms.purpose)),
-            ("kept", "counts only" if terms.retention == "tally" else "every randomized report"),
-            ("fingerprint", survey.fingerprint),
-        ]
-    )
-    output.write("\n")
-    output.prose(promise(survey))
-    output.write("\n")
-
-
-def promise(survey: Survey) -> str:
-    """What the survey guarantees, in a sentence, rounded up."""
-    once = f"Whatever you answer, anyone's odds about it change by at most a factor of {at_most(survey.ratio)}"
-    if survey.draws == 1:
-        return f"{once}."
-    return f"{once} each time, and {at_most(survey.ratio**survey.draws)} in all, however often you take part."
-
-
-def at_most(ratio: Fraction) -> str:
-    """Three digits, never less than the number.
-
-    >>> at_most(Fraction(2718, 1000)), at_most(Fraction(20001, 100)), at_most(Fraction(2))
-    ('2.72', '201', '2')
-    """
-    if ratio > 10**9:
-        from deniable import exact
-
-        return f"e^{math.ceil(exact.log(ratio) * 10) / 10:g}"
-    digits = max(0, 3 - len(str(math.floor(ratio))))
-    scaled = Fraction(math.ceil(ratio * 10**digits), 10**digits)
-    return f"{float(scaled):.10g}"
-
-
-def _law(question: Question) -> None:
-    """How likely each report is under each answer, where that is a small table."""
-    from deniable.domains import Strings
-
-    protocol, channel = question.protocol, None
-    output.heading(f"{question.id}: {protocol.name}, epsilon {protocol.epsilon}")
-    if protocol.report_forms <= _MOST_FORMS and not isinstance(protocol.domain, Strings):
-        with suppress(DeniableError):  # too many branches to follow them all
-            channel = protocol.channel()
-    if channel is None:
-        output.prose(f"No report is more than {at_most(protocol.ratio)} times as likely under one answer as another.")
-        return
-    rows = [
-        [shown(label), *(output.number(p, 4) for p in row)]
-        for label, row in zip(channel.inputs, channel.rows, strict=True)
-    ]
-    output.table(["your answer", *(f"sends {label}" for label in channel.outputs)], rows)
-
-
-def _bytes(body: bytes) -> None:
-    """What leaves, field by field."""
-    from deniable.collect.wire import HEADER_BYTES, ID_BYTES
-
-    start = HEADER_BYTES + ID_BYTES
-    output.facts(
-        [
-            ("leaves", f"{len(body)} bytes, over HTTP without cookies or user agent"),
-            ("header", f"{body[:4].hex()} {body[4:HEADER_BYTES].hex()} (format, epoch)"),
-            ("id", f"{body[HEADER_BYTES:start].hex()} (random, so that a repeat counts once)"),
-            ("reports", f"{body[start:].hex()} (randomized)"),
-        ]
-    )
-
-
-def _report(client: Client, submission: Submission, fresh: bool, as_json: bool) -> None:
-    spending = client.budget()
-    if as_json:
-        output.document(submission.spec() | {"fresh": fresh, "budget": spending.spec()})
-    else:
-        if not fresh:
-            output.write("This epoch was answered before; that submission stands.\n")
-        if submission.body:
-            _bytes(submission.body)
-        output.facts(
-            [
-                ("state", submission.state + (f": {submission.reason}" if submission.reason else "")),
-                ("budget", f"{spending.spent} of {spending.cap} spent in the group {spending.group}"),
-            ]
-        )
-    if submission.state == "queued":
-        output.note("note", "it is not sent yet: run the command again to send the same bytes")
-    elif submission.state == "dropped":
-        raise typer.Exit(1)

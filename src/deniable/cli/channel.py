@@ -12,12 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from deniable import exact
+from deniable.channels.levels import level_text
 from deniable.cli import forms, output, reports
 from deniable.cli.describe import cell_of, description, exact_rows, level, matrix, probability, summary, words
 from deniable.cli.files import only_one_stdin
 from deniable.cli.inputs import Names, as_floats, read_adjacency, read_channel, read_vector
 from deniable.cli.options import All, Csv, Json, Plot, Source, examples, one_format
-from deniable.cli.output import level_text, shown
+from deniable.cli.output import shown
 from deniable.labels import label_spec, text
 
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)

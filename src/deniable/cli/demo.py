@@ -20,6 +20,7 @@ from deniable.cli.demo_survey import demo_answers, demo_survey
 from deniable.cli.options import Json, Seed, examples
 from deniable.cli.output import heading, prose, shown, table
 from deniable.cli.reports import bits_from
+from deniable.cli.targets import level
 from deniable.errors import NumberError
 from deniable.protocols import Estimate
 from deniable.surveys import Survey
@@ -97,8 +98,8 @@ def _promise(survey: Survey, address: str) -> None:
             ("service", address),
             ("survey", f"{survey.name}: {', '.join(question.text for question in survey)}"),
             ("fingerprint", survey.fingerprint),
-            *((f"epsilon {q.id}", f"{q.protocol.epsilon}, realized {q.protocol.realized_epsilon!r}") for q in survey),
-            ("epsilon in all", f"{survey.epsilon}, realized {survey.realized_epsilon!r}"),
+            *((f"epsilon {q.id}", level(q.protocol)) for q in survey),
+            ("epsilon in all", level(survey)),
         ]
     )
     output.write("\n")

@@ -8,8 +8,9 @@ from typing import Any
 
 from deniable.channels import Channel, Witness
 from deniable.channels.adjacency import Adjacency
+from deniable.channels.levels import level_text
 from deniable.cli import output
-from deniable.cli.output import level_text, ratio_text, ratio_words, shown
+from deniable.cli.output import ratio_text, ratio_words, shown
 from deniable.labels import label_spec
 
 # A larger matrix is shown by its corner, unless all of it is asked for.

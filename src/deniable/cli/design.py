@@ -13,12 +13,13 @@ import typer
 
 from deniable import exact
 from deniable.channels.divergences import DIVERGENCES
+from deniable.channels.levels import epsilon_text, level_text
 from deniable.cli import design_bayes, design_profiles, output
 from deniable.cli.design_bayes import proven
 from deniable.cli.files import is_json, named, parse_csv, parse_json, read_text
 from deniable.cli.inputs import Names, read_vector
 from deniable.cli.options import Json, Plot, examples
-from deniable.cli.output import level_text, number, ratio_text, shown
+from deniable.cli.output import number, ratio_text, shown
 from deniable.cli.waiting import solving
 from deniable.errors import DeniableError, InternalError, NumberError, ShapeError, SpecError
 from deniable.labels import as_labels, label_spec
@@ -246,7 +247,7 @@ def _print(found: Design, laws: _Laws) -> None:
             ("mechanism", f"{found.name}: {kind}"),
             ("value", number(found.value)),
             ("bound", f"{number(found.bound)} ({found.certificate.rigor}; relative gap {found.relative_gap:.1e})"),
-            ("epsilon", f"{level_text(found.ratio)}, at most {exact.shown(found.epsilon)} as asked"),
+            ("epsilon", f"{level_text(found.ratio)}, at most {epsilon_text(found.epsilon)} as asked"),
             ("report", report),
             ("solver", summary(found.trace)),
         ]

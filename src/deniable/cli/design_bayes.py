@@ -13,13 +13,14 @@ import typer
 from deniable import exact
 from deniable.channels import Channel
 from deniable.channels._gains import NAMED
+from deniable.channels.levels import epsilon_text, level_text
 from deniable.cli import output
 from deniable.cli.files import STDIN, is_json, named, parse_csv, parse_json, read_text
-from deniable.cli.inputs import Names, as_floats, read_adjacency, read_matrix
+from deniable.cli.inputs import Names, as_floats, is_number, read_adjacency, read_matrix
 from deniable.cli.options import Json, Plot, examples
-from deniable.cli.output import level_text, number, shown
+from deniable.cli.output import number, shown
 from deniable.cli.waiting import solving
-from deniable.errors import DeniableError, LabelError, NumberError, ShapeError, SpecError
+from deniable.errors import DeniableError, LabelError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, load_label
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _read_prior(source: str) -> tuple[tuple[Label, ...], list[Fraction]]:
         rows = [row for _, row in parse_csv(content, where)]
         if any(len(row) != len(rows[0]) or len(row) > 2 for row in rows):
             raise ShapeError("a prior has lines label,probability, or one probability in each line")
-        if len(rows) > 1 and not _is_number(rows[0][-1]):
+        if len(rows) > 1 and not is_number(rows[0][-1]):
             rows = rows[1:]  # a header
         return _weighed([(row[0] if len(row) == 2 else None, row[-1]) for row in rows])
     except DeniableError as wrong:
@@ -127,18 +128,10 @@ def _weighed(pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[Label, ...], list[
 def _labels(written: Sequence[str]) -> list[Label]:
     """Numbers where all are numbers, because losses compute with them; else texts."""
     texts = [piece.strip() for piece in written]
-    if not all(map(_is_number, texts)):
+    if not all(map(is_number, texts)):
         return list(texts)
     numbers = [exact.fraction(piece) for piece in texts]
     return [int(value) if value.denominator == 1 else value for value in numbers]
-
-
-def _is_number(written: Any) -> bool:
-    try:
-        exact.fraction(written)
-    except NumberError:
-        return False
-    return True
 
 
 def _read_function(source: str | None, labels: tuple[Label, ...]) -> tuple[Any, list[Label] | None]:
@@ -153,16 +146,15 @@ def _read_function(source: str | None, labels: tuple[Label, ...]) -> tuple[Any, 
         table = value if isinstance(value, list) else value.get("rows")
         names = None if isinstance(value, list) else value.get("guesses")
         return table, None if names is None else [load_label(name) for name in names]
-    guesses, truths, cells = read_matrix(content, where)
-    places = [Names.of(labels, "input").place(truth, f"{where}: ") for truth in truths]
+    matrix = read_matrix(content, where)
+    places = [Names.of(labels, "input").place(truth, f"{where}: ") for truth in matrix.columns]
     if sorted(places) != list(range(len(labels))):
         raise ShapeError(f"{where}: the first row names each of the {len(labels)} inputs once")
-    table = [[0.0] * len(labels) for _ in cells]
-    for row, written in zip(table, cells, strict=True):
-        values = as_floats([exact.fraction(cell, f"{where}: a cell") for cell in written], "matrix")
-        for place, value in zip(places, values, strict=True):
+    table = [[0.0] * len(labels) for _ in matrix.rows]
+    for row, numbers in zip(table, matrix.numbers(), strict=True):
+        for place, value in zip(places, as_floats(numbers, "matrix"), strict=True):
             row[place] = value
-    return table, _labels(guesses)
+    return table, _labels(matrix.rows)
 
 
 # -- showing ---------------------------------------------------------------------------------------------
@@ -179,7 +171,7 @@ def _print(found: Design) -> None:
             ("mechanism", f"{found.name} for {channel.adjacency}, {found.outputs} outputs in use"),
             (kind, number(found.value)),
             ("bound", f"{number(found.bound)} ({found.certificate.rigor}; relative gap {found.relative_gap:.1e})"),
-            ("epsilon", f"{level_text(worst.ratio, worst.distance)}, at most {exact.shown(found.epsilon)} as asked"),
+            ("epsilon", f"{level_text(worst.ratio, worst.distance)}, at most {epsilon_text(found.epsilon)} as asked"),
             ("solver", summary(found.trace)),
         ]
     )

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deniable import exact
+from deniable.channels.levels import epsilon_text, level_text
 from deniable.cli import output
 from deniable.cli.files import STDIN, is_json, named, parse_csv, parse_json, read_text
 from deniable.cli.options import Json, Plot, examples
-from deniable.cli.output import level_text, ratio_text, ratio_words, shown
+from deniable.cli.output import ratio_text, ratio_words, shown
 from deniable.cli.waiting import solving
 from deniable.errors import DeniableError, LabelError, SpecError
 from deniable.exact import WORD
@@ -123,7 +124,7 @@ def verify_saved(content: dict[str, Any], where: str, as_json: bool) -> bool:
         verdict = told
     asked, first, second = exact.as_epsilon(content["epsilon"]), *map(shown, verdict.edge)
     detail = (
-        f"{level_text(verdict.ratio)} over the edges, {'at most' if verdict else 'more than'} {exact.shown(asked)}; "
+        f"{level_text(verdict.ratio)} over the edges, {'at most' if verdict else 'more than'} {epsilon_text(asked)}; "
         f"output {shown(verdict.output)} of {first} and {second} has a ratio of {ratio_words(verdict.ratio)}"
     )
     checks = [
@@ -212,7 +213,7 @@ def _print(made: ProfileMechanism, baseline: ProfileMechanism) -> None:
     first, second = map(shown, verdict.edge)
     facts = [
         ("mechanism", f"{made.name} for {graph.size} profiles of {graph.whole.width} values, {len(graph.edges)} edges"),
-        ("epsilon", f"{level_text(verdict.ratio)} over the edges, at most {exact.shown(made.asked)} as asked"),
+        ("epsilon", f"{level_text(verdict.ratio)} over the edges, at most {epsilon_text(made.asked)} as asked"),
         ("worst", f"output {shown(verdict.output)} of {first} and {second}: ratio {ratio_words(verdict.ratio)}"),
         ("largest", f"{float(made.largest):.6g} for a false report; {baseline.name} {float(baseline.largest):.6g}"),
         ("solver", summary(made.trace)),
@@ -257,7 +258,7 @@ def _draw(made: ProfileMechanism, baseline: ProfileMechanism) -> Any:
     axes.set_xlabel("profile")
     axes.set_ylabel("probability of a false report")
     axes.set_ylim(bottom=0)
-    axes.set_title(f"epsilon {exact.shown(made.asked)} over {len(made.graph.edges)} edges")
+    axes.set_title(f"epsilon {epsilon_text(made.asked)} over {len(made.graph.edges)} edges")
     axes.legend()
     return axes
 

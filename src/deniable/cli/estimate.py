@@ -20,7 +20,7 @@ from deniable.domains import Strings
 from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.protocols import Protocol
 from deniable.protocols.estimate import ROWS_SHOWN, Floats, quantile
-from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
+from deniable.protocols.frequency.open_text import TextEstimate
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import COLUMNS, Result, result
 from deniable.surveys.whole import whole
@@ -125,16 +125,18 @@ def estimate(
 def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dict[str, list[str]]:
     """The texts to look for, by question; a file without a question is for every question of open text."""
     lists: dict[str, list[str]] = {}
+    open_text = [id for id, (_, protocol) in known.items() if isinstance(protocol.domain, Strings)]
     for entry in given:
         id, equals, path = entry.partition("=")
         named_one = bool(equals) and id in known
-        if named_one and not isinstance(known[id][1], TextProtocol):
+        if named_one and id not in open_text:
             raise SpecError(f"the answers to {id!r} are {known[id][1].domain}: --candidates is for open text")
         # Spaces at the end of a line belong to no word.
         lines = [line.strip() for line in read_text(path if named_one else entry).splitlines()]
         texts = list(dict.fromkeys(line for line in lines if line))
-        for name in [id] if named_one else [name for name in known if isinstance(known[name][1].domain, Strings)]:
-            lists[name] = texts
+        if not named_one and not open_text:
+            raise SpecError("no question here takes open text, and --candidates is for nothing else: leave it out")
+        lists |= dict.fromkeys([id] if named_one else open_text, texts)
     return lists
 
 

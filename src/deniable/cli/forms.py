@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from fractions import Fraction
 from typing import Any
 
 from deniable import channels, exact
@@ -18,8 +19,7 @@ from deniable.errors import LabelError, NumberError, ShapeError
 # More rows than any exact matrix may have: larger numbers are refused before anything is computed with them.
 LARGEST = 10_000
 
-Matrix = tuple[list[str], list[str], list[list[str]]]
-ScoreReader = Callable[[str], Matrix]
+ScoreReader = Callable[[str], tuple[list[str], list[str], list[list[Fraction]]]]
 
 
 @dataclass(frozen=True, slots=True)

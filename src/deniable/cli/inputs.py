@@ -13,10 +13,12 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from deniable import exact
 from deniable.channels import Channel
+from deniable.channels._rows import read_row
 from deniable.channels.adjacency import Adjacency, as_adjacency, line
 from deniable.cli import forms
 from deniable.cli.files import STDIN, is_json, named, parse_csv, parse_json, read_text
@@ -60,31 +62,58 @@ def _channel_from_json(content: Any) -> Channel:
 
 
 def _channel_from_csv(content: str, where: str) -> Channel:
-    inputs, outputs, cells = read_matrix(content, where)
+    matrix = read_matrix(content, where)
+    rows = [
+        read_row(cells, f"{matrix.line(x)}: row {matrix.rows[x]!r}", partial(matrix.entry, x))
+        for x, cells in enumerate(matrix.cells)
+    ]
     try:
-        return Channel(cells, inputs, outputs)
+        return Channel(rows, matrix.rows, matrix.columns)
     except DeniableError as wrong:
-        raise type(wrong)(
-            f"{where}: {wrong} (rows and entries count from 0, below the output labels, beside the input labels)"
-        ) from None
+        raise type(wrong)(f"{where}: {wrong}") from None
 
 
-def read_scores(source: str) -> tuple[list[str], list[str], list[list[str]]]:
-    return read_matrix(read_text(source), named(source))
+def read_scores(source: str) -> tuple[list[str], list[str], list[list[Fraction]]]:
+    matrix = read_matrix(read_text(source), named(source))
+    return matrix.rows, matrix.columns, matrix.numbers()
 
 
-def read_matrix(content: str, where: str) -> tuple[list[str], list[str], list[list[str]]]:
-    """Input labels, output labels and cells of a CSV."""
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A CSV with labels on two sides; cells as they are written."""
+
+    where: str
+    lines: list[int]
+    rows: list[str]
+    columns: list[str]
+    cells: list[list[str]]
+
+    def line(self, x: int) -> str:
+        return f"line {self.lines[x]} of {self.where}"
+
+    def entry(self, x: int, y: int) -> str:
+        """What an error calls a cell."""
+        return f"{self.line(x)}, row {self.rows[x]!r}, column {self.columns[y]!r}: the entry"
+
+    def numbers(self) -> list[list[Fraction]]:
+        return [
+            [exact.fraction(cell, self.entry(x, y)) for y, cell in enumerate(row)] for x, row in enumerate(self.cells)
+        ]
+
+
+def read_matrix(content: str, where: str) -> Matrix:
+    """A first row of labels and, below it, rows that begin with theirs."""
     (_, head), *body = parse_csv(content, where)
-    if len(head) < 2 or not body:
+    if len(head) < 2 or not body or is_number(head[0]):
         raise ShapeError(
-            f"{where} is no matrix: a CSV needs a first row of output labels and, below it, "
-            "a row for each input that begins with its label"
+            f"{where} is no matrix with labels: a CSV needs a first row of output labels, with nothing or a word in "
+            "its corner, and below it a row for each input that begins with its label"
         )
     for number, row in body:
         if len(row) != len(head):
             raise ShapeError(f"line {number} of {where} has {len(row)} cells, the first row has {len(head)}")
-    return [row[0] for _, row in body], head[1:], [row[1:] for _, row in body]
+    lines, rows = [number for number, _ in body], [row for _, row in body]
+    return Matrix(where, lines, [row[0] for row in rows], head[1:], [row[1:] for row in rows])
 
 
 # -- labels ------------------------------------------------------------------------------------------
@@ -171,14 +200,14 @@ def read_vector(source: str, names: Names, what: str) -> list[Fraction]:
     pairs = [piece.rpartition("=") for piece in pieces]
     if all(equals for _, equals, _ in pairs):
         return _by_label([(label, value) for label, _, value in pairs], names, what)
-    if len(pieces) == 1 and not _is_number(source):
+    if len(pieces) == 1 and not is_number(source):
         raise SpecError(f"there is no file {source!r}: give the {what} as a file, as 1,2,3 or as label=1,label=2")
     return _in_order(pieces, names, what)
 
 
 def _vector_from_rows(rows: Sequence[tuple[int, list[str]]], names: Names, what: str, where: str) -> list[Fraction]:
     only = rows[0][1]
-    if len(rows) == 1 and len(only) == len(names.labels) and all(map(_is_number, only)):
+    if len(rows) == 1 and len(only) == len(names.labels) and all(map(is_number, only)):
         return _in_order(only, names, what)
     if all(len(row) == 1 for _, row in rows):
         return _in_order([row[0] for _, row in rows], names, what)
@@ -187,7 +216,7 @@ def _vector_from_rows(rows: Sequence[tuple[int, list[str]]], names: Names, what:
             raise ShapeError(f"line {number} of {where} has {len(row)} cells: write label,number in each line")
     # A first line that is neither a label nor a number is a header.
     head = only[0], only[1]
-    body = rows if names.find(head[0]) is not None or _is_number(head[1]) else rows[1:]
+    body = rows if names.find(head[0]) is not None or is_number(head[1]) else rows[1:]
     return _by_label([(row[0], row[1]) for _, row in body], names, what)
 
 
@@ -207,7 +236,7 @@ def _by_label(pairs: Sequence[tuple[str, Any]], names: Names, what: str) -> list
     return [found.get(place, Fraction(0)) for place in range(len(names.labels))]
 
 
-def _is_number(written: str) -> bool:
+def is_number(written: Any) -> bool:
     try:
         exact.fraction(written)
     except NumberError:

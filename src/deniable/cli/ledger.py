@@ -9,6 +9,7 @@ import typer
 
 from deniable.cli import output
 from deniable.cli.answer import LedgerFile
+from deniable.cli.answer_view import state
 from deniable.cli.options import Json, examples
 from deniable.cli.output import shown
 from deniable.errors import SpecError
@@ -40,8 +41,11 @@ def ledger(ctx: typer.Context) -> None:
 
 @app.command()
 def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False) -> None:
-    """Show every submission, with every byte that has left this device or is waiting to."""
-    book = _open(ledger)
+    """Show every submission, with every byte that has left this device or is waiting to.
+
+    A body is a header of 8 bytes, an id of 16, and the randomized answers.
+    """
+    book = _existing(ledger)
     found = book.submissions(survey)
     if as_json:
         output.document({"ledger": str(book.path), "submissions": [known.spec() for known in found]})
@@ -53,9 +57,9 @@ def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False)
             [
                 ("survey", f"{_name(book, known.survey)}, {known.survey}"),
                 ("epoch", str(known.epoch)),
-                ("state", known.state + (f": {known.reason}" if known.reason else "")),
+                ("state", state(known)),
                 ("epsilon", str(known.epsilon)),
-                ("bytes", known.body.hex() or "deleted"),
+                ("body", f"{known.body.hex()} ({len(known.body)} bytes)" if known.body else "deleted"),
             ]
         )
 
@@ -63,7 +67,7 @@ def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False)
 @app.command()
 def budget(ledger: LedgerFile = None, as_json: Json = False) -> None:
     """Show what was spent and what is left of each lifetime budget."""
-    book = _open(ledger)
+    book = _existing(ledger)
     found = book.budgets()
     if as_json:
         output.document({"ledger": str(book.path), "budgets": [known.spec() for known in found]})
@@ -86,14 +90,19 @@ def optout(
     undo: Annotated[bool, typer.Option("--undo", help="Take part again.")] = False,
 ) -> None:
     """Take no part any more, in one survey or in any: nothing is sent, not even a request."""
-    book = _open(ledger)
+    from deniable.collect.client import Ledger
+
     which = "every survey" if survey is None else survey
     if undo:
-        book.opt_in(survey)
+        _existing(ledger).opt_in(survey)
         output.write(f"taking part again: {which}\n")
-    else:
-        book.opt_out(survey)
-        output.write(f"opted out: {which}\n")
+        return
+    book = Ledger(ledger)
+    new = not book.exists
+    book.opt_out(survey)
+    if new:
+        output.note("note", f"a new device ledger was made: {book.path}")
+    output.write(f"opted out: {which}\n")
 
 
 @app.command()
@@ -106,7 +115,7 @@ def withdraw(
     What was spent stays in the ledger: what has been sent cannot be called back, so coming back does not begin with a
     full budget.
     """
-    book = _open(ledger)
+    book = _existing(ledger)
     if not yes:
         if not sys.stdin.isatty():
             raise SpecError("this deletes what cannot be restored: add --yes")
@@ -115,10 +124,14 @@ def withdraw(
     output.write(f"withdrawn: {book.path} keeps what was spent, and nothing else\n")
 
 
-def _open(path: LedgerFile) -> Ledger:
-    from deniable.collect.client import Ledger
+def _existing(path: LedgerFile) -> Ledger:
+    """A ledger that is there: a mistyped name must not look like a device that has sent nothing."""
+    from deniable.collect.client import Ledger, LedgerError
 
-    return Ledger(path)
+    book = Ledger(path)
+    if not book.exists:
+        raise LedgerError(f"there is no ledger {str(book.path)!r}: name another with --ledger; answering makes one")
+    return book
 
 
 def _name(book: Ledger, fingerprint: str) -> str:

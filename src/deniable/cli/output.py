@@ -18,7 +18,6 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -66,25 +65,6 @@ def shown(label: Label) -> str:
 
 def number(value: float, digits: int = 10) -> str:
     return "infinite" if math.isinf(value) else f"{value:.{digits}g}"
-
-
-def level_text(ratio: Fraction | float, distance: Fraction = Fraction(1), digits: int = 10) -> str:
-    """ln(ratio) / distance, rounded up: the level as it is printed is one that holds.
-
-    >>> level_text(Fraction(3)), level_text(Fraction(27182818285, 10**10))
-    ('1.098612289', '1.000000001')
-    """
-    if isinstance(ratio, float):
-        return "infinite"
-    level = exact.log(ratio) / float(distance) if ratio > 1 else 0.0
-    if not 0 < level <= exact.LARGEST_EPSILON:
-        return number(level, digits)
-    near = Decimal(level)
-    step = Decimal(1).scaleb(near.adjusted() - digits + 1)
-    shown = near.quantize(step, ROUND_FLOOR)
-    while not exact.exp_at_least(Fraction(shown) * distance, ratio):
-        shown += step
-    return number(float(shown), digits)
 
 
 def document(content: Any) -> None:

@@ -103,11 +103,8 @@ def _print(made: Plan) -> None:
     output.heading(str(made).partition("\n")[0])
     output.write("\n")
     head = [heading for heading, _, _ in COLUMNS]
-    rows = []
-    for option in made.table:
-        values = [(getattr(option, attribute), form) for _, attribute, form in COLUMNS]
-        cells = ["-" if value is None else form.format(value) for value, form in values]
-        rows.append([cells[0] + (" *" if option is made.choice else ""), *cells[1:]])
+    rows = made.cells()
+    rows[made.table.index(made.choice)][0] += " *"
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     shown = 1 + output.fitting_columns(widths[0], widths[1:])
     output.table(head[:shown], [row[:shown] for row in rows])

@@ -146,9 +146,9 @@ def _print(target: Target, chosen: list[str], rows: int, to: str) -> None:
     facts = [("reports", f"{to}, {rows} rows of {size} bytes")]
     if isinstance(target, Survey):
         part = Survey(target.name, [target[id] for id in chosen])
-        facts.append(("epsilon", f"{level(part.epsilon, part.realized_epsilon)} a row"))
+        facts.append(("epsilon", f"{level(part)} a row"))
         facts.append(("survey", target.fingerprint))
     else:
-        facts.append(("epsilon", f"{level(target.epsilon, target.realized_epsilon)} a row"))
+        facts.append(("epsilon", f"{level(target)} a row"))
         facts.append(("protocol", target.fingerprint))
     output.facts(facts)

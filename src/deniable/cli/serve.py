@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -11,24 +13,31 @@ import typer
 from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.options import examples
-from deniable.cli.stores import StoreUrl
-from deniable.errors import NumberError, SpecError
+from deniable.cli.stores import DEFAULT, StoreUrl, sqlite_file
+from deniable.collect.stores import open_store
+from deniable.errors import SpecError
 from deniable.surveys import Survey
 
 EXAMPLES = examples(
-    "deniable serve --store sqlite:///collection.db --publish survey.json",
-    "deniable serve --store postgresql://user@host/collection --workers 2 --port 80 --host 0.0.0.0",
-    "deniable token create --role analyst --store sqlite:///collection.db     (then read estimates)",
+    "deniable serve --store sqlite:///collect.db --publish survey.json",
+    "deniable serve --store postgresql://user@host/collect --workers 2 --origin https://collect.example.org",
+    "deniable token create --role analyst --store sqlite:///collect.db   meanwhile, elsewhere: a token to read with",
+    "deniable estimate survey.json --from http://127.0.0.1:8377          and what it reads",
 )
 
 Rate = Annotated[
-    float | None, typer.Option(metavar="N", help="Submissions a second, at most, a worker.", show_default="no limit")
+    float | None,
+    typer.Option(metavar="N", help="Submissions a second that a worker takes, at most.", show_default="no limit"),
+]
+SurveyRate = Annotated[
+    float | None,
+    typer.Option(metavar="N", help="The same for each survey by itself.", show_default="no limit"),
 ]
 
 
 def serve(
-    store: StoreUrl = "sqlite:///deniable.db",
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    store: StoreUrl = DEFAULT,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="The port; 0 takes a free one.")] = 8377,
     workers: Annotated[
         int, typer.Option(metavar="N", min=1, max=64, help="Processes; more than one needs PostgreSQL.")
@@ -43,9 +52,9 @@ def serve(
     ] = None,
     keyed: Annotated[bool, typer.Option("--ingest-key", help="Take reports only with an ingest token.")] = False,
     rate: Rate = None,
-    survey_rate: Rate = None,
+    survey_rate: SurveyRate = None,
 ) -> None:
-    """Collect reports over HTTP, add them up, and answer analysts.
+    """Collect reports over HTTP, add them up, and answer analysts. A store that is not there is made.
 
     Standard error has the log, one JSON object a line, with nothing in it about anybody who answers.
     """
@@ -55,19 +64,12 @@ def serve(
     from deniable.collect.server import Settings
     from deniable.collect.server import serve as run
     from deniable.collect.server.run import refuse_workers
-    from deniable.collect.stores import open_store
 
     if store.startswith("memory:"):
         raise SpecError("a store in memory is lost with its process: write sqlite:///name.db")
     if workers > 1:
         refuse_workers(store)
-    if rate is not None and rate <= 0:
-        raise NumberError("a rate is above zero")
     surveys = [_collected(path) for path in publish or []]
-    with open_store(store) as opened:
-        opened.ping()
-        for survey in surveys:
-            opened.publish(survey)
     if not is_loopback(host):
         output.note("warning", "this address can be reached without encryption: put a proxy with TLS in front of it")
     settings = Settings(
@@ -82,7 +84,27 @@ def serve(
         output.write(f"serving: {address}/\n")
         sys.stdout.flush()
 
-    run(settings, workers, announce)
+    run(settings, workers, announce, _prepared(store, surveys))
+
+
+@contextmanager
+def _prepared(store: str, surveys: list[Survey]) -> Iterator[None]:
+    """The store made where it is new, the surveys published, and another service on the same file noticed."""
+    from deniable.collect.server.alone import claimed
+
+    with open_store(store) as opened:
+        opened.ping()
+        for survey in surveys:
+            opened.publish(survey)
+    file = sqlite_file(store)
+    with claimed(file) if file else nullcontext(True) as alone:
+        if not alone:
+            output.note(
+                "warning",
+                f"another deniable serve has {file!r} open: each submission is still counted once, but the two wait "
+                "for each other, so stop one of them",
+            )
+        yield
 
 
 def _collected(path: str) -> Survey:

@@ -71,7 +71,7 @@ def simulate(
     one_format(as_json, as_csv)
     if engine is Engine.local and (master is not None or wheel is not None):
         raise SpecError("--master and --wheel are for a cluster: add --engine spark")
-    from deniable.engines.studies import grid, run_study
+    from deniable.engines.studies import grid, load_study, run_study
 
     cells = grid(
         _split(protocol),
@@ -82,6 +82,10 @@ def simulate(
         runs,
         seed,
     )
+    known = {row.cell for row in load_study(to, missing_is_empty=True)} if to is not None else set()
+    reused = sum(cell in known for cell in cells)
+    if reused:
+        output.note("note", f"{reused} of {len(cells)} cells are taken from {str(to)!r}: the same settings and seed")
     with progress("simulating", "cells") as advance, _engine(engine, workers, master, wheel) as chosen:
         rows = run_study(cells, to, chosen, advance)
     if plot is not None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from deniable.cli import output
+from deniable.cli.exporting import write_export
 from deniable.cli.options import Json, examples
 from deniable.cli.output import shown
-from deniable.cli.stores import StoreUrl
-from deniable.collect.stores import Store, open_store
-from deniable.errors import LabelError, SpecError
-from deniable.protocols.reports import Bytes
+from deniable.cli.published import SHORTEST, choose
+from deniable.cli.stores import DEFAULT, StoreUrl, existing
+from deniable.cli.targets import many
+from deniable.collect.stores import Store
+from deniable.errors import LabelError
 from deniable.surveys import Survey
 from deniable.surveys.strict import parse_json
 from deniable.surveys.terms import write_time
@@ -23,36 +24,40 @@ from deniable.surveys.terms import write_time
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
 WRONG = 1
-DEFAULT = "sqlite:///deniable.db"
 
 Which = Annotated[
     str | None,
-    typer.Option("--survey", metavar="FP", help="The beginning of a fingerprint.", show_default="the only survey"),
+    typer.Option(
+        "--survey",
+        metavar="SURVEY",
+        help=f"Its name, or the beginning of its fingerprint, {SHORTEST} digits or more.",
+        show_default="the only one",
+    ),
 ]
 
 
 @app.callback(
     epilog=examples(
-        "deniable store check --store sqlite:///collection.db",
-        "deniable store export out/ --store sqlite:///collection.db",
-        "deniable store backup copy.db --store sqlite:///collection.db",
-        "deniable store close-epoch 12 --store sqlite:///collection.db",
+        "deniable store check --store sqlite:///collect.db",
+        "deniable store export out/ --store sqlite:///collect.db",
+        "deniable store backup copy.db --store sqlite:///collect.db",
+        "deniable store close-epoch 12 --store sqlite:///collect.db",
     )
 )
 def store(ctx: typer.Context) -> None:
-    """Check, copy and export what the collection service keeps, also while it runs."""
+    """Check, copy and export what the collection service keeps, also while it runs. The store is made by serve."""
     if ctx.invoked_subcommand is None:
         output.write(ctx.get_help() + "\n")
 
 
-@app.command(epilog=examples("deniable store check --store sqlite:///collection.db"))
+@app.command(epilog=examples("deniable store check --store sqlite:///collect.db"))
 def check(
     store: StoreUrl = DEFAULT,
     quick: Annotated[bool, typer.Option("--quick", help="Leave out what reads every row.")] = False,
     as_json: Json = False,
 ) -> int:
     """Check that sums, ids, reports and hashes agree; the exit code is 1 if they do not."""
-    with open_store(store) as opened:
+    with existing(store) as opened:
         wrong = opened.check(deep=not quick)
         surveys = len(opened.surveys())
     if as_json:
@@ -60,30 +65,30 @@ def check(
     elif wrong:
         output.write("".join(f"wrong: {sentence}\n" for sentence in wrong))
     else:
-        output.write(f"{surveys} surveys, nothing is wrong\n")
+        output.write(f"{many(surveys, 'survey')}, nothing is wrong\n")
     return WRONG if wrong else 0
 
 
-@app.command(epilog=examples("deniable store backup copy.db --store sqlite:///collection.db"))
+@app.command(epilog=examples("deniable store backup copy.db --store sqlite:///collect.db"))
 def backup(
     to: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes.", show_default=False)],
     store: StoreUrl = DEFAULT,
 ) -> None:
     """Make a consistent copy, also while the service runs."""
-    with open_store(store) as opened:
+    with existing(store) as opened:
         opened.backup(to)
     output.write(f"saved: {to}\n")
 
 
-@app.command("close-epoch", epilog=examples("deniable store close-epoch 12 --store sqlite:///collection.db"))
+@app.command("close-epoch", epilog=examples("deniable store close-epoch 12 --store sqlite:///collect.db"))
 def close_epoch(
-    epoch: Annotated[int, typer.Argument(min=0, help="The epoch's number.", show_default=False)],
+    epoch: Annotated[int, typer.Argument(metavar="EPOCH", min=0, help="Its number.", show_default=False)],
     store: StoreUrl = DEFAULT,
     survey: Which = None,
     yes: Annotated[bool, typer.Option("--yes", help="Close an epoch whose reports are still taken.")] = False,
 ) -> None:
     """Refuse later reports of an epoch, hash its tally and forget the ids of its submissions."""
-    with open_store(store) as opened:
+    with existing(store) as opened:
         chosen = _chosen(opened, survey)
         terms = chosen.terms
         if terms is not None and not terms.first <= epoch <= terms.last:
@@ -98,50 +103,48 @@ def close_epoch(
     output.facts([("epoch", str(closed.epoch)), ("submissions", str(closed.n)), ("sha256", closed.sha256 or "")])
 
 
-@app.command(epilog=examples("deniable store export out/ --store sqlite:///collection.db --survey 3f2a91c0"))
+@app.command(
+    epilog=examples(
+        "deniable store export out --store sqlite:///collect.db",
+        "deniable store export week --epochs 3..9 --per-epoch --survey after-work --store sqlite:///collect.db",
+        "deniable estimate out/survey.json out/tally.json",
+    )
+)
 def export(
     to: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="Where the files go.", show_default=False)],
     store: StoreUrl = DEFAULT,
     survey: Which = None,
+    epochs: Annotated[
+        str | None,
+        typer.Option("--epochs", metavar="A..B", help="Only these epochs: 3..5, 3.., ..5 or 3.", show_default="all"),
+    ] = None,
+    per_epoch: Annotated[
+        bool, typer.Option("--per-epoch", help="A tally for each epoch, tally-3.json and so on, not one of all.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what was exported there before.")] = False,
 ) -> None:
-    """Write a survey, its tally and, where they are kept, its reports, as files that the other commands take."""
-    with open_store(store) as opened:
+    """Write a survey, its tally and, where they are kept, its reports, as files that the other commands take.
+
+    An epoch that is still open may grow between one file and the next.
+    """
+    from deniable.collect.analyst import read_range
+
+    first, last = (None, None) if epochs is None else read_range(epochs)
+    with existing(store) as opened:
         chosen = _chosen(opened, survey)
-        to.mkdir(parents=True, exist_ok=True)
-        chosen.save(to / "survey.json")
-        opened.tally(chosen.fingerprint).save(to / "tally.json")
-        saved = ["survey.json", "tally.json"]
-        if chosen.terms is not None and chosen.terms.retention == "reports":
-            _save_reports(opened, chosen, to / "reports.parquet")
-            saved.append("reports.parquet")
+        held = [one.epoch for one in opened.epochs(chosen.fingerprint)]
+        wanted = [one for one in held if one >= (first or 0) and (last is None or one <= last)]
+        if held and not wanted:
+            raise LabelError(
+                f"there is nothing of epochs {epochs}: the first with reports is {held[0]}, the last {held[-1]}"
+            )
+        saved = write_export(opened, chosen, wanted, per_epoch, to, force)
     output.facts([("survey", shown(chosen.name)), ("fingerprint", chosen.fingerprint)])
     output.write("\n" + "".join(f"saved: {to / name}\n" for name in saved))
 
 
-def _save_reports(store: Store, survey: Survey, path: Path) -> None:
-    from deniable.engines import report_writer
-
-    with report_writer(path, survey) as writer:
-        for batch in _columns(store, survey):
-            writer.write(batch)
-
-
-def _columns(store: Store, survey: Survey) -> Iterator[dict[str, Bytes]]:
-    from deniable.collect.counting import Counter
-
-    parts = Counter(survey).parts
-    for batch in store.reports(survey.fingerprint):
-        yield {part.id: batch.answers[:, part.bytes] for part in parts}
-
-
-def _chosen(store: Store, prefix: str | None) -> Survey:
+def _chosen(store: Store, given: str | None) -> Survey:
     """The survey that is meant."""
-    published = {one.fingerprint: one for one in store.surveys()}
-    found = [fingerprint for fingerprint in published if fingerprint.startswith((prefix or "").lower())]
-    if not published:
-        raise SpecError("no survey is published in this store")
-    if len(found) != 1:
-        names = ", ".join(fingerprint[:12] for fingerprint in sorted(published))
-        problem = "no survey has this fingerprint" if not found else "there are several surveys"
-        raise LabelError(f"{problem}: choose one of {names} with --survey")
-    return Survey.from_spec(parse_json(published[found[0]].canonical, "the stored survey"))
+    published = {one.fingerprint: parse_json(one.canonical, "the stored survey") for one in store.surveys()}
+    names = {fingerprint: str(content["name"]) for fingerprint, content in published.items()}
+    return Survey.from_spec(published[choose(given, names, "choose with --survey one of")])

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from deniable.channels.levels import level_text
 from deniable.cli import output
 from deniable.cli.bars import Bar, chart
 from deniable.cli.options import Json, Seed, examples
@@ -92,7 +93,8 @@ def _promise(study: Study) -> None:
     heading("2. The promise")
     prose(
         f"Whatever you answer, anyone's odds about your answer change by at most a factor of {channel.ratio}. "
-        f"(Epsilon is its logarithm, {channel.epsilon:.4f}: computed from the exact law, not declared.) "
+        f"(Epsilon is its logarithm, {level_text(channel.ratio, digits=5)}: computed from the exact law, not "
+        "declared.) "
         f"Somebody who thought you a cheat with probability {prior[0]:.0%} and hears your yes may now think "
         f"{belief:.0%}, and no more."
     )
@@ -136,8 +138,8 @@ def _six_answers(study: Study) -> None:
     heading("5. More than two answers")
     prose(
         f'"{study.survey.question}" {study.survey.people:,} people, {len(channel.inputs)} answers, epsilon '
-        f"{channel.epsilon:.4g}: the device reports the true answer with probability {kept:.1%} and each other one "
-        f"with {other:.1%}, so that no report changes anyone's odds by more than a factor of "
+        f"{level_text(channel.ratio, digits=4)}: the device reports the true answer with probability {kept:.1%} and "
+        f"each other one with {other:.1%}, so that no report changes anyone's odds by more than a factor of "
         f"{float(channel.ratio):.2f}."
     )
     output.write("\n")
@@ -224,9 +226,8 @@ def _draw(studies: list[Study]) -> Any:
     _, axes = plt.subplots(1, len(studies), figsize=(12, 4.2), width_ratios=widths, layout="constrained")
     for study, ax in zip(studies, np.atleast_1d(axes), strict=True):
         study.inverted.plot(truth=study.truth, level=LEVEL, ax=ax)
-        ax.set_title(
-            f"{study.survey.question}\n{study.survey.people:,} people, epsilon {study.survey.channel.epsilon:.3g}"
-        )
+        level = level_text(study.survey.channel.ratio, digits=3)
+        ax.set_title(f"{study.survey.question}\n{study.survey.people:,} people, epsilon {level}")
         ax.spines[["top", "right"]].set_visible(False)
     return axes[0]
 

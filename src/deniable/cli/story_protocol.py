@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.channels.levels import level_text
 from deniable.cli import output
 from deniable.cli.output import heading, prose, table
 from deniable.planning import plan
@@ -67,6 +68,6 @@ class Thousand:
         output.write("\n")
         prose(
             f"{inside} of the {ANSWERS:,} intervals contain the truth, where 95 in 100 should. "
-            f"The exact level of the reports is {self.protocol.realized_epsilon:.12g}."
+            f"The exact level of the reports is {level_text(self.protocol.ratio, digits=12)}."
         )
         output.write("\n")

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deniable.cli import output
+from deniable.cli.files import STDIN
+from deniable.cli.published import choose, meant
 from deniable.cli.tally import counted
-from deniable.cli.targets import Target, read_target
-from deniable.errors import SpecError
+from deniable.cli.targets import Target, many, read_target
+from deniable.errors import MismatchError, SpecError
 from deniable.protocols import Tally
 from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.results import notes
+
+if TYPE_CHECKING:
+    from deniable.collect.analyst import Analyst
 
 Surveyed = Annotated[
     str,
     typer.Argument(
         metavar="SURVEY",
-        help="A survey file (or the spec of a protocol); with --from also its fingerprint.",
+        help="A survey file (or the spec of a protocol); with --from also the survey's name at the service, its "
+        "fingerprint, or six or more digits with which that begins.",
         show_default=False,
     ),
 ]
@@ -60,14 +68,32 @@ def sums(
         return target, counted(target, survey, inputs)
     if inputs:
         raise SpecError("estimates are made from files or from a service, not from both")
-    from deniable.collect.analyst import Analyst, read_range
+    from deniable.collect.analyst import Analyst, ServiceRefused, read_range
 
     first, last = (None, None) if epochs is None else read_range(epochs)
     with Analyst(service, token) as analyst:
-        found = analyst.survey(survey) if _FINGERPRINT.fullmatch(survey) else read_target(survey)
+        found = _published(analyst, survey)
         if not isinstance(found, Survey):
             raise SpecError("a service collects surveys, not single protocols")
-        return found, analyst.tally(found, first, last)
+        try:
+            return found, analyst.tally(found, first, last)
+        except ServiceRefused as refused:
+            if refused.status != 401 or token:
+                raise
+            raise ServiceRefused(401, f"{refused}; give it with --token, or in the variable DENIABLE_TOKEN") from None
+
+
+def _published(analyst: Analyst, given: str) -> Target:
+    """The survey in a file, or the one of this name or fingerprint that the service has."""
+    if _FINGERPRINT.fullmatch(given.lower()):
+        return analyst.survey(given.lower())
+    if given == STDIN or os.path.exists(given):
+        return read_target(given)
+    listed = {one.fingerprint: one.name for one in analyst.surveys()}
+    found = analyst.survey(choose(given, listed, "there is no such file either; give a file or one of"))
+    if not meant(given, found.fingerprint, found.name):
+        raise MismatchError(f"the service says that {found.fingerprint} is {given!r}, which it is not")
+    return found
 
 
 def shown_enough(target: Target, id: str, n: int, few: bool) -> bool:
@@ -75,18 +101,14 @@ def shown_enough(target: Target, id: str, n: int, few: bool) -> bool:
     terms = target.terms if isinstance(target, Survey) else None
     if terms is None or few or n >= terms.show_from:
         return True
-    output.note("note", f"{id!r} has {n} answers, and the survey shows estimates from {terms.show_from} on (--few)")
+    output.note(
+        "note", f"{id!r} has {many(n, 'answer')}, and the survey shows estimates from {terms.show_from} on (--few)"
+    )
     return False
 
 
 def warn_of_repeats(target: Target, epochs: str | None) -> None:
     """Memoized noise repeats, so that several epochs together look more exact than they are."""
     terms = target.terms if isinstance(target, Survey) else None
-    if terms is None or terms.longitudinal.rule != "memoize" or terms.longitudinal.epochs == 1:
-        return
-    if epochs is None or ".." in epochs:
-        output.note(
-            "warning",
-            "answers are memoized and repeat their noise: over several epochs the errors are larger than shown, so "
-            "read one epoch at a time (--epochs)",
-        )
+    for sentence in notes(terms, one_epoch=epochs is not None and ".." not in epochs):
+        output.note("warning", f"{sentence} (--epochs)")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,11 +14,17 @@ from deniable.cli import output
 from deniable.cli.files import named, only_one_stdin, parse_json, read_text
 from deniable.cli.options import AdminToken, Json, examples
 from deniable.cli.output import shown
-from deniable.cli.targets import About, Output, level, read_target
+from deniable.cli.survey_facts import describe, print_plans, print_survey, print_valid
+from deniable.cli.targets import Output, read_target
 from deniable.errors import DeniableError, SpecError
-from deniable.surveys import Survey, Terms
+from deniable.surveys import Survey
 from deniable.surveys.diff import diff, weaker
 from deniable.surveys.terms import write_time
+
+if TYPE_CHECKING:
+    from deniable.planning import Plan
+
+Given = Annotated[str, typer.Argument(metavar="SURVEY", help="A survey file, in JSON.", show_default=False)]
 
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
@@ -55,12 +62,13 @@ def new(
 ) -> None:
     """Make a survey from a draft: fill in each question's protocol, by name or by the planner's choice."""
     content = parse_json(read_text(draft), named(draft))
-    made = _drafted(content, draft)
+    made, plans = _drafted(content, draft)
     if to is None:
         output.write(made.to_json())
         return
     made.save(to)
     print_survey(made)
+    print_plans(made, plans)
     output.write(f"\nsaved: {to}\n")
 
 
@@ -72,7 +80,7 @@ def new(
     )
 )
 def show(
-    source: About,
+    source: Given,
     as_json: Json = False,
     canonical: Annotated[
         bool, typer.Option("--canonical", help="Write the very bytes whose SHA-256 is the fingerprint.")
@@ -95,7 +103,7 @@ def show(
     )
 )
 def validate(
-    source: About,
+    source: Given,
     at_most: Annotated[
         str | None,
         typer.Option(
@@ -104,17 +112,20 @@ def validate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a survey: every field, every protocol's exact level, and what a lifetime may give away."""
+    """Check a survey: every field, every protocol's exact level, and what a lifetime may give away.
+
+    The exit code is 0 if the survey is valid, 1 if a lifetime may give away more than --epsilon, 2 if the file is no
+    valid survey; then one sentence says why.
+    """
     made = _read(source)
+    limit = None if at_most is None else exact.fraction(at_most, "the epsilon")
+    valid = limit is None or made.lifetime_epsilon <= limit
     if as_json:
-        output.document(describe(made))
-    else:
-        print_survey(made)
-    if at_most is None:
-        return
-    limit = exact.fraction(at_most, "the epsilon")
-    if made.lifetime_epsilon > limit:
-        output.note("false", f"a lifetime may give away epsilon {made.lifetime_epsilon}, more than {limit}")
+        output.document({"valid": valid} | describe(made))
+    elif valid:
+        print_valid(made)
+    if not valid:
+        output.note("not valid", f"a lifetime may give away epsilon {made.lifetime_epsilon}, more than {limit}")
         raise typer.Exit(1)
 
 
@@ -131,28 +142,33 @@ def compare(
     allowed: Annotated[bool, typer.Option("--weaker-privacy", help="Do not fail when privacy gets weaker.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what changes for a respondent from one survey to the next; fail when privacy gets weaker."""
+    """Say what changes for a respondent from one survey to the next; fail when privacy gets weaker.
+
+    The exit code is 0 if nothing gets weaker or --weaker-privacy says that it is meant, 1 if privacy gets weaker, 2 if
+    a file is no valid survey.
+    """
     only_one_stdin(before, after)
     old, new = _read(before), _read(after)
     changes = diff(old, new)
     worse = weaker(changes)
     if as_json:
         listed = [asdict(change) for change in changes]
-        output.document({"old": old.fingerprint, "new": new.fingerprint, "weaker": worse, "changes": listed})
+        output.document({"old": old.fingerprint, "new": new.fingerprint, "weaker": bool(worse), "changes": listed})
     elif not changes:
         output.write(f"the same survey: {old.fingerprint}\n")
     else:
         rows = [[shown(cell) for cell in (c.what, c.before, c.after, c.privacy)] for c in changes]
         output.table(["what", "old", "new", "privacy"], rows, left=4)
     if worse and not allowed:
-        output.note("false", "privacy gets weaker: if that is meant, say --weaker-privacy")
+        what = ", ".join(change.what for change in worse)
+        output.note("privacy gets weaker", f"{what} (if that is meant, say --weaker-privacy)")
         raise typer.Exit(1)
 
 
 @app.command(
     epilog=examples(
         "deniable survey publish survey.json --to https://collect.example.org",
-        "deniable survey publish draft.json --to http://127.0.0.1:8000 -o survey.json",
+        "deniable survey publish draft.json --to http://127.0.0.1:8377 -o survey.json",
     )
 )
 def publish(
@@ -163,11 +179,18 @@ def publish(
     token: AdminToken = None,
     to: Output = None,
 ) -> None:
-    """Publish a survey at a collection service. Of a draft, the planner's choices are made now and written down."""
+    """Publish a survey at a collection service. Of a draft, the planner's choices are made now and written down.
+
+    A survey that has expired is refused; one that opens later is not. What is published cannot be changed: a survey of
+    the same name that the service has already stays there, and is pointed out.
+    """
     content = parse_json(read_text(source), named(source))
-    made = _drafted(content, source) if is_draft(content) else _read_spec(content, source)
+    made, plans = _drafted(content, source) if is_draft(content) else (_read_spec(content, source), {})
     if made.terms is None:
         raise SpecError(f"{named(source)} is for files only: a collection needs owner, purpose and an end")
+    if made.terms.expires <= time.time():
+        ended = write_time(made.terms.expires)
+        raise SpecError(f"{named(source)} expired at {ended}, so nobody could answer it: give it a later end")
     if is_draft(content) and to is None:
         raise SpecError("a published draft becomes a survey: say with -o FILE where it is to be kept")
     from deniable.collect.analyst import Analyst
@@ -176,12 +199,16 @@ def publish(
         made.save(to)
     with Analyst(server, token) as service:
         fresh = service.publish(made)
+        namesakes = [one for one in service.surveys() if one.name == made.name and one.fingerprint != made.fingerprint]
     print_survey(made)
+    print_plans(made, plans)
     output.write(f"\n{'published' if fresh else 'was published before'}: {service.address(made.fingerprint)}\n")
     output.write(f"answer: {server.rstrip('/')}/s/{made.fingerprint}\n")
     output.write(f"dashboard: {server.rstrip('/')}/dashboard/{made.fingerprint}\n")
     if to is not None:
         output.write(f"saved: {to}\n")
+    for one in namesakes:
+        output.note("note", f"the service also has {one.fingerprint}, {one.state}, of the same name {shown(one.name)}")
 
 
 def is_draft(content: Any) -> bool:
@@ -202,72 +229,10 @@ def _read_spec(content: Any, source: str) -> Survey:
         raise type(wrong)(f"{named(source)}: {wrong}") from None
 
 
-def _drafted(content: Any, source: str) -> Survey:
+def _drafted(content: Any, source: str) -> tuple[Survey, dict[str, Plan]]:
+    from deniable.surveys.draft import plan_draft
+
     try:
-        return Survey.from_draft(content)
+        return plan_draft(content)
     except DeniableError as wrong:
         raise type(wrong)(f"{named(source)}: {wrong}") from None
-
-
-def print_survey(survey: Survey) -> None:
-    output.facts(
-        [
-            ("survey", shown(survey.name)),
-            ("fingerprint", survey.fingerprint),
-            ("questions", str(len(survey))),
-            ("epsilon", f"{level(survey.epsilon, survey.realized_epsilon)}, all questions together"),
-            ("report", f"{survey.report_bytes} bytes a person"),
-            *(_terms(survey, survey.terms) if survey.terms is not None else []),
-        ]
-    )
-    output.write("\n")
-    rows = [
-        [q.id, q.text, p.name, str(p.domain), str(p.epsilon), str(p.report_bytes)]
-        for q, p in ((question, question.protocol) for question in survey)
-    ]
-    head = ["question", "text", "protocol", "answers", "epsilon", "bytes"]
-    output.table(head, [[shown(cell) for cell in row] for row in rows], left=4)
-
-
-def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
-    rule, epochs = terms.longitudinal, terms.epochs
-    often = "once" if rule.epochs == 1 else f"once an epoch, {rule.epochs} times at most"
-    if rule.rule == "memoize":
-        often += f"; an answer is drawn once and repeated, for {rule.values} different at most"
-    budget = f"{exact.canonical(terms.budget.epsilon)} for the group {terms.budget.group}"
-    return [
-        ("lifetime", f"epsilon {exact.canonical(survey.lifetime_epsilon)} at most, of a budget of {budget}"),
-        ("answered", often),
-        ("owner", shown(terms.owner)),
-        ("purpose", shown(terms.purpose)),
-        ("open", f"{write_time(terms.opens)} to {write_time(terms.expires)}, in epochs of {epochs.seconds} s"),
-        ("kept", "tallies only" if terms.retention == "tally" else "reports"),
-        ("shown from", f"{terms.show_from} answers on"),
-        *([("replaces", terms.replaces)] if terms.replaces else []),
-    ]
-
-
-def describe(survey: Survey) -> dict[str, Any]:
-    return {
-        "name": survey.name,
-        "fingerprint": survey.fingerprint,
-        "epsilon": str(survey.epsilon),
-        "realized_epsilon": survey.realized_epsilon,
-        "ratio": str(survey.ratio),
-        "lifetime_epsilon": str(survey.lifetime_epsilon),
-        "realized_lifetime_epsilon": survey.realized_lifetime_epsilon,
-        "terms": None if survey.terms is None else survey.terms.spec(),
-        "questions": [
-            {
-                "id": question.id,
-                "text": question.text,
-                "source": survey.source(question.id),
-                "protocol": question.protocol.spec(),
-                "fingerprint": question.protocol.fingerprint,
-                "realized_epsilon": question.protocol.realized_epsilon,
-                "report_bytes": question.protocol.report_bytes,
-                "tally_size": question.protocol.tally_size,
-            }
-            for question in survey
-        ],
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ import typer
 from deniable.cli import output
 from deniable.cli.files import STDIN, only_one_stdin
 from deniable.cli.options import examples
-from deniable.cli.targets import About, Output, Target, progress, read_target, refuse_keyboard
+from deniable.cli.targets import About, Output, Target, many, progress, read_target, refuse_keyboard
 from deniable.errors import ReportError, SpecError
 from deniable.protocols import Tally
 from deniable.surveys import SurveyTally
@@ -20,6 +21,7 @@ from deniable.surveys.whole import whole
 
 if TYPE_CHECKING:
     from deniable.engines import Outcome
+    from deniable.engines.places import Refused
 
 EXAMPLES = examples(
     "deniable tally survey.json reports/ -o tally.json                         all files of a directory, all cores",
@@ -85,6 +87,9 @@ def tally(
 ) -> None:
     """Add reports up: what remains is one vector of counts a question, and the reports need not be kept.
 
+    In a directory the survey itself is passed over, and so are tallies beside reports, which they may be the sums of:
+    what deniable store export has written is counted once.
+
     A file that is damaged, or of another survey, is listed with the reason and not counted at all; the others are, and
     the exit code is 1. With --strict, or when no file is left, nothing is written.
     """
@@ -93,7 +98,7 @@ def tally(
     if engine is Engine.local and (master is not None or wheel is not None):
         raise SpecError("--master and --wheel are for a cluster: add --engine spark")
     target = read_target(survey)
-    _check_inputs(survey, inputs)
+    inputs = _chosen(target, survey, inputs)
     if engine is Engine.local:
         from deniable.engines import count_files
 
@@ -115,17 +120,23 @@ def tally(
 
 def counted(target: Target, survey: str, inputs: list[str]) -> SurveyTally | Tally:
     """The sum of all inputs; one that is refused refuses all."""
-    _check_inputs(survey, inputs)
+    inputs = _chosen(target, survey, inputs)
     from deniable.engines import tally_files
 
     with progress("counting") as advance:
         return tally_files(target, inputs, advance, workers=None)
 
 
-def _check_inputs(survey: str, inputs: list[str]) -> None:
+def _chosen(target: Target, survey: str, inputs: list[str]) -> list[str]:
+    """The inputs, with what is to be counted instead of directories that hold more than that."""
     only_one_stdin(survey, *inputs)
     if STDIN in inputs:
         refuse_keyboard("name files of reports, or pipe reports or a tally in")
+    if not any(map(os.path.isdir, inputs)):
+        return inputs
+    from deniable.cli.directories import within
+
+    return [name for given in inputs for name in (within(target, given) if os.path.isdir(given) else [given])]
 
 
 def _refuse_nothing(result: Outcome) -> None:
@@ -135,9 +146,13 @@ def _refuse_nothing(result: Outcome) -> None:
     first, *others = result.refused
     if not others:
         raise first.error
-    raise ReportError(
-        f"none of the {len(result.refused)} inputs could be counted; the first, {first.name!r}: {first.reason}"
-    )
+    raise ReportError(f"none of the {len(result.refused)} inputs could be counted; the first, {_reason(first)}")
+
+
+def _reason(refusal: Refused) -> str:
+    """Why a file was refused, with its name, which most reasons have."""
+    name = repr(refusal.name)
+    return refusal.reason if name in refusal.reason else f"{name}: {refusal.reason}"
 
 
 def _write(result: Outcome, to: Path | None) -> None:
@@ -156,15 +171,15 @@ def _write(result: Outcome, to: Path | None) -> None:
 def _tell(result: Outcome) -> None:
     twice = result.duplicates
     if twice is not None and twice.rows:
-        output.note("note", f"{twice.rows} reports came again under an id that was counted, and were left out")
+        output.note("note", f"{many(twice.rows, 'report')} came again under an id that was counted: left out")
     if twice is not None and twice.conflicts:
         output.note(
             "warning",
-            f"{twice.conflicts} ids came with different reports, of which the first was counted: "
+            f"{many(twice.conflicts, 'id')} came with different reports, of which the first was counted: "
             + ", ".join(twice.examples),
         )
     for refusal in result.refused:
-        output.note("not counted", f"{refusal.name!r}: {refusal.reason}")
+        output.note("not counted", _reason(refusal))
     if result.refused:
         output.note("warning", f"{len(result.refused)} of {result.files + len(result.refused)} inputs were not counted")
 

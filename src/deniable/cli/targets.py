@@ -7,12 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from deniable import exact
-from deniable.cli import output
+from deniable.channels.levels import epsilon_text, level_text
 from deniable.cli.files import named, parse_json, read_text
 from deniable.errors import DeniableError, SpecError
 from deniable.protocols import Protocol
@@ -54,9 +53,17 @@ def questions(target: Target) -> dict[str, tuple[str, Protocol]]:
     return {"report": ("", target)}
 
 
-def level(epsilon: Any, realized: float) -> str:
-    """A level as asked for and as it is."""
-    return f"{exact.canonical(epsilon)} ({output.number(realized, 12)} realized)"
+def level(target: Target) -> str:
+    """The level as asked for and as it is."""
+    return f"{epsilon_text(target.epsilon)} ({level_text(target.ratio)} realized)"
+
+
+def many(n: int, what: str) -> str:
+    """
+    >>> many(1, "survey"), many(2, "survey")
+    ('1 survey', '2 surveys')
+    """
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def refuse_keyboard(instead: str) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import urlencode
@@ -20,6 +21,8 @@ from deniable.errors import DeniableError, MismatchError, SpecError
 from deniable.surveys import Survey, SurveyTally
 
 LARGEST_REPLY = 1 << 30
+
+_RANGE = re.compile(r"([0-9]{1,10})|([0-9]{0,10})\.\.([0-9]{0,10})")
 
 
 class ServiceRefused(DeniableError, RuntimeError):
@@ -46,6 +49,8 @@ class Change:
     epoch: int
     n: int
     version: str
+    """What to go on from with `changes(since=...)`. Epochs that change at once are told one after the other, and only
+    the last of them has the new version: whoever leaves in between is told all of them again."""
 
 
 class Analyst:
@@ -58,7 +63,7 @@ class Analyst:
     """
 
     def __init__(self, server: str, token: str | None = None, insecure: bool = False) -> None:
-        self._transport = Transport(server, insecure=insecure)
+        self._transport, self._insecure = Transport(server, insecure=insecure), insecure
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def __enter__(self) -> Self:
@@ -126,19 +131,21 @@ class Analyst:
         return self._json(self._path(fingerprint, "/estimates") + (f"?{urlencode(options)}" if options else ""))
 
     def changes(self, fingerprint: str, since: str | None = None) -> Iterator[Change]:
-        """Live: one `Change` whenever the tally has grown, for as long as the service runs."""
+        """Live: one `Change` whenever the tally of an epoch has grown, for as long as the service runs.
+
+        Over a connection of its own, so that sums can be asked for in between.
+        """
         headers = self._headers | ({"Last-Event-ID": since} if since else {})
-        with self._transport.stream("GET", self._path(fingerprint, "/stream"), headers) as response:
+        path, version = self._path(fingerprint, "/stream"), since or ""
+        live = Transport(self._transport.server, insecure=self._insecure)
+        with live, live.stream("GET", path, headers) as response:
             if response.status != 200:
-                raise _refusal(response.status, response.read(1 << 16))
-            id = ""
-            while line := response.readline(1 << 16):
-                name, _, value = line.decode().rstrip("\r\n").partition(": ")
-                if name == "id":
-                    id = value
-                elif name == "data":
-                    content = json.loads(value)
-                    yield Change(content["epoch"], content["n"], str(content.get("version", id)))
+                raise _refusal(response.status, live.read(response))
+            for event in _events(live.chunks(response)):
+                version = event.get("id", version)
+                if "data" in event:
+                    content = json.loads(event["data"])
+                    yield Change(content["epoch"], content["n"], version)
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -173,12 +180,28 @@ def read_range(text: str) -> tuple[int | None, int | None]:
     >>> read_range("3..5"), read_range("7"), read_range("3..")
     ((3, 5), (7, 7), (3, None))
     """
-    low, dots, high = text.partition("..")
-    try:
-        first, last = (int(end) if end else None for end in (low, high if dots else low))
-    except ValueError:
-        raise SpecError(f"epochs are written 3..5, 3.., ..5 or 3, not {text!r}") from None
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        raise SpecError(f"epochs are written 3..5, 3.., ..5 or 3, not {text!r}")
+    one, low, high = found.groups()
+    first, last = (int(end) if end else None for end in ((one, one) if one else (low, high)))
+    if first is not None and last is not None and first > last:
+        raise SpecError(f"a range of epochs goes upwards, which {text!r} does not")
     return first, last
+
+
+def _events(chunks: Iterable[bytes]) -> Iterator[dict[str, str]]:
+    r"""Server-sent events, each by its fields; one that broke off is none.
+
+    >>> list(_events([b"retry: 9\n\nid: 3\nda", b"ta: {}\n\ndata: {"]))
+    [{'retry': '9'}, {'id': '3', 'data': '{}'}]
+    """
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n\n")
+        for event in whole:
+            fields = (line.partition(": ") for line in event.decode().splitlines())
+            yield {name: value for name, _, value in fields if name}
 
 
 def _refusal(status: int, body: bytes) -> ServiceRefused:

@@ -22,7 +22,7 @@ from deniable.domains import Categories, Domain, Integers
 from deniable.engines.parquet import opened
 from deniable.engines.source import Source
 from deniable.errors import DomainError, ReportError
-from deniable.labels import WHOLE_NUMBER, Label, written
+from deniable.labels import Label, whole_number, written
 
 Columns = Mapping[str, str]
 """Which column of the input answers which question: question id -> column name."""
@@ -51,7 +51,7 @@ def as_answers(domain: Domain, column: Any, typed: bool) -> Any:
         labels = _by_writing(domain)
         return _translate(column, lambda entry: labels.get(entry, entry))
     if isinstance(domain, Integers):
-        return _translate(column, lambda entry: int(entry) if WHOLE_NUMBER.fullmatch(entry) else entry)
+        return _translate(column, lambda entry: entry if (number := whole_number(entry)) is None else number)
     return column
 
 

@@ -15,6 +15,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ from deniable.engines.places import Place, Refused
 from deniable.engines.pool import run_all
 from deniable.engines.reports import read_batches
 from deniable.engines.source import Source
-from deniable.engines.units import Counted, Gathered, Tallies, Unit, add_up, cut, malformed
+from deniable.engines.units import Counted, Gathered, Tallies, Unit, add_up, cut, forks, malformed
+from deniable.engines.urls import said_of
 from deniable.errors import DeniableError, ReportError
 from deniable.protocols import Tally
 from deniable.protocols.reports import Bytes
@@ -100,7 +102,7 @@ def count_once(
         found = (
             ((task, _settle((layout, spool, refused), task)) for task in tasks)
             if workers == 1
-            else run_all(_settle, (layout, spool, refused), tasks, workers)
+            else run_all(_settle, (layout, spool, refused), tasks, workers, fork=forks(places))
         )
         for _, (tallies, twice) in found:
             total = add_up(total, tallies, "the files")
@@ -132,7 +134,7 @@ def _spread(layout: Layout, spool: Spool, places: list[Place], workers: int, siz
 
     # What can be read only once comes last, when no worker can die any more.
     if units:
-        for unit, found in run_all(_spread_unit, (layout, spool), units, workers, again):
+        for unit, found in run_all(_spread_unit, (layout, spool), units, workers, again, forks(places)):
             take(unit, found)
     for unit in here:
         take(unit, _spread_unit((layout, spool), unit))
@@ -141,33 +143,33 @@ def _spread(layout: Layout, spool: Spool, places: list[Place], workers: int, siz
 
 def _spread_unit(shared: tuple[Layout, Spool], unit: Unit) -> Counted | Refused:
     layout, spool = shared
+    where = unit.place.name
     try:
-        source = Source.open(unit.place.name)
-    except (OSError, DeniableError) as wrong:
-        return Refused(unit.place.name, wrong)
-    rows = 0
-    try:
-        if source.is_json:
-            raise ReportError(f"{source.name} is a tally: it has no ids by which duplicates could be found")
-        first = spool.numbers[unit.place.name] << _ROW_BITS
-        for batch in read_batches(source, layout.target, ids=True, part=(unit.part, unit.parts)):
-            ids = batch.pop(ID)
-            start = source.taken - len(ids) if source.is_parquet else rows
-            for name, reports in batch.items():
-                if not layout.protocols[name].valid(reports).all():
-                    raise malformed(layout.protocols[name], reports, start, name, source.name)
-            order = np.arange(first + start, first + start + len(ids), dtype=np.int64)
-            _write(layout, spool, ids, order, batch)
-            rows += len(ids)
+        with said_of(where), closing(Source.open(where)) as source:
+            return Counted(unit, _spread_rows(layout, spool, unit, source), {})
     except DeniableError as wrong:
-        return Refused(unit.place.name, wrong)
+        return Refused(where, wrong)
     except OSError as wrong:
         if wrong.filename is not None and str(wrong.filename).startswith(str(spool.folder)):
             raise  # the disk for temporary files, not the file that was read
-        return Refused(unit.place.name, wrong)
-    finally:
-        source.close()
-    return Counted(unit, rows, {})
+        return Refused(where, wrong)
+
+
+def _spread_rows(layout: Layout, spool: Spool, unit: Unit, source: Source) -> int:
+    """How many rows of a unit went to the partitions."""
+    if source.is_json:
+        raise ReportError(f"{source.name} is a tally: it has no ids by which duplicates could be found")
+    first, rows = spool.numbers[unit.place.name] << _ROW_BITS, 0
+    for batch in read_batches(source, layout.target, ids=True, part=(unit.part, unit.parts)):
+        ids = batch.pop(ID)
+        start = source.taken - len(ids) if source.is_parquet else rows
+        for name, reports in batch.items():
+            if not layout.protocols[name].valid(reports).all():
+                raise malformed(layout.protocols[name], reports, start, name, source.name)
+        order = np.arange(first + start, first + start + len(ids), dtype=np.int64)
+        _write(layout, spool, ids, order, batch)
+        rows += len(ids)
+    return rows
 
 
 def _write(layout: Layout, spool: Spool, ids: Bytes, order: NDArray[np.int64], batch: dict[str, Bytes]) -> None:

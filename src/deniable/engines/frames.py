@@ -15,7 +15,7 @@ from deniable.engines.columns import as_arrow, as_bytes
 from deniable.engines.layout import ID, ID_BYTES, Layout
 from deniable.engines.places import Refused
 from deniable.engines.reports import report_writer
-from deniable.engines.units import Gathered, add_up, checked_tally
+from deniable.engines.units import Counters, Gathered
 from deniable.errors import DeniableError, DomainError, ReportError
 from deniable.protocols.reports import Bytes
 from deniable.randomness import SYSTEM
@@ -26,14 +26,14 @@ _WHERE = "a partition"
 
 def counted_batches(layout: Layout, columns: Columns, batches: Iterator[Any]) -> Iterator[Gathered]:
     """The tallies of a partition, as if it were a file: whole, or refused."""
-    done = Gathered(files=1)
+    done, counters = Gathered(files=1), Counters(layout, _WHERE)
     try:
         for batch in batches:
             for id, column in columns.items():
                 rows = fixed_rows(batch.column(column), layout.protocols[id].report_bytes, column, done.rows)
-                tally = checked_tally(layout, id, rows, done.rows, _WHERE)
-                done.tallies = add_up(done.tallies, {id: tally}, _WHERE)
+                counters.add(id, rows, done.rows)
             done.rows += batch.num_rows
+        done.tallies = counters.tallies()
     except DeniableError as wrong:
         done = Gathered(refused={_WHERE: Refused(_WHERE, wrong)})
         for _ in batches:

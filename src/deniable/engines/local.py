@@ -20,7 +20,7 @@ from deniable.engines.layout import Layout
 from deniable.engines.manifest import Manifest, end_checksum
 from deniable.engines.places import Place, Refused, expand
 from deniable.engines.pool import run_all, worker_count
-from deniable.engines.units import Counted, Gathered, Tallies, Unit, add_up, count_unit, cut
+from deniable.engines.units import Counted, Gathered, Tallies, Unit, add_up, count_unit, cut, forks
 from deniable.errors import DeniableError, SpecError
 from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey, SurveyTally
@@ -72,7 +72,10 @@ def count_files(
         raise refused[0].error
     if dedupe:
         if resume is not None:
-            raise SpecError("--dedupe looks at all ids together, so it cannot be resumed: leave out one of the two")
+            raise SpecError(
+                "--dedupe has to see the ids of all files together, so that files done before would save nothing: "
+                "leave out --resume, or --dedupe"
+            )
         done, duplicates = count_once(layout, places, processes, progress)
         return outcome(layout, done, found, strict, duplicates=duplicates)
     manifest = None if resume is None else Manifest(resume, layout)
@@ -165,7 +168,7 @@ def _found(layout: Layout, places: list[Place], workers: int, meter: Meter) -> I
         yield unit, found
     if len(here) == len(once) + len(units):
         return
-    for unit, found in run_all(count_unit, layout, units, workers):
+    for unit, found in run_all(count_unit, layout, units, workers, fork=forks(places)):
         meter.done(unit, found)
         yield unit, found
 

@@ -4,7 +4,8 @@ File       JSON: kind "tally-manifest", version 1, the fingerprint of the survey
            size, time of change, checksum of its end (for Parquet, the footer), rows and tallies; counts are 64-bit
            integers, little-endian, compressed, in base64
 Whole      rewritten under its name in one step, every few seconds and at the end: a killed run loses seconds
-Changed    a file whose size, time or end differs is counted anew
+Changed    a file whose size, time or end differs, or whose time is not known, is counted anew
+Secrets    URLs are kept without user and password, and of their options only a hash
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from deniable.engines.layout import Layout
-from deniable.engines.places import Place, is_url, open_url
+from deniable.engines.places import Place
 from deniable.engines.units import Tallies
+from deniable.engines.urls import is_url, open_url, shown, split_options
 from deniable.errors import MismatchError, SpecError
 from deniable.protocols import Tally
 from deniable.surveys.strict import parse_json
@@ -52,6 +54,8 @@ class Manifest:
         entry = self._files.get(_key(place))
         if entry is None or place.once or entry["size"] != place.size or entry["modified"] != place.modified:
             return None
+        if place.modified is None:
+            return None  # nobody can tell whether it has changed
         try:
             same = entry["end"] == end_checksum(place)
         except OSError:
@@ -132,7 +136,11 @@ def _opened(name: str) -> Any:
 
 
 def _key(place: Place) -> str:
-    return place.name if is_url(place.name) else os.path.realpath(place.name)
+    if not is_url(place.name):
+        return os.path.realpath(place.name)
+    # Of options, which may be secret, only whether they are the same.
+    options = split_options(place.name)[1]
+    return shown(place.name) + (f"#{hashlib.sha256(options.encode()).hexdigest()[:16]}" if options else "")
 
 
 def _packed(tally: Tally) -> str:

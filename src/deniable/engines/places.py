@@ -1,36 +1,29 @@
-"""Where files are: local paths, directories, patterns, and URLs of every filesystem that pyarrow or fsspec knows.
+"""Which files are meant: local paths, directories, patterns, and URLs.
 
 Path       a file; a directory stands for all files below it, a pattern like day-*/*.parquet for those that match
-URL        file://, s3://, gs://, hdfs://, abfs:// by pyarrow; every other scheme by fsspec
+URL        the same elsewhere (`urls`); where a question mark begins the options, it is no pattern
 Hidden     names that begin with a dot or an underscore are no data (.part, _SUCCESS) and are passed over
 Order      directories and patterns are sorted, so that the same inputs are the same list
 """
 
 from __future__ import annotations
 
-import errno
 import fnmatch
 import glob
-import io
 import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from typing import Any
 
 from deniable._extras import require
+from deniable.engines.urls import below, filesystem, is_url, nowhere, plain, said_of, shown, split_options
 from deniable.errors import MismatchError, ReportError
-from deniable.surveys.whole import whole
 
 STDIN = "-"
 
-_URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _MAGIC = re.compile(r"[*?\[]")
-_BY_PYARROW = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +31,7 @@ class Place:
     """One file, as it was found."""
 
     name: str
-    """A path or a URL, or "-"."""
+    """A path or a URL, with all that it takes to open it, or "-"."""
     size: int | None = None
     """Bytes; None for what can be read only once, like a pipe."""
     modified: int | None = None
@@ -53,80 +46,20 @@ class Place:
 class Refused:
     """What was not counted, and why."""
 
-    name: str
+    place: str
+    """The name of its place."""
     error: Exception
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return shown(self.place)
 
     @property
     def reason(self) -> str:
         if isinstance(self.error, OSError):
             return self.error.strerror or str(self.error)
         return str(self.error)
-
-
-def is_url(name: str) -> bool:
-    return _URL.match(name) is not None
-
-
-def plain(name: str | Path) -> str:
-    """The name, without file:// where it has that."""
-    text = str(name)
-    parts = urlsplit(text) if text[:7].lower() == "file://" else None
-    return text if parts is None else url2pathname(parts.path)
-
-
-def filesystem(url: str) -> tuple[Any, str]:
-    """The pyarrow filesystem of a URL, and the path in it."""
-    fs = require("pyarrow.fs", "files")
-    found = _URL.match(url)
-    scheme = found[1].lower() if found else "file"
-    if scheme == "file":
-        return fs.LocalFileSystem(), plain(url)
-    try:
-        if scheme in _BY_PYARROW:
-            found_fs, path = fs.FileSystem.from_uri(url)
-            return found_fs, path
-        fsspec = require("fsspec", "remote")
-        spoken, path = fsspec.core.url_to_fs(url)
-    except (ValueError, ImportError) as unknown:
-        raise ReportError(f"{url!r} cannot be reached: {unknown}") from None
-    return fs.PyFileSystem(fs.FSSpecHandler(spoken)), path
-
-
-def open_url(url: str) -> tuple[Any, int]:
-    """A seekable file, and its size."""
-    files, path = filesystem(url)
-    found = files.get_file_info(path)
-    if not found.is_file:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
-    return files.open_input_file(path), found.size
-
-
-def buffered(native: Any) -> BinaryIO:
-    """An Arrow file as a Python one, with lines."""
-    return io.BufferedReader(native, buffer_size=1 << 20)
-
-
-@contextmanager
-def written(name: str | Path) -> Iterator[BinaryIO]:
-    """A file to write, here or elsewhere, that takes its name when the block ends without an error."""
-    local = plain(name)
-    if not is_url(local):
-        with whole(local) as file:
-            yield file
-        return
-    files, path = filesystem(local)
-    partial = f"{path}.partial"
-    stream = files.open_output_stream(partial)
-    try:
-        yield stream
-        stream.close()
-        files.move(partial, path)
-    except BaseException:
-        with suppress(Exception):
-            stream.close()
-        with suppress(Exception):
-            files.delete_file(partial)
-        raise
 
 
 # -- from what was asked for to files ------------------------------------------------------------------
@@ -146,8 +79,9 @@ def expand(inputs: Iterable[str | Path]) -> list[Place | Refused]:
         for place in places:
             real = place.name if place.name == STDIN or is_url(place.name) else os.path.realpath(place.name)
             if real in seen:
-                raise MismatchError(f"{place.name!r} is the same file as {seen[real]!r}: it would be counted twice")
-            seen[real] = place.name
+                first, second = seen[real], shown(place.name)
+                raise MismatchError(f"{second!r} is the same file as {first!r}: it would be counted twice")
+            seen[real] = shown(place.name)
         found += places
     return found
 
@@ -189,32 +123,45 @@ def _stat(path: str) -> Place:
 
 def _remote(url: str) -> list[Place]:
     fs = require("pyarrow.fs", "files")
-    files, path = filesystem(url)
-    # How the URL goes on before the path: scheme and, for some, a host.
-    head = url[: len(url) - len(path)] if url.endswith(path) else f"{_scheme(url)}://"
-    magic = _MAGIC.search(path)
-    exact = files.get_file_info(path)
-    if exact.type == fs.FileType.File:
-        return [_place(head, exact)]
-    if exact.type == fs.FileType.Directory:
-        below, pattern = path, None
-    elif magic:
-        below, pattern = path[: magic.start()].rpartition("/")[0], path
-    else:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
-    listed = files.get_file_info(fs.FileSelector(below, recursive=True, allow_not_found=True))
-    chosen = [
-        entry
+    with said_of(url):
+        files, path = filesystem(url)
+        exact = files.get_file_info(path)
+        if exact.type == fs.FileType.File:
+            return [_place(url, exact)]
+        pattern = None
+        if exact.type != fs.FileType.Directory:
+            stem, options = split_options(url)
+            # From here on the directory above the first step that is a pattern.
+            pattern, path, url = path.removesuffix(options), _above(path.removesuffix(options)), _above(stem) + options
+            if pattern == path:
+                raise nowhere(url)
+        listed = files.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
+    chosen = {
+        relative: entry
         for entry in listed
         if entry.type == fs.FileType.File
-        and not any(map(_hidden, entry.path[len(below) :].strip("/").split("/")))
+        and not any(map(_hidden, (relative := entry.path[len(path) :].strip("/")).split("/")))
         and (pattern is None or _matches(entry.path.strip("/").split("/"), pattern.strip("/").split("/")))
-    ]
+    }
     if not chosen:
         raise ReportError(
-            f"the directory {url!r} holds no files of reports" if pattern is None else f"no file matches {url!r}"
+            f"the directory {shown(url)!r} holds no files of reports"
+            if pattern is None
+            else f"no file matches {pattern.rpartition('/')[2]!r} below {shown(url)!r}"
         )
-    return [_place(head, entry) for entry in sorted(chosen, key=lambda entry: str(entry.path))]
+    with said_of(url):
+        # A listing may lack the sizes.
+        entries = {
+            relative: entry if entry.size is not None else files.get_file_info(entry.path)
+            for relative, entry in chosen.items()
+        }
+    return [_place(below(url, relative), entries[relative]) for relative in sorted(entries)]
+
+
+def _above(path: str) -> str:
+    """The directory above the first step that is a pattern; all of a path without one."""
+    magic = _MAGIC.search(path)
+    return path[: magic.start()].rpartition("/")[0] if magic else path
 
 
 def _matches(steps: list[str], pattern: list[str]) -> bool:
@@ -226,10 +173,5 @@ def _matches(steps: list[str], pattern: list[str]) -> bool:
     return bool(steps) and fnmatch.fnmatchcase(steps[0], pattern[0]) and _matches(steps[1:], pattern[1:])
 
 
-def _scheme(url: str) -> str:
-    found = _URL.match(url)
-    return found[1] if found else "file"
-
-
-def _place(head: str, entry: Any) -> Place:
-    return Place(f"{head}{entry.path}", entry.size, entry.mtime_ns)
+def _place(url: str, entry: Any) -> Place:
+    return Place(url, entry.size, entry.mtime_ns)

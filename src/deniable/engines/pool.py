@@ -5,7 +5,7 @@ arguments, so what was lost with a killed worker is simply done again; a task th
 given up with a sentence that says so.
 
 Start      fork where it is safe (Linux, no thread but those of a progress bar, which a worker never touches), which
-           takes milliseconds; else a fresh interpreter
+           takes milliseconds; else a fresh interpreter, and always where the caller knows of hidden threads
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def run_all(
     tasks: Iterable[Task],
     workers: int,
     again: Callable[[], None] | None = None,
+    fork: bool = True,
 ) -> Iterator[tuple[Task, Found]]:
     """function(shared, task) for every task, in the order in which they are done.
 
@@ -58,7 +59,7 @@ def run_all(
     for _ in range(MOST_DEATHS):
         done: list[int] = []
         try:
-            for index, found in _run(function, shared, waiting, workers):
+            for index, found in _run(function, shared, waiting, workers, fork):
                 done.append(index)
                 yield waiting[index], found
             return
@@ -75,9 +76,9 @@ def run_all(
 
 
 def _run(
-    function: Callable[[Any, Task], Found], shared: Any, tasks: list[Task], workers: int
+    function: Callable[[Any, Task], Found], shared: Any, tasks: list[Task], workers: int, fork: bool
 ) -> Iterator[tuple[int, Found]]:
-    context = multiprocessing.get_context(_start_method())
+    context = multiprocessing.get_context(_start_method(fork))
     pool = ProcessPoolExecutor(min(workers, len(tasks)) or 1, context, _begin, (function, shared))
     # A few tasks ahead keep every worker busy, and no more results than that wait for their turn.
     ahead = 2 * workers + 2
@@ -105,9 +106,9 @@ def _run(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _start_method() -> str:
+def _start_method(fork: bool) -> str:
     others = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
-    if sys.platform == "linux" and all(type(thread).__module__.startswith("rich.") for thread in others):
+    if fork and sys.platform == "linux" and all(type(thread).__module__.startswith("rich.") for thread in others):
         return "fork"
     return "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 

@@ -21,17 +21,17 @@ from deniable._extras import require
 from deniable.engines.columns import as_arrow, as_bytes, check_columns
 from deniable.engines.layout import ID, ID_BYTES, Layout
 from deniable.engines.parquet import opened
-from deniable.engines.places import written
 from deniable.engines.source import Source
 from deniable.engines.streams import ArrowWriter, read_stream
 from deniable.engines.text import TextWriter, read_text
+from deniable.engines.urls import written
 from deniable.errors import ReportError, SpecError
 from deniable.protocols import Protocol, Reports
 from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey
 
 ROW_GROUP_BYTES = 1 << 24
-BATCH_BYTES = 1 << 23
+BATCH_BYTES, MOST_BATCH_BYTES = 1 << 21, 1 << 23
 MOST_ROWS = 1 << 20
 
 
@@ -206,7 +206,9 @@ def _from_parquet(
         if not held or not groups:
             return
         wanted = ((ID,) if ids else ()) + held
-        most = rows_at_once(layout, held, BATCH_BYTES)
+        # Small enough for the cache, but the counters of a column are gone through once a batch as well.
+        counters = 8 * max(layout.protocols[name].tally_size for name in held)
+        most = rows_at_once(layout, held, max(BATCH_BYTES, min(MOST_BATCH_BYTES, counters)))
         for batch in file.iter_batches(most, row_groups=list(groups), columns=list(wanted), use_threads=False):
             arrays = {name: as_bytes(batch.column(name), name, source.taken, source.name) for name in wanted}
             source.taken += batch.num_rows

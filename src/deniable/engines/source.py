@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from deniable.engines.places import STDIN, buffered, is_url, open_url, plain
+from deniable.engines.places import STDIN
+from deniable.engines.urls import buffered, is_url, open_url, plain, shown
 
 _LONGEST_LINE = 1 << 20
 _PARQUET = b"PAR1"
@@ -45,7 +46,7 @@ class Source:
         if is_url(name):
             native, bytes_in_all = open_url(name)
             stream = buffered(native)
-            return cls(repr(name), _first_line(stream), stream, None, bytes_in_all, url=name)
+            return cls(repr(shown(name)), _first_line(stream), stream, None, bytes_in_all, url=name)
         file = open(name, "rb")  # noqa: SIM115
         size = os.fstat(file.fileno()).st_size if os.path.isfile(name) else None
         return cls(repr(name), _first_line(file), file, name, size)

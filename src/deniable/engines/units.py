@@ -7,6 +7,7 @@ tree of them, and a file counts only when all its parts have been counted: one r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +18,10 @@ from deniable.engines.parquet import opened
 from deniable.engines.places import Place, Refused
 from deniable.engines.reports import read_batches
 from deniable.engines.source import Source
+from deniable.engines.urls import loses_threads, said_of, shown
 from deniable.errors import DeniableError, MismatchError, NumberError, ReportError, SpecError
 from deniable.protocols import Protocol, Tally
+from deniable.protocols.counter import Counter
 from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.strict import parse_json
@@ -65,18 +68,19 @@ def cut(places: Iterable[Place], workers: int, smallest: int = 1 << 22, largest:
     return units if workers == 1 else sorted(units, key=lambda unit: -unit.bytes)
 
 
+def forks(places: Iterable[Place]) -> bool:
+    """Whether processes that read these may be forked from one that has listed them."""
+    return not any(loses_threads(place.name) for place in places)
+
+
 def count_unit(layout: Layout, unit: Unit, rows: Rows | None = None) -> Counted | Refused:
     """The tallies of a unit; whatever is wrong with the file becomes the reason of a refusal."""
+    name = unit.place.name
     try:
-        source = Source.open(unit.place.name)
+        with said_of(name), closing(Source.open(name)) as source:
+            return _counted(layout, unit, source, rows)
     except (OSError, DeniableError) as wrong:
-        return Refused(unit.place.name, wrong)
-    try:
-        return _counted(layout, unit, source, rows)
-    except (OSError, DeniableError) as wrong:
-        return Refused(unit.place.name, wrong)
-    finally:
-        source.close()
+        return Refused(name, wrong)
 
 
 def _counted(layout: Layout, unit: Unit, source: Source, rows: Rows | None) -> Counted:
@@ -98,28 +102,38 @@ def _before(unit: Unit, known: Tallies) -> Counted:
 
 
 def _reports(layout: Layout, unit: Unit, source: Source, rows: Rows | None) -> Counted:
-    total: Tallies = {}
-    done = 0
+    counters, done = Counters(layout, source.name), 0
     for batch in read_batches(source, layout.target, part=(unit.part, unit.parts)):
         length = len(next(iter(batch.values()), ()))
         # A Parquet file counts its rows itself, from the beginning of the file and not of the part.
         before = source.taken - length if source.is_parquet else done
         for name, reports in batch.items():
-            tally = checked_tally(layout, name, reports, before, source.name)
-            total[name] = total[name] + tally if name in total else tally
+            counters.add(name, reports, before)
         done += length
         if rows is not None:
             rows(done, source.taken / source.size if source.size else None)
-    return Counted(unit, done, total)
+    return Counted(unit, done, counters.tallies())
 
 
-def checked_tally(layout: Layout, name: str, reports: Bytes, row: int, where: str) -> Tally:
-    """The tally of a batch; `row` is how many rows came before, for the message."""
-    protocol = layout.protocols[name]
-    try:
-        return protocol.tally(reports, layout.source(name))
-    except ReportError:
-        raise malformed(protocol, reports, row, name, where) from None
+class Counters:
+    """Counts batches of reports by column; a malformed report is named by its row."""
+
+    def __init__(self, layout: Layout, where: str) -> None:
+        self._layout, self._where = layout, where
+        self._columns: dict[str, Counter] = {}
+
+    def add(self, name: str, reports: Bytes, row: int) -> None:
+        """Count a batch of a column; `row` is how many rows came before."""
+        protocol = self._layout.protocols[name]
+        if name not in self._columns:
+            self._columns[name] = protocol.counter(self._layout.source(name))
+        try:
+            self._columns[name].add(reports)
+        except ReportError:
+            raise malformed(protocol, reports, row, name, self._where) from None
+
+    def tallies(self) -> Tallies:
+        return {name: counter.tally() for name, counter in self._columns.items()}
 
 
 def malformed(protocol: Protocol, reports: Bytes, row: int, name: str, where: str) -> ReportError:
@@ -148,8 +162,8 @@ class Gathered:
     def add(self, found: Counted | Refused) -> tuple[int, Tallies] | None:
         """Takes what a unit gave; returns rows and tallies of its file when that is complete."""
         if isinstance(found, Refused):
-            self.refused.setdefault(found.name, found)
-            self.waiting.pop(found.name, None)
+            self.refused.setdefault(found.place, found)
+            self.waiting.pop(found.place, None)
             return None
         return self._part(found.unit.place.name, found.unit.parts, 1, found.rows, found.tallies)
 
@@ -183,7 +197,9 @@ def add_up(total: Tallies, more: Tallies, name: str) -> Tallies:
     try:
         return total | {id: total[id] + tally if id in total else tally for id, tally in more.items()}
     except OverflowError:
-        raise NumberError(f"with {name!r} the sum no longer fits in 64 bits: a tally is broken or forged") from None
+        raise NumberError(
+            f"with {shown(name)!r} the sum no longer fits in 64 bits: a tally is broken or forged"
+        ) from None
 
 
 # -- tallies made before -------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 from deniable._extras import require
 from deniable.domains import Domain, Integers, Strings
 from deniable.errors import DomainError
-from deniable.planning.planner import build
+from deniable.planning.planner import build, epsilons_around
 
 if TYPE_CHECKING:
     from deniable.planning.result import Plan
@@ -35,7 +35,7 @@ def draw(plan: Plan) -> Any:
     columns = 1 if open_text else 2
     fig, axes = plt.subplots(2, columns, figsize=(4 * columns + 1.6, 5.6), squeeze=False, sharex="col", sharey="row")
     level = float(plan.epsilon)
-    levels = np.geomspace(min(0.1, level / 2), max(6.0, min(1.5 * level, 64.0)), _POINTS)
+    levels = epsilons_around(level, _POINTS)
     _column(axes[:, 0], names, levels, [_errors(plan.domain, f"{x:.6g}", plan.n) for x in levels], level, plan)
     axes[1, 0].set(xlabel="epsilon", ylabel="times the smallest")
     axes[0, 0].set(ylabel=f"standard error, n = {plan.n:,}")

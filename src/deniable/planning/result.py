@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from deniable import exact
+from deniable.channels.levels import epsilon_text
 from deniable.domains import Domain, Strings
 from deniable.protocols import Protocol
 
@@ -112,7 +113,7 @@ class Plan:
         answers = "open text" if isinstance(self.domain, Strings) else f"{self.domain.size:,} answers"
         given = {
             "answers": answers,
-            "epsilon": f"epsilon {exact.shown(self.epsilon)}",
+            "epsilon": f"epsilon {epsilon_text(self.epsilon)}",
             "n": f"{self.n:,} people",
             "width": f"{100 * self.level:g} % intervals {self.width:.3g} wide",
         }
@@ -121,7 +122,8 @@ class Plan:
             ", =>", " =>"
         )
 
-    def _cells(self) -> list[list[str]]:
+    def cells(self) -> list[list[str]]:
+        """The table as text, without its heading."""
         rows = []
         for option in self.table:
             values = [(getattr(option, attribute), form) for _, attribute, form in COLUMNS]
@@ -134,12 +136,12 @@ class Plan:
         table = Table(title=self._title(), caption=self.reason)
         for heading, attribute, _ in COLUMNS:
             table.add_column(heading, justify="left" if attribute == "name" else "right")
-        for option, row in zip(self.table, self._cells(), strict=True):
+        for option, row in zip(self.table, self.cells(), strict=True):
             table.add_row(*row, style="bold" if option is self.choice else None)
         return table
 
     def __str__(self) -> str:
-        rows = [[heading for heading, _, _ in COLUMNS], *self._cells()]
+        rows = [[heading for heading, _, _ in COLUMNS], *self.cells()]
         marks = ["  ", *("> " if option is self.choice else "  " for option in self.table)]
         widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
         lines = [self._title()]

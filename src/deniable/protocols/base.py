@@ -5,6 +5,7 @@ A family's file writes the law only:
 _one          one answer -> the bytes of its report, consuming random bytes in the documented order
 _many         the same for an array of answers, in whatever order is fastest
 _count        an array of reports -> the int64 vector of their tally
+_adder        the same for batches, where something is cheaper to carry on than to finish each time
 _valid        which rows of bytes are reports of this protocol at all (range, padding)
 _estimate     a tally -> unbiased counts with their variances
 _support      which answers each report speaks for: P(report | v) is `ratio` times as large for those
@@ -30,6 +31,7 @@ from deniable.channels.inference.em import Model
 from deniable.domains import Domain, Strings, as_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, ReportError
 from deniable.protocols import mle
+from deniable.protocols.counter import Adder, Counter, PlainAdder
 from deniable.protocols.estimate import Estimate
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.simulate import Study, study
@@ -107,6 +109,9 @@ class Protocol(ABC):
         """The variance of the count of an answer of that frequency, whatever the others gave."""
         return float(self.variance(n, frequency))
 
+    def _adder(self) -> Adder:
+        return PlainAdder(self)
+
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return np.ones(len(reports), dtype=np.bool_)
 
@@ -156,6 +161,10 @@ class Protocol(ABC):
         """Add up reports; refuses the whole batch if one is malformed, so that nothing is half-counted."""
         array = self._valid_rows(reports)
         return Tally(self.fingerprint, len(array), self._count(array), source)
+
+    def counter(self, source: str | None = None) -> Counter:
+        """Something to add batches of reports to, for one tally of them all."""
+        return Counter(self, source)
 
     def _valid_rows(self, reports: Reports | Bytes) -> Bytes:
         array = self._rows(reports)

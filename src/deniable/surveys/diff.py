@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deniable.surveys.survey import Question, Survey
-from deniable.surveys.terms import RETENTION, Longitudinal, Terms, write_time
+from deniable.surveys.terms import RETENTION, Longitudinal, Terms, span, write_time
 
 WEAKER, STRONGER, NEUTRAL = "weaker", "stronger", "neutral"
 
@@ -43,9 +43,9 @@ def diff(before: Survey, after: Survey) -> list[Change]:
     ]
 
 
-def weaker(changes: list[Change]) -> bool:
-    """Whether privacy gets worse by any of these changes."""
-    return any(change.privacy == WEAKER for change in changes)
+def weaker(changes: list[Change]) -> list[Change]:
+    """Those of the changes by which privacy gets worse."""
+    return [change for change in changes if change.privacy == WEAKER]
 
 
 def _questions(before: Survey, after: Survey) -> Iterator[Change]:
@@ -92,7 +92,8 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Change]:
     yield from _compared("shown from n", old.show_from, new.show_from, less_is=WEAKER)
     yield from _compared("opens", write_time(old.opens), write_time(new.opens))
     yield from _compared("expires", write_time(old.expires), write_time(new.expires))
-    for key in ("origin", "seconds", "early", "late"):
+    yield from _compared("length of an epoch", span(old.epochs.seconds), span(new.epochs.seconds))
+    for key in ("origin", "early", "late"):
         yield from _compared(f"epochs: {key}", old.epochs.spec()[key], new.epochs.spec()[key])
     yield from _compared("replaces", old.replaces or "none", new.replaces or "none")
 

@@ -7,15 +7,18 @@
 answers    a list of labels, {"low": ..., "high": ...}, "text" for any text, or the spec of a domain
 other      the label for every answer that is not listed
 epsilon    of this question; the draft's own `epsilon` stands for the questions without one
-protocol   a name, "best" (the planner's choice for `people` respondents; the default), or a spec in full
+protocol   a name, "best" (the planner's choice for `people` respondents; the default), or a spec in full. Of a survey
+           that memoizes, "best" is the best protocol with few enough different reports
 parameters of the named protocol, where the default is not wanted
 
 A draft for a collection over the network also has
 
-owner, purpose   who asks, and what for; without both the survey is for files only
-opens, expires   times such as "2026-11-01T00:00:00Z"; or `days`, the length of the collection, from `opens` or from now
+owner, purpose   who asks, and what for; a draft with none of these keys is for files only
+opens, expires   times such as "2026-11-01T00:00:00Z"; a draft without `opens` opens at the hour that has begun, and may
+                 give `days`, the length of the collection, in place of `expires`
 epochs           {"seconds": 86400} or {"days": 1}: how long an epoch is; one epoch for the whole collection by default
-longitudinal     {"rule": "none", "epochs": 7} or {"rule": "memoize", "epochs": 30, "values": 1}; one answer by default
+longitudinal     {"rule": "none", "epochs": 7} or {"rule": "memoize", "epochs": 30, "values": 1}; one answer by default,
+                 and no more epochs than there are
 budget           {"group": "...", "epsilon": "4"}; by default a group of the survey's own name with just what it needs
 retention, show_from, replaces     as in `Terms`
 
@@ -24,52 +27,108 @@ The choice is made when the survey is made and stored in full: a later planner c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from deniable.domains import Categories, Domain, Integers, Strings, load_domain
 from deniable.errors import DeniableError, SpecError
 from deniable.labels import load_label
 from deniable.protocols import PROTOCOLS, Protocol
-from deniable.surveys.draft_terms import TERMS, draft_terms
+from deniable.surveys.draft_terms import TERMS, draft_rule, draft_terms
 from deniable.surveys.strict import keys
-from deniable.surveys.survey import Question, Survey, load_protocol, question_name
+from deniable.surveys.survey import TOO_MANY_FORMS, Question, Survey, load_protocol, question_name
+from deniable.surveys.terms import FEW_FORMS
+
+if TYPE_CHECKING:
+    from deniable.planning import Plan
 
 BEST = "best"
 
 _SHARED = ("epsilon", "protocol", "people")
 
 
+@dataclass(frozen=True)
+class _Open:
+    """What the planner needs to choose a protocol."""
+
+    domain: Domain
+    epsilon: Any
+    people: int
+    where: str
+
+
 def from_draft(draft: Any, now: float | None = None) -> Survey:
     """The survey that a draft describes; `now` is when a collection opens whose draft does not say."""
+    return plan_draft(draft, now)[0]
+
+
+def plan_draft(draft: Any, now: float | None = None) -> tuple[Survey, dict[str, Plan]]:
+    """The survey, and the plans of the questions whose protocol the planner chose, by id."""
     if not isinstance(draft, Mapping):
         raise SpecError("a draft is an object with a name and questions")
     if draft.get("kind") == "survey":
         raise SpecError("this is a survey already, not a draft of one")
     keys(draft, ("name", "questions"), "the draft", optional=(*_SHARED, *TERMS))
-    if not isinstance(draft["questions"], list):
+    entries = draft["questions"]
+    if not isinstance(entries, list):
         raise SpecError('"questions" is not a list')
     shared = {key: draft[key] for key in _SHARED if key in draft}
-    questions = [_question(entry, place, shared, draft["name"]) for place, entry in enumerate(draft["questions"], 1)]
-    plain = Survey(draft["name"], questions)
     given = {key: draft[key] for key in TERMS if key in draft}
-    return Survey(plain.name, questions, draft_terms(given, plain, now)) if given else plain
+    wanted = [_wanted(entry, place, shared, draft["name"]) for place, entry in enumerate(entries, 1)]
+    plans = _plans(wanted, memoized=draft_rule(given).rule == "memoize")
+    protocols = [plans[place].best if isinstance(one, _Open) else one for place, one in enumerate(wanted)]
+    questions = [Question(entry["id"], entry["text"], one) for entry, one in zip(entries, protocols, strict=True)]
+    survey = Survey(draft["name"], questions)
+    if given:
+        survey = Survey(survey.name, questions, draft_terms(given, survey, now))
+    return survey, {questions[place].id: plan for place, plan in plans.items()}
 
 
-def _question(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Question:
+def _plans(wanted: Sequence[Protocol | _Open], memoized: bool) -> dict[int, Plan]:
+    """The planner's choices, by place.
+
+    Where answers are memoized, the forms of all reports together are few: in the order of the questions, each has the
+    best protocol that leaves the others enough. GRR needs the least, as many forms as there are answers.
+    """
+    from deniable.planning import plan
+
+    forms = [_fewest(one) for one in wanted] if memoized else []
+    if math.prod(forms) > FEW_FORMS:
+        raise SpecError(TOO_MANY_FORMS)
+    plans = {}
+    for place, one in enumerate(wanted):
+        if isinstance(one, Protocol):
+            continue
+        room = FEW_FORMS // math.prod(forms[:place] + forms[place + 1 :]) if memoized else None
+        try:
+            plans[place] = plan(one.domain, epsilon=one.epsilon, n=one.people, forms=room)
+        except DeniableError as wrong:
+            raise SpecError(f"{one.where}: {wrong}") from None
+        if memoized:
+            forms[place] = plans[place].best.report_forms
+    return plans
+
+
+def _fewest(one: Protocol | _Open) -> int:
+    if isinstance(one, Protocol):
+        return one.report_forms
+    return FEW_FORMS + 1 if isinstance(one.domain, Strings) else one.domain.size
+
+
+def _wanted(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Protocol | _Open:
     if not isinstance(entry, Mapping):
         raise SpecError(f"question {place} is not an object with id, text and answers")
     where = question_name(entry, place)
     try:
         if isinstance(entry.get("protocol"), Mapping):
             keys(entry, ("id", "text", "protocol"), "it")
-            protocol = load_protocol(entry["protocol"])
-        else:
-            keys(entry, ("id", "text", "answers"), "it", optional=(*_SHARED, "other", "parameters"))
-            protocol = _protocol(_domain(entry, name), {**shared, **entry})
+            return load_protocol(entry["protocol"])
+        keys(entry, ("id", "text", "answers"), "it", optional=(*_SHARED, "other", "parameters"))
+        return _protocol(_domain(entry, name), {**shared, **entry}, where)
     except DeniableError as wrong:
         raise SpecError(f"{where}: {wrong}") from None
-    return Question(entry["id"], entry["text"], protocol)
 
 
 def _domain(entry: Mapping[str, Any], name: Any) -> Domain:
@@ -89,7 +148,7 @@ def _domain(entry: Mapping[str, Any], name: Any) -> Domain:
     raise SpecError('the answers are a list, {"low": ..., "high": ...}, "text" or the spec of a domain')
 
 
-def _protocol(domain: Domain, wanted: Mapping[str, Any]) -> Protocol:
+def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol | _Open:
     name = wanted.get("protocol", BEST)
     parameters = wanted.get("parameters", {})
     if "epsilon" not in wanted:
@@ -99,19 +158,13 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any]) -> Protocol:
     if name == BEST:
         if parameters:
             raise SpecError("parameters need a protocol by name")
-        return _planned(domain, wanted["epsilon"], wanted.get("people"))
+        people = wanted.get("people")
+        if isinstance(people, bool) or not isinstance(people, int):
+            raise SpecError('the planner needs "people", about how many will answer: give it, or name a protocol')
+        return _Open(domain, wanted["epsilon"], people, where)
     if not isinstance(name, str) or name not in PROTOCOLS:
         raise SpecError(f"there is no protocol {name!r}; there are {BEST}, {', '.join(sorted(PROTOCOLS))}")
     try:
         return PROTOCOLS[name](domain, wanted["epsilon"], **parameters)
     except TypeError:
         raise SpecError(f"{name} does not have these parameters: {', '.join(map(str, parameters))}") from None
-
-
-def _planned(domain: Domain, epsilon: Any, people: Any) -> Protocol:
-    from deniable.planning import plan
-
-    if isinstance(people, bool) or not isinstance(people, int):
-        raise SpecError('the planner needs "people", about how many will answer: give it, or name a protocol')
-    best: Protocol = plan(domain, epsilon=epsilon, n=people).best
-    return best

@@ -10,7 +10,7 @@ from typing import Any
 from deniable.errors import SpecError
 from deniable.surveys.strict import keys, short
 from deniable.surveys.survey import Survey
-from deniable.surveys.terms import Budget, Epochs, Longitudinal, Terms, read_time
+from deniable.surveys.terms import Budget, Epochs, Longitudinal, Terms, read_time, span, write_time
 
 TERMS = (
     "owner",
@@ -35,13 +35,35 @@ def draft_terms(given: Mapping[str, Any], survey: Survey, now: float | None = No
     if missing:
         raise SpecError(f"a collection needs {' and '.join(missing)}: who asks, and what for")
     opens = read_time(given["opens"]) if "opens" in given else _this_hour(now)
-    expires = _expires(given, opens)
-    rule = Longitudinal(**_part(given, "longitudinal", ("rule", "epochs", "values")))
+    expires, rule = _expires(given, opens), draft_rule(given)
     wanted = _part(given, "budget", ("group", "epsilon"))
     budget = Budget(wanted.get("group", _group(survey.name)), wanted.get("epsilon", survey.epsilon * rule.draws))
     options = {key: given[key] for key in ("retention", "show_from", "replaces") if key in given}
     epochs = _epochs(given, opens, expires)
-    return Terms(given["owner"], given["purpose"], epochs, rule, budget, opens, expires, **options)
+    terms = Terms(given["owner"], given["purpose"], epochs, rule, budget, opens, expires, **options)
+    _check_calendar(terms)
+    return terms
+
+
+def draft_rule(given: Mapping[str, Any]) -> Longitudinal:
+    """How answers hang together; one answer if the draft does not say."""
+    return Longitudinal(**_part(given, "longitudinal", ("rule", "epochs", "values")))
+
+
+def _check_calendar(terms: Terms) -> None:
+    """Refuse what is a slip of the author's. Published surveys are not asked: they keep loading."""
+    length, whole = terms.epochs.seconds, terms.expires - terms.opens
+    if length > whole:
+        # Reports of a late epoch are taken for as long as an epoch: long after the end, in this case.
+        raise SpecError(
+            f"an epoch of {span(length)} is longer than the collection of {span(whole)}: "
+            'shorten it, or leave "epochs" out, which makes the whole collection one epoch'
+        )
+    if terms.longitudinal.epochs > terms.count:
+        raise SpecError(
+            f"a device cannot answer in {terms.longitudinal.epochs} epochs: the collection of {span(whole)} has "
+            f'{terms.count} of {span(length)}; give shorter "epochs", or fewer in "longitudinal"'
+        )
 
 
 def _this_hour(now: float | None) -> int:
@@ -52,7 +74,10 @@ def _this_hour(now: float | None) -> int:
 def _expires(given: Mapping[str, Any], opens: int) -> int:
     if ("days" in given) == ("expires" in given):
         raise SpecError('a collection has an end: give either "expires" or "days"')
-    return read_time(given["expires"]) if "expires" in given else opens + _days(given["days"])
+    expires = read_time(given["expires"]) if "expires" in given else opens + _days(given["days"])
+    if expires <= opens:
+        raise SpecError(f"the collection ends at {write_time(expires)}, before it opens at {write_time(opens)}")
+    return expires
 
 
 def _epochs(given: Mapping[str, Any], opens: int, expires: int) -> Epochs:

@@ -2,6 +2,8 @@
 
 noise floor   the half-width of the interval of an answer that nobody gave, in the worst case over what the others gave:
               the smallest share that can be told from none
+notes         memoized answers repeat their noise, so that epochs added up have the noise of one of them, and not the
+              smaller one that the formulas of independent reports give
 poisoning     m forged reports among n move a share by at most (m / n) / (p - q), for protocols that have p and q
 """
 
@@ -22,7 +24,12 @@ from deniable.protocols import Estimate, Protocol, Tally
 from deniable.protocols.estimate import Floats, quantile
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
 from deniable.protocols.pure import PureProtocol
+from deniable.surveys.terms import Longitudinal, Terms
 
+REPEATED = (
+    "answers are memoized and repeat their noise: over several epochs the errors are larger than shown, so read one "
+    "epoch at a time"
+)
 NUMBERS = ("count", "frequency", "stderr", "low", "high")
 COLUMNS = ("question", "label", *NUMBERS)
 
@@ -108,6 +115,12 @@ def trust(protocol: Protocol, n: int, level: float) -> dict[str, Any]:
         "noise_floor": finite(noise_floor(protocol, n, level)) if n else None,
         "poisoning": poisoning(protocol),
     }
+
+
+def notes(terms: Terms | None, one_epoch: bool) -> list[str]:
+    """What the errors beside an estimate leave out, in sentences."""
+    rule = Longitudinal() if terms is None else terms.longitudinal
+    return [REPEATED] if rule.rule == "memoize" and rule.epochs > 1 and not one_epoch else []
 
 
 def finite(value: float) -> float | None:

@@ -31,6 +31,12 @@ from deniable.surveys.whole import whole
 
 PLAIN, COLLECTED = 1, 2
 
+TOO_MANY_FORMS = (
+    "memoized answers would tell devices apart, because their bytes repeat and, all questions together, have more than "
+    f"{FEW_FORMS:,} forms: offer fewer answers, ask fewer questions, use protocols with few outputs such as GRR, or "
+    'the rule "none"'
+)
+
 _ID = re.compile(r"[a-z0-9_-]{1,64}")
 _SURVEY = ("kind", "version", "name", "questions")
 _QUESTION = ("id", "text", "protocol")
@@ -92,10 +98,7 @@ class Survey:
                 f"than its budget of {terms.budget.epsilon}: raise the budget, or ask less often"
             )
         if terms.longitudinal.rule == "memoize" and self.forms > FEW_FORMS:
-            raise SpecError(
-                f"memoized answers would tell devices apart, because their bytes repeat and have more than {FEW_FORMS} "
-                'forms: ask fewer questions, use a protocol with few outputs such as GRR, or the rule "none"'
-            )
+            raise SpecError(TOO_MANY_FORMS)
 
     def __iter__(self) -> Iterator[Question]:
         return iter(self.questions)

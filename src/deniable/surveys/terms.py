@@ -36,6 +36,7 @@ FEW_FORMS = 1 << 10
 
 _GROUP = re.compile(r"[a-z0-9._-]{1,64}")
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _TERMS = ("owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "show_from")
 
 
@@ -156,6 +157,11 @@ class Terms:
     def last(self) -> int:
         return self.epochs.at(self.expires - 1)
 
+    @property
+    def count(self) -> int:
+        """How many epochs there are."""
+        return self.last - self.first + 1
+
     def refusal(self, epoch: int, now: float) -> str | None:
         """Why a report of this epoch is not taken at this moment, in the words of the wire; None if it is taken."""
         current = self.epochs.at(now)
@@ -217,6 +223,16 @@ def read_time(text: Any) -> int:
 
 def write_time(moment: int) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def span(seconds: int) -> str:
+    """A length of time in words: in the largest unit that it is a whole number of.
+
+    >>> span(86_400), span(21_600), span(5400), span(7 * 86_400), span(100)
+    ('1 day', '6 hours', '90 minutes', '7 days', '100 seconds')
+    """
+    size, unit = next(pair for pair in _UNITS if seconds % pair[0] == 0)
+    return f"{seconds // size} {unit}{'' if seconds == size else 's'}"
 
 
 def _object(spec: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from deniable.collect.client import Client
+from tests.collect.client.hooks import hooked
 from tests.collect.client.server import Server
 from tests.collect.surveys import TODAY
 
@@ -65,8 +66,8 @@ def device(server, clock, tmp_path):
         if publish:
             server.publish(survey)
         path = tmp_path / "ledger.sqlite" if ledger is None else ledger
-        options = {"clock": clock, "_sleep": clock.sleep, "_timer": clock.timer} | options
-        made.append(Client(server.url, survey.fingerprint, path, **options))
+        client = Client(server.url, survey.fingerprint, path, **{"clock": clock} | options)
+        made.append(hooked(client, sleep=clock.sleep, timer=clock.timer))
         return made[-1]
 
     yield make

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from deniable.collect.client import BudgetSpent, Client, outbox
 from deniable.collect.client.preview import preview
+from tests.collect.client.hooks import hooked
 
 ANSWERS = {"smoke": "yes", "drink": 3, "age": 42, "town": 7}
 
@@ -77,9 +78,8 @@ def crash(url, fingerprint, folder, now, variant, *steps):
                 os.kill(os.getpid(), signal.SIGKILL)
 
         def work(step=step, stop=stop):
-            made = VARIANTS[variant](
-                url, fingerprint, Path(folder) / f"{step}.sqlite", clock=lambda: float(now), _step=stop
-            )
+            path = Path(folder) / f"{step}.sqlite"
+            made = hooked(VARIANTS[variant](url, fingerprint, path, clock=lambda: float(now)), stop)
             made.answer(answers(made))
 
         _, status = os.waitpid(child(work), 0)
@@ -112,7 +112,7 @@ def fork(url, fingerprint, folder, now):
             time.sleep(0.3)
 
     path = Path(folder) / "ledger.sqlite"
-    first = Client(url, fingerprint, path, clock=lambda: float(now), _step=slow)
+    first = hooked(Client(url, fingerprint, path, clock=lambda: float(now)), slow)
     given = answers(first)
     thread = threading.Thread(target=lambda: done.append(first.answer(given)))
     thread.start()

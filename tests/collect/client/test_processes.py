@@ -93,8 +93,10 @@ def test_a_withdrawal_that_dies_half_way_is_finished_later(tmp_path):
     path = tmp_path / "ledger.sqlite"
     Ledger(path).submit(daily(), 0, {"smoke": "yes"})
     old = Ledger(path).secret_path.read_bytes()
+    dying = Ledger(path)
+    dying._step = die
     with pytest.raises(Died):
-        Ledger(path, die).withdraw()
+        dying.withdraw()
     ledger = Ledger(path)
     assert ledger.secret_path.exists()
     ledger.opt_in()

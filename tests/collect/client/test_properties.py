@@ -20,6 +20,7 @@ from deniable.protocols import GRR, OUE
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal
 from tests.collect.client.conftest import SHM, Clock
+from tests.collect.client.hooks import hooked
 from tests.collect.client.server import DROP_REQUEST, DROP_RESPONSE, OK, PORTAL, TORN, Server
 from tests.collect.surveys import terms
 
@@ -66,8 +67,8 @@ class Device(RuleBasedStateMachine):
         self.folder.cleanup()
 
     def client(self, survey: Survey, step=lambda step: None) -> Client:
-        timing = {"clock": self.clock, "_sleep": self.clock.sleep, "_timer": self.clock.timer}
-        return self.kind(self.server.url, survey.fingerprint, self.path, _step=step, **timing)
+        client = self.kind(self.server.url, survey.fingerprint, self.path, clock=self.clock)
+        return hooked(client, step, self.clock.sleep, self.clock.timer)
 
     @rule(survey=surveys, value=st.integers(0, 29), step=st.sampled_from(EVERY_STEP))
     def answer(self, survey, value, step):

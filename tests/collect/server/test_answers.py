@@ -12,9 +12,9 @@ import pytest
 from deniable.collect.counting import Counter
 from deniable.collect.server import estimates, tallies
 from deniable.surveys import SurveyTally
-from deniable.surveys.results import result
+from deniable.surveys.results import REPEATED, result
 from tests.collect.server.live import in_thread
-from tests.collect.surveys import WORDS, crowd, current, daily, mixed, plain, text
+from tests.collect.surveys import WORDS, crowd, current, daily, memoized, mixed, plain, text
 
 
 def test_the_list_in_pages(live):
@@ -102,6 +102,19 @@ def test_too_few_answers_are_not_shown(tmp_path):
         (question,) = live.get(path, "analyst").json["series"][0]["questions"]
         assert question["enough"]
         assert len(question["answers"]) == 2
+
+
+def test_repeated_noise_is_noted(tmp_path):
+    """Several epochs of memoized answers look more exact than they are; one epoch does not, nor do fresh answers."""
+    repeated, fresh = memoized(), daily()
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", repeated, fresh) as live:
+        for survey in (repeated, fresh):
+            live.send(survey, current(survey), crowd(survey, 60))
+            path = f"/v1/surveys/{survey.fingerprint}/estimates"
+            (whole,) = live.get(path, "analyst").json["series"]
+            (alone,) = live.get(f"{path}?per=epoch", "analyst").json["series"]
+            assert whole["notes"] == ([REPEATED] if survey is repeated else [])
+            assert alone["notes"] == []
 
 
 def test_a_series_by_epoch(live):

@@ -44,17 +44,26 @@ def test_what_is_public_and_what_is_not():
             assert one.role == "admin", one.name
 
 
-def test_bad_tokens_get_the_same_answer(shared):
+NO_TOKEN = ["", "Bearer", "Bearer ", "Basic abc"]
+BAD_TOKENS = [f"Bearer {new_token()}", f"Bearer {TOKENS['analyst']}x", "Bearer dn_", "Bearer " + "x" * 5000]
+BAD_TOKENS += [f"Bearer {TOKENS['analyst'][:-1]}", f"Bearer {hashed(TOKENS['analyst'])}"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"), [(NO_TOKEN, "this needs a token"), (BAD_TOKENS, "this token is not accepted")]
+)
+def test_bad_tokens_get_the_same_answer(shared, sent, words):
+    """And one that says what its sender knows already: that a token came, or none."""
     path = f"/v1/surveys/{plain().fingerprint}/status"
-    bad = ["", "Bearer", "Bearer ", "Basic abc", f"Bearer {new_token()}", f"Bearer {TOKENS['analyst']}x", "Bearer dn_"]
-    bad += [f"Bearer {TOKENS['analyst'][:-1]}", f"Bearer {hashed(TOKENS['analyst'])}", "Bearer " + "x" * 5000]
     answers = []
-    for value in bad:
+    for value in sent:
         answered = shared.get(path, Authorization=value) if value else shared.get(path)
         headers = {name: text for name, text in answered.headers.items() if name != "date"}
         answers.append((answered.status, answered.body, headers))
     assert all(answer == answers[0] for answer in answers)
     assert answers[0][0] == 401
+    assert words.encode() in answers[0][1]
+    assert b"deniable token create --role analyst" in answers[0][1]
     assert shared.get(path, "analyst").status == 200
 
 

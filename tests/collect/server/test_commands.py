@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
+from deniable.collect.analyst import Analyst, Listed
 from deniable.collect.counting import Counter
+from deniable.collect.server import Settings, serve
 from deniable.collect.stores import open_store
 from deniable.engines import tally_files
 from deniable.surveys import Survey, SurveyTally
-from tests.collect.server.live import Process
+from tests.collect.server.live import TOKENS, Process, in_thread
 from tests.collect.surveys import crowd, current, daily, mixed, plain
 
 
@@ -34,8 +38,8 @@ def url(tmp_path) -> str:
 def test_from_a_survey_file_to_an_estimate(tmp_path, url):
     survey, people = mixed(), crowd(mixed(), 100)
     survey.save(tmp_path / "survey.json")
-    token = deniable("token", "create", "--role", "analyst", "--label", "tests", "--store", url).strip()
     with Process(url, "--publish", str(tmp_path / "survey.json")) as service:
+        token = deniable("token", "create", "--role", "analyst", "--label", "tests", "--store", url).strip()
         assert service.send(survey, current(survey), people).json["accepted"] == 100
         path = f"/v1/surveys/{survey.fingerprint}/estimates"
         assert service.get(path, Authorization=f"Bearer {token}").json["series"][0]["n"] == 100
@@ -50,6 +54,18 @@ def test_from_a_survey_file_to_an_estimate(tmp_path, url):
     assert token not in (tmp_path / "store.db").read_bytes().decode("latin-1")
     deniable("token", "revoke", listed[0]["id"][:12], "--store", url)
     assert json.loads(deniable("token", "list", "--store", url, "--json")) == []
+
+
+def test_a_survey_of_the_same_name_is_pointed_out(tmp_path, url):
+    before, after = plain(), plain(show_from=2)
+    after.save(tmp_path / "survey.json")
+    with in_thread(url, before, mixed()) as live:
+        for said in ("published", "was published before"):
+            options = ["--to", f"http://127.0.0.1:{live.port}", "--token", TOKENS["admin"]]
+            done = CliRunner().invoke(app, ["survey", "publish", str(tmp_path / "survey.json"), *options])
+            assert f"\n{said}: " in done.stdout
+            assert done.stderr.count("note: ") == 1
+            assert f"the service also has {before.fingerprint}, collecting, of the same name" in done.stderr
 
 
 def test_export_writes_files_that_the_other_commands_take(tmp_path, url):
@@ -68,6 +84,122 @@ def test_export_writes_files_that_the_other_commands_take(tmp_path, url):
     assert SurveyTally.load(to / "tally.json").to_json() == exact.to_json()
     again = tally_files(survey, [str(to / "reports.parquet")])
     assert again.tallies["smoke"] == exact["smoke"]
+    # The whole directory is each submission once, although it holds their sum, too.
+    done = CliRunner().invoke(app, ["tally", str(to / "survey.json"), str(to), "-o", str(tmp_path / "sum.json")])
+    assert done.exit_code == 0
+    assert SurveyTally.load(tmp_path / "sum.json").to_json() == exact.to_json()
+    assert done.stderr.count("note: ") == done.stderr.count("\n") == done.stderr.count("tally.json") == 1
+
+
+def test_export_of_some_epochs(tmp_path, url):
+    survey, people = daily(retention="reports"), crowd(daily(), 60)
+    counter = Counter(survey)
+    epoch = current(survey)
+    parts = {epoch - 1: people[:10], epoch: people[10:40], epoch + 1: people[40:]}
+    with open_store(url) as store:
+        store.publish(survey)
+        store.add([some.batch(survey, at) for at, some in parts.items()])
+    to = tmp_path / "out"
+
+    def export(*options: str, code: int = 0) -> set[str]:
+        deniable("store", "export", str(to), "--store", url, "--survey", "daily", *options, code=code)
+        return {path.name for path in to.iterdir()} if to.exists() else set()
+
+    def tally(*which: int) -> str:
+        answers = np.concatenate([parts[at].answers for at in which])
+        return counter.tally(len(answers), counter.count(answers)).to_json()
+
+    assert export("--epochs", f"{epoch + 2}..", code=2) == set()
+    assert export("--epochs", f"{epoch}..") == {"survey.json", "tally.json", "reports.parquet"}
+    assert (to / "tally.json").read_text() == tally(epoch, epoch + 1)
+    assert tally_files(survey, [str(to / "reports.parquet")]).to_json() == tally(epoch, epoch + 1)
+    before = {path: path.read_bytes() for path in to.iterdir()}
+    (to / "notes.txt").write_text("mine")
+    export(code=2)
+    assert {path: path.read_bytes() for path in before} == before
+    # What an earlier export left would be counted beside what this one writes.
+    each = {f"tally-{at}.json" for at in parts}
+    assert export("--per-epoch", "--force") == {"survey.json", "reports.parquet", "notes.txt", *each}
+    for at in parts:
+        assert (to / f"tally-{at}.json").read_text() == tally(at)
+
+
+MISTYPED = [
+    ("token", "create", "--role", "admin"),
+    ("token", "list"),
+    ("token", "revoke", "0123456789"),
+    ("store", "check"),
+    ("store", "backup", "copy.db"),
+    ("store", "close-epoch", "1"),
+    ("store", "export", "out"),
+]
+
+
+@pytest.mark.parametrize("command", MISTYPED, ids=" ".join)
+def test_a_mistyped_name_makes_no_store(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    assert "there is no store 'typo.db'" in deniable(*command, "--store", "sqlite:///typo.db", code=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_taken_port_leaves_no_store(tmp_path, url):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert "in use" in deniable("serve", "--store", url, "--port", str(port), code=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_do_not_share_a_port_with_another_service():
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        settings = Settings(store="postgresql://nowhere/x", port=other.getsockname()[1])
+        with pytest.raises(OSError, match="in use"):
+            serve(settings, workers=2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has sockets without a name")
+def test_a_second_service_on_a_file_is_warned_of(tmp_path, url):
+    (tmp_path / "link.db").symlink_to("store.db")
+    with Process(url) as first, Process(f"sqlite:///{tmp_path / 'link.db'}") as second:
+        assert "warning" not in first.log.read_text()
+        assert "warning: another deniable serve has" in second.log.read_text()
+        first.kill()
+        with Process(url) as third:
+            assert "warning" not in third.log.read_text()
+
+
+def test_a_survey_by_its_name_or_the_beginning_of_its_fingerprint(tmp_path, monkeypatch, live):
+    survey = daily()
+    live.send(survey, current(survey), crowd(survey, 5))
+    service = ("--from", f"http://127.0.0.1:{live.port}", "--token", TOKENS["analyst"], "--json")
+    monkeypatch.chdir(tmp_path)
+    for given in ("daily", survey.fingerprint, survey.fingerprint[:6], survey.fingerprint[:9].upper()):
+        assert json.loads(deniable("estimate", given, *service))["survey"] == survey.fingerprint
+    refusal = deniable("estimate", survey.fingerprint[:5], *service, code=2)
+    assert f"daily ({survey.fingerprint[:12]})" in refusal
+    # A file of that name comes first.
+    plain().save("daily")
+    assert "no reports" in deniable("estimate", "daily", *service, code=2)
+
+
+def test_a_service_that_names_surveys_falsely(tmp_path, monkeypatch, live):
+    monkeypatch.chdir(tmp_path)
+    lie = Listed(plain().fingerprint, "daily", "collecting")
+    monkeypatch.setattr(Analyst, "surveys", lambda self: iter([lie]))
+    refusal = deniable("estimate", "daily", "--from", f"http://127.0.0.1:{live.port}", code=2)
+    assert "which it is not" in refusal
+
+
+def test_without_a_token_the_way_to_one_is_shown(live):
+    service = ("estimate", plain().fingerprint, "--from", f"http://127.0.0.1:{live.port}")
+    missing = deniable(*service, code=2)
+    for words in ("needs a token", "deniable token create --role analyst", "--token", "DENIABLE_TOKEN"):
+        assert words in missing
+    refused = deniable(*service, "--token", "dn_guess", code=2)
+    assert "is not accepted" in refused
+    assert "Bearer" not in missing + refused
 
 
 def test_close_epoch(url):
@@ -88,7 +220,7 @@ def test_check_finds_what_is_wrong(tmp_path, url):
     with open_store(url) as store:
         store.publish(survey)
         store.add([people.batch(survey, 0)])
-    assert "1 surveys, nothing is wrong" in deniable("store", "check", "--store", url)
+    assert "1 survey, nothing is wrong" in deniable("store", "check", "--store", url)
     with sqlite3.connect(tmp_path / "store.db") as connection:
         connection.execute("DELETE FROM seen WHERE id = (SELECT id FROM seen LIMIT 1)")
     connection.close()

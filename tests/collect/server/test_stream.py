@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 
+from deniable.collect import Analyst
 from tests.collect.server.live import TOKENS, Live, eventually, in_thread
 from tests.collect.surveys import crowd, current, daily, plain
 
@@ -75,6 +77,45 @@ def test_coming_back(live):
     with Listener(live, survey.fingerprint, last="10") as listener:
         live.send(survey, now, crowd(survey, 1, seed=2))
         assert next(listener.events()) == ("11", {"epoch": now, "n": 6, "version": 11})
+
+
+def test_leaving_in_the_middle_of_a_round_misses_no_epoch(live):
+    """Epochs that changed at once come one after the other; whoever goes on after the first is told of the second."""
+    survey = daily()
+    now = current(survey)
+    live.send(survey, now, crowd(survey, 5))
+    live.send(survey, now + 1, crowd(survey, 5, seed=1))
+    time.sleep(0.1)
+    with Analyst(f"http://127.0.0.1:{live.port}", TOKENS["analyst"]) as analyst:
+        changes = analyst.changes(survey.fingerprint)
+        first = next(changes)
+        changes.close()
+        again = analyst.changes(survey.fingerprint, since=first.version)
+        told = set()
+        for seed in (2, 3):
+            # Something always comes: an epoch that is missed would not hold the test up.
+            live.send(survey, now, crowd(survey, 1, seed=seed))
+            told.add(next(again).epoch)
+        again.close()
+    assert told == {now, now + 1}
+
+
+def test_sums_between_changes(live):
+    survey = daily()
+    live.send(survey, current(survey), crowd(survey, 5))
+    found: list[int] = []
+
+    def look() -> None:
+        with Analyst(f"http://127.0.0.1:{live.port}", TOKENS["analyst"]) as analyst:
+            change = next(changes := analyst.changes(survey.fingerprint))
+            found.extend([change.n, analyst.tally(survey, change.epoch, change.epoch)["smoke"].n])
+            changes.close()
+
+    # A thread, because one connection for both would wait for itself.
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(10)
+    assert found == [5, 5]
 
 
 def test_the_heart_beats_and_places_are_given_back(tmp_path):

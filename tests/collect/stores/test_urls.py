@@ -63,7 +63,9 @@ def test_files_that_are_no_store(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as other:
         other.execute("CREATE TABLE mine (x)")
     other.close()
+    before = (tmp_path / "other.db").read_bytes()
     with pytest.raises(StoreError, match="something else"):
         open_store(f"sqlite:///{tmp_path / 'other.db'}")
+    assert (tmp_path / "other.db").read_bytes() == before
     with open_store(f"sqlite:///{tmp_path / 'good.db'}") as store, pytest.raises(StoreError, match="the store itself"):
         store.backup(tmp_path / "good.db")

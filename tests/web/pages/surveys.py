@@ -45,8 +45,8 @@ def often(name: str = "often") -> Survey:
     return Survey(name, [question], terms(longitudinal=Longitudinal("memoize", epochs=30, values=3), budget=3))
 
 
-def single(protocol: Protocol, name: str) -> Survey:
-    return Survey(name, [Question("q", "What is it?", protocol)], terms(budget=64))
+def single(protocol: Protocol, name: str, budget: int = 64) -> Survey:
+    return Survey(name, [Question("q", "What is it?", protocol)], terms(budget=budget))
 
 
 def every() -> list[Survey]:

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.collect.surveys import current
+from deniable.protocols import GRR
+from deniable.surveys import Question, Survey
+from deniable.surveys.terms import Longitudinal
+from tests.collect.surveys import current, terms
 from tests.web.pages.browser import missing
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import shapes, ten
@@ -93,6 +96,31 @@ def test_axe_finds_nothing_serious(service: Service, browser: Any, axe: str, sch
     found["dashboard"] = serious(tab, axe, rules)
     context.close()
     assert {page: bad for page, bad in found.items() if bad} == {}
+
+
+def test_nothing_is_wider_than_a_phone(service: Service, open_tab: Open) -> None:
+    """Words that no line can hold are broken, wherever they stand."""
+    word = "Donaudampfschifffahrtsgesellschaftskapitaensmuetzenabzeichenverleihungsurkunde"
+    question = Question("word", f"Do you have a {word}?", GRR([word, "no"], epsilon=8))
+    survey = Survey(f"On the {word}", [question], terms(longitudinal=Longitudinal(epochs=2)))
+    service.publish(survey)
+    service.fill(survey, current(survey), 300)
+    tab = open_tab(f"{service.address}/")
+    tab.set_viewport_size({"width": 390, "height": 800})
+    excess = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    found = {"front page": tab.evaluate(excess)}
+    tab.goto(service.survey_page(survey))
+    tab.get_by_label("no", exact=True).check()
+    tab.click("text=See what would leave")
+    found["survey"] = tab.evaluate(excess)
+    tab.goto(f"{service.address}/plan")
+    tab.wait_for_selector(".lines")
+    found["planner"] = tab.evaluate(excess)
+    tab.goto(service.dashboard(survey))
+    sign_in(tab, service)
+    tab.wait_for_selector(".chart")
+    found["dashboard"] = tab.evaluate(excess)
+    assert found == dict.fromkeys(found, 0)
 
 
 def test_axe_would_find_something(service: Service, open_tab: Open, axe: str) -> None:

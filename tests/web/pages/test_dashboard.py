@@ -11,7 +11,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.collect.surveys import current
+from deniable.protocols import GRR
+from deniable.surveys import Question, Survey
+from deniable.surveys.results import REPEATED
+from deniable.surveys.terms import Longitudinal
+from tests.collect.surveys import DAY, current, terms
 from tests.web.pages.browser import Log, eventually
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import often, smoke, ten, thousand
@@ -177,6 +181,23 @@ def test_open_text_asks_for_candidates(service: Service, open_tab: Open) -> None
     assert "none of these" in board.inner_text("main")
 
 
+def test_times_are_told_in_days_and_hours(service: Service, open_tab: Open) -> None:
+    questions = [Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=1))]
+    weekly = Survey("weekly", questions, terms(seconds=7 * DAY, longitudinal=Longitudinal(epochs=3)))
+    hourly = Survey("hourly", questions, terms(seconds=3600, longitudinal=Longitudinal(epochs=3)))
+    board = open_tab(f"{service.address}/dashboard")
+    for survey, length, taken in (
+        (weekly, "period of 7 days", r"Now taken: reports of the periods [\d-]+ to [\d-]+ \(UTC\)\."),
+        (hourly, "period of 1 hour", r"Now taken: reports of the periods [\d-]+ \d+:00 to ([\d-]+ )?\d+:00 \(UTC\)\."),
+    ):
+        service.publish(survey)
+        board.goto(service.dashboard(survey))
+        sign_in(board, service)
+        health = board.wait_for_selector("section[aria-label='Ingest health']").inner_text()
+        assert re.search(taken, health), health
+        assert length in board.inner_text("section[aria-label='What the survey promises']")
+
+
 def test_repeated_reports_are_warned_of(service: Service, open_tab: Open) -> None:
     survey = often("warned")
     service.publish(survey)
@@ -184,7 +205,11 @@ def test_repeated_reports_are_warned_of(service: Service, open_tab: Open) -> Non
         service.fill(survey, epoch, 100)
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
-    board.wait_for_selector("text=the intervals are too narrow")
+    warning = board.wait_for_selector("main .warn").inner_text()
+    assert warning.lower() == f"{REPEATED}."
+    board.get_by_label("From period").select_option(str(current(survey)))
+    board.get_by_label("To period").select_option(str(current(survey)))
+    eventually(board, lambda: board.locator("main .warn").count() == 0)
 
 
 def test_a_wrong_token_is_refused_and_a_right_one_is_not_kept(
@@ -192,7 +217,7 @@ def test_a_wrong_token_is_refused_and_a_right_one_is_not_kept(
 ) -> None:
     board = open_tab(f"{service.address}/dashboard")
     sign_in(board, service, "dn_wrong")
-    eventually(board, lambda: "token" in board.locator("[role=alert]").inner_text())
+    eventually(board, lambda: "token is not known" in board.locator("[role=alert]").inner_text())
     sign_in(board, service)
     board.get_by_role("link", name="ten", exact=True).click()
     board.wait_for_selector("text=What the survey promises")

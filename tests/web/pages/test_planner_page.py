@@ -57,6 +57,23 @@ def test_what_cannot_be_planned_is_refused(service: Service, query: str) -> None
     caught.value.close()
 
 
+@pytest.mark.parametrize("width", [390, 1080])
+def test_no_label_of_the_chart_is_cut_off(service: Service, open_tab: Open, width: int) -> None:
+    tab = open_tab(f"{service.address}/plan")
+    tab.set_viewport_size({"width": width, "height": 800})
+    tab.wait_for_selector(".lines")
+    outside = tab.evaluate(
+        """() => {
+            const room = document.querySelector(".lines").parentElement.getBoundingClientRect();
+            const out = (box) => box.left < room.left || box.right > room.right || box.bottom > room.bottom;
+            const texts = [...document.querySelectorAll(".lines text")];
+            return [texts.length, texts.filter((text) => out(text.getBoundingClientRect())).map((t) => t.textContent)];
+        }"""
+    )
+    assert outside[0] > 8
+    assert outside[1] == []
+
+
 def test_the_page_answers_all_three_questions(service: Service, open_tab: Open) -> None:
     tab = open_tab(f"{service.address}/plan")
     tab.wait_for_selector(".lines")

@@ -10,7 +10,7 @@ import pytest
 
 from deniable.collect.stores import open_store
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
-from deniable.protocols import PROTOCOLS
+from deniable.protocols import GRR, PROTOCOLS
 from tests.conformance.protocol_registry import PROTOCOL_CASES
 from tests.web.pages.browser import INSECURE, Log
 from tests.web.pages.service import Service
@@ -39,6 +39,33 @@ def test_an_answer_is_counted_and_what_left_is_shown(service: Service, open_tab:
     sent = tab.locator("[data-state=sent] .bytes span").all_inner_texts()
     assert len(sent) == HEADER_BYTES + ID_BYTES + 1
     assert sent[:4] == ["44", "4e", "52", "31"]
+
+
+def test_the_budget_is_what_is_left_now(service: Service, open_tab: Open) -> None:
+    survey = smoke("budget")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    tab.click("text=The terms of this survey")
+    terms = tab.locator("dl.facts")
+    assert "given away epsilon 0 of at most 100" in terms.inner_text()
+    assert "25 bytes: 1 of randomized answers, and 24 for" in terms.inner_text()
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    assert "given away epsilon 1 of at most 100" in terms.inner_text()
+
+
+def test_a_budget_that_is_used_up_is_told_before_anything_is_asked(service: Service, open_tab: Open, log: Log) -> None:
+    tight = [single(GRR(["yes", "no"], epsilon=1), name, budget=1) for name in ("tight", "tighter")]
+    for survey in tight:
+        service.publish(survey)
+    tab = open_tab(service.survey_page(tight[0]))
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    tab.goto(service.survey_page(tight[1]))
+    tab.wait_for_selector("text=This browser has given enough away")
+    assert "all surveys of “tests” together may learn from this browser" in tab.inner_text("main")
+    assert tab.locator("form").count() == 0
+    assert len(log.posts) == 1
 
 
 def test_what_is_shown_is_what_left(service: Service, profile: Any, open_tab: Open) -> None:
@@ -158,6 +185,9 @@ def test_a_server_that_is_down_gets_the_report_when_it_is_back(own_service: Serv
     tab.wait_for_selector("text=Waiting to be sent")
     waiting = tab.locator("[data-state=queued]")
     assert waiting.count() == 1
+    assert "bytes that wait here" in waiting.inner_text()
+    assert "that left" not in tab.inner_text("main")
+    assert "Sending" not in tab.inner_text("main")
     own_service.start()
     tab.wait_for_selector(COUNTED, timeout=40_000)
     assert own_service.count(survey) == 1
@@ -186,8 +216,13 @@ def test_withdrawal_forgets_what_was_sent(service: Service, open_tab: Open) -> N
     tab.click("text=Withdraw…")
     tab.get_by_role("button", name="Withdraw", exact=True).click()
     tab.wait_for_selector("text=You have opted out")
+    leaving = tab.locator("section[aria-label=Leaving]")
+    assert not leaving.is_visible(), "nothing is left to be deleted"
+    assert "that left" not in tab.inner_text("main")
     tab.get_by_role("button", name="Take part again").click()
     tab.wait_for_selector("[data-state=withdrawn]")
+    assert "Below is why" not in tab.inner_text("main")
+    assert leaving.get_by_role("button").all_inner_texts() == ["Opt out"]
     assert tab.locator(".bytes").count() == 0
     assert tab.locator("form").count() == 0, "an answered period stays answered"
 

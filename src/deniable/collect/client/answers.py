@@ -1,15 +1,23 @@
-"""Answers as a person or a program gives them: complete, and of the survey's domains. No message contains one."""
+"""Answers as a person or a program gives them: complete, and of the survey's domains.
+
+A message names questions and choices. It never contains the answer of a program, whose errors may be logged or sent
+anywhere; a command that talks to the person who typed it passes `said`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from deniable.collect.client.memo import encode_value
 from deniable.domains import Categories, Domain, Integers
 from deniable.errors import DomainError, LabelError
-from deniable.labels import WHOLE_NUMBER, written
+from deniable.labels import whole_number, written
 from deniable.surveys import Question, Survey
+from deniable.surveys.strict import short
+
+_MOST_IDS = 8
 
 
 def check_questions(survey: Survey, answers: Mapping[str, Any]) -> None:
@@ -17,11 +25,31 @@ def check_questions(survey: Survey, answers: Mapping[str, Any]) -> None:
     if not isinstance(answers, Mapping):
         raise LabelError("answers are given by question: {id: answer, ...}")
     ids = [question.id for question in survey]
-    if any(id not in ids for id in answers):
-        raise LabelError(f"the survey has no such question; it has {', '.join(ids)}")
+    for id in answers:
+        check_id(survey, id)
     missing = [id for id in ids if id not in answers]
     if missing:
-        raise LabelError(f"every question needs an answer, since silence would tell something: {', '.join(missing)}")
+        raise LabelError(
+            f"there is no answer to {listed(missing)}: every question of the survey ({listed(ids)}) needs one, since "
+            "silence would tell something"
+        )
+
+
+def check_id(survey: Survey, id: Any) -> None:
+    """A question of the survey has this id."""
+    ids = [question.id for question in survey]
+    if id not in ids:
+        raise LabelError(f"the survey has no question {short(id)}: its questions are {listed(ids)}")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names with commas, the first few of many.
+
+    >>> listed("abc"), listed("abcdefghijk")
+    ('a, b, c', 'a, b, c, d, e, f, g, h, ...')
+    """
+    first = list(names)
+    return ", ".join(first[:_MOST_IDS] + (["..."] if len(first) > _MOST_IDS else []))
 
 
 def checked(survey: Survey, answers: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -31,18 +59,22 @@ def checked(survey: Survey, answers: Mapping[str, Any]) -> Mapping[str, Any]:
     return answers
 
 
-def check_answer(question: Question, answer: Any) -> None:
+def check_answer(question: Question, answer: Any, said: str | None = None) -> None:
+    """Refuse what is no answer to the question, with the choices; `said` is how the message may call the answer."""
     try:
         encode_value(question.protocol.domain, answer)
     except DomainError as wrong:
-        kind = str(wrong).replace("value 0", "the answer", 1)
-        raise DomainError(f"question {question.id!r}: {kind}") from None
+        complaint = str(wrong).replace("value 0", "the answer", 1)
+        if said is not None:  # who reads the answer itself need not be told its type
+            complaint = re.sub(r"^the answer(, an? \w+,)?", lambda _: said, complaint)
+        raise DomainError(f"question {question.id!r}: {complaint}") from None
 
 
 def from_text(domain: Domain, entry: str) -> Any:
     """The answer that a person has typed: as it is written in a CSV, 1 or "1", true or "True"."""
     if isinstance(domain, Integers):
-        return int(entry) if WHOLE_NUMBER.fullmatch(entry) else entry
+        number = whole_number(entry)
+        return entry if number is None else number
     if not isinstance(domain, Categories):
         return entry
     found = [label for label in domain.labels if entry in written(label)]

@@ -3,26 +3,73 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from deniable.collect.client.client import Client, Flushed
+from deniable.collect.client.ledger import Ledger
 from deniable.collect.client.records import Receipt, Spending, Submission
+from deniable.collect.http import TIMEOUT
 from deniable.surveys import Survey
+from deniable.surveys.terms import Terms
 
 
 class AsyncClient:
-    """`Client` with awaitable methods; takes the same arguments. What is cancelled still ends in its thread."""
+    """`Client` with awaitable methods; every argument and method means what it means there.
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        self.client = Client(*args, **options)
+    What is cancelled still ends in its thread.
+
+    >>> async def history():
+    ...     async with AsyncClient("https://collect.example.org", "ab" * 32, "no-such-ledger.sqlite") as client:
+    ...         return await client.history()
+    >>> asyncio.run(history())
+    []
+    """
+
+    def __init__(
+        self,
+        server: str,
+        fingerprint: str,
+        ledger: str | Path | Ledger | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        timeout: float = TIMEOUT,
+        spread: float = 0.0,
+        token: str | None = None,
+        insecure: bool = False,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        self.client = Client(
+            server,
+            fingerprint,
+            ledger,
+            clock=clock,
+            timeout=timeout,
+            spread=spread,
+            token=token,
+            insecure=insecure,
+            context=context,
+        )
 
     @property
     def fingerprint(self) -> str:
         return self.client.fingerprint
 
-    async def survey(self) -> Survey:
-        return await asyncio.to_thread(self.client.survey)
+    @property
+    def ledger(self) -> Ledger:
+        return self.client.ledger
+
+    async def survey(self, record: bool = True) -> Survey:
+        return await asyncio.to_thread(self.client.survey, record)
+
+    async def terms(self, record: bool = True) -> Terms:
+        return await asyncio.to_thread(self.client.terms, record)
+
+    async def epoch(self, record: bool = True) -> int:
+        return await asyncio.to_thread(self.client.epoch, record)
 
     async def answer(self, answers: Mapping[str, Any], *, wait: float | None = 0.0) -> Receipt:
         return await asyncio.to_thread(self.client.answer, answers, wait=wait)

@@ -37,7 +37,7 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Flushed:
-    """What became of the outbox."""
+    """What became of the outbox: how many submissions were sent and dropped, and how many are still queued."""
 
     sent: int = 0
     dropped: int = 0
@@ -49,10 +49,35 @@ class Flushed:
 class Client:
     """Answers one survey from this device; safe to use from several threads, processes and forks.
 
-    `ledger` is a file (one for all surveys of the device, by default where the system keeps a user's data), `spread` a
-    time in seconds over which sending is put off at random, so that the moment of an answer does not tell devices
-    apart: then `answer` only queues, and `flush` sends what is due. `token` is for services that take reports with an
-    ingest key only; one that not all devices share would tell them apart.
+    server       where reports go: https://host, with a port or a path if need be
+    fingerprint  the survey, by the 64 hexadecimal digits that its owner has published
+    ledger       a file, or a `Ledger`: one for all surveys of the device, by default where the system keeps a user's
+                 data. Another file is another device
+    clock        seconds since 1970, to know the epoch by
+    timeout      seconds to wait for each reply
+    spread       seconds over which sending is put off at random, so that the moment of an answer does not tell devices
+                 apart: then `answer` only queues, and `flush` sends what is due
+    token        for services that take reports with an ingest key only; one that not all devices share would tell them
+                 apart
+    insecure     allows http:// to another machine, where anybody on the way can read who answers, and change it
+    context      TLS settings of your own, such as the certificate of a private authority
+
+    Nobody listens at this address, so the answer waits in the ledger:
+
+    >>> import tempfile
+    >>> from deniable.surveys.draft import from_draft
+    >>> question = {"id": "smoke", "text": "Do you smoke?", "answers": ["yes", "no"]}
+    >>> draft = {"name": "habits", "owner": "Example Institute", "purpose": "To show a client.", "days": 7,
+    ...          "epsilon": "1", "people": 1000, "questions": [question]}
+    >>> survey = from_draft(draft)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(Path(folder.name) / "ledger.sqlite")
+    >>> ledger.pin(survey)  # or else it is fetched from the server, once
+    >>> with Client("http://127.0.0.1:9", survey.fingerprint, ledger) as client:
+    ...     receipt = client.answer({"smoke": "no"})
+    ...     receipt.state, len(receipt.body), client.budget().left
+    ('queued', 25, Fraction(0, 1))
+    >>> folder.cleanup()
     """
 
     def __init__(
@@ -67,16 +92,14 @@ class Client:
         token: str | None = None,
         insecure: bool = False,
         context: ssl.SSLContext | None = None,
-        _sleep: Callable[[float], None] = time.sleep,
-        _timer: Callable[[], float] = time.monotonic,
-        _step: Callable[[str], None] = lambda step: None,
     ) -> None:
         if not isinstance(fingerprint, str) or not _FINGERPRINT.fullmatch(fingerprint):
             raise Untrusted("a survey is named by its fingerprint, 64 hexadecimal digits in lower case")
         self.fingerprint = fingerprint
-        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger, _step)
+        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         self._transport = Transport(server, timeout, insecure, context)
-        self._clock, self._sleep, self._timer, self._step = clock, _sleep, _timer, _step
+        self._clock, self._sleep, self._timer = clock, time.sleep, time.monotonic
+        self._step: Callable[[str], None] = lambda step: None
         self._spread = spread
         self._token = token
         self._survey: Survey | None = None
@@ -86,7 +109,10 @@ class Client:
     # -- the survey --------------------------------------------------------------------------------
 
     def survey(self, record: bool = True) -> Survey:
-        """The pinned survey: from the ledger, or fetched once, checked against the fingerprint, and recorded there."""
+        """The pinned survey: from the ledger, or fetched once, checked against the fingerprint, and recorded there.
+
+        With `record=False` what is fetched is not written to the ledger; the same holds for `terms` and `epoch`.
+        """
         if self._survey is None:
             known = self.ledger.pinned(self.fingerprint)
             if known is not None:
@@ -110,6 +136,7 @@ class Client:
         return verified(reply.body, self.fingerprint)
 
     def terms(self, record: bool = True) -> Terms:
+        """The terms of the survey: who asks, when, how often, and what it may cost."""
         terms = self.survey(record).terms
         if terms is None:
             raise Untrusted("this survey is for files: it has no terms, so nothing is sent")
@@ -129,18 +156,20 @@ class Client:
     def answer(self, answers: Mapping[str, Any], *, wait: float | None = 0.0) -> Receipt:
         """Randomize, debit and queue the answers of this epoch, and try to send them.
 
-        Sends once by default; with `wait` tries for so many seconds, and with None until it is done. What could not be
-        sent stays queued for `flush`. An epoch that was answered already is not answered again: the receipt is of the
-        first time, and the answers given now are not looked at.
+        `answers` has an answer for each question, by its id. Sends once by default; with `wait` tries for so many
+        seconds, and with None until it is done. What could not be sent stays queued, for `flush` or the next `answer`.
+        An epoch that was answered already is not answered again: the receipt is of the first time, and the answers
+        given now are not looked at, beyond being to the right questions.
         """
         self._refuse_opted_out()
         survey, epoch = self.survey(), self.epoch()
         due = self._clock() + outbox.some_of(self._spread) if self._spread else 0.0
         submission, fresh = self.ledger.submit(survey, epoch, answers, due)
+        reason = ""
         if submission.state == QUEUED:
-            self.flush(wait)
+            reason = self.flush(wait).reason
             submission = next(known for known in self.history() if known.epoch == epoch)
-        return Receipt(submission, fresh)
+        return Receipt(submission, fresh, reason if submission.state == QUEUED else "")
 
     def flush(self, timeout: float | None = None) -> Flushed:
         """Send what is queued, the same bytes again until they are answered for, at most for `timeout` seconds.
@@ -203,11 +232,11 @@ class Client:
     # -- leaving -----------------------------------------------------------------------------------
 
     def opt_out(self) -> None:
-        """Take no part in this survey: what is queued is dropped, and no request is made any more."""
+        """Take no part in this survey any more: what is queued is dropped, and no request is made until `opt_in`."""
         self.ledger.opt_out(self.fingerprint)
 
     def opt_in(self) -> None:
-        """Take part again."""
+        """Take part in this survey again; what was dropped stays so."""
         self.ledger.opt_in(self.fingerprint)
 
     def withdraw(self) -> None:
@@ -219,6 +248,7 @@ class Client:
         self.ledger.withdraw()
 
     def close(self) -> None:
+        """End the connection. The ledger has nothing open between calls, and the client may still be used."""
         self._transport.close()
 
     def __enter__(self) -> Client:
@@ -229,7 +259,7 @@ class Client:
 
     def _refuse_opted_out(self) -> None:
         if self.ledger.opted_out(self.fingerprint):
-            raise OptedOut("this device has opted out: nothing is recorded or sent")
+            raise OptedOut
 
 
 def verified(content: bytes, fingerprint: str) -> Survey:

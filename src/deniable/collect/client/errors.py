@@ -20,6 +20,9 @@ class NotOpen(Refused):
 class OptedOut(Refused):
     """The person does not take part."""
 
+    def __init__(self, way_back: str = "opt_in() takes part again") -> None:
+        super().__init__(f"this device has opted out, so nothing was recorded or sent: {way_back}")
+
 
 class BudgetSpent(Refused):
     """Nothing may be given away any more: the lifetime epsilon or the number of answers is used up."""

@@ -36,27 +36,35 @@ from deniable.surveys import Survey
 from deniable.surveys.terms import Terms
 
 STEPS = ("begun", "checked", "secret", "drawn", "written", "committed")
-"""Where a test may stop a submission."""
+"""Where a test may stop a submission, by setting `Ledger._step`."""
 
 OPTED_OUT = "optedOut"
 
 
 class Ledger:
-    """One device's ledger; safe to use from several threads, processes and forks.
+    """One device's ledger, in the file `path`; safe to use from several threads, processes and forks.
+
+    The file is made by the first thing that has to be written; until then the ledger is empty. Without a path it lies
+    where the system keeps a user's data (`default_path`). Beside it lies the device's secret.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger(Path(folder.name) / "ledger.sqlite")
-    >>> ledger.submissions(), ledger.budgets()
-    ([], [])
+    >>> ledger.submissions(), ledger.budgets(), ledger.exists
+    ([], [], False)
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | Path | None = None, _step: Callable[[str], None] = lambda step: None) -> None:
+    def __init__(self, path: str | Path | None = None) -> None:
         # A program that changes its directory keeps its ledger.
         self.path = Path(default_path() if path is None else path).absolute()
-        self._step = _step
+        self._step: Callable[[str], None] = lambda step: None
         self._sound = False
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a file; if not, this is a device that has done nothing yet."""
+        return present(self.path)
 
     @property
     def secret_path(self) -> Path:
@@ -81,7 +89,7 @@ class Ledger:
         with self._transaction() as connection:
             self._step("begun")
             if rows.opted_out(connection, survey.fingerprint):
-                raise OptedOut("this device has opted out: nothing is recorded or sent")
+                raise OptedOut
             earlier = rows.submissions(connection, "survey = ? AND epoch = ?", survey.fingerprint, epoch)
             if earlier:
                 return earlier[0], False
@@ -126,7 +134,7 @@ class Ledger:
 
     def queued(self, survey: str) -> list[Submission]:
         """What is waiting, oldest epoch first; nothing once opted out."""
-        if not present(self.path):
+        if not self.exists:
             return []
         with self._transaction() as connection:
             if rows.opted_out(connection, survey):
@@ -150,7 +158,8 @@ class Ledger:
             connection.execute("INSERT OR REPLACE INTO survey VALUES (?, ?)", row)
 
     def pinned(self, fingerprint: str) -> bytes | None:
-        if not present(self.path):
+        """A survey's bytes, where they are known."""
+        if not self.exists:
             return None
         with self._transaction() as connection:
             row = connection.execute("SELECT canonical FROM survey WHERE fingerprint = ?", (fingerprint,)).fetchone()
@@ -160,7 +169,7 @@ class Ledger:
 
     def submissions(self, survey: str | None = None) -> list[Submission]:
         """Everything that was ever queued, by survey and epoch."""
-        if not present(self.path):
+        if not self.exists:
             return []
         with self._transaction() as connection:
             if survey is None:
@@ -168,7 +177,8 @@ class Ledger:
             return rows.submissions(connection, "survey = ?", survey)
 
     def budgets(self) -> list[Spending]:
-        if not present(self.path):
+        """The lifetime budget of every group that was ever answered."""
+        if not self.exists:
             return []
         with self._transaction() as connection:
             caps = connection.execute("SELECT name, cap FROM budget ORDER BY name").fetchall()
@@ -184,7 +194,8 @@ class Ledger:
     # -- leaving -----------------------------------------------------------------------------------
 
     def opted_out(self, survey: str) -> bool:
-        if not present(self.path):
+        """Whether this device takes no part in a survey."""
+        if not self.exists:
             return False
         with self._transaction() as connection:
             return rows.opted_out(connection, survey)

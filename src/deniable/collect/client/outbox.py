@@ -1,8 +1,9 @@
 """Sending what the ledger holds: the same bytes until the server has answered for them.
 
 200         sent; or, where the reply lists it as rejected, dropped with the server's reason
-4xx         dropped with the status: sending the same bytes again would change nothing
-429, 5xx    tried again, not before the time that Retry-After names
+4xx         dropped with the status, where it is about the report: the same bytes would be refused again. A refusal of
+            the key, the address or the moment (`ABOUT_THE_WAY`) is tried again
+5xx         tried again; like 429, not before the time that Retry-After names
 no reply    tried again: the server may have counted it, and then counts the id only once
 anything    else (a redirect, a page of some captive portal) is no answer of this service: tried again
 Pauses      1 s, doubled up to 30 s, each times a random factor from 1/2 to 1

@@ -14,16 +14,20 @@ QUEUED, SENT, DROPPED, WITHDRAWN = "queued", "sent", "dropped", "withdrawn"
 
 @dataclass(frozen=True)
 class Submission:
-    """One epoch's answers as they leave the device: the very bytes, and what became of them."""
+    """One epoch's answers as they leave the device: the very bytes, and what became of them.
+
+    The state is "queued" (waiting to be sent), "sent" (the service has taken it), "dropped" (the service has refused
+    it, or the device has opted out) or "withdrawn" (its bytes are deleted here, whether they were sent or not).
+    """
 
     survey: str
     epoch: int
     id: bytes
     body: bytes
-    """Empty once withdrawn."""
+    """All that is sent: header, id and randomized answers. Empty once withdrawn."""
     state: str
     reason: str = ""
-    """Why it was dropped, in the server's words."""
+    """Why it was dropped: the server's word, or "optedOut"."""
     epsilon: Fraction = Fraction(0)
     """What was debited for it; nothing where every value was paid for before."""
     due: float = 0.0
@@ -48,7 +52,9 @@ class Receipt:
 
     submission: Submission
     fresh: bool
-    """False where this epoch was answered before: then that submission stands, and nothing was drawn."""
+    """False where this epoch was answered before: then the submission is that earlier one, and nothing was drawn."""
+    reason: str = ""
+    """Why it is still queued, if it is."""
 
     @property
     def epoch(self) -> int:
@@ -60,7 +66,7 @@ class Receipt:
 
     @property
     def body(self) -> bytes:
-        """Every byte that leaves, or has left, the device for it."""
+        """Every byte that leaves, or has left, the device for it: header, id and randomized answers."""
         return self.submission.body
 
 

@@ -28,7 +28,8 @@ def debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> Fract
     rule = terms.longitudinal
     (epochs,) = connection.execute("SELECT count(*) FROM submission WHERE survey = ?", (survey.fingerprint,)).fetchone()
     if epochs >= rule.epochs:
-        raise BudgetSpent(f"this device has answered {epochs} times, as often as the survey allows")
+        times = "once" if epochs == 1 else f"{epochs} times"
+        raise BudgetSpent(f"this device has answered {times}, as often as the survey allows: nothing was drawn or sent")
     # After a withdrawal the memos are gone and values are drawn anew, so they are paid for anew.
     (drawn,) = connection.execute(
         "SELECT count(*) FROM submission, identity WHERE survey = ? AND submission.generation = identity.generation",
@@ -38,8 +39,9 @@ def debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> Fract
     spent = spending(connection, terms.budget.group, cap_of(connection, terms))
     if not spent.account.allows(debit):
         raise BudgetSpent(
-            f"an answer costs epsilon {canonical(debit)} and {canonical(spent.left)} is left of the lifetime budget of "
-            f"{canonical(spent.cap)} in the group {spent.group!r}"
+            f"the lifetime budget of the group {spent.group!r} does not cover another answer from this device: epsilon "
+            f"{canonical(spent.spent)} of {canonical(spent.cap)} is spent, {canonical(spent.left)} is left, and the "
+            f"answer would cost {canonical(debit)}; nothing was drawn or sent"
         )
     return debit
 

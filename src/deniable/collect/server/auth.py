@@ -2,8 +2,8 @@
 
 Token      "dn_" and 32 random bytes in base64url; shown once, when it is made
 Roles      admin may do everything; analyst reads; ingest sends reports where that needs a key
-Answer     a missing, malformed, unknown or revoked token: the same bytes after the same work, which is one hash and one
-           comparison in constant time with every token there is
+Answer     a malformed, unknown or revoked token: the same bytes after the same work, which is one hash and one
+           comparison in constant time with every token there is. No token: the same work, and bytes that say so
 """
 
 from __future__ import annotations
@@ -55,12 +55,11 @@ def bearer(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b""
 
 
-def unauthorized() -> Problem:
-    return Problem(
-        "unauthorized",
-        "send a token with Authorization: Bearer dn_..., made with deniable token create",
-        {"WWW-Authenticate": "Bearer"},
-    )
+def unauthorized(role: str, token: bytes) -> Problem:
+    """Says whether a token came, which its sender knows, and nothing about which tokens there are."""
+    wrong = "this token is not accepted here: it is mistyped, or was revoked" if token else "this needs a token"
+    how = f"whoever runs the service makes one with deniable token create --role {role}"
+    return Problem("unauthorized", f"{wrong}; {how}", {"WWW-Authenticate": "Bearer"})
 
 
 def forbidden(role: str) -> Problem:

@@ -27,7 +27,7 @@ from deniable.collect.wire import JSON
 from deniable.domains import Strings
 from deniable.postprocess import METHODS
 from deniable.surveys import Question, SurveyTally
-from deniable.surveys.results import NUMBERS, result, trust
+from deniable.surveys.results import NUMBERS, notes, result, trust
 
 CSV = "text/csv"
 NOT_ENOUGH = "not enough answers yet"
@@ -71,12 +71,14 @@ class QuestionReading(msgspec.Struct, kw_only=True):
 
 
 class Reading(msgspec.Struct):
-    """Estimates over the epochs from first to last."""
+    """Estimates over the epochs from first to last; notes say in sentences what the errors beside them leave out."""
 
     first: int
     last: int | None
     n: int
     questions: list[QuestionReading]
+    notes: list[str]
+    """Noise that memoized answers repeat from epoch to epoch; empty where nothing is left out."""
 
 
 class Estimates(msgspec.Struct):
@@ -118,7 +120,7 @@ def reading(entry: Entry, tally: SurveyTally, request: Request, first: int, last
     """The estimates of one tally."""
     questions = [_question(entry, question, tally, request) for question in request.asked(entry)]
     n = next(iter(tally.tallies.values())).n
-    return Reading(first, last, n, questions)
+    return Reading(first, last, n, questions, notes(entry.terms, one_epoch=first == last))
 
 
 def _question(entry: Entry, question: Question, tally: SurveyTally, request: Request) -> QuestionReading:

@@ -9,39 +9,73 @@ from starlette.responses import Response
 from deniable.collect.server.api import Answer, Call, Operation
 from deniable.collect.server.pages import files
 from deniable.collect.server.registry import Entry
-from deniable.collect.server.surveys import listed
+from deniable.collect.server.surveys import Listed, listed
 
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 MOST = 200
+PHASES = ("collecting", "waiting", "over", "closed")
+"""Those that can be answered come first."""
 
 
 def page(entries: list[Entry], now: float, origin: str | None) -> str:
-    sections = "".join(_section(entry, now) for entry in entries[:MOST])
-    more = f"<p>And {len(entries) - MOST} more: see the list.</p>" if len(entries) > MOST else ""
+    ordered = sorted(entries, key=lambda entry: (PHASES.index(entry.phase(now)), entry.survey.name))
+    sections = "".join(_section(entry, listed(entry, now)) for entry in ordered[:MOST])
+    hidden = len(entries) - MOST
+    more = f'<p>And {hidden} more: see <a href="v1/surveys">the list of all</a>.</p>' if hidden > 0 else ""
     where = f"<p>Address: <code>{escape(origin)}</code></p>" if origin else ""
     content = f"{where}{sections or '<p>No survey is published yet.</p>'}{more}"
     return files().page("index", 0).plain.decode().replace("{surveys}", content)
 
 
-def _section(entry: Entry, now: float) -> str:
-    shown = listed(entry, now)
+def _section(entry: Entry, shown: Listed) -> str:
     facts = {
-        "Who asks": shown.owner,
-        "Why": shown.purpose,
-        "State": f"{shown.state}, {shown.opens} to {shown.expires}",
-        "Questions": "; ".join(question.text for question in entry.survey),
+        "Who asks": escape(shown.owner),
+        "Why": escape(shown.purpose),
+        "Questions": _questions([question.text for question in entry.survey]),
         "Privacy": f"epsilon {shown.epsilon} a submission, {shown.lifetime_epsilon} in all",
         "Kept": "sums only" if entry.terms.retention == "tally" else "the randomized reports",
+        "Fingerprint": f"<code>{shown.fingerprint}</code>",
     }
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
-    rows += f"<dt>Fingerprint</dt><dd><code>{shown.fingerprint}</code></dd>"
-    links = (
-        f'<a href="s/{shown.fingerprint}">Answer</a> · <a href="dashboard/{shown.fingerprint}">Dashboard</a> · '
+    rows = "".join(f"<dt>{name}</dt><dd>{content}</dd>" for name, content in facts.items())
+    return (
+        f'<section class="card"><h2>{escape(shown.name)}</h2>{_state(shown)}<dl class="facts">{rows}</dl>'
+        f'<p class="row">{_links(shown)}</p></section>'
+    )
+
+
+def _questions(texts: list[str]) -> str:
+    return escape(texts[0]) if len(texts) == 1 else f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
+
+
+def _state(shown: Listed) -> str:
+    words = {
+        "collecting": f"Open until {_moment(shown.expires)}",
+        "waiting": f"Not open yet: opens on {_moment(shown.opens)}",
+        "over": f"Over since {_moment(shown.expires)}",
+        "closed": "Closed by its owner",
+    }
+    return f'<p class="state{" on" if shown.state == "collecting" else ""}">{words[shown.state]}</p>'
+
+
+def _moment(text: str) -> str:
+    """A time of a spec as people write it.
+
+    >>> _moment("2026-11-01T00:00:00Z"), _moment("2026-11-01T09:30:00Z")
+    ('2026-11-01', '2026-11-01 09:30 UTC')
+    """
+    day, _, time = text.partition("T")
+    return day if time == "00:00:00Z" else f"{day} {time[:5]} UTC"
+
+
+def _links(shown: Listed) -> str:
+    """Only a survey that is open can be answered."""
+    answer = f'<a class="button" href="s/{shown.fingerprint}">Answer</a>' if shown.state == "collecting" else ""
+    return (
+        f'{answer}<a href="dashboard/{shown.fingerprint}">Dashboard</a>'
         f'<a href="v1/surveys/{shown.fingerprint}">Specification</a>'
     )
-    return f'<section class="card"><h2>{escape(shown.name)}</h2><dl class="facts">{rows}</dl><p>{links}</p></section>'
 
 
 async def front(call: Call) -> Response:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import numpy as np
 from starlette.responses import Response
 
 from deniable import planning
@@ -19,8 +18,7 @@ from deniable.collect.wire import JSON
 from deniable.domains import Domain, Integers, Strings
 from deniable.errors import DomainError
 from deniable.planning import Plan
-from deniable.planning.planner import MOST_PEOPLE, build
-from deniable.protocols.estimate import quantile
+from deniable.planning.planner import MOST_PEOPLE, build, epsilons_around, half_width
 
 MOST_CATEGORIES = 1 << 27
 POINTS = 25
@@ -82,19 +80,17 @@ def planned(plan: Plan) -> Planned:
 def curve(plan: Plan) -> list[Point]:
     """Around the plan's epsilon, which is one of the points."""
     level = float(plan.epsilon)
-    around = np.geomspace(min(0.1, level / 2), max(6.0, min(1.5 * level, 64.0)), POINTS)
-    points = [Point(float(x), _half_widths(plan, f"{x:.6g}")) for x in around]
+    points = [Point(float(x), _half_widths(plan, f"{x:.6g}")) for x in epsilons_around(level, POINTS)]
     points.append(Point(level, {option.name: option.half_width for option in plan.table}))
     return sorted(points, key=lambda point: point.epsilon)
 
 
 def _half_widths(plan: Plan, epsilon: str) -> dict[str, float]:
-    reach = quantile(plan.level)
     try:
         built = build(plan.domain, epsilon)
     except DomainError:
         return {}
-    return {name: reach * float(np.sqrt(one.worst_variance(plan.n))) / plan.n for name, one in built.items()}
+    return {name: half_width(one, plan.n, plan.level) for name, one in built.items()}
 
 
 async def plan(call: Call) -> Response:

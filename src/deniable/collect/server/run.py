@@ -1,5 +1,6 @@
 """Running the service: one process, or several workers on one port over a shared PostgreSQL store.
 
+Starting   the port comes first: when it is taken, nothing else has happened
 Stopping   SIGTERM or SIGINT: no new connections, requests are answered, what waits is committed, stores are closed
 Workers    each has its own process, its shard of the tallies and its own socket on the shared port, among which the
            system divides connections. One that dies is started again; all end when the first process does
@@ -10,6 +11,7 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -27,16 +29,27 @@ SWITCH_SECONDS = 0.001
 Announce = Callable[[str], None]
 
 
-def serve(settings: Settings, workers: int = 1, announce: Announce | None = None) -> None:
-    """Serve until a signal says otherwise; `announce` is told the address once it answers."""
+def serve(
+    settings: Settings,
+    workers: int = 1,
+    announce: Announce | None = None,
+    prepare: AbstractContextManager[object] | None = None,
+) -> None:
+    """Serve until a signal says otherwise; `announce` is told the address once it answers.
+
+    `prepare` is entered when the port is ours, before anything else happens, and left at the end.
+    """
     if workers > 1:
         refuse_workers(settings.store)
-        from deniable.collect.server.workers import supervise
+        # The port that workers share would be shared with another service's workers, too.
+        bound(settings).close()
+    with bound(settings, shared=workers > 1) as reserved, prepare or nullcontext():
+        if workers > 1:
+            from deniable.collect.server.workers import supervise
 
-        supervise(settings, workers, announce)
-        return
-    with bound(settings) as listening:
-        run(settings, listening, announce)
+            supervise(settings, workers, reserved, announce)
+        else:
+            run(settings, reserved, announce)
 
 
 def refuse_workers(store: str) -> None:

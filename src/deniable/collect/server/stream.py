@@ -96,7 +96,8 @@ OPERATIONS = (
         "GET",
         "/v1/surveys/{fingerprint}/stream",
         "streamNews",
-        "Server-sent events, one for each epoch whose count changed; data is {epoch, n, version}. Takes Last-Event-ID.",
+        "Server-sent events, one for each epoch whose count changed; data is {epoch, n, version}. Takes Last-Event-ID, "
+        "the last id that came and not a version: of epochs that change at once only the last event has an id.",
         stream,
         {200: Answer("Events without end.", {EVENTS: {"type": "string"}})},
         role="analyst",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -22,29 +23,29 @@ GRACE_SECONDS = 5.0
 _context = multiprocessing.get_context("spawn")
 
 
-def supervise(settings: Settings, workers: int, announce: Announce | None = None) -> None:
-    """Run workers until a signal; the port is reserved here, so that it stays the same when one is started again."""
-    # Bound but never listening: the system gives connections only to the workers.
-    with bound(settings, shared=True) as reserved:
-        settings = replace(settings, port=reserved.getsockname()[1])
-        stopping = threading.Event()
-        before = {
-            number: signal.signal(number, lambda *_: stopping.set()) for number in (signal.SIGTERM, signal.SIGINT)
-        }
-        staff = [Worker(settings, shard) for shard in range(workers)]
-        try:
+def supervise(settings: Settings, workers: int, reserved: socket.socket, announce: Announce | None = None) -> None:
+    """Run workers until a signal.
+
+    `reserved` keeps the port, so that it stays the same when one is started again; it is bound but never listens: the
+    system gives connections only to the workers.
+    """
+    settings = replace(settings, port=reserved.getsockname()[1])
+    stopping = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    staff = [Worker(settings, shard) for shard in range(workers)]
+    try:
+        for worker in staff:
+            worker.wait_ready(stopping)
+        if announce is not None and not stopping.is_set():
+            announce(address_of(reserved))
+        while not stopping.is_set():
             for worker in staff:
-                worker.wait_ready(stopping)
-            if announce is not None and not stopping.is_set():
-                announce(address_of(reserved))
-            while not stopping.is_set():
-                for worker in staff:
-                    worker.revive()
-                wait([worker.process.sentinel for worker in staff], timeout=0.5)
-        finally:
-            _end(staff, settings.stop_seconds + GRACE_SECONDS)
-            for number, handler in before.items():
-                signal.signal(number, handler)
+                worker.revive()
+            wait([worker.process.sentinel for worker in staff], timeout=0.5)
+    finally:
+        _end(staff, settings.stop_seconds + GRACE_SECONDS)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Worker:

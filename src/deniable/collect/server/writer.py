@@ -118,6 +118,8 @@ class Writer:
         going, begun = True, 0.0
         while going:
             self._busy_since = None
+            if self._late and self._queue.empty():
+                self._note_late()
             item = self._queue.get()
             time.sleep(max(0.0, begun + self._settings.gather_seconds - time.monotonic()))
             begun = self._busy_since = time.monotonic()
@@ -181,6 +183,14 @@ class Writer:
         with self._lock:
             self._unlogged += done + Counter(groups=1)
 
+    def _note_late(self) -> None:
+        """Write what the store refused now that nobody waits; otherwise it goes with the next transaction."""
+        try:
+            self._connected().add([], self._late)
+            self._late.clear()
+        except Exception as error:  # as in _commit: the thread goes on, and tries again later
+            self._broken(type(error).__name__)
+
     def _do(self, job: _Job) -> None:
         function, future = job
         answer, error = None, None
@@ -214,7 +224,6 @@ class Writer:
 
     def _finish(self) -> None:
         if self._late:
-            with suppress(StoreError):
-                self._connected().add([], self._late)
+            self._note_late()
         if self._store is not None:
             self._store.close()

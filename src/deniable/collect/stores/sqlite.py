@@ -71,16 +71,22 @@ class SqliteStore(SqlStore):
                 raise
 
     def _prepare(self) -> None:
+        self._tables()
         self._wal()
         for setting in _SETTINGS:
             self._connection.execute(setting)
         with self._writing():
-            tables = {name for (name,) in self._query("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-            if tables and "schema_version" not in tables:
-                raise StoreError(f"{str(self._path)!r} is the database of something else: name another file")
+            tables = self._tables()
             version = self._query("SELECT version FROM schema_version")[0][0] if tables else 0
             schema.upgrade("sqlite", version, self._query)
         self._forget_closed()
+
+    def _tables(self) -> set[str]:
+        """Refuses somebody else's database, before anything of it is changed."""
+        tables = {name for (name,) in self._query("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        if tables and "schema_version" not in tables:
+            raise StoreError(f"{str(self._path)!r} is the database of something else: name another file")
+        return tables
 
     def _wal(self) -> None:
         """Two processes that open a new file at once may be told that it is busy without any waiting."""

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels.inference.em import Model, Rows
-from deniable.domains import Categories, Strings, as_key, text_digest
+from deniable.domains import Categories, Strings
 from deniable.errors import DomainError, NumberError
 from deniable.exact import Dyadic
 from deniable.labels import Label
@@ -47,6 +47,7 @@ from deniable.protocols.frequency.weights import usual_weights
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
+from deniable.texts import as_key, text_digest
 
 Method = Literal["auto", "least-squares", "non-negative", "lasso"]
 

@@ -26,8 +26,9 @@ from deniable.domains import as_domain
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, as_epsilon
 from deniable.protocols.base import Positions
+from deniable.protocols.counter import Adder
 from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
-from deniable.protocols.frequency.popcount import positional_popcount
+from deniable.protocols.frequency.popcount import BitCounter, positional_popcount
 from deniable.protocols.frequency.subsets import random_subset, random_subsets, row_weights
 from deniable.protocols.frequency.unary import padding_is_zero
 from deniable.protocols.pure import PureProtocol
@@ -138,6 +139,9 @@ class SubsetSelection(PureProtocol):
         if self._listed:
             return np.bincount(self._members(reports).reshape(-1), minlength=self.domain.size)
         return positional_popcount(reports)[: self.domain.size]
+
+    def _adder(self) -> Adder:
+        return super()._adder() if self._listed else BitCounter(self.report_bytes, self.domain.size)
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         if not self._listed:

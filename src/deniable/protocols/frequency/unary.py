@@ -29,7 +29,7 @@ from deniable import exact
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
 from deniable.protocols.base import Positions
-from deniable.protocols.frequency.popcount import positional_popcount
+from deniable.protocols.frequency.popcount import BitCounter, positional_popcount
 from deniable.protocols.frequency.subsets import row_weights
 from deniable.protocols.frequency.weights import usual_weights
 from deniable.protocols.pure import PureProtocol
@@ -102,6 +102,9 @@ class UnaryProtocol(PureProtocol):
 
     def _count(self, reports: Bytes) -> Counts:
         return positional_popcount(reports)[: self.domain.size]
+
+    def _adder(self) -> BitCounter:
+        return BitCounter(self.report_bytes, self.domain.size)
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         return np.unpackbits(reports, axis=1, count=self.domain.size, bitorder="little").view(np.bool_)

@@ -1,0 +1,146 @@
+"""What `deniable answer` shows a person: the promise, the law, the bytes, and what became of them."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from deniable.cli import output
+from deniable.cli.output import shown
+from deniable.errors import DeniableError
+
+if TYPE_CHECKING:
+    from deniable.collect.client import Client, Receipt, Submission
+    from deniable.surveys import Question, Survey
+
+_MOST_FORMS = 16
+
+
+def introduce(survey: Survey) -> None:
+    terms = survey.terms
+    if terms is None:  # a client refuses such a survey
+        return
+    output.facts(
+        [
+            ("survey", shown(survey.name)),
+            ("asked by", shown(terms.owner)),
+            ("purpose", shown(terms.purpose)),
+            ("kept", "counts only" if terms.retention == "tally" else "every randomized report"),
+            ("fingerprint", survey.fingerprint),
+        ]
+    )
+    output.write("\n")
+    output.prose(promise(survey))
+    output.write("\n")
+
+
+def promise(survey: Survey) -> str:
+    """What the survey guarantees, in a sentence, rounded up."""
+    once = f"Whatever you answer, anyone's odds about it change by at most a factor of {at_most(survey.ratio)}"
+    if survey.draws == 1:
+        return f"{once}."
+    return f"{once} each time, and {at_most(survey.ratio**survey.draws)} in all, however often you take part."
+
+
+def at_most(ratio: Fraction) -> str:
+    """Three digits, never less than the number.
+
+    >>> at_most(Fraction(2718, 1000)), at_most(Fraction(20001, 100)), at_most(Fraction(2))
+    ('2.72', '201', '2')
+    """
+    if ratio > 10**9:
+        from deniable import exact
+
+        return f"e^{math.ceil(exact.log(ratio) * 10) / 10:g}"
+    digits = max(0, 3 - len(str(math.floor(ratio))))
+    scaled = Fraction(math.ceil(ratio * 10**digits), 10**digits)
+    return f"{float(scaled):.10g}"
+
+
+def law(question: Question) -> None:
+    """How likely each report is under each answer, where that is a small table."""
+    from deniable.domains import Strings
+
+    protocol, channel = question.protocol, None
+    output.heading(f"{question.id}: {protocol.name}, epsilon {protocol.epsilon}")
+    if protocol.report_forms <= _MOST_FORMS and not isinstance(protocol.domain, Strings):
+        with suppress(DeniableError):  # too many branches to follow them all
+            channel = protocol.channel()
+    if channel is None:
+        output.prose(f"No report is more than {at_most(protocol.ratio)} times as likely under one answer as another.")
+        return
+    rows = [
+        [shown(label), *(output.number(p, 4) for p in row)]
+        for label, row in zip(channel.inputs, channel.rows, strict=True)
+    ]
+    output.table(["your answer", *(f"sends {label}" for label in channel.outputs)], rows)
+
+
+def fields(body: bytes) -> list[tuple[str, str]]:
+    """What leaves, field by field, each with its size: the answers are a small part of it.
+
+    >>> fields(bytes(27))[-1]
+    ('answers', '000000 (3 bytes, randomized)')
+    """
+    from deniable.collect.wire import HEADER_BYTES, ID_BYTES
+
+    start = HEADER_BYTES + ID_BYTES
+    header, id, answers = body[:HEADER_BYTES], body[HEADER_BYTES:start], body[start:]
+    size = f"{len(answers)} byte{'' if len(answers) == 1 else 's'}"
+    return [
+        ("leaves", f"{len(body)} bytes in all, over HTTP without cookies or user agent"),
+        ("header", f"{header[:4].hex()} {header[4:].hex()} ({HEADER_BYTES} bytes: format, epoch)"),
+        ("id", f"{id.hex()} ({ID_BYTES} bytes, random, so that a repeat counts once)"),
+        ("answers", f"{answers.hex()} ({size}, randomized)"),
+    ]
+
+
+def state(submission: Submission, reason: str = "") -> str:
+    """What became of a submission, in words; `reason` is why it still waits."""
+    from deniable.collect.client.ledger import OPTED_OUT
+
+    if submission.state == "queued":
+        return "waiting to be sent" + (f" ({reason})" if reason else "")
+    if submission.state == "dropped":
+        mine = submission.reason == OPTED_OUT
+        return "dropped, because this device opted out" if mine else f"refused by the service ({submission.reason})"
+    return submission.state
+
+
+def report(client: Client, receipt: Receipt, earlier: Submission | None) -> None:
+    """What was done now, or before."""
+    spending = client.budget()
+    facts = [
+        ("state", state(receipt.submission, receipt.reason)),
+        ("budget", f"{spending.spent} of {spending.cap} spent in the group {spending.group}"),
+    ]
+    if receipt.fresh:
+        output.facts(fields(receipt.body) + facts)
+        return
+    begins = next_epoch(client, receipt.epoch)
+    waited = earlier is not None and earlier.state == "queued"
+    output.prose(
+        "This epoch was answered already, and nothing new was drawn"
+        + ("; what was waiting was sent now. " if waited and receipt.state == "sent" else " or sent. ")
+        + (f"The next epoch begins at {begins}." if begins else "The survey takes no more answers from this device.")
+    )
+    output.facts([("earlier submission", facts[0][1]), facts[1]])
+
+
+def document(client: Client, receipt: Receipt) -> None:
+    """The same as JSON."""
+    more = {"fresh": receipt.fresh, "next_epoch": next_epoch(client, receipt.epoch), "budget": client.budget().spec()}
+    reason = receipt.submission.reason or receipt.reason
+    output.document(receipt.submission.spec() | {"reason": reason} | more)
+
+
+def next_epoch(client: Client, epoch: int) -> str | None:
+    """When this device may answer again, as far as the calendar and the number of answers go."""
+    from deniable.surveys.terms import write_time
+
+    terms = client.terms()
+    begins = terms.epochs.start(epoch + 1)
+    over = begins >= terms.expires or len(client.history()) >= terms.longitudinal.epochs
+    return None if over else write_time(begins)

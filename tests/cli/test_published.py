@@ -1,0 +1,35 @@
+"""Which published survey is meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from deniable.cli.published import choose
+from deniable.errors import LabelError, SpecError
+
+HABITS, OLDER, MOODS = "ab12cd" + "0" * 58, "ab12cd" + "1" * 58, "ffffff" + "0" * 58
+PUBLISHED = {HABITS: "habits", OLDER: "habits", MOODS: "moods"}
+
+
+@pytest.mark.parametrize("given", ["moods", "ffffff", "FFFFFF0", MOODS])
+def test_a_name_or_a_beginning(given):
+    assert choose(given, PUBLISHED, "choose") == MOODS
+
+
+def test_the_only_one_need_not_be_named():
+    assert choose(None, {MOODS: "moods"}, "choose") == MOODS
+
+
+@pytest.mark.parametrize(
+    ("given", "listed"),
+    [("habits", "habits"), ("ab12cd", "habits"), ("fffff", "moods"), ("mood", "moods"), ("", "moods"), (None, "moods")],
+)
+def test_what_is_not_clear_is_listed(given, listed):
+    """Two of one name, a beginning that is too short, and half a name."""
+    with pytest.raises(LabelError, match=f"choose .*{listed}"):
+        choose(given, PUBLISHED, "choose")
+
+
+def test_nothing_is_published():
+    with pytest.raises(SpecError, match="no survey is published"):
+        choose("moods", {}, "choose")

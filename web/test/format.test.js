@@ -1,0 +1,39 @@
+// Numbers and times as the pages write them.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { duration, factor, moment, period, plural } from "../pages/format.js";
+import { DAY, START } from "./support.js";
+
+const every = (seconds) => ({ origin: START, seconds });
+
+test("a period is a day, the first and the last day, or from when to when", () => {
+  assert.equal(period(every(DAY), 2), "2026-11-03");
+  assert.equal(period(every(DAY), 2, 4), "2026-11-03 to 2026-11-05");
+  assert.equal(period(every(7 * DAY), 1), "2026-11-08 to 2026-11-14");
+  assert.equal(period(every(3600), 0), "2026-11-01 00:00 to 01:00");
+  assert.equal(period(every(3600), 22, 24), "2026-11-01 22:00 to 2026-11-02 01:00");
+});
+
+test("periods in a row are one stretch of time, with one “to”", () => {
+  for (const seconds of [60, 3600, DAY, 7 * DAY]) {
+    for (const last of [3, 4, 40]) assert.equal(period(every(seconds), 3, last).split(" to ").length, seconds === DAY && last === 3 ? 1 : 2);
+  }
+});
+
+test("a length of time has the largest unit that fits", () => {
+  const lengths = { 1: "1 second", 90: "90 seconds", 5400: "90 minutes", 3600: "1 hour", 129600: "36 hours", 604800: "7 days" };
+  for (const [seconds, words] of Object.entries(lengths)) assert.equal(duration(Number(seconds)), words);
+});
+
+test("a moment has a time of day unless it is midnight", () => {
+  assert.equal(moment(START), "2026-11-01");
+  assert.equal(moment(START + 34200), "2026-11-01 09:30");
+});
+
+test("a factor is rounded up, and written in full while that is short", () => {
+  assert.equal(factor(1), "2.72");
+  assert.equal(factor(8), "2,981");
+  assert.equal(factor(16), "8.9 × 10⁶");
+  assert.equal(plural(1, "survey"), "1 survey");
+});
