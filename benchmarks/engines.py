@@ -61,19 +61,20 @@ def read_table(folder: Path, threads: bool = True) -> None:
     pq.read_table(folder, use_threads=threads)
 
 
-def read_unit(shared: None, unit: Unit) -> int:
-    """What a worker does, without the counting: the batches come and go."""
+def read_unit(checked: bool, unit: Unit) -> int:
+    """What a worker does, without the counting: the batches come and go. It verifies the checksums of pages as well."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(unit.place.name, pre_buffer=False, buffer_size=1 << 20) as file:
+    name = unit.place.name
+    with pq.ParquetFile(name, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=checked) as file:
         groups = file.metadata.num_row_groups
         mine = list(range(groups * unit.part // unit.parts, groups * (unit.part + 1) // unit.parts))
         return sum(batch.num_rows for batch in file.iter_batches(BLOCK, row_groups=mine, use_threads=False))
 
 
-def read_by_processes(folder: Path, workers: int) -> None:
+def read_by_processes(folder: Path, workers: int, checked: bool = False) -> None:
     units = cut(expand([folder]), workers)  # type: ignore[arg-type]
-    assert sum(rows for _, rows in run_all(read_unit, None, units, workers)) > 0
+    assert sum(rows for _, rows in run_all(read_unit, checked, units, workers)) > 0
 
 
 def peak(protocol: str, folder: Path) -> int:
@@ -95,11 +96,13 @@ def against_reading(protocol: Protocol, rows: int, small: int) -> Case:
             "tally, all cores": work(lambda: tally_files(protocol, [folder], workers=cores), rows, "report"),
             "pyarrow reads, all cores": work(lambda: read_table(folder), rows, "report"),
             "pyarrow reads, same processes": work(lambda: read_by_processes(folder, cores), rows, "report"),
+            "pyarrow reads and verifies": work(lambda: read_by_processes(folder, cores, True), rows, "report"),
             "tally, one core": work(lambda: tally_files(protocol, [folder], workers=1), rows, "report"),
         },
         ratios=[
             cost("tally, all cores", of="pyarrow reads, all cores", goal=WITHIN),
             cost("tally, all cores", of="pyarrow reads, same processes"),
+            cost("tally, all cores", of="pyarrow reads and verifies"),
             faster("tally, all cores", than="tally, one core"),
         ],
         facts={

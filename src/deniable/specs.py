@@ -39,6 +39,16 @@ def fingerprint(kind: str, spec: Any) -> str:
     return hashlib.sha256(f"deniable-{kind}-v1\0".encode() + canonical_bytes(spec)).hexdigest()
 
 
+def parsed(spec: Any) -> Any:
+    """A spec that may be given as JSON text."""
+    if not isinstance(spec, str | bytes):
+        return spec
+    try:
+        return json.loads(spec)
+    except ValueError as broken:
+        raise SpecError(f"the spec is not JSON: {broken}") from None
+
+
 def integer_text(number: int) -> str:
     """An integer in decimal digits, however long (`str` stops at 4300 digits)."""
     return str(number) if number.bit_length() < _SHORT_BITS else format(Decimal(number), "f")

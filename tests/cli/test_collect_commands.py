@@ -292,7 +292,7 @@ REFUSALS = [
     ("tally survey.json torn.parquet empty -o out", "none of the 2 inputs could be counted; the first, 'torn.parquet'"),
     ("tally survey.json reports.parquet empty --strict -o out", "'empty' is empty"),
     ("tally survey.json reports.parquet --dedupe -o out", "has no column 'id'"),
-    ("tally survey.json reports.parquet --dedupe --resume m.json -o out", "leave out one of the two"),
+    ("tally survey.json reports.parquet --dedupe --resume m.json -o out", "leave out --resume, or --dedupe"),
     ("tally survey.json reports.parquet --workers 0 -o out", "positive whole number"),
     ("tally survey.json reports.parquet --resume tally.json -o out", "is no manifest"),
     ("tally survey.json reports.parquet --resume nowhere/m.json -o out", "'nowhere/m.json': No such file"),

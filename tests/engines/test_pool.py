@@ -25,3 +25,7 @@ def test_a_program_with_threads_is_not_forked(tmp_path: Path) -> None:
     finally:
         stop.set()
         thread.join()
+
+
+def test_nor_one_whose_caller_knows_of_hidden_threads() -> None:
+    assert _start_method(fork=False) in ("forkserver", "spawn")

@@ -362,7 +362,7 @@ def test_refusals() -> None:
     assert protocol.valid(padding).tolist() == [True, True, False]
     with pytest.raises(ReportError, match="malformed"):
         protocol.tally(padding)
-    with pytest.raises(DomainError, match="value 0, a int, is not text"):
+    with pytest.raises(DomainError, match="value 0, an int, is not text"):
         protocol.privatize(987654321)
     tally = protocol.tally(good)
     for candidates, error in ((None, DomainError), ("ab", DomainError), ([], DomainError), (["a", "a"], LabelError)):

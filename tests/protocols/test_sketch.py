@@ -102,19 +102,19 @@ SECRET = "s3cret"
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([SECRET, 7], "value 1, a int, is not text"),
+        ([SECRET, 7], "value 1, an int, is not text"),
         ([SECRET, None], "value 1 is missing"),
         ([SECRET, float("nan")], "value 1 is missing"),
         ([SECRET.encode()], "value 0, a bytes, is not text"),
         ([[SECRET]], "value 0, a list, is not text"),
         ([SECRET + "\ud800"], "value 0 is text that UTF-8 cannot write"),
         (["a", SECRET * 1000], "value 1 is text of more than 4096 bytes"),
-        (np.array([1, 2]), "value 0, a int, is not text"),
+        (np.array([1, 2]), "value 0, an int, is not text"),
         (pa.array([SECRET, None]), "value 1 is missing"),
         (pl.Series([SECRET, None]), "value 1 is missing"),
         (pd.Series([SECRET, None]), "value 1 is missing"),
         (pd.Series([SECRET, None], dtype="category"), "value 1 is missing"),
-        (object(), "value 0, a object, is not text"),
+        (object(), "value 0, an object, is not text"),
     ],
 )
 @pytest.mark.parametrize("kind", SKETCHES)

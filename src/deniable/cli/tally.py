@@ -79,7 +79,14 @@ def tally(
             show_default=False,
         ),
     ] = None,
-    dedupe: Annotated[bool, typer.Option("--dedupe", help="Count one report an id and question, the first.")] = False,
+    dedupe: Annotated[
+        bool,
+        typer.Option(
+            "--dedupe",
+            help="Count one report an id and question, the first. Not with --resume: whether a row counts depends on "
+            "the ids in all other files, so all are read again.",
+        ),
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Write nothing if one file is refused.")] = False,
     engine: Annotated[Engine, typer.Option(metavar="ENGINE", help="local, or spark for a cluster.")] = Engine.local,
     master: Master = None,

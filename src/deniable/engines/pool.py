@@ -106,7 +106,7 @@ def _run(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _start_method(fork: bool) -> str:
+def _start_method(fork: bool = True) -> str:
     others = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
     if fork and sys.platform == "linux" and all(type(thread).__module__.startswith("rich.") for thread in others):
         return "fork"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import json
 from typing import Any
 
 from deniable.domains import load_domain
 from deniable.errors import SpecError
 from deniable.protocols import frequency
 from deniable.protocols.base import Protocol
+from deniable.specs import parsed
 
 PROTOCOLS: dict[str, type[Protocol]] = {
     cls.name: cls
@@ -28,11 +28,7 @@ def load(spec: Any) -> Protocol:
     >>> load(OLH(1024, epsilon=1).spec()) == OLH(1024, epsilon=1)
     True
     """
-    if isinstance(spec, str | bytes):
-        try:
-            spec = json.loads(spec)
-        except ValueError as broken:
-            raise SpecError(f"the spec is not JSON: {broken}") from None
+    spec = parsed(spec)
     if isinstance(spec, dict) and spec.get("kind") == "table":
         raise SpecError("this is the spec of a profile mechanism, which deniable.load and deniable.profiles.load take")
     if not isinstance(spec, dict) or spec.get("kind") != "protocol":

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from deniable.errors import SpecError
+from deniable.errors import DeniableError, SpecError
+
+T = TypeVar("T")
 
 
 def read_json(path: str | Path) -> Any:
     """The value that a JSON file holds."""
     return parse_json(Path(path).read_bytes(), repr(str(path)))
+
+
+def load_json(path: str | Path, read: Callable[[Any], T]) -> T:
+    """What `read` makes of a JSON file; its refusals get the name of the file."""
+    content = read_json(path)
+    try:
+        return read(content)
+    except DeniableError as wrong:
+        raise type(wrong)(f"{str(path)!r}: {wrong}") from None
 
 
 def parse_json(raw: bytes, where: str) -> Any:

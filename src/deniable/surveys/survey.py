@@ -25,7 +25,7 @@ from deniable import exact
 from deniable.errors import DeniableError, LabelError, SpecError
 from deniable.protocols import Protocol, load
 from deniable.specs import canonical_bytes, fingerprint
-from deniable.surveys.strict import as_text, keys, read_json, short
+from deniable.surveys.strict import as_text, keys, load_json, short
 from deniable.surveys.terms import FEW_FORMS, Terms
 from deniable.surveys.whole import whole
 
@@ -220,11 +220,7 @@ class Survey:
 
     @classmethod
     def load(cls, path: str | Path) -> Survey:
-        content = read_json(path)
-        try:
-            return cls.from_spec(content)
-        except DeniableError as wrong:
-            raise type(wrong)(f"{str(path)!r}: {wrong}") from None
+        return load_json(path, cls.from_spec)
 
 
 def _question(entry: Any, place: int) -> Question:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deniable.errors import DeniableError, MismatchError, NumberError, SpecError
+from deniable.errors import MismatchError, NumberError, SpecError
 from deniable.protocols import Tally
-from deniable.surveys.strict import keys, read_json
+from deniable.surveys.strict import keys, load_json
 from deniable.surveys.survey import Survey
 from deniable.surveys.whole import whole
 
@@ -98,11 +98,7 @@ class SurveyTally:
 
     @classmethod
     def load(cls, path: str | Path) -> SurveyTally:
-        content = read_json(path)
-        try:
-            return cls.from_spec(content)
-        except DeniableError as wrong:
-            raise type(wrong)(f"{str(path)!r}: {wrong}") from None
+        return load_json(path, cls.from_spec)
 
 
 def read_tally(spec: Any) -> Tally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from deniable.protocols.profiles.categorical import SmoothCategorical
 from deniable.protocols.profiles.graph import ProfileGraph
 from deniable.protocols.profiles.mechanism import ProfileMechanism
 from deniable.protocols.profiles.onebit import OneBitCluster, SmoothOneBit
-from deniable.specs import read_integer
+from deniable.specs import parsed, read_integer
 
 MECHANISMS: dict[str, type[ProfileMechanism]] = {
     cls.name: cls for cls in (KaryResponse, OneBitCluster, SmoothCategorical, SmoothOneBit, Warner)
@@ -30,11 +29,7 @@ def load(spec: Any) -> ProfileMechanism:
     >>> load(mechanism.spec()) == mechanism
     True
     """
-    if isinstance(spec, str | bytes):
-        try:
-            spec = json.loads(spec)
-        except ValueError as broken:
-            raise SpecError(f"the spec is not JSON: {broken}") from None
+    spec = parsed(spec)
     match spec:
         case {
             "kind": "table",
