@@ -193,6 +193,9 @@ def check_monoid(case: ProtocolCase) -> None:
     for part in cuts:
         counter.add(part)
     assert counter.tally() == whole, "batches give another tally than all at once"
+    taken = counter.tally()
+    counter.add(reports)
+    assert taken == whole, "a tally that was taken changes when more reports come"
     assert parts[0] + (parts[1] + parts[2]) == (parts[0] + parts[1]) + parts[2]
     assert whole + protocol.empty() == whole == protocol.empty() + whole
     shuffled = np.random.default_rng(4).permutation(len(reports))

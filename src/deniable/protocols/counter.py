@@ -38,7 +38,7 @@ class PlainAdder:
         self._total += self._protocol._count(reports)
 
     def counts(self) -> Counts:
-        return self._total
+        return self._total.copy()
 
 
 class Counter:
