@@ -181,8 +181,9 @@ def _results(survey: Survey, estimates: dict[str, Estimate], truth: dict[str, An
         inside += int(((ends[:, 0] <= shares) & (shares <= ends[:, 1])).sum())
         total += len(shares)
     prose(
-        f"{inside} of {total} intervals contain the truth, where 95 in 100 should. The truth is known here because the "
-        "answers come from a survey that was held in the open (Redbook, 1974); the service never had them."
+        f"{inside} of {total} intervals contain the truth; each misses it in one run of 20, by chance. The truth is "
+        "known here because the answers come from a survey that was held in the open (Redbook, 1974); the service never "
+        "had them."
     )
     output.write("\n")
 
