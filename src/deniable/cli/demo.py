@@ -182,8 +182,8 @@ def _results(survey: Survey, estimates: dict[str, Estimate], truth: dict[str, An
         total += len(shares)
     prose(
         f"{inside} of {total} intervals contain the truth; each misses it in one run of 20, by chance. The truth is "
-        "known here because the answers come from a survey that was held in the open (Redbook, 1974); the service never "
-        "had them."
+        "known here because the answers come from a survey that was held in the open (Redbook, 1974); the service "
+        "never had them."
     )
     output.write("\n")
 
