@@ -190,6 +190,13 @@ def test_unreadable_specs(spec: Any) -> None:
         load_domain(spec)
 
 
+def test_a_refusal_lists_up_to_twenty_answers():
+    for size, end in ((12, "a10, a11)"), (20, "a18, a19)"), (21, "a19, ...)")):
+        with pytest.raises(DomainError) as refused:
+            Categories([f"a{i}" for i in range(size)]).index(["A1"])
+        assert str(refused.value).endswith(end)
+
+
 def test_a_long_list_of_answers_is_not_printed_whole():
     many = Categories([f"answer {i}" for i in range(1000)], other="another")
     assert repr(many).startswith("Categories(['answer 0', 'answer 1', ")

@@ -266,6 +266,7 @@ REFUSED = [
     (math.inf, "infinite"),
     ("-inf", "infinite"),
     ("abc", "'abc' is not a number"),
+    ("0,3", "'0,3' has a comma: write a point"),
     ("", "not a number"),
     ("1/0", "divides by zero"),
     ("1/2/3", "not a number"),

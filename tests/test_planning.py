@@ -284,6 +284,10 @@ def test_the_picture():
     plt.close("all")
 
 
+def test_people_is_another_name_of_n():
+    assert plan(10, epsilon=1, people=100).to_dict() == plan(10, epsilon=1, n=100).to_dict()
+
+
 def test_open_text():
     found = plan(Strings(), epsilon=1, n=10**6)
     assert found.best.name == "OLHSketch"
@@ -297,9 +301,11 @@ def test_open_text():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"epsilon": 1}, "two of epsilon, n and width"),
-        ({}, "two of epsilon, n and width"),
-        ({"epsilon": 1, "n": 10, "width": 1}, "two of epsilon, n and width"),
+        ({"epsilon": 1}, "two of epsilon, n"),
+        ({}, "two of epsilon, n"),
+        ({"epsilon": 1, "n": 10, "width": 1}, "two of epsilon, n"),
+        ({"epsilon": 1, "n": 10, "people": 10}, "two names of one number"),
+        ({"epsilon": 1, "people": 0}, "positive whole number"),
         ({"epsilon": 1, "n": 0}, "positive whole number"),
         ({"epsilon": 1, "n": 1.5}, "positive whole number"),
         ({"epsilon": 1, "n": True}, "positive whole number"),

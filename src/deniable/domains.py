@@ -27,7 +27,7 @@ from deniable.texts import as_key, as_text, text_digest
 
 Positions = NDArray[np.int64]
 
-_MOST_SHOWN = 8
+_MOST_SHOWN, _MOST_NAMED = 8, 20
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,9 @@ class Categories:
         return f"Categories([{', '.join(shown)}]{other})"
 
     def __str__(self) -> str:
-        shown = ", ".join(str(value) for value in self.values[:8]) + (", ..." if self.size > 8 else "")
+        shown = ", ".join(str(value) for value in self.values[:_MOST_NAMED]) + (
+            ", ..." if self.size > _MOST_NAMED else ""
+        )
         return f"the {self.size} categories ({shown})"
 
 

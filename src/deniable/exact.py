@@ -34,6 +34,7 @@ _LARGEST_EXPONENT = 1 << 20
 
 # Longer than any number that a person or a program has a reason to write; keeps a hostile one cheap.
 _LONGEST = 2000
+_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*\Z")
 _RATIO = re.compile(r"\s*[+-]?\d+\s*/\s*\d+\s*\Z")
 
 
@@ -74,6 +75,8 @@ def _from_text(text: str, what: str) -> Fraction:
         return _from_decimal(Decimal(text.strip()), what)
     except InvalidOperation:
         shown = text if len(text) <= 40 else text[:40] + "..."
+        if _COMMA.match(text):
+            raise NumberError(f"{what} {shown!r} has a comma: write a point instead, as in 0.3") from None
         raise NumberError(f"{what} {shown!r} is not a number: write it like 1.5, 3/2 or 1e-3") from None
 
 

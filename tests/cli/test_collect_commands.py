@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import stat
 import subprocess
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -81,7 +83,7 @@ def test_from_a_draft_to_the_estimate(process, tmp_path):
     assert yes["low"] < yes["frequency"] < yes["high"]
     assert len(age["answers"]) == 82
     table = process("estimate", "survey.json", "tally.json").out
-    assert "the 20 largest of 82 answers" in table
+    assert "largest of" not in table
 
 
 def test_streams_give_the_same_integers(run, process, folder):
@@ -184,13 +186,21 @@ def test_an_evil_name_cannot_drive_the_terminal(run, folder):
 
 def test_estimates_in_every_form(run, folder):
     rows = run("estimate", "survey.json", "tally.json", "--csv").out.splitlines()
-    assert rows[0] == "question,label,count,frequency,stderr,low,high"
+    assert rows[0] == "question,label,count,frequency,stderr,low,high,n,level,simultaneous,method,protocol,unlisted"
+    assert rows[1].split(",")[8:] == ["0.95", "False", "unbiased", SURVEY["smoke"].protocol.name, ""]
     assert len(rows) == 1 + 2 + 82 + 3
     run("estimate", "survey.json", "tally.json", "--parquet", "estimate.parquet", "--plot", "shares.png")
     table = pq.read_table("estimate.parquet")
     assert table.num_rows == len(rows) - 1
+    assert ",".join(table.column_names) == rows[0]
+    assert str(table.schema.field("unlisted").type) == "double"
     assert Path("shares.png").read_bytes().startswith(b"\x89PNG")
     assert len(run("estimate", "survey.json", "tally.json", "--question", "age", "--all").out.splitlines()) == 6 + 82
+
+
+def test_numbers_keep_their_order(run, folder):
+    lines = run("estimate", "survey.json", "tally.json", "--question", "age").out.splitlines()
+    assert [int(line.split()[0]) for line in lines[6:]] == list(SURVEY["age"].protocol.domain.labels)
 
 
 def test_options_of_estimates(run, folder):
@@ -225,8 +235,15 @@ def test_open_text_is_read_with_candidates(run, folder):
         assert abs(word["unlisted"]) < 0.2
         assert len(smoke["answers"]) == 2
     assert "stand out of the noise" in run("estimate", "words.json", "words.parquet", "--candidates", "list.txt").out
-    err = run("estimate", "words.json", "words.parquet", code=2).err
+    err = run("estimate", "words.json", "words.parquet", "--question", "word", code=2).err
     assert "'word' are open text: give the texts to look for with --candidates" in err
+    others = run("estimate", "words.json", "words.parquet", "--json")
+    assert [one["id"] for one in others.json["questions"]] == ["smoke"]
+    assert others.err.startswith("note: 'word' is left out, for the answers to 'word' are open text")
+    rows = run("estimate", "words.json", "words.parquet", "--candidates", "list.txt", "--csv").out.splitlines()
+    assert float(rows[1].split(",")[-1]) == pytest.approx(word["unlisted"])
+    err = run("estimate", "words.json", "words.parquet", "--candidates", "wrod=list.txt", code=2).err
+    assert err == "error: there is no question 'wrod'; there are word, smoke\n"
     err = run("estimate", "words.json", "words.parquet", "--candidates", "smoke=list.txt", code=2).err
     assert "--candidates is for open text" in err
 
@@ -270,7 +287,9 @@ def test_a_directory_of_tallies_is_their_sum(run, folder):
     ran = run("tally", "survey.json", "out", "-o", "sum.json", code=1)
     assert SurveyTally.load("sum.json")["age"].n == 600
     assert "1 of 3 inputs were not counted" in ran.err
-    assert ran.err.count("out/") == ran.err.count("readme.txt") == 1
+    noted, *others = ran.err.splitlines()
+    assert noted == "note: 'out/tuesday.json' is the same tally as 'out/monday.json', and counted as well"
+    assert str(others).count("out/") == ran.err.count("readme.txt") == 1
 
 
 # -- refusals ------------------------------------------------------------------------------------------
@@ -331,6 +350,7 @@ REFUSALS = [
     ("estimate survey.json tally.json --parquet nowhere/out", "'nowhere/out': No such file"),
     ("estimate survey.json tally.json --plot nowhere/out.png", "No such file"),
     ("estimate survey.json tally.json --candidates nowhere.txt", "No such file"),
+    ("estimate survey.json tally.json --consistent norm_sub", "did you mean 'norm-sub'? There are 'none', 'clip', "),
     ("estimate survey.json tally.json --candidates answers.csv", "no question here takes open text"),
     ("survey show nowhere.json", "No such file"),
     ("survey new survey.json", "is a survey already"),
@@ -459,3 +479,85 @@ def test_a_reader_that_leaves_is_no_error(folder):
 def test_help_has_examples(run, command):
     out = run(*command.split(), "--help").out
     assert f"deniable {command}" in out.partition("Examples:\n")[2]
+
+
+# -- many files ----------------------------------------------------------------------------------------
+
+
+def test_several_files_of_answers_go_into_a_directory(run, folder):
+    os.mkdir("days")
+    for day in ("monday", "tuesday"):
+        Path(f"days/{day}.csv").write_text(answers(50))
+    ran = run("privatize", "survey.json", "days/*.csv", "answers.csv", "-o", "out/")
+    assert "3 files in out/, 400 rows" in ran.out
+    assert sorted(os.listdir("out")) == ["answers.parquet", "monday.parquet", "tuesday.parquet"]
+    assert json.loads(run("tally", "survey.json", "out").out)["tallies"]["age"]["n"] == 400
+    ran = run("privatize", "survey.json", "days/*.csv", "-o", "one.parquet", code=2)
+    assert "2 files of answers need a directory" in ran.err
+    os.mkdir("more")
+    Path("more/monday.csv").write_text(answers(50))
+    assert "rename one" in run("privatize", "survey.json", "days", "more", "-o", "new/", code=2).err
+    assert "no file matches" in run("privatize", "survey.json", "none/*.csv", "-o", "new/", code=2).err
+    assert not os.path.exists("new")
+
+
+def test_reports_do_not_replace_the_survey(run, folder):
+    before = files(folder)
+    ran = run("privatize", "survey.json", "answers.csv", "-o", "./survey.json", code=2)
+    assert "'survey.json' holds the survey" in ran.err
+    assert files(folder) == before
+
+
+def test_a_tally_that_is_named_beside_reports_is_noted(run, folder):
+    os.mkdir("reports")
+    os.rename("reports.parquet", "reports/reports.parquet")
+    ran = run("tally", "survey.json", "reports", "tally.json", "-o", "sum.json")
+    assert ran.err == (
+        "note: tallies are added to reports ('tally.json'): reports that such a sum holds are counted twice\n"
+    )
+    assert SurveyTally.load("sum.json")["age"].n == 600
+    assert run("tally", "survey.json", "reports").err == ""
+    assert run("tally", "survey.json", "tally.json", "sum.json").err == ""
+
+
+def test_strict_names_all_that_are_refused(run, folder):
+    for name in ("a", "b"):
+        Path(f"{name}.parquet").write_bytes(b"PAR1")
+    ran = run("tally", "survey.json", "a.parquet", "reports.parquet", "b.parquet", "--strict", "-o", "x.json", code=2)
+    assert [line.partition(":")[0] for line in ran.err.splitlines()] == ["refused", "refused", "error"]
+    assert "'a.parquet'" in ran.err
+    assert "'b.parquet'" in ran.err
+    assert "2 of 3 inputs were refused" in ran.err
+    assert not os.path.exists("x.json")
+
+
+def test_a_tally_among_reports_to_dedupe_is_refused(run, folder):
+    run("privatize", "survey.json", "answers.csv", "--ids", "-o", "ids.parquet")
+    os.rename("tally.json", "tally")
+    for name in ("tally", "tally.json"):
+        ran = run("tally", "survey.json", "ids.parquet", name, "--dedupe", "-o", "x.json", code=2)
+        assert f"'{name}' is a tally: it has no ids" in ran.err
+        assert not os.path.exists("x.json")
+        os.rename(name, "tally.json")
+    Path("again.parquet").write_bytes(Path("ids.parquet").read_bytes())
+    ran = run("tally", "survey.json", "ids.parquet", "again.parquet", "--dedupe", "-o", "x.json")
+    assert "note: 300 rows came again" in ran.err
+
+
+@unix
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_count_with_its_manifest(folder, sent, code):
+    """A pipe comes first, and nobody writes to it, so that the count waits."""
+    os.mkfifo("pipe")
+    command = [COMMAND, "tally", "survey.json", "reports.parquet", "pipe", "--resume", "done.json", "-o", "x.json"]
+    process = subprocess.Popen(command, stdout=-1, stderr=-1, text=True)
+    while not os.path.exists("done.json"):
+        assert process.poll() is None
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == code, err
+    assert err == "interrupted: 0 of 2 files are in done.json, run the same again\n"
+    assert out == ""
+    assert not os.path.exists("x.json")

@@ -22,12 +22,21 @@ def test_the_only_one_need_not_be_named():
 
 @pytest.mark.parametrize(
     ("given", "listed"),
-    [("habits", "habits"), ("ab12cd", "habits"), ("fffff", "moods"), ("mood", "moods"), ("", "moods"), (None, "moods")],
+    [("fffff", "moods"), ("mood", "moods"), ("", "moods"), (None, "moods")],
 )
 def test_what_is_not_clear_is_listed(given, listed):
-    """Two of one name, a beginning that is too short, and half a name."""
+    """A beginning that is too short, and half a name."""
     with pytest.raises(LabelError, match=f"choose .*{listed}"):
         choose(given, PUBLISHED, "choose")
+
+
+def test_of_several_the_fingerprint_tells_which():
+    with pytest.raises(LabelError) as refused:
+        choose("habits", PUBLISHED, "there is no such file either; give a file or one of")
+    assert str(refused.value) == (
+        "'habits' stands for several surveys: give (more of) the fingerprint of the one that is meant: "
+        "habits (ab12cd000000), habits (ab12cd111111)"
+    )
 
 
 def test_nothing_is_published():

@@ -39,7 +39,10 @@ def test_a_study(run, folder):
     assert again.err == "note: 4 of 4 cells are taken from 'study.parquet': the same settings and seed\n"
     assert [row["variance"] for row in again.json] == [row.variance for row in load_study("study.parquet")]
     assert "4 of 6 cells are taken" in run(*SWEEP, "--epsilon", "3", "-o", "study.parquet").err
-    assert len(run(*SWEEP, "--csv", "--workers", 2).out.splitlines()) == 5
+    csv = run(*SWEEP, "--csv", "--workers", 2).out.splitlines()
+    assert len(csv) == 5
+    assert csv[0].startswith("protocol,epsilon,epsilon_exact,people,")
+    assert csv[1].startswith("GRR,1.0,1,1000,")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +94,7 @@ def test_each_id_once(run, folder):
     Path("b.parquet").write_bytes(Path("a.parquet").read_bytes())
     ran = run("tally", "protocol.json", "a.parquet", "b.parquet", "--dedupe")
     assert ran.json["n"] == 200
-    assert "200 reports came again" in ran.err
+    assert "200 rows came again" in ran.err
     run("privatize", "protocol.json", "answers.csv", "-o", "a.arrow", *options)
     assert Path("a.arrow").read_bytes().startswith(b"\xff\xff\xff\xff")
     assert run("tally", "protocol.json", "a.arrow", "a.parquet", "--dedupe").json["n"] == 400

@@ -39,9 +39,12 @@ def test_validate_says_valid_and_what_a_lifetime_gives_away(run):
 def test_validate_checks_a_limit(run):
     run("survey", "validate", "survey.json", "--epsilon", "3")
     ran = run("survey", "validate", "survey.json", "--epsilon", "2.999", code=1)
-    assert ran.err.startswith("not valid: a lifetime may give away epsilon 3, more than 2999/1000")
+    assert ran.err == "over the limit: a lifetime may give away epsilon 3, more than 2.999\n"
     assert ran.out == ""
-    assert run("survey", "validate", "survey.json", "--epsilon", "1", "--json", code=1).json["valid"] is False
+    for limit, within in (("1", False), ("3", True)):
+        found = run("survey", "validate", "survey.json", "--epsilon", limit, "--json", code=0 if within else 1).json
+        assert (found["valid"], found["within"]) == (True, within)
+    assert run("survey", "validate", "survey.json", "--json").json["within"] is None
 
 
 @pytest.mark.parametrize("command", ["validate", "diff"])

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from deniable.engines import count_files, privatize_file, read_batches, report_writer, tally_files, write_reports
+from deniable.engines.folders import new_files
 from deniable.engines.layout import Layout
-from deniable.engines.places import expand
+from deniable.engines.places import Place, expand
 from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
 from deniable.protocols import GRR
 from deniable.randomness import Simulation
@@ -179,6 +180,31 @@ def test_a_write_that_fails_leaves_nothing_there(memory: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_reports("memory://box/a.parquet", SURVEY, batches())
     assert memory.find("/") == []
+
+
+def test_a_folder_fills_at_once_or_not_at_all(tmp_path: Path, memory: Any) -> None:
+    for folder in (str(tmp_path / "new"), "memory://new"):
+
+        def visible(folder: str = folder) -> int:
+            return sum(isinstance(entry, Place) for entry in expand([folder]))
+
+        def write(folder: str, names: list[str]) -> None:
+            with new_files(folder) as (place, run, show):
+                for name in names:
+                    write_reports(f"{place}/{run}{name}", SURVEY, [BATCH])
+                assert visible() == 0  # a run that is killed here leaves nothing that would be counted
+                show([*names, "lost"] if "bad" in names else names)
+
+        with pytest.raises((OSError, ReportError)):
+            write(folder, ["good", "bad"])
+        assert visible() == 0
+        write(folder, ["part-0", "part-1"])
+        assert visible() == 2
+        assert tally_files(SURVEY, [folder]) == TALLY + TALLY
+        with pytest.raises(ReportError, match=r"new.* is not empty"):
+            write(folder, ["part-0"])
+        assert visible() == 2
+    assert len(os.listdir(tmp_path / "new")) == len(memory.find("/")) == 2
 
 
 def test_what_is_nowhere_is_named(tmp_path: Path, memory: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -255,18 +257,55 @@ def test_manifests_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
         count_files(GRR(5, 1), [folder], resume=manifest)
     content = json.loads(manifest.read_text())
     for change, kind in (
-        ({"version": 2}, "version 2"),
+        ({"version": 3}, "version 3"),
         ({"kind": "x"}, "no manifest"),
         ({"files": {"a": 1}}, "damaged"),
     ):
         manifest.write_text(json.dumps(content | change))
         with pytest.raises(SpecError, match=kind):
             count_files(PROTOCOL, [folder], resume=manifest)
-    for entry in content["files"].values():
-        entry["tallies"]["report"]["counts"] = "AAAA"
+    for packed in content["sums"]:
+        packed["report"]["counts"] = "i8:AAAA"
     manifest.write_text(json.dumps(content))
     with pytest.raises(SpecError, match="damaged"):
         count_files(PROTOCOL, [folder], resume=manifest)
+
+
+def test_manifests_of_version_1_are_still_read(folder: Path, tmp_path: Path) -> None:
+    manifest = tmp_path / "manifest.json"
+    whole = count_files(PROTOCOL, [folder], resume=manifest).tally
+    content = json.loads(manifest.read_text())
+    for entry in content["files"].values():
+        entry["tallies"] = content["sums"][entry.pop("sum")]
+        code = manifests._unpacked(entry["tallies"]["report"]["counts"], PROTOCOL.tally_size)
+        entry["tallies"]["report"]["counts"] = base64.b64encode(zlib.compress(code.tobytes())).decode()
+    del content["sums"]
+    manifest.write_text(json.dumps(content | {"version": 1}))
+    again = count_files(PROTOCOL, [folder], resume=manifest)
+    assert (again.tally, again.resumed) == (whole, 6)
+    assert json.loads(manifest.read_text())["version"] == 2
+
+
+@pytest.mark.parametrize("most", [1, 120])
+def test_long_tallies_share_sums_and_a_changed_file_is_never_half_counted(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Of tallies of 40 counters one, or three, are kept."""
+    monkeypatch.setattr(manifests, "MOST_COUNTERS", most)
+    manifest = tmp_path / "manifest.json"
+    count_files(PROTOCOL, [folder / "0.parquet", folder / "1.parquet"], resume=manifest)
+    outcome = count_files(PROTOCOL, [folder], workers=2, resume=manifest)
+    assert (outcome.tally, outcome.resumed) == (everything(folder), 2)
+    assert len(json.loads(manifest.read_text())["sums"]) == max(1, most // 40)
+    assert count_files(PROTOCOL, [folder], resume=manifest).resumed == 6
+    write_reports(folder / "2.parquet", PROTOCOL, [{"report": reports(PROTOCOL, 7, 9)}])
+    outcome = count_files(PROTOCOL, [folder], resume=manifest)
+    assert outcome.tally == tally_files(PROTOCOL, [folder])
+    assert outcome.resumed == (0 if most == 1 else 4)
+    os.unlink(folder / "0.parquet")
+    outcome = count_files(PROTOCOL, [folder], resume=manifest)
+    assert outcome.tally == tally_files(PROTOCOL, [folder])
+    assert count_files(PROTOCOL, [folder], resume=manifest).resumed == 5
 
 
 def test_a_full_disk_keeps_the_last_manifest(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,7 +380,7 @@ def test_dedupe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, p
     for question in SURVEY:
         expected = np.concatenate([first[question.id], fresh[question.id]])
         assert outcome.tally[question.id] == question.protocol.tally(expected, SURVEY.source(question.id))  # type: ignore[index]
-    assert outcome.duplicates == Duplicates(600 * len(SURVEY))
+    assert outcome.duplicates == Duplicates(600)  # rows, in however many questions they came again
     assert outcome.rows == 400 + 400 + 300
     assert tally_files(SURVEY, [tmp_path])["smoke"].n == 1100
 

@@ -7,7 +7,9 @@ import io
 import os
 import sys
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from deniable.domains import Categories, Integers
 from deniable.engines import answers as reading
 from deniable.engines import privatize as engine
 from deniable.engines import privatize_file, read_batches, tally_files
+from deniable.engines.frames import check_names
+from deniable.engines.spark import privatize_frame, tally_frame, write_frame
 from deniable.errors import DeniableError, DomainError, LabelError, ReportError
 from deniable.protocols import GRR, OUE, Reports
 from deniable.randomness import Simulation
@@ -112,9 +116,53 @@ def test_parquet_is_typed(tmp_path: Path, out: Path, dictionary: bool) -> None:
     assert privatize_file(survey, source, out, bits=Simulation(1)) == ROWS
     bits = Simulation(1)
     assert collected(out, survey) == {q.id: q.protocol.privatize(given[q.id], bits).to_bytes() for q in survey}
-    write_parquet(source, {**given, "age": [str(age) for age in given["age"]]})
+    write_parquet(source, {**given, "age": ["eighteen"] * ROWS})
     with pytest.raises(DomainError, match=r"row 1 of .*, column 'age', a str, is not one of the whole numbers"):
         privatize_file(survey, source, out)
+
+
+def test_csv_and_parquet_take_the_same_answers(tmp_path: Path, out: Path) -> None:
+    """Whole numbers as text and as decimals, truth values as text; at this epsilon reports are the answers."""
+    whole, mixed = GRR(Integers(1, 3), 40), GRR(Categories([1, True, "x"]), 40)
+
+    def counts(protocol: Any, column: Any) -> list[int]:
+        pq.write_table(pa.table({"a": column}), tmp_path / "a.parquet")
+        privatize_file(protocol, tmp_path / "a.parquet", out, {"report": "a"})
+        return tally_files(protocol, [out]).counts.tolist()
+
+    for column in (
+        ["1", "3.0", " 3"],
+        pa.array(["1", "3", "3"], pa.large_string()),
+        [Decimal(1), Decimal(3), Decimal(3)],
+        pa.array([Decimal("1.00"), Decimal(3), Decimal(3)], pa.decimal128(5, 2)),
+    ):
+        assert counts(whole, column) == [1, 0, 2]
+    assert counts(mixed, ["1", "true", "x", "TRUE"]) == [1, 2, 1]
+    assert counts(mixed, [Decimal(1)]) == [1, 0, 0]
+    assert counts(GRR(Categories([1, "1"]), 40), ["1", "1"]) == [0, 2]
+    for column in ([Decimal("1.5")], ["1.5"], [True], [Decimal(4)]):
+        with pytest.raises(DomainError):
+            counts(whole, column)
+    source = write_csv(tmp_path / "a.csv", {"a": ["1", "3.0", " 3"]})
+    privatize_file(whole, source, out, {"report": "a"})
+    assert tally_files(whole, [out]).counts.tolist() == [1, 0, 2]
+
+
+def test_empty_text_is_missing_where_any_text_may_be_an_answer(tmp_path: Path, out: Path) -> None:
+    given = {"word": ["rye", "", "rye"]}
+    for source in (write_csv(tmp_path / "a.csv", given), write_parquet(tmp_path / "a.parquet", given)):
+        with pytest.raises(DomainError, match=r"row 2 of .*, column 'word' is missing"):
+            privatize_file(SURVEY, source, out, {"word": "word"})
+
+
+def test_lists_are_no_answers(tmp_path: Path, out: Path) -> None:
+    for id in ("word", "age", "smoke"):
+        source = write_parquet(tmp_path / "a.parquet", {id: [["a"], ["b"]]})
+        with pytest.raises(ReportError, match=f"column '{id}' of .* holds lists, not text or numbers"):
+            privatize_file(SURVEY, source, out, {id: id})
+    source = write_parquet(tmp_path / "a.parquet", {"word": [{"a": 1}]})
+    with pytest.raises(ReportError, match="holds structures"):
+        privatize_file(SURVEY, source, out, {"word": "word"})
 
 
 def test_columns_may_have_other_names_and_some_questions_may_be_left_out(tmp_path: Path, out: Path) -> None:
@@ -303,3 +351,13 @@ def test_questions_of_a_survey_of_one(tmp_path: Path, out: Path) -> None:
     survey = Survey("one", [Question("q", "?", GRR(2, 1))])
     privatize_file(survey, write_csv(tmp_path / "a.csv", {"q": [0, 1]}), out)
     assert tally_files(survey, [out])["q"].n == 2
+
+
+def test_a_frame_without_a_column_is_refused_in_a_sentence() -> None:
+    check_names(["Smoke", "age"], ["smoke", "age"])
+    part, frame = Survey("part", SURVEY.questions[:2]), SimpleNamespace(columns=["smoke", "trip"])
+    for work in (privatize_frame, tally_frame, lambda frame, part: write_frame(frame, part, "nowhere")):
+        with pytest.raises(LabelError, match=r"^the frame has no column 'age'; it has 'smoke', 'trip'$"):
+            work(frame, part)
+    with pytest.raises(LabelError, match="no column 'name'; it has 'smoke', 'age'"):
+        privatize_frame(SimpleNamespace(columns=["smoke", "age"]), part, keep=["name"])

@@ -73,7 +73,11 @@ frames = [written, files.tally["age"].n, tally_frame(reports, part)["smoke"].n, 
 refusals = []
 for work in (
     lambda: tally_frame(frame.selectExpr("cast(smoke as binary) smoke", "cast(smoke as binary) age"), part),
-    lambda: write_frame(frame.selectExpr("'SECRET' smoke", "age"), part, str(folder / "bad")),
+    lambda: write_frame(
+        frame.selectExpr("case when age = 99 then 'SECRET' else smoke end smoke", "age"), part, str(folder / "bad")
+    ),
+    lambda: write_frame(frame.limit(1), part, str(folder / "written")),
+    lambda: write_frame(frame.selectExpr("array(smoke) smoke", "age"), part, str(folder / "lists")),
 ):
     try:
         work()
@@ -82,7 +86,8 @@ for work in (
 cells = grid(["GRR", "OLH"], ["1", "2"], [1000], [8], runs=3)
 pairs = zip(run_study(cells), run_study(cells, engine=by_spark(session)))
 studies = [a.cell == b.cell and a.variance == b.variance for a, b in pairs]
-(folder / "more").write_text(json.dumps([frames, refusals, studies]))
+left = [sorted(path.name for path in (folder / name).iterdir()) for name in ("written", "bad")]
+(folder / "more").write_text(json.dumps([frames, refusals, studies, left]))
 """
 
 
@@ -132,13 +137,17 @@ def check(found: Any, expected: dict[str, Any]) -> None:
 
 
 def check_frames(folder: Path) -> None:
-    frames, refusals, studies = json.loads((folder / "more").read_text())
+    frames, refusals, studies, left = json.loads((folder / "more").read_text())
     assert frames == [200, 200, 200, ["age", "smoke"]]
-    (first, words), (second, more) = refusals
+    (first, words), (second, more), (third, mixed), (fourth, lists) = refusals
     assert (first, second) == ("ReportError", "DomainError")
     assert "a report has" in words
     assert "is not one of" in more
     assert "SECRET" not in more
+    assert (third, fourth) == ("ReportError", "ReportError")
+    assert "is not empty" in mixed
+    assert "holds lists" in lists
+    assert left == [["part-00000.parquet", "part-00001.parquet", "part-00002.parquet"], []]
     assert studies == [True] * 4
 
 

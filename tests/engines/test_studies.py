@@ -65,6 +65,7 @@ def test_neither_order_nor_engine_changes_a_figure() -> None:
 def test_the_formulas_hold() -> None:
     """200 runs of 16 answers: the mean of squares is within 10 percent (about 4 standard errors; seed fixed)."""
     rows = run_study(grid(["GRR", "OUE", "OLH", "HadamardResponse"], [1], [2000], [16], ["zipf"], runs=200))
+    rows += run_study(grid(["HadamardResponse"], [4], [2000], [64], ["zipf", "spike:0.8"], runs=200))
     for row in rows:
         assert relative_error(row) == pytest.approx(1, abs=0.1), row
         assert row.coverage == pytest.approx(0.95, abs=0.02)
@@ -93,6 +94,8 @@ def test_an_interrupted_study_goes_on(tmp_path: Path) -> None:
     assert figures(run_study(CELLS[:3], path)) == expected[:3]
     table = pq.read_table(path)
     assert table.num_rows == len(CELLS)
+    levels = zip(table["epsilon"].to_pylist(), table["epsilon_exact"].to_pylist(), strict=True)
+    assert set(levels) == {(1.0, "1"), (2.0, "2")}
     assert {"variance", "variance_theory", "mae", "max_error", "coverage", "seconds"} <= set(table.column_names)
 
 
@@ -104,14 +107,41 @@ def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
     assert path.read_text() == "hello"
 
 
+def test_results_of_an_earlier_version_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "study.parquet"
+    run_study(CELLS[:1], path)
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({"deniable.study": "1"}), path)
+    before = path.read_bytes()
+    with pytest.raises(SpecError, match="of another version of deniable: give another name"):
+        run_study(CELLS[:1], path)
+    assert path.read_bytes() == before
+
+
+def test_a_fourth_thing_that_varies_has_line_styles() -> None:
+    import matplotlib.pyplot as plt
+
+    rows = run_study(grid(["GRR"], [1, 2, 3], [100, 200], [4, 8], ["zipf", "uniform"], runs=1))
+    panels = draw(rows).figure.axes
+    assert len(panels) == 4
+    assert {line.get_linestyle() for line in panels[0].lines} == {"-", "--", "None"}
+    assert [text.get_text() for text in panels[0].figure.legends[0].get_texts()] == ["GRR", "zipf", "uniform"]
+    plt.close(panels[0].figure)
+
+
 def test_the_picture() -> None:
     import matplotlib.pyplot as plt
 
     rows = run_study(CELLS)
-    axes = draw(rows)
-    assert len(axes.lines) == 2 * 3 * 2 * 2
-    assert axes.get_xlabel() in ("epsilon", "possible answers")
-    plt.close(axes.figure)
+    panels = draw(rows).figure.axes
+    assert [len(axes.lines) for axes in panels] == 4 * [2 * 3]
+    assert [axes.get_title() for axes in panels][:2] == ["4 answers, zipf", "16 answers, zipf"]
+    assert panels[-1].get_xlabel() == "epsilon"
+    (legend,) = panels[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["GRR", "OUE", "OLH"]
+    panels[0].figure.canvas.draw()
+    assert legend.get_window_extent().x0 > max(axes.get_window_extent().x1 for axes in panels)
+    plt.close(panels[0].figure)
     with pytest.raises(SpecError, match="nothing to draw"):
         draw([])
 
@@ -141,8 +171,8 @@ def test_the_picture_says_its_numbers(epsilons: list[str], spread: float) -> Non
         plt.close(axes.figure)
 
 
-def cell_of(epsilon: str) -> tuple[str, str, int, int, str, int, int]:
-    return "GRR", epsilon, 100, 8, "zipf", 1, 0
+def cell_of(epsilon: str) -> tuple[str, float, str, int, int, str, int, int]:
+    return "GRR", float(epsilon), epsilon, 100, 8, "zipf", 1, 0
 
 
 def test_crowded_labels_are_left_out() -> None:

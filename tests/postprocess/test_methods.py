@@ -189,8 +189,10 @@ def test_very_many_answers():
 
 def test_refusals_name_the_way_out():
     with pytest.raises(LabelError, match="'norm-sub' for a distribution") as refused:
-        apply("normsub", [0.5, 0.5], [0.1, 0.1], 10)
+        apply("xyz", [0.5, 0.5], [0.1, 0.1], 10)
     assert all(repr(name) in str(refused.value) and known.bias in str(refused.value) for name, known in METHODS.items())
+    with pytest.raises(LabelError, match=r"no method 'Norm_sub': did you mean 'norm-sub'\? There are 'none',"):
+        apply("Norm_sub", [0.5, 0.5], [0.1, 0.1], 10)
     with pytest.raises(LabelError, match=r"protocol\.mle\(reports\)"):
         apply("MLE", [0.5, 0.5], [0.1, 0.1], 10)
     with pytest.raises(NumberError, match="NaN"):

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from deniable.domains import Integers, Strings
 from deniable.errors import MismatchError, NumberError, ReportError
-from deniable.protocols import GRR, OUE, Estimate, HadamardResponse, combine
+from deniable.protocols import GRR, HCMS, OUE, Estimate, HadamardResponse, combine
 from deniable.randomness import Simulation
 
 ANSWERS = ["never", "once", "often"]
@@ -138,10 +139,35 @@ def test_many_answers_show_the_largest() -> None:
     protocol = OUE(100, 2)
     estimate = protocol.estimate(protocol.tally(protocol.privatize([7] * 5000, Simulation(1))))
     lines = str(estimate).splitlines()
-    assert lines[2].split()[0] == "7"
+    shown = [int(line.split()[0]) for line in lines[2:-1]]
+    assert shown == sorted(shown)
+    assert 7 in shown
     assert "20 largest of 100" in lines[-1]
-    ax = estimate.plot()
-    assert len(ax.get_xticklabels()) == 40
+
+
+def test_numbers_are_drawn_in_their_order_and_all() -> None:
+    for size in (60, 61):
+        protocol = OUE(Integers(18, 17 + size), 1)
+        estimate = protocol.estimate(protocol.tally(protocol.privatize([20] * 500 + [30] * 99, Simulation(1))))
+        ax = estimate.plot()
+        assert "largest" not in ax.get_title()
+        if size == 60:
+            assert [int(tick.get_text()) for tick in ax.get_xticklabels()] == list(range(18, 78))
+        else:
+            assert not ax.patches
+            line = ax.lines[0]
+            assert line.get_xdata().tolist() == list(range(18, 79))
+            assert np.array_equal(line.get_ydata(), estimate.frequencies)
+            (band,) = ax.collections
+            corners = {tuple(point) for point in band.get_paths()[0].vertices}
+            assert {(18 + i, end) for i, ends in enumerate(estimate.interval()) for end in ends} <= corners
+
+
+def test_a_seed_is_no_source_of_bits() -> None:
+    for protocol in (OUE(3, 1), HCMS(Strings(), 1)):
+        for seed in (0, 1):
+            with pytest.raises(NumberError, match=rf"^{seed} is no source .*give dn\.Simulation\({seed}\)$"):
+                protocol.privatize("1" if protocol.takes_text else 1, bits=seed)  # type: ignore[arg-type]
 
 
 def test_the_plot_greys_what_may_be_zero() -> None:
@@ -149,6 +175,12 @@ def test_the_plot_greys_what_may_be_zero() -> None:
     colors = {patch.get_facecolor() for patch in ax.patches}
     assert len(ax.patches) == 3
     assert len(colors) == 2
+
+
+def test_the_legend_is_beside_the_bars() -> None:
+    ax = collected(shares=[0.9, 0.1, 0.0]).plot()
+    ax.figure.canvas.draw()
+    assert ax.get_legend().get_window_extent().x0 >= ax.get_window_extent().x1
 
 
 def test_without_support_counts_a_population_interval_is_walds() -> None:
@@ -181,6 +213,8 @@ def test_the_picture_shows_the_intervals_asked_for() -> None:
     estimate = collected()
     heights = [max(p[1, 1] for p in estimate.plot(simultaneous=s).collections[0].get_segments()) for s in (False, True)]
     assert heights[0] < heights[1]
+    assert estimate.plot(simultaneous=True).get_title().endswith("95 % intervals, all answers at once")
+    assert estimate.plot().get_title().endswith("95 % intervals")
 
 
 def test_as_a_data_frame() -> None:

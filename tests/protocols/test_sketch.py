@@ -336,7 +336,9 @@ def test_what_an_estimate_says() -> None:
     assert isinstance(estimate, TextEstimate)
     assert estimate.labels == ("rye", "sourdough", "baguette")
     assert estimate.enough.tolist() == [True, True, False]
-    assert estimate.verdict.startswith("2 of 3 candidates stand out")
+    assert estimate.verdict == "2 of 3 candidates stand out of the noise, not enough data for the others"
+    every = protocol.estimate(tally, candidates=["rye", "sourdough"])
+    assert every.verdict == "2 of 2 candidates stand out of the noise"
     assert abs(estimate.unlisted - 0.2) < 5 * estimate.unlisted_stderr
     assert "unlisted: 0." in str(estimate)
     shares = estimate.consistent()

@@ -33,6 +33,7 @@ WORSE = {
     "reports kept": (SURVEY, changed(retention="reports")),
     "shown from fewer": (SURVEY, changed(show_from=49)),
     "more than the first answer": (MEMOIZED, changed(longitudinal=Longitudinal("memoize", epochs=3, values=2))),
+    "answers whose changes show": (SURVEY, changed(longitudinal=Longitudinal("memoize", epochs=3, values=2))),
     "no memoization": (MEMOIZED, changed(longitudinal=Longitudinal("none", epochs=1))),
 }
 ALIKE = {
@@ -72,6 +73,17 @@ def test_every_difference_in_the_bytes_is_listed() -> None:
     for old, new in (WORSE | ALIKE).values():
         assert old.fingerprint != new.fingerprint
         assert all(change.before != change.after for change in diff(old, new))
+
+
+def test_a_changed_rule_is_in_words_and_counts_no_values_of_none() -> None:
+    several = changed(longitudinal=Longitudinal("memoize", epochs=3, values=2))
+    (change,) = [change for change in diff(SURVEY, several) if "epsilon" not in change.what]
+    assert (change.what, change.before, change.privacy) == ("longitudinal rule", "none", WEAKER)
+    assert change.after == "memoize 2 answers, which shows when an answer changes"
+    (first,) = [change for change in diff(SURVEY, MEMOIZED) if "epsilon" not in change.what]
+    assert (first.after, first.privacy) == ("memoize the first answer", STRONGER)
+    (more,) = [change for change in diff(MEMOIZED, several) if "epsilon" not in change.what]
+    assert (more.what, more.before, more.after) == ("values that a device memoizes", "1", "2")
 
 
 def test_the_order_of_questions_is_a_change() -> None:

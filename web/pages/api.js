@@ -11,6 +11,7 @@ export class Refusal extends Error {
   }
 }
 
+const PATIENCE = 3000;
 const QUIET = { credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" };
 
 export class Api {
@@ -59,6 +60,17 @@ export class Api {
       after = page.next;
     }
     return found;
+  }
+
+  /** What the service says of one survey now; null if that cannot be had, as where files alone are served. */
+  async listed(fingerprint) {
+    const query = { after: fingerprint.slice(0, -1), limit: 1 }; // what begins so comes next, and that is this survey
+    try {
+      const { surveys } = await this.json("v1/surveys", query, { signal: AbortSignal.timeout(PATIENCE) });
+      return surveys.find((one) => one.fingerprint === fingerprint) ?? null;
+    } catch {
+      return null;
+    }
   }
 
   /**

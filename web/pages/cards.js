@@ -73,9 +73,13 @@ export function health(survey, status) {
 }
 
 /** Which reports would be counted if they came now. */
-function taken({ epochs }, { state, taken_epochs: [first, last] }) {
-  if (state === "closed" || first > last) return "No period takes reports now.";
-  return `Now taken: reports of ${last > first ? "the periods" : "the period"} ${period(epochs, first, last)} (UTC).`;
+function taken({ epochs }, { taken_epochs: open }) {
+  if (open.length === 0) return "No period takes reports now.";
+  // A period that was closed early leaves a gap between the others.
+  const starts = open.filter((epoch) => !open.includes(epoch - 1));
+  const ends = open.filter((epoch) => !open.includes(epoch + 1));
+  const ranges = starts.map((first, i) => period(epochs, first, ends[i]));
+  return `Now taken: reports of ${open.length > 1 ? "the periods" : "the period"} ${ranges.join(" and ")} (UTC).`;
 }
 
 /** What a survey does at this moment, and when that ends or began. */

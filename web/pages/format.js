@@ -38,8 +38,8 @@ export function factor(epsilon) {
   return (Math.ceil(value * step - 1e-9) / step).toLocaleString("en", { maximumFractionDigits: 2 });
 }
 
-/** How sure anybody can become at most who found yes and no equally likely before. */
-export const surest = (epsilon) => 1 / (1 + Math.exp(-epsilon));
+/** How sure anybody can become at most who found two cases equally likely before: r / (1 + r), rounded up as well. */
+export const surest = (epsilon) => percent(Math.ceil(1000 / (1 + Math.exp(-epsilon)) - 1e-9) / 1000);
 
 /** A number of about three digits. */
 export function short(value) {

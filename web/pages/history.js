@@ -56,6 +56,7 @@ export function leaving(client, done) {
     await action();
     done();
   };
+  const keep = h("button", { type: "button", class: "second", onclick: () => confirm.close() });
   confirm.append(
     h("h2", { id: "withdraw-title" }, "Withdraw from everything here?"),
     h(
@@ -67,7 +68,7 @@ export function leaving(client, done) {
       "div",
       { class: "row" },
       h("button", { type: "button", class: "danger", onclick: () => answer(() => client.withdraw()) }, "Withdraw"),
-      h("button", { type: "button", class: "second", onclick: () => confirm.close() }, "Keep taking part"),
+      keep,
     ),
   );
   const out = h("button", { type: "button", class: "second", onclick: () => answer(() => client.optOut()) }, "Opt out");
@@ -76,6 +77,7 @@ export function leaving(client, done) {
   const element = h("section", { class: "card", "aria-label": "Leaving" }, h("h2", {}, "Leaving"), text, h("div", { class: "row" }, out, withdraw), confirm);
   const offer = ({ optedOut, remembers }) => {
     [element.hidden, out.hidden, withdraw.hidden] = [optedOut && !remembers, optedOut, !remembers];
+    keep.textContent = optedOut ? "Cancel" : "Keep taking part"; // who has left takes no part that could be kept
     text.textContent = [
       !optedOut && "Opting out stops everything that waits and all that would come, for every survey of this site.",
       remembers && `Withdrawing ${optedOut ? "" : "also "}deletes what this browser remembers of its reports.`,

@@ -3,7 +3,7 @@
 import { bars, covers, legend } from "./charts.js";
 import { combobox } from "./combobox.js";
 import { command, download, h, newId, show, table } from "./dom.js";
-import { count, digitsFor, label, percent, period, plural } from "./format.js";
+import { count, decimal, digitsFor, label, percent, period, plural } from "./format.js";
 import { Series } from "./series.js";
 
 const SORTED_FROM = 13;
@@ -103,7 +103,7 @@ export class QuestionPanel {
     const raw = this.#raw;
     const { view, top, level, at } = this.#board.state;
     const { n, noise_floor: floor, protocol, epsilon, answers } = raw;
-    this.#about.textContent = `${this.id} · ${protocol} · epsilon ${epsilon} · ${plural(n, "answer")}${n && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
+    this.#about.textContent = `${this.id} · ${protocol} · epsilon ${decimal(epsilon)} · ${plural(n, "answer")}${n && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
     if (!answers.length) {
       show(this.#details);
@@ -125,10 +125,14 @@ export class QuestionPanel {
       ].filter(Boolean),
     }));
     const title = `Shares of ${rows.length} of ${answers.length} answers to “${raw.text}” with ${percent(level, 0)} intervals; the table has the numbers`;
+    const grey = (two) => rows.some(({ bars: own }) => own.some((one) => one.two === two && covers(one)));
+    const unsure = [[false, "bar unsure", "unbiased"], [true, "bar two unsure", "consistent"]]
+      .filter(([two]) => grey(two))
+      .map(([, kind, words]) => [kind, `${view === "both" ? `${words}, ` : ""}its interval contains zero`]);
     const marks = [
       view !== "consistent" && ["bar", "unbiased"],
       view !== "raw" && ["bar two", `consistent (${this.#board.state.post})`],
-      rows.some(({ bars: own }) => own.some(covers)) && ["bar unsure", "its interval contains zero"],
+      ...unsure,
       ["whisker", `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}`],
       ["floor", "smallest visible share"],
       fakes > 0 && ["fakes", "with the fakes"],
@@ -197,7 +201,8 @@ export class QuestionPanel {
   async drawSeries() {
     const { survey } = this.#board;
     const readings = await this.#board.perEpoch(this);
-    const first = readings.find(({ question }) => question.answers.length);
+    const shown = readings.filter(({ question }) => question.answers.length);
+    const first = shown[0];
     if (!first) return show(this.#seriesTable, h("p", {}, "No period has enough answers yet."));
     this.#chosen ??= this.#ordered().slice(0, LINES);
     const chosen = this.#chosen.filter((i) => i < first.question.answers.length);
@@ -225,7 +230,7 @@ export class QuestionPanel {
       this.#seriesTable,
       h("details", {}, h("summary", {}, "Table"), table(`Shares over time for ${this.#question.text}`, ["Period", "Answers", ...lines.map((line) => line.label)], rows, { class: "numbers" })),
       h("div", { class: "tools" }, csv, h("span", { class: "note" }, "From the command line, a period at a time:")),
-      command(this.#board.cli(this, { epochs: String(readings.at(-1).epoch) })),
+      command(this.#board.cli(this, { epochs: String(shown.at(-1).epoch) })),
     );
   }
 

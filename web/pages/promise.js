@@ -1,5 +1,6 @@
 /** What a survey promises, in words with the numbers behind them. */
 
+import { tile } from "./cards.js";
 import { h } from "./dom.js";
 import { count, decimal, duration, factor, fraction, moment, percent, period, plural, surest } from "./format.js";
 
@@ -7,6 +8,7 @@ export function promise(survey) {
   const epsilon = fraction(survey.epsilon);
   const lifetime = fraction(survey.lifetimeEpsilon);
   const many = survey.questions.length > 1;
+  const again = lifetime > epsilon;
   const each = survey.questions.map(({ id, protocol }) => `${id} ${factor(fraction(protocol.epsilon))}`).join(", ");
   return h(
     "section",
@@ -16,9 +18,7 @@ export function promise(survey) {
       { class: "big" },
       `Whatever you answer, anyone’s odds about ${many ? "your answers" : "your answer"} change by at most a factor of `,
       h("b", {}, factor(epsilon)),
-      lifetime > epsilon ? " each time, and " : ".",
-      lifetime > epsilon ? h("b", {}, factor(lifetime)) : null,
-      lifetime > epsilon ? " in all, however often you take part." : null,
+      again ? [" each time, and ", h("b", {}, factor(lifetime)), " in all, however often you take part."] : ".",
     ),
     h(
       "p",
@@ -31,13 +31,22 @@ export function promise(survey) {
     h(
       "details",
       {},
-      h("summary", {}, "What this number means"),
+      h("summary", {}, again ? "What these numbers mean" : "What this number means"),
+      h("p", {}, "Somebody wavers between two possibilities of what you say and finds them equally likely. With all the computers in the world and whatever else is known about you, this is how sure of one of them they can become at most:"),
+      h(
+        "div",
+        { class: "tiles" },
+        tile(`${surest(epsilon)} sure`, `from one submission: ${many ? "all its answers together" : "your answer"}`),
+        again ? tile(`${surest(lifetime)} sure`, `from all that you ever send for this survey, ${plural(survey.terms.longitudinal.epochs, "submission")} at most, together`) : null,
+      ),
       h(
         "p",
         {},
-        `Somebody who thinks that an answer of yours is as likely as not can become at most ${percent(surest(epsilon))} sure of it, with all the computers in the world and whatever else is known about you. In the language of the field this is local differential privacy with epsilon ${decimal(survey.epsilon)}, and the factor is e to that power.`,
+        again
+          ? `In the language of the field this is local differential privacy with epsilon ${decimal(survey.epsilon)} for a submission and ${decimal(survey.lifetimeEpsilon)} for all of them; the factors are e to these powers.`
+          : `In the language of the field this is local differential privacy with epsilon ${decimal(survey.epsilon)}, and the factor is e to that power.`,
       ),
-      many ? h("p", {}, `Question by question the factors are: ${each}. Together they multiply.`) : null,
+      many ? h("p", {}, `Question by question the factors of one submission are: ${each}. Together they multiply.`) : null,
     ),
   );
 }

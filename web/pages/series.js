@@ -25,6 +25,29 @@ function color(name, alpha = 1) {
   return `rgba(${r}, ${g}, ${b}, ${alpha})`;
 }
 
+/** A band needs two points: one without neighbours gets a whisker, `aside` for those that would hide each other. */
+function whiskers(plot, times, points, ink, aside) {
+  const { ctx, pxRatio = devicePixelRatio } = plot;
+  const cap = 5 * pxRatio;
+  ctx.save();
+  [ctx.strokeStyle, ctx.fillStyle, ctx.lineWidth] = [ink, ink, 2 * pxRatio];
+  points.forEach((point, k) => {
+    if (!point || points[k - 1] || points[k + 1]) return;
+    const x = plot.valToPos(times[k], "x", true) + 4 * aside * cap;
+    const [middle, low, high] = [point.value, point.low, point.high].map((share) => plot.valToPos(share, "y", true));
+    ctx.beginPath();
+    for (const [x1, y1, x2, y2] of [[x, low, x, high], [x - cap, low, x + cap, low], [x - cap, high, x + cap, high]]) {
+      ctx.moveTo(x1, y1);
+      ctx.lineTo(x2, y2);
+    }
+    ctx.stroke();
+    ctx.beginPath();
+    ctx.arc(x, middle, 0.8 * cap, 0, 2 * Math.PI);
+    ctx.fill();
+  });
+  ctx.restore();
+}
+
 /**
  * `lines`: { label, points: [{ value, low, high } or null, ...] }, one point for each of `times` (seconds since 1970).
  * Draws into `place` and again when its width or the colour scheme changes.
@@ -59,12 +82,13 @@ export class Series {
       const value = (_, share) => (share === null ? "–" : percent(share));
       const edge = { stroke: color(name, 0.25), width: 1, points: { show: false } };
       series.push(
-        { label, stroke: color(name), width: 2, value, points: { show: times.length < 60, size: 6 } },
+        { label, stroke: color(name), width: 2, value, points: { show: times.length > 1 && times.length < 60, size: 6 } },
         { ...edge, label: `${label}, to`, value },
         { ...edge, label: `${label}, from`, value },
       );
       bands.push({ series: [at + 1, at + 2], fill: color(name, 0.12) });
     });
+    const alone = times.length === 1;
     const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
     const options = {
       width: this.#place.clientWidth || 600,
@@ -72,8 +96,10 @@ export class Series {
       padding: [10, 44, 0, 0],
       cursor: { drag: { x: false, y: false } },
       legend: { live: true },
+      scales: alone ? { x: { range: [times[0] - seconds, times[0] + seconds] } } : {},
       series,
       bands,
+      hooks: { draw: [(plot) => lines.forEach((line, i) => whiskers(plot, times, line.points, color(COLORS[i % COLORS.length]), alone ? i - (lines.length - 1) / 2 : 0))] },
       axes: [
         {
           ...axis,

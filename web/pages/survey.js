@@ -4,25 +4,18 @@
  */
 
 import { BrowserStore, Client, DeniableError } from "../deniable.js";
+import { Api } from "./api.js";
+import { notOpen, shut, successor } from "./closing.js";
 import { h, show } from "./dom.js";
-import { moment, period } from "./format.js";
+import { period } from "./format.js";
 import { history, leaving } from "./history.js";
 import { life } from "./life.js";
 import { promise, spent, terms } from "./promise.js";
 import { questionField } from "./questions.js";
+import { incomplete, refusal, sentence, TITLES } from "./refusals.js";
 import { rehearse } from "./rehearsal.js";
 
 const RETRY_SECONDS = 15;
-
-const TITLES = {
-  spec: "This is not the survey that it claims to be",
-  context: "This page is not secure",
-  network: "The survey cannot be loaded",
-  storage: "This browser cannot keep a ledger",
-  budget: "This browser has given enough away",
-  closed: "The survey is not open",
-  domain: "An answer is missing or not usable",
-};
 
 const OUTCOMES = {
   sent: ["Thank you: your report is counted", "What left this browser is listed below, byte by byte."],
@@ -39,12 +32,13 @@ function usedUp({ group }, submissions) {
   ].join("");
 }
 
-const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
-
 class SurveyView {
   #root;
   #client;
   #store;
+  #server;
+  #turn = 0;
+  #replaced = h("div", {});
   #survey = null;
   #fields = [];
   #life = h("section", { class: "card", "aria-label": "Life of a report", tabindex: -1, hidden: true });
@@ -56,8 +50,9 @@ class SurveyView {
   #form = h("div", {});
   #sending = false;
 
-  constructor(root, client, store) {
+  constructor(root, client, store, server) {
     this.#root = root;
+    this.#server = server;
     this.#client = client;
     this.#store = store;
     this.#leaving = leaving(client, () => this.refresh());
@@ -83,6 +78,7 @@ class SurveyView {
       h("p", {}, "Asked by ", h("b", {}, own.owner), `. Purpose: ${own.purpose}`),
       promise(this.#survey),
       terms(this.#survey, this.#spent),
+      this.#replaced,
       this.#form,
       this.#life,
       this.#message,
@@ -109,6 +105,7 @@ class SurveyView {
 
   /** Show what the ledger says now. */
   async refresh() {
+    const turn = ++this.#turn;
     const submissions = await this.#client.history();
     const known = submissions.map(({ epoch, state }) => `${epoch} ${state}`).join();
     if (known !== this.#shown) show(this.#sent, history(this.#survey, submissions)); // what is folded out stays so
@@ -122,17 +119,31 @@ class SurveyView {
       this.#life.hidden = true;
       return show(this.#form, this.#optedOut());
     }
-    const { opens, expires, epochs, longitudinal } = this.#survey.terms;
+    const { epochs, longitudinal } = this.#survey.terms;
     const now = Date.now() / 1000;
     const answered = submissions.find(({ epoch }) => epoch === epochs.at(now));
-    if (now < opens) return this.#closed("The survey has not opened yet", `It opens on ${moment(opens)} (UTC).`);
-    if (now >= expires) return this.#closed("The survey is over", `It closed on ${moment(expires)} (UTC).`);
+    const early = notOpen(this.#survey.terms, now);
+    if (early) return this.#closed(...early);
     if (answered) return this.#answered(answered, submissions.length < longitudinal.epochs && epochs.at(now) < epochs.last);
     if (submissions.length >= longitudinal.epochs) {
       return this.#closed("You have answered", "This browser has answered as often as the survey allows.");
     }
     if (!budget.enough) return this.#closed(TITLES.budget, usedUp(budget, submissions));
-    if (!this.#fields.length) this.#ask();
+    if (this.#fields.length) return;
+    const listed = await this.#listed();
+    if (turn === this.#turn && !this.#shut(listed)) this.#ask();
+  }
+
+  #listed() {
+    return new Api(null, this.#server).listed(this.#survey.fingerprint);
+  }
+
+  /** Whether the service takes no report now, after saying so. */
+  #shut(listed) {
+    show(this.#replaced, successor(this.#server, listed));
+    const why = shut(this.#survey.terms, listed, Date.now() / 1000);
+    if (why) this.#closed(...why);
+    return why !== null;
   }
 
   #closed(title, text, kind = "") {
@@ -221,6 +232,7 @@ class SurveyView {
     // The ledger is written before the network is touched; while the server is away this shows that the report waits.
     const look = setInterval(() => this.refresh(), 700);
     try {
+      if (this.#shut(await this.#listed())) return show(this.#message, h("p", { class: "card warn" }, "Nothing was sent."));
       const { fresh } = await this.#client.answer(values);
       show(this.#message, fresh ? null : h("p", { class: "card warn" }, "This browser had answered for this period already, in another tab; the first report stands and nothing new was sent."));
     } catch (error) {
@@ -247,20 +259,9 @@ class SurveyView {
   }
 }
 
-function refusal(error, again = null) {
-  const known = error instanceof DeniableError;
-  return h(
-    "section",
-    { class: "card warn", role: "alert" },
-    h("h2", {}, (known && TITLES[error.kind]) || "Something went wrong in this page"),
-    h("p", {}, known ? sentence(error.message) : "This is a fault of the page itself."),
-    h("p", {}, "Nothing was sent."),
-    again ? h("button", { type: "button", class: "second", onclick: again }, "Try again") : null,
-  );
-}
-
 /** Show the survey of this fingerprint in `root`; `server` is where it is collected. */
 export async function mountSurvey(root, { server, fingerprint }) {
+  if (!/^[0-9a-f]{64}$/.test(fingerprint)) return show(root, incomplete(fingerprint));
   const store = new BrowserStore();
   let client;
   try {
@@ -268,7 +269,7 @@ export async function mountSurvey(root, { server, fingerprint }) {
   } catch (error) {
     return show(root, refusal(error));
   }
-  const view = new SurveyView(root, client, store);
+  const view = new SurveyView(root, client, store, server.replace(/\/*$/, "/"));
   // Another tab may have answered meanwhile.
   const seen = () => document.visibilityState === "visible" && root.isConnected && view.refresh().catch(() => undefined);
   document.addEventListener("visibilitychange", seen);

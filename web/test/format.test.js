@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { duration, factor, moment, period, plural } from "../pages/format.js";
+import { duration, factor, moment, period, plural, surest } from "../pages/format.js";
 import { DAY, START } from "./support.js";
 
 const every = (seconds) => ({ origin: START, seconds });
@@ -29,6 +29,12 @@ test("a length of time has the largest unit that fits", () => {
 test("a moment has a time of day unless it is midnight", () => {
   assert.equal(moment(START), "2026-11-01");
   assert.equal(moment(START + 34200), "2026-11-01 09:30");
+});
+
+test("how sure anybody can become is r / (1 + r) of the factor r, rounded up", () => {
+  assert.equal(surest(0), "50.0\u00a0%");
+  assert.equal(surest(0.8), "69.0\u00a0%"); // 0.68997
+  assert.equal(surest(4), "98.3\u00a0%"); // 0.98201
 });
 
 test("a factor is rounded up, and written in full while that is short", () => {

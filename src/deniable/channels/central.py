@@ -17,7 +17,7 @@ from deniable import exact
 from deniable.channels._vectors import Floats
 from deniable.channels.noise import DiscreteLaplace
 from deniable.errors import ChannelError, LabelError, NumberError, ShapeError
-from deniable.randomness import SYSTEM, Bits
+from deniable.randomness import Bits, source_of
 
 _LARGEST = 1 << 62
 _MOST_CELLS = 1 << 24
@@ -44,7 +44,7 @@ def report_noisy_max(
     array = _counts(counts)
     scale = _stretch(neighbours) / exact.as_epsilon(epsilon)
     runs = 1 if size is None else size
-    noise = (bits or SYSTEM).discrete_laplace(scale, array.size * runs).reshape(runs, array.size)
+    noise = source_of(bits).discrete_laplace(scale, array.size * runs).reshape(runs, array.size)
     winners = np.argmax(array + noise, axis=1)
     return int(winners[0]) if size is None else winners
 

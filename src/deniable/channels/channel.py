@@ -26,7 +26,7 @@ from deniable.channels.levels import level_text
 from deniable.channels.witness import Witness, worst_of_all, worst_pairs
 from deniable.errors import ChannelError, LabelError, ShapeError, SpecError
 from deniable.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label
-from deniable.randomness import SYSTEM, Bits, Law
+from deniable.randomness import Bits, Law, source_of
 from deniable.specs import canonical_bytes, fingerprint, integer_text, read_integer
 
 Integers = NDArray[np.object_]
@@ -230,7 +230,7 @@ class Channel:
         """Randomize one input position: one random word, more only on a tie."""
         if not 0 <= given < len(self.inputs):
             raise LabelError(f"positions of inputs run from 0 to {len(self.inputs) - 1}")
-        return (bits or SYSTEM).draw(self._laws[given])
+        return source_of(bits).draw(self._laws[given])
 
     def sample_indices(self, given: ArrayLike, bits: Bits | None = None) -> NDArray[np.int64]:
         """Randomize many input positions at once."""
@@ -245,7 +245,7 @@ class Channel:
         starts = np.searchsorted(indices, np.arange(len(self.inputs) + 1), sorter=order)
         for x in np.flatnonzero(np.diff(starts)):
             places = order[starts[x] : starts[x + 1]]
-            out[places] = (bits or SYSTEM).draw(self._laws[x], places.size)
+            out[places] = source_of(bits).draw(self._laws[x], places.size)
         return out
 
     @cached_property

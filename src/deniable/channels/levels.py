@@ -28,6 +28,19 @@ def level_text(ratio: Fraction | float, distance: Fraction = Fraction(1), digits
     return f"{float(found):.{digits}g}"
 
 
+def largest_text(epsilon: Fraction) -> str:
+    """A level that is a limit: as `epsilon_text` where that is exact, else rounded down, so that what is printed fits.
+
+    >>> largest_text(Fraction("0.4")), largest_text(Fraction(1, 7)), largest_text(Fraction("1.23457") / 7)
+    ('0.4', '1/7', '0.1763')
+    """
+    written = epsilon_text(epsilon)
+    if Fraction(written) <= epsilon:
+        return written
+    found = Context(4, ROUND_FLOOR).divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    return f"{float(found):.4g}"
+
+
 def epsilon_text(epsilon: Fraction, digits: int = DIGITS) -> str:
     """A level that somebody named: as it is where that is short, as in 0.1 and 1/3.
 

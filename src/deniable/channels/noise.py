@@ -23,7 +23,7 @@ from deniable.channels._vectors import Floats
 from deniable.channels.channel import Channel
 from deniable.channels.geometric import clamped_geometric, decay_ceil
 from deniable.errors import NumberError, ShapeError
-from deniable.randomness import SYSTEM, Bits
+from deniable.randomness import Bits, source_of
 
 # Noise of this scale leaves 62 bits with probability e^-128.
 _LARGEST_SCALE = 1 << 55
@@ -85,7 +85,7 @@ class DiscreteLaplace:
 
     def sample(self, values: Any, bits: Bits | None = None) -> Any:
         """Add fresh noise to one integer or to an array of them."""
-        source = bits or SYSTEM
+        source = source_of(bits)
         array = np.asarray(values)
         if not np.issubdtype(array.dtype, np.integer):
             raise ShapeError("integer noise goes on integers: round the values, or use GridLaplace")

@@ -24,7 +24,7 @@ from deniable.channels.channel import Channel
 from deniable.channels.compose import MOST_CELLS, product
 from deniable.errors import ChannelError, LabelError, ProbabilityError, ShapeError
 from deniable.exact import WORD, Dyadic
-from deniable.randomness import SYSTEM, Bits
+from deniable.randomness import Bits, source_of
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class RandomizedResponse:
             raise ShapeError(
                 f"{array.dtype} does not hold the positions up to {self.size - 1}: use a wider integer type"
             )
-        return (bits or SYSTEM).keep_or_uniform(array, self.keep, self.size)
+        return source_of(bits).keep_or_uniform(array, self.keep, self.size)
 
     def channel(self, labels: Iterable[Any] | None = None) -> Channel:
         """The exact matrix: (T k + M - T) and (M - T), over M k."""

@@ -3,7 +3,7 @@
 Output     tables on a terminal, plain text in a pipe, one JSON document with --json
 Errors     one line on standard error, never a traceback; DENIABLE_DEBUG=1 adds it
 Exit code  0 done, 1 what was asked is false or not whole, 2 bad input or usage, 70 a bug, 75 waits to be sent,
-           130 interrupted, 141 pipe closed
+           130 and 143 interrupted, 141 pipe closed
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "deniable answer https://collect.example.org FINGERPRINT                (asks)",
     "deniable answer https://collect.example.org FINGERPRINT smoke=no age=42",
-    "deniable answer https://collect.example.org FINGERPRINT smoke=no age=42 --dry-run",
+    "deniable answer https://collect.example.org FINGERPRINT --dry-run",
 )
 LedgerFile = Annotated[
     Path | None,
@@ -56,7 +56,7 @@ def answer(
     ] = None,
     ledger: LedgerFile = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the law and an example; record and send nothing.")
+        bool, typer.Option("--dry-run", help="Show the law and an example; ask, record and send nothing.")
     ] = False,
     wait: Annotated[float, typer.Option(metavar="SECONDS", help="Keep trying to send for so long.")] = 0.0,
     token: Annotated[
@@ -114,9 +114,8 @@ def _again(client: Client, earlier: Submission, wait: float) -> Receipt:
     """Send what is waiting; what this epoch's submission has come to."""
     from deniable.collect.client import Receipt
 
-    reason = client.flush(wait).reason
-    now = _submission(client, earlier.epoch) or earlier
-    return Receipt(now, False, reason if now.state == "queued" else "")
+    waiting = client.flush(wait).reason
+    return Receipt.of(_submission(client, earlier.epoch) or earlier, False, waiting)
 
 
 def _submission(client: Client, epoch: int) -> Submission | None:
@@ -124,19 +123,26 @@ def _submission(client: Client, epoch: int) -> Submission | None:
 
 
 def _rehearse(client: Client, given: list[str], as_json: bool) -> None:
+    from deniable.collect.client.answers import listed
     from deniable.collect.client.preview import preview
 
     survey, epoch = client.survey(record=False), client.epoch(record=False)
-    answers, introduced = _collect(survey, given, as_json)
+    texts = _parsed(survey, given)
+    answers = {
+        question.id: _read(question, texts[question.id]) if question.id in texts else _some_answer(question)
+        for question in survey
+    }
     body = preview(survey, epoch, answers)
     if as_json:
         output.document({"survey": survey.fingerprint, "epoch": epoch, "example": body.hex(), "sent": False})
         return
-    if not introduced:
-        view.introduce(survey)
+    view.introduce(survey)
     for question in survey:
         view.law(question)
     output.write("\n")
+    if len(texts) < len(survey):
+        some = listed(f"{id}={shown(answer)}" for id, answer in answers.items() if id not in texts)
+        output.prose(f"An example of what would leave, for {some}:")
     output.facts(view.fields(body))
     output.prose(
         "This was a rehearsal: the bytes above were drawn with throw-away randomness, and a real submission will have "
@@ -150,7 +156,8 @@ def _collect(survey: Survey, given: list[str], as_json: bool) -> tuple[dict[str,
     asked = [question for question in survey if question.id not in texts]
     if asked and (as_json or not sys.stdin.isatty()):
         missing = " ".join(f"{question.id}=..." for question in asked)
-        raise LabelError(f"every question needs an answer: add {missing}, or run this on a terminal without --json")
+        where = "on a terminal" + (" without --json" if as_json else "")
+        raise LabelError(f"every question needs an answer: add {missing}, or run this {where} to be asked")
     answers = {id: _read(survey[id], entry) for id, entry in texts.items()}
     if asked:
         view.introduce(survey)
@@ -171,6 +178,14 @@ def _parsed(survey: Survey, given: list[str]) -> Mapping[str, str]:
             raise SpecError(f"question {id!r} is answered twice")
         texts[id] = value
     return texts
+
+
+def _some_answer(question: Question) -> Any:
+    """The first answer there is; of open text, some."""
+    from deniable.domains import Strings
+
+    domain = question.protocol.domain
+    return "example" if isinstance(domain, Strings) else domain.labels[0]
 
 
 def _ask(question: Question) -> Any:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from deniable.channels.levels import epsilon_text
 from deniable.cli import output
 from deniable.cli.output import shown
 from deniable.errors import DeniableError
@@ -60,16 +61,21 @@ def at_most(ratio: Fraction) -> str:
 
 
 def law(question: Question) -> None:
-    """How likely each report is under each answer, where that is a small table."""
+    """How likely each report is under each answer: a table where that is small, or else a sentence."""
     from deniable.domains import Strings
+    from deniable.protocols import PureProtocol
 
     protocol, channel = question.protocol, None
-    output.heading(f"{question.id}: {protocol.name}, epsilon {protocol.epsilon}")
+    output.heading(f"{question.id}: {protocol.name}, epsilon {epsilon_text(protocol.epsilon)}")
     if protocol.report_forms <= _MOST_FORMS and not isinstance(protocol.domain, Strings):
         with suppress(DeniableError):  # too many branches to follow them all
             channel = protocol.channel()
     if channel is None:
-        output.prose(f"No report is more than {at_most(protocol.ratio)} times as likely under one answer as another.")
+        sentence = f"No report is more than {at_most(protocol.ratio)} times as likely under one answer as another."
+        if isinstance(protocol, PureProtocol):
+            p, q = output.number(float(protocol.p), 4), output.number(float(protocol.q), 4)
+            sentence += f" It speaks for your answer with probability {p}, and for each other one with {q}."
+        output.prose(sentence)
         return
     rows = [
         [shown(label), *(output.number(p, 4) for p in row)]
@@ -99,22 +105,23 @@ def fields(body: bytes) -> list[tuple[str, str]]:
 
 def state(submission: Submission, reason: str = "") -> str:
     """What became of a submission, in words; `reason` is why it still waits."""
-    from deniable.collect.client.ledger import OPTED_OUT
+    from deniable.collect.client.records import OPTED_OUT
 
     if submission.state == "queued":
         return "waiting to be sent" + (f" ({reason})" if reason else "")
     if submission.state == "dropped":
         mine = submission.reason == OPTED_OUT
-        return "dropped, because this device opted out" if mine else f"refused by the service ({submission.reason})"
+        return "dropped, because this device opted out" if mine else f"refused by the service: {submission.words}"
     return submission.state
 
 
 def report(client: Client, receipt: Receipt, earlier: Submission | None) -> None:
     """What was done now, or before."""
     spending = client.budget()
+    spent, cap = epsilon_text(spending.spent), epsilon_text(spending.cap)
     facts = [
         ("state", state(receipt.submission, receipt.reason)),
-        ("budget", f"{spending.spent} of {spending.cap} spent in the group {spending.group}"),
+        ("budget", f"{spent} of {cap} spent in the group {shown(spending.group)}"),
     ]
     if receipt.fresh:
         output.facts(fields(receipt.body) + facts)

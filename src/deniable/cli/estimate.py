@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from deniable._extras import require
@@ -32,6 +32,9 @@ EXAMPLES = examples(
     "deniable estimate survey.json --from https://collect.example.org --epochs 3..5",
     "deniable estimate survey.json tally.json --question word --candidates words.txt",
 )
+
+# Of up to so many numbers, the ages of people say, all are shown.
+_NUMBERS_SHOWN = 200
 
 
 def estimate(
@@ -68,7 +71,9 @@ def estimate(
         ),
     ] = None,
     few: Few = False,
-    everything: Annotated[bool, typer.Option("--all", help="Show every answer, not only the most common.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show and draw every answer, not only the most common.")
+    ] = False,
     plot: Plot = None,
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the estimates as Parquet, too.", show_default=False)
@@ -100,14 +105,18 @@ def estimate(
         if not shown_enough(target, id, tallies[id].n, few):
             continue
         if isinstance(protocol.domain, Strings) and id not in lists:
-            raise SpecError(f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE")
+            needed = f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE"
+            if question or all(isinstance(other.domain, Strings) for _, other in known.values()):
+                raise SpecError(needed)
+            output.note("note", f"{id!r} is left out, for {needed}")
+            continue
         found[id] = result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, population)
     if not found:
         raise MismatchError("there are no reports, or too few, to estimate from")
     if plot is not None:
         from deniable.cli.pictures import save_figure
 
-        save_figure(plot, lambda: _draw(found, level, simultaneous, population))
+        save_figure(plot, lambda: _draw(found, level, simultaneous, population, everything))
     if parquet is not None:
         _write_parquet(parquet, found)
     if as_json:
@@ -132,6 +141,8 @@ def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dic
         if named_one and id not in open_text:
             raise SpecError(f"the answers to {id!r} are {known[id][1].domain}: --candidates is for open text")
         # Spaces at the end of a line belong to no word.
+        if equals and not named_one and not os.path.exists(entry):
+            raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}")
         lines = [line.strip() for line in read_text(path if named_one else entry).splitlines()]
         texts = list(dict.fromkeys(line for line in lines if line))
         if not named_one and not open_text:
@@ -145,16 +156,15 @@ def _print(id: str, question: str, result: Result, everything: bool, first: bool
     if not first:
         output.write("\n")
     output.heading(f"{id}: {shown(question)}" if question else estimate.protocol)
-    method = (
-        estimate.method if estimate.raw is None else f"{estimate.method} (biased; intervals of the unbiased estimate)"
-    )
+    method = estimate.method
+    if estimate.raw is not None:
+        method += " (biased; intervals of the unbiased estimate, cut to [0, 1])"
     output.facts([("protocol", estimate.protocol), ("reports", str(estimate.n)), ("method", method)])
     output.write("\n")
     size = len(estimate.labels)
-    # Few answers keep their order; of many the most common are shown.
-    order = (
-        range(size) if everything or size <= ROWS_SHOWN else np.argsort(-estimate.counts, kind="stable")[:ROWS_SHOWN]
-    )
+    # Numbers are read as a histogram, which has no gaps: of many other answers the most common are shown.
+    whole_range = isinstance(estimate.labels, range) and size <= _NUMBERS_SHOWN
+    order = range(size) if everything or whole_range else estimate._order(ROWS_SHOWN)
     digits = _digits(result.stderr)
     body = [
         [
@@ -165,7 +175,8 @@ def _print(id: str, question: str, result: Result, everything: bool, first: bool
         ]
         for i in order
     ]
-    output.table(["answer", "count", "share", "stderr", f"{100 * result.level:g}% interval"], body)
+    interval = f"{100 * result.level:g}% interval{'s, all answers at once' if result.simultaneous else ''}"
+    output.table(["answer", "count", "share", "stderr", interval], body)
     if len(body) < size:
         output.write(f"the {len(body)} largest of {size} answers: --all shows every one\n")
     if isinstance(estimate, TextEstimate):
@@ -178,14 +189,17 @@ def _digits(errors: Floats) -> int:
     return min(12, max(4, 2 - math.floor(math.log10(smallest))))
 
 
-def _draw(found: dict[str, Result], level: float, simultaneous: bool, population: bool) -> Any:
+def _draw(found: dict[str, Result], level: float, simultaneous: bool, population: bool, everything: bool) -> Any:
     pyplot = require("matplotlib.pyplot", "plot")
+    how: dict[str, Any] = {"level": level, "simultaneous": simultaneous, "population": population}
+    if everything:
+        how["most"] = max(len(one.estimate.labels) for one in found.values())
     if len(found) == 1:
         (only,) = found.values()
-        return only.estimate.plot(level=level, simultaneous=simultaneous, population=population)
+        return only.estimate.plot(**how)
     figure, axes = pyplot.subplots(len(found), 1, figsize=(9, 3.6 * len(found)))
     for ax, (id, one) in zip(axes, found.items(), strict=True):
-        one.estimate.plot(ax=ax, level=level, simultaneous=simultaneous, population=population)
+        one.estimate.plot(ax=ax, **how)
         ax.set_title(f"{id}: {ax.get_title()}", fontsize="medium")
     figure.tight_layout()
     return axes[0]
@@ -194,7 +208,8 @@ def _draw(found: dict[str, Result], level: float, simultaneous: bool, population
 def _write_parquet(path: Path, found: dict[str, Result]) -> None:
     pa, parquet = require("pyarrow", "files"), require("pyarrow.parquet", "files")
     rows = [row for id, result in found.items() for row in result.rows(id)]
-    table = pa.table({name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)})
+    columns = {name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)}
+    table = pa.table(columns | {"unlisted": pa.array(columns["unlisted"], pa.float64())})
     with whole(path) as file:
         parquet.write_table(table, file)
 
@@ -202,4 +217,5 @@ def _write_parquet(path: Path, found: dict[str, Result]) -> None:
 def _description(target: Target, found: dict[str, Result]) -> dict[str, Any]:
     head = {"survey" if isinstance(target, Survey) else "protocol": target.fingerprint}
     texts = questions(target)
-    return head | {"questions": [one.description(id, texts[id][0]) for id, one in found.items()]}
+    described = [one.description(id, texts[id][0]) | {"simultaneous": one.simultaneous} for id, one in found.items()]
+    return head | {"questions": described}

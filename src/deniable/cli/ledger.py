@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deniable.channels.levels import epsilon_text
 from deniable.cli import output
 from deniable.cli.answer import LedgerFile
 from deniable.cli.answer_view import state
 from deniable.cli.options import Json, examples
 from deniable.cli.output import shown
-from deniable.errors import SpecError
+from deniable.cli.published import SHORTEST, choose
+from deniable.errors import LabelError, SpecError
 
 if TYPE_CHECKING:
     from deniable.collect.client import Ledger
 
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
+_DIGITS = 12
+"""Of a fingerprint, beside a name that others may have too."""
+_WHOLE = re.compile(r"[0-9a-f]{64}")
+
 Which = Annotated[
     str | None,
-    typer.Argument(metavar="[FINGERPRINT]", help="One survey.", show_default="every survey"),
+    typer.Argument(
+        metavar="[SURVEY]",
+        help=f"Its name, or the beginning of its fingerprint, {SHORTEST} digits or more.",
+        show_default="every survey",
+    ),
 ]
 
 
@@ -29,7 +40,7 @@ Which = Annotated[
     epilog=examples(
         "deniable ledger show",
         "deniable ledger budget --json",
-        "deniable ledger optout",
+        "deniable ledger optout habits",
         "deniable ledger withdraw --yes",
     )
 )
@@ -41,16 +52,19 @@ def ledger(ctx: typer.Context) -> None:
 
 @app.command()
 def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False) -> None:
-    """Show every submission, with every byte that has left this device or is waiting to.
+    """Show every submission, with every byte that has left this device or is waiting to, and any opting out.
 
     A body is a header of 8 bytes, an id of 16, and the randomized answers.
     """
     book = _existing(ledger)
-    found = book.submissions(survey)
+    which = None if survey is None else _known(book, survey)
+    found = book.submissions(which)
     if as_json:
-        output.document({"ledger": str(book.path), "submissions": [known.spec() for known in found]})
+        submissions = [known.spec() for known in found]
+        output.document({"ledger": str(book.path), "opted_out": book.opt_outs().spec(), "submissions": submissions})
         return
-    output.facts([("ledger", str(book.path)), ("submissions", str(len(found)))])
+    out = _opted_out(book) if which is None else "yes" if book.opted_out(which) else "no"
+    output.facts([("ledger", str(book.path)), ("opted out", out), ("submissions", str(len(found)))])
     for known in found:
         output.write("\n")
         output.facts(
@@ -58,7 +72,7 @@ def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False)
                 ("survey", f"{_name(book, known.survey)}, {known.survey}"),
                 ("epoch", str(known.epoch)),
                 ("state", state(known)),
-                ("epsilon", str(known.epsilon)),
+                ("epsilon", epsilon_text(known.epsilon)),
                 ("body", f"{known.body.hex()} ({len(known.body)} bytes)" if known.body else "deleted"),
             ]
         )
@@ -66,21 +80,24 @@ def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False)
 
 @app.command()
 def budget(ledger: LedgerFile = None, as_json: Json = False) -> None:
-    """Show what was spent and what is left of each lifetime budget."""
+    """Show what was spent and what is left of each lifetime budget, and any opting out."""
     book = _existing(ledger)
     found = book.budgets()
     if as_json:
-        output.document({"ledger": str(book.path), "budgets": [known.spec() for known in found]})
+        budgets = [known.spec() for known in found]
+        output.document({"ledger": str(book.path), "opted_out": book.opt_outs().spec(), "budgets": budgets})
         return
-    output.facts([("ledger", str(book.path)), ("budgets", str(len(found)))])
+    output.facts([("ledger", str(book.path)), ("opted out", _opted_out(book)), ("budgets", str(len(found)))])
     if not found:
         return
     output.write("\n")
-    rows = [[known.group, "", str(known.spent), str(known.cap), str(known.left)] for known in found]
+    rows = []
     for known in found:
-        place = next(i for i, row in enumerate(rows) if row[0] == known.group) + 1
-        rows[place:place] = [["", _name(book, survey), str(spent), "", ""] for survey, spent in known.surveys]
-    output.table(["group", "survey", "spent", "cap", "left"], rows, left=2)
+        amounts = [epsilon_text(amount) for amount in (known.spent, known.cap, known.left)]
+        rows.append([shown(known.group), "", "", *amounts])
+        for survey, spent in known.surveys:
+            rows.append(["", _name(book, survey), survey[:_DIGITS], epsilon_text(spent), "", ""])
+    output.table(["group", "survey", "fingerprint", "spent", "cap", "left"], rows, left=3)
 
 
 @app.command()
@@ -88,21 +105,25 @@ def optout(
     survey: Which = None,
     ledger: LedgerFile = None,
     undo: Annotated[bool, typer.Option("--undo", help="Take part again.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="Make the ledger, on a device that has none.")] = False,
 ) -> None:
-    """Take no part any more, in one survey or in any: nothing is sent, not even a request."""
+    """Take no part any more, in one survey or in any: nothing is sent, not even a request.
+
+    A survey that this device has not met is named by all 64 digits of its fingerprint.
+    """
     from deniable.collect.client import Ledger
 
-    which = "every survey" if survey is None else survey
-    if undo:
-        _existing(ledger).opt_in(survey)
-        output.write(f"taking part again: {which}\n")
-        return
-    book = Ledger(ledger)
-    new = not book.exists
-    book.opt_out(survey)
-    if new:
+    if new and undo:
+        raise SpecError("--new and --undo exclude each other: choose one")
+    first = "answering makes one" if undo else "to opt out before anything was answered, add --new"
+    book = Ledger(ledger) if new else _existing(ledger, first)
+    made = not book.exists
+    fingerprint = None if survey is None else _meant(book, survey)
+    (book.opt_in if undo else book.opt_out)(fingerprint)
+    if made:
         output.note("note", f"a new device ledger was made: {book.path}")
-    output.write(f"opted out: {which}\n")
+    which = "every survey" if fingerprint is None else f"{_name(book, fingerprint)}, {fingerprint}"
+    output.write(f"{'taking part again' if undo else 'opted out'}: {which}\n")
 
 
 @app.command()
@@ -112,8 +133,8 @@ def withdraw(
 ) -> None:
     """Delete this device's secret, memos, outbox and sent bytes, and opt out of everything.
 
-    What was spent stays in the ledger: what has been sent cannot be called back, so coming back does not begin with a
-    full budget.
+    Which surveys and epochs were answered, and what that has cost, stays in the ledger: what has been sent cannot be
+    called back, so coming back does not begin with a full budget.
     """
     book = _existing(ledger)
     if not yes:
@@ -121,22 +142,52 @@ def withdraw(
             raise SpecError("this deletes what cannot be restored: add --yes")
         typer.confirm(f"Delete the answers and the secret of {book.path}?", abort=True, err=True)
     book.withdraw()
-    output.write(f"withdrawn: {book.path} keeps what was spent, and nothing else\n")
+    output.write(
+        f"withdrawn: {book.path} has opted out of every survey, and keeps which surveys and epochs were answered and "
+        "what was spent, but no byte of an answer\n"
+    )
 
 
-def _existing(path: LedgerFile) -> Ledger:
+def _existing(path: LedgerFile, otherwise: str = "answering makes one") -> Ledger:
     """A ledger that is there: a mistyped name must not look like a device that has sent nothing."""
     from deniable.collect.client import Ledger, LedgerError
 
     book = Ledger(path)
     if not book.exists:
-        raise LedgerError(f"there is no ledger {str(book.path)!r}: name another with --ledger; answering makes one")
+        raise LedgerError(f"there is no ledger {str(book.path)!r}: name another with --ledger; {otherwise}")
     return book
+
+
+def _known(book: Ledger, given: str) -> str:
+    """The fingerprint of a survey that this device has met."""
+    met = {fingerprint: name or fingerprint[:_DIGITS] for fingerprint, name in book.surveys().items()}
+    if not met:
+        raise LabelError(f"no survey is called {given!r} here: {str(book.path)!r} knows none yet")
+    # A survey may be called by another one's digits.
+    return given.lower() if given.lower() in met else choose(given, met, "this ledger knows")
+
+
+def _meant(book: Ledger, given: str) -> str:
+    """The same, or of any other survey by all its digits."""
+    whole = given.lower()
+    if not _WHOLE.fullmatch(whole):
+        return _known(book, given)
+    if not book.surveys().get(whole):
+        output.note("note", f"this device has never met the survey {whole}: compare the digits")
+    return whole
+
+
+def _opted_out(book: Ledger) -> str:
+    """From what this device stays away, in words."""
+    out = book.opt_outs()
+    some = ", ".join(
+        f"{_name(book, survey)} ({survey[:_DIGITS]})" for survey in (out.but if out.everything else out.surveys)
+    )
+    if out.everything:
+        return f"every survey but {some}" if some else "every survey"
+    return some or "no"
 
 
 def _name(book: Ledger, fingerprint: str) -> str:
     """A survey by its name, where its bytes are known."""
-    import json
-
-    known = book.pinned(fingerprint)
-    return shown(json.loads(known)["name"]) if known is not None else fingerprint[:16]
+    return shown(book.surveys().get(fingerprint) or "(unknown)")

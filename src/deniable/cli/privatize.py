@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +22,7 @@ EXAMPLES = examples(
     "deniable privatize survey.json answers.csv -o reports.parquet",
     "deniable privatize survey.json - -o reports.parquet < answers.csv",
     "deniable privatize survey.json answers.parquet --question smoke --column 'Do you smoke?' -o smoke.parquet",
+    "deniable privatize survey.json 'days/*.csv' --ids -o reports/                          a file of reports each",
     "deniable privatize survey.json answers.csv --format text -o - | head",
     "deniable privatize survey.json answers.csv -o - | deniable tally survey.json -       an Arrow stream",
 )
@@ -36,10 +39,11 @@ class Format(StrEnum):
 def privatize(
     survey: About,
     answers: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="ANSWERS",
-            help="CSV with a header, or Parquet; '-' for CSV on standard input. One row a person, a column a question.",
+            metavar="ANSWERS...",
+            help="CSV with a header, or Parquet; '-' for CSV on standard input. One row a person, a column a question. "
+            "Several files, a pattern or a directory go with a directory as the output.",
             show_default=False,
         ),
     ],
@@ -49,7 +53,8 @@ def privatize(
             "-o",
             "--output",
             metavar="FILE",
-            help="Where the reports go: a path, a URL (s3://...), or '-' for standard output.",
+            help="Where the reports go: a path, a URL (s3://...), or '-' for standard output; a directory, with a "
+            "slash at the end, for a file of reports each.",
             show_default=False,
         ),
     ],
@@ -82,28 +87,58 @@ def privatize(
     """Randomize answers: one report a person and question, drawn from the exact law with cryptographic bits.
 
     Rows are streamed, so the file may be larger than the memory. A bad answer ends the command; its row and column are
-    named, the answer is not, and no file is left behind.
+    named, the answer is not, and no file is left behind; of several files, those before it are done.
     """
-    only_one_stdin(survey, answers)
-    if answers == STDIN:
+    only_one_stdin(survey, *answers)
+    if STDIN in answers:
         refuse_keyboard("name a file of answers, or pipe one in")
     if as_text and format not in (None, Format.text):
         raise SpecError(f"--text and --format {format} exclude each other: choose one")
     chosen = _format(to, Format.text if as_text else format)
     target = read_target(survey)
     columns = _columns(target, question, column)
+    jobs = _jobs(answers, to, chosen)
+    if any(os.path.exists(where) and os.path.exists(survey) and os.path.samefile(where, survey) for _, where in jobs):
+        raise SpecError(f"{survey!r} holds the survey: the reports would take its place, name another file")
     from deniable.engines import privatize_file
 
-    bits = bits_from(seed)
-    where: Any = sys.stdout.buffer if to == STDIN else to
+    bits, rows = bits_from(seed), 0
     try:
-        with progress("randomizing") as advance:
-            rows = privatize_file(target, answers, where, columns, bits, chosen, advance, ids)
+        for source, where in jobs:
+            place: Any = sys.stdout.buffer if where == STDIN else where
+            with progress("randomizing") as advance:
+                rows += privatize_file(target, source, place, columns, bits, chosen, advance, ids)
     except BrokenPipeError:
         output.hush()
         raise typer.Exit(output.PIPE_CLOSED) from None
     if to != STDIN:
-        _print(target, list(columns), rows, to)
+        _print(target, list(columns), rows, jobs[0][1] if len(jobs) == 1 else f"{len(jobs)} files in {to}")
+
+
+def _jobs(answers: list[str], to: str, format: str) -> list[tuple[str, str]]:
+    """Each file of answers with where its reports go."""
+    from deniable.engines.places import Refused, expand
+    from deniable.engines.urls import is_url, plain, shown
+
+    found = expand(answers)
+    for entry in found:
+        if isinstance(entry, Refused):
+            raise entry.error
+    sources = [entry.name for entry in found if not isinstance(entry, Refused)]
+    if not to.endswith("/") and not (os.path.isdir(to) and len(sources) > 1):
+        if len(sources) > 1:
+            raise SpecError(f"{len(sources)} files of answers need a directory for their reports: -o reports/")
+        return [(sources[0], to)]
+    suffix = {"parquet": ".parquet", "arrow": ".arrow", "text": ".csv"}[format]
+    jobs: dict[str, str] = {}
+    for source in sources:
+        where = f"{to.rstrip('/')}/{'answers' if source == STDIN else PurePath(plain(shown(source))).stem}{suffix}"
+        if where in jobs:
+            raise SpecError(f"the reports of {jobs[where]!r} and {source!r} would both be {where!r}: rename one")
+        jobs[where] = source
+    if not is_url(to):
+        os.makedirs(to, exist_ok=True)
+    return [(source, where) for where, source in jobs.items()]
 
 
 def _format(to: str, asked: Format | None) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +13,9 @@ import typer
 from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.options import examples
-from deniable.cli.stores import DEFAULT, StoreUrl, sqlite_file
+from deniable.cli.publishing import losses, refuse_expired, refuse_uncollected
+from deniable.cli.stores import DEFAULT, StoreUrl, is_made, sqlite_file
+from deniable.cli.targets import read_target
 from deniable.collect.stores import open_store
 from deniable.errors import SpecError
 from deniable.surveys import Survey
@@ -69,7 +71,7 @@ def serve(
         raise SpecError("a store in memory is lost with its process: write sqlite:///name.db")
     if workers > 1:
         refuse_workers(store)
-    surveys = [_collected(path) for path in publish or []]
+    surveys = {path: _collected(path) for path in publish or []}
     if not is_loopback(host):
         output.note("warning", "this address can be reached without encryption: put a proxy with TLS in front of it")
     settings = Settings(
@@ -77,7 +79,7 @@ def serve(
     )
 
     def announce(address: str) -> None:
-        for survey in surveys:
+        for survey in surveys.values():
             output.write(f"survey: {address}/v1/surveys/{survey.fingerprint}\n")
             output.write(f"answer: {address}/s/{survey.fingerprint}\n")
             output.write(f"dashboard: {address}/dashboard/{survey.fingerprint}\n")
@@ -88,13 +90,14 @@ def serve(
 
 
 @contextmanager
-def _prepared(store: str, surveys: list[Survey]) -> Iterator[None]:
+def _prepared(store: str, surveys: Mapping[str, Survey]) -> Iterator[None]:
     """The store made where it is new, the surveys published, and another service on the same file noticed."""
     from deniable.collect.server.alone import claimed
 
+    _check(store, surveys)
     with open_store(store) as opened:
         opened.ping()
-        for survey in surveys:
+        for survey in surveys.values():
             opened.publish(survey)
     file = sqlite_file(store)
     with claimed(file) if file else nullcontext(True) as alone:
@@ -107,8 +110,27 @@ def _prepared(store: str, surveys: list[Survey]) -> Iterator[None]:
         yield
 
 
+def _check(store: str, surveys: Mapping[str, Survey]) -> None:
+    """Refuse what would be refused of `deniable survey publish`; what was published before may have expired since."""
+    published: dict[str, bytes] = {}
+    if surveys and is_made(store):
+        with open_store(store) as opened:
+            published = {one.fingerprint: one.canonical for one in opened.surveys()}
+    for path, survey in surveys.items():
+        if survey.fingerprint not in published:
+            refuse_expired(survey, path)
+        lost = losses(survey, path, published, lambda known: Survey.from_spec(json.loads(published[known])))
+        if lost:
+            raise SpecError(
+                f"{path!r} has less privacy than the survey that it replaces ({lost}): if that is meant, publish it "
+                "with deniable survey publish --weaker-privacy"
+            )
+        published[survey.fingerprint] = survey.canonical
+
+
 def _collected(path: str) -> Survey:
-    survey = Survey.load(Path(path))
-    if survey.terms is None:
-        raise SpecError(f"{path!r} has no terms (owner, purpose, epochs, ...): it is for files and not collected")
+    survey = read_target(path)
+    if not isinstance(survey, Survey):
+        raise SpecError(f"{path!r} is the spec of a protocol, not a survey")
+    refuse_uncollected(survey, path)
     return survey

@@ -66,7 +66,8 @@ def simulate(
     """Repeat whole collections with made-up people, and compare the errors with the formulas.
 
     GRR, SUE, OUE, THE and HadamardResponse are drawn from the law of their tally, whatever the number of people; the
-    others draw every report. Variances are of a count, mae, max error and coverage (of 95% intervals) of a share.
+    others draw every report. Variances are of a count, mae, max error and coverage (of 95% intervals) of a share. The
+    column "of theory" is the measured variance over the formula's for these very people.
     """
     one_format(as_json, as_csv)
     if engine is Engine.local and (master is not None or wheel is not None):
@@ -132,14 +133,14 @@ def _whole(text: str, option: str) -> int:
 
 
 def _print(rows: list[Any]) -> None:
-    from deniable.engines.studies import relative_error
+    from deniable.engines.studies import ALONE, relative_error
 
     head = ["protocol", "distribution", "epsilon", "answers", "people", "variance", "of theory", "mae", "max error"]
     body = [
         [
             row.protocol,
             row.distribution,
-            row.epsilon,
+            f"{row.epsilon:g}",
             f"{row.answers}",
             f"{row.people}",
             f"{row.variance:.4g}",
@@ -152,3 +153,8 @@ def _print(rows: list[Any]) -> None:
         for row in rows
     ]
     output.table([*head, "coverage", "seconds"], body, left=2)
+    for name in sorted(ALONE & {row.protocol for row in rows}):
+        output.prose(
+            f"The formula of {name} is for an answer looked for alone. All are fitted together here, which with many "
+            'people is better: "of theory" is not 1.'
+        )

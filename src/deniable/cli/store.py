@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +14,11 @@ from deniable.cli.exporting import write_export
 from deniable.cli.options import Json, examples
 from deniable.cli.output import shown
 from deniable.cli.published import SHORTEST, choose
-from deniable.cli.stores import DEFAULT, StoreUrl, existing
+from deniable.cli.stores import DEFAULT, StoreUrl, existing, sqlite_file
 from deniable.cli.targets import many
 from deniable.collect.stores import Store
-from deniable.errors import LabelError
+from deniable.collect.stores.base import CLOSED
+from deniable.errors import LabelError, SpecError
 from deniable.surveys import Survey
 from deniable.surveys.strict import parse_json
 from deniable.surveys.terms import write_time
@@ -73,9 +75,11 @@ def check(
 def backup(
     to: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes.", show_default=False)],
     store: StoreUrl = DEFAULT,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there, whatever it is.")] = False,
 ) -> None:
     """Make a consistent copy, also while the service runs."""
     with existing(store) as opened:
+        _refuse_loss(to, sqlite_file(store), force)
         opened.backup(to)
     output.write(f"saved: {to}\n")
 
@@ -93,13 +97,16 @@ def close_epoch(
         terms = chosen.terms
         if terms is not None and not terms.first <= epoch <= terms.last:
             raise LabelError(f"the epochs of this survey are {terms.first} to {terms.last}")
-        if terms is not None and not yes and epoch >= terms.epochs.at(time.time()) - terms.epochs.late:
+        before = any(one.epoch == epoch and one.state == CLOSED for one in opened.epochs(chosen.fingerprint))
+        if terms is not None and not (yes or before) and epoch >= terms.epochs.at(time.time()) - terms.epochs.late:
             end = write_time(terms.epochs.start(epoch + 1 + terms.epochs.late))
             raise LabelError(
                 f"reports of epoch {epoch} are taken until {end}: devices that answer after it is closed have spent "
                 "their budget for nothing; if that is meant, say --yes"
             )
         closed = opened.close_epoch(chosen.fingerprint, epoch)
+    if before:
+        output.note("note", f"epoch {epoch} was closed already: nothing has changed")
     output.facts([("epoch", str(closed.epoch)), ("submissions", str(closed.n)), ("sha256", closed.sha256 or "")])
 
 
@@ -141,6 +148,18 @@ def export(
         saved = write_export(opened, chosen, wanted, per_epoch, to, force)
     output.facts([("survey", shown(chosen.name)), ("fingerprint", chosen.fingerprint)])
     output.write("\n" + "".join(f"saved: {to / name}\n" for name in saved))
+
+
+def _refuse_loss(to: Path, store: str | None, force: bool) -> None:
+    """A copy takes the place of another file only by force, and never of the store's own."""
+    if store is not None and any(_same(to, f"{store}{end}") for end in ("", "-wal", "-shm")):
+        raise SpecError(f"{str(to)!r} belongs to the store itself: name another file")
+    if os.path.lexists(to) and not force:
+        raise SpecError(f"{str(to)!r} is there already: name another file, or replace it with --force")
+
+
+def _same(one: Path, other: str) -> bool:
+    return one.exists() and os.path.exists(other) and os.path.samefile(one, other)
 
 
 def _chosen(store: Store, given: str | None) -> Survey:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from deniable._extras import require
 from deniable.collect.stores import Store, StoreError, open_store
 
 StoreUrl = Annotated[
@@ -30,9 +31,31 @@ def sqlite_file(url: str) -> str | None:
     return url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else None
 
 
+def is_made(url: str) -> bool:
+    """Whether there is a store at a URL already; looking makes none."""
+    file = sqlite_file(url)
+    if file is not None:
+        return os.path.isfile(file) and os.path.getsize(file) > 0
+    return not url.startswith(("postgresql://", "postgres://")) or _has_tables(url)
+
+
 def existing(url: str) -> Store:
     """The store at a URL, which `deniable serve` has made: a mistyped name does not become an empty store."""
-    file = sqlite_file(url)
-    if file and not (os.path.isfile(file) and os.path.getsize(file)):
-        raise StoreError(f"there is no store {file!r}: name another with --store; a new one is made by deniable serve")
+    if not is_made(url):
+        # Not the URL of a server: it may hold a password.
+        where = sqlite_file(url)
+        missing = "there is no store in this PostgreSQL database" if where is None else f"there is no store {where!r}"
+        raise StoreError(f"{missing}: name another with --store; a new one is made by deniable serve")
     return open_store(url)
+
+
+def _has_tables(url: str) -> bool:
+    psycopg = require("psycopg", "postgres")
+    from deniable.collect.stores.postgres import CONNECT_SECONDS, without_password
+
+    try:
+        with psycopg.connect(url, connect_timeout=CONNECT_SECONDS, application_name="deniable") as connection:
+            return bool(connection.execute("SELECT to_regclass('schema_version') IS NOT NULL").fetchone()[0])
+    except psycopg.Error as error:
+        reason = without_password(url, " ".join(str(error).split()))
+        raise StoreError(f"the PostgreSQL store cannot be used: {reason or type(error).__name__}") from None

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from deniable.cli import output
-from deniable.cli.files import STDIN
-from deniable.cli.published import choose, meant
+from deniable.cli.published import find
 from deniable.cli.tally import counted
 from deniable.cli.targets import Target, many, read_target
-from deniable.errors import MismatchError, SpecError
+from deniable.errors import SpecError
 from deniable.protocols import Tally
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import notes
-
-if TYPE_CHECKING:
-    from deniable.collect.analyst import Analyst
 
 Surveyed = Annotated[
     str,
@@ -52,8 +46,6 @@ EpochRange = Annotated[
 
 Few = Annotated[bool, typer.Option("--few", help="Show estimates of fewer answers than the survey says are shown.")]
 
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
-
 
 def sums(
     survey: str, inputs: list[str] | None, service: str | None, token: str | None, epochs: str | None
@@ -72,9 +64,11 @@ def sums(
 
     first, last = (None, None) if epochs is None else read_range(epochs)
     with Analyst(service, token) as analyst:
-        found = _published(analyst, survey)
+        found = find(analyst, survey)
         if not isinstance(found, Survey):
             raise SpecError("a service collects surveys, not single protocols")
+        if epochs is not None:
+            _note_outside(found, first, last)
         try:
             return found, analyst.tally(found, first, last)
         except ServiceRefused as refused:
@@ -83,17 +77,10 @@ def sums(
             raise ServiceRefused(401, f"{refused}; give it with --token, or in the variable DENIABLE_TOKEN") from None
 
 
-def _published(analyst: Analyst, given: str) -> Target:
-    """The survey in a file, or the one of this name or fingerprint that the service has."""
-    if _FINGERPRINT.fullmatch(given.lower()):
-        return analyst.survey(given.lower())
-    if given == STDIN or os.path.exists(given):
-        return read_target(given)
-    listed = {one.fingerprint: one.name for one in analyst.surveys()}
-    found = analyst.survey(choose(given, listed, "there is no such file either; give a file or one of"))
-    if not meant(given, found.fingerprint, found.name):
-        raise MismatchError(f"the service says that {found.fingerprint} is {given!r}, which it is not")
-    return found
+def _note_outside(survey: Survey, first: int | None, last: int | None) -> None:
+    terms = survey.terms
+    if terms is not None and any(end is not None and not terms.first <= end <= terms.last for end in (first, last)):
+        output.note("note", f"the epochs of this survey are {terms.first} to {terms.last}: of others there is nothing")
 
 
 def shown_enough(target: Target, id: str, n: int, few: bool) -> bool:

@@ -1,25 +1,28 @@
-"""`deniable survey`: make a survey file from a draft, check it, compare it with another, publish it."""
+"""`deniable survey`: make a survey file from a draft, check it, compare it with another, publish it, end it."""
 
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import asdict
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deniable import exact
+from deniable.channels.levels import epsilon_text
 from deniable.cli import output
+from deniable.cli.closing import CLOSE_EXAMPLES, close
 from deniable.cli.files import named, only_one_stdin, parse_json, read_text
 from deniable.cli.options import AdminToken, Json, examples
 from deniable.cli.output import shown
+from deniable.cli.publishing import losses, refuse_expired, refuse_uncollected
+from deniable.cli.survey_advice import advice, print_division, print_expected
 from deniable.cli.survey_facts import describe, print_plans, print_survey, print_valid
 from deniable.cli.targets import Output, read_target
 from deniable.errors import DeniableError, SpecError
 from deniable.surveys import Survey
 from deniable.surveys.diff import diff, weaker
-from deniable.surveys.terms import write_time
 
 if TYPE_CHECKING:
     from deniable.planning import Plan
@@ -36,6 +39,7 @@ app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
         "deniable survey validate survey.json",
         "deniable survey diff last-year.json survey.json",
         "deniable survey publish survey.json --to https://collect.example.org",
+        "deniable survey close after-work --at https://collect.example.org --yes",
     )
 )
 def survey(ctx: typer.Context) -> None:
@@ -65,11 +69,15 @@ def new(
     made, plans = _drafted(content, draft)
     if to is None:
         output.write(made.to_json())
-        return
-    made.save(to)
-    print_survey(made)
-    print_plans(made, plans)
-    output.write(f"\nsaved: {to}\n")
+    else:
+        made.save(to)
+        print_survey(made)
+        print_division(made, content)
+        print_plans(made, plans)
+        print_expected(made, content)
+        output.write(f"\nsaved: {to}\n")
+    for kind, message in advice(made, content):
+        output.note(kind, message)
 
 
 @app.command(
@@ -114,18 +122,19 @@ def validate(
 ) -> None:
     """Check a survey: every field, every protocol's exact level, and what a lifetime may give away.
 
-    The exit code is 0 if the survey is valid, 1 if a lifetime may give away more than --epsilon, 2 if the file is no
-    valid survey; then one sentence says why.
+    The exit code is 0 if the survey is valid, 1 if it is and a lifetime may give away more than --epsilon, 2 if the
+    file is no valid survey; then one sentence says why.
     """
     made = _read(source)
     limit = None if at_most is None else exact.fraction(at_most, "the epsilon")
-    valid = limit is None or made.lifetime_epsilon <= limit
+    within = None if limit is None else made.lifetime_epsilon <= limit
     if as_json:
-        output.document({"valid": valid} | describe(made))
-    elif valid:
+        output.document({"valid": True, "within": within} | describe(made))
+    elif within is not False:
         print_valid(made)
-    if not valid:
-        output.note("not valid", f"a lifetime may give away epsilon {made.lifetime_epsilon}, more than {limit}")
+    if limit is not None and not within:
+        most, asked = epsilon_text(made.lifetime_epsilon), epsilon_text(limit)
+        output.note("over the limit", f"a lifetime may give away epsilon {most}, more than {asked}")
         raise typer.Exit(1)
 
 
@@ -152,12 +161,12 @@ def compare(
     changes = diff(old, new)
     worse = weaker(changes)
     if as_json:
-        listed = [asdict(change) for change in changes]
+        listed = [asdict(change) | {"before": str(change.before), "after": str(change.after)} for change in changes]
         output.document({"old": old.fingerprint, "new": new.fingerprint, "weaker": bool(worse), "changes": listed})
     elif not changes:
         output.write(f"the same survey: {old.fingerprint}\n")
     else:
-        rows = [[shown(cell) for cell in (c.what, c.before, c.after, c.privacy)] for c in changes]
+        rows = [[shown(c.what), _words(c.before), _words(c.after), c.privacy] for c in changes]
         output.table(["what", "old", "new", "privacy"], rows, left=4)
     if worse and not allowed:
         what = ", ".join(change.what for change in worse)
@@ -178,28 +187,34 @@ def publish(
     server: Annotated[str, typer.Option("--to", metavar="URL", help="The collection service.", show_default=False)],
     token: AdminToken = None,
     to: Output = None,
+    allowed: Annotated[
+        bool, typer.Option("--weaker-privacy", help="Replace a survey by one with less privacy than it has.")
+    ] = False,
 ) -> None:
     """Publish a survey at a collection service. Of a draft, the planner's choices are made now and written down.
 
     A survey that has expired is refused; one that opens later is not. What is published cannot be changed: a survey of
-    the same name that the service has already stays there, and is pointed out.
+    the same name that the service has already stays there, and is pointed out. One that it replaces must be there; if
+    privacy gets weaker by that, nothing is published and the exit code is 1.
     """
     content = parse_json(read_text(source), named(source))
     made, plans = _drafted(content, source) if is_draft(content) else (_read_spec(content, source), {})
-    if made.terms is None:
-        raise SpecError(f"{named(source)} is for files only: a collection needs owner, purpose and an end")
-    if made.terms.expires <= time.time():
-        ended = write_time(made.terms.expires)
-        raise SpecError(f"{named(source)} expired at {ended}, so nobody could answer it: give it a later end")
+    refuse_uncollected(made, source)
+    refuse_expired(made, source)
     if is_draft(content) and to is None:
         raise SpecError("a published draft becomes a survey: say with -o FILE where it is to be kept")
     from deniable.collect.analyst import Analyst
 
-    if to is not None:
-        made.save(to)
     with Analyst(server, token) as service:
+        published = {one.fingerprint: one for one in service.surveys()}
+        lost = losses(made, source, published, service.survey)
+        if lost and not allowed:
+            output.note("privacy gets weaker", f"{lost} (if that is meant, say --weaker-privacy)")
+            raise typer.Exit(1)
+        if to is not None:
+            made.save(to)
         fresh = service.publish(made)
-        namesakes = [one for one in service.surveys() if one.name == made.name and one.fingerprint != made.fingerprint]
+    namesakes = [one for id, one in published.items() if one.name == made.name and id != made.fingerprint]
     print_survey(made)
     print_plans(made, plans)
     output.write(f"\n{'published' if fresh else 'was published before'}: {service.address(made.fingerprint)}\n")
@@ -209,6 +224,13 @@ def publish(
         output.write(f"saved: {to}\n")
     for one in namesakes:
         output.note("note", f"the service also has {one.fingerprint}, {one.state}, of the same name {shown(one.name)}")
+
+
+app.command(epilog=CLOSE_EXAMPLES)(close)
+
+
+def _words(value: Fraction | str) -> str:
+    return epsilon_text(value) if isinstance(value, Fraction) else shown(value)
 
 
 def is_draft(content: Any) -> bool:

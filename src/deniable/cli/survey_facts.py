@@ -9,11 +9,15 @@ from deniable.channels.levels import epsilon_text
 from deniable.cli import output
 from deniable.cli.output import shown
 from deniable.cli.targets import level, many
+from deniable.domains import Categories, Domain
+from deniable.labels import text
 from deniable.surveys import Survey, Terms
 from deniable.surveys.terms import span, write_time
 
 if TYPE_CHECKING:
     from deniable.planning import Plan
+
+_MOST_ANSWERS = 40
 
 
 def print_survey(survey: Survey) -> None:
@@ -23,13 +27,13 @@ def print_survey(survey: Survey) -> None:
             ("fingerprint", survey.fingerprint),
             ("questions", str(len(survey))),
             ("epsilon", _level(survey)),
-            ("report", f"{survey.report_bytes} bytes a person"),
+            ("report", _sizes(survey)),
             *(_terms(survey, survey.terms) if survey.terms is not None else []),
         ]
     )
     output.write("\n")
     rows = [
-        [q.id, q.text, p.name, str(p.domain), epsilon_text(p.epsilon), str(p.report_bytes)]
+        [q.id, q.text, p.name, _answers(p.domain), epsilon_text(p.epsilon), str(p.report_bytes)]
         for q, p in ((question, question.protocol) for question in survey)
     ]
     head = ["question", "text", "protocol", "answers", "epsilon", "bytes"]
@@ -71,9 +75,42 @@ def _lifetime(survey: Survey) -> str:
     return f"{most}, of a budget of {epsilon_text(budget.epsilon)} for the group {budget.group}"
 
 
+def _sizes(survey: Survey) -> str:
+    answers = f"randomized answers {many(survey.report_bytes, 'byte')}"
+    if survey.terms is None:
+        return answers
+    from deniable.collect.wire import HEADER_BYTES, ID_BYTES
+
+    return f"{answers}, {HEADER_BYTES + ID_BYTES + survey.report_bytes} sent in all"
+
+
+def _answers(domain: Domain) -> str:
+    """The possible answers, in full unless there are very many."""
+    if not isinstance(domain, Categories):
+        return str(domain)
+    listed = ", ".join(map(text, domain.values[:_MOST_ANSWERS]))
+    more = f" and {domain.size - _MOST_ANSWERS} more" if domain.size > _MOST_ANSWERS else ""
+    return f"the {domain.size} categories ({listed}{more})"
+
+
 def _epochs(terms: Terms) -> str:
-    length = span(terms.epochs.seconds)
-    return f"one epoch of {length}" if terms.count == 1 else f"{terms.count} epochs of {length}"
+    if terms.count == 1:
+        return f"one epoch of {span(min(terms.epochs.seconds, terms.expires - terms.opens))}"
+    return f"{terms.count} epochs of {span(terms.epochs.seconds)}{''.join(f', {cut}' for cut in cut_epochs(terms))}"
+
+
+def cut_epochs(terms: Terms) -> list[str]:
+    """The first and the last epoch, where opening and end leave only a part of them."""
+    first = terms.epochs.start(terms.first + 1) - terms.opens
+    last = terms.expires - terms.epochs.start(terms.last)
+    ends = (("first", first), ("last", last)) if terms.count > 1 else ()
+    return [f"the {name} of {span(length)}" for name, length in ends if length < terms.epochs.seconds]
+
+
+def _clocks(terms: Terms) -> list[tuple[str, str]]:
+    ends = (("early", terms.epochs.early), ("late", terms.epochs.late))
+    said = [f"{many(count, 'epoch')} {name}" for name, count in ends if count]
+    return [("accepted", f"answers up to {' and '.join(said)}")] if said else []
 
 
 def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
@@ -89,6 +126,7 @@ def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
         ("owner", shown(terms.owner)),
         ("purpose", shown(terms.purpose)),
         ("open", f"{write_time(terms.opens)} to {write_time(terms.expires)}, {_epochs(terms)}"),
+        *_clocks(terms),
         ("kept", "tallies only" if terms.retention == "tally" else "reports"),
         ("shown from", f"{many(terms.show_from, 'answer')} on"),
         *([("replaces", terms.replaces)] if terms.replaces else []),

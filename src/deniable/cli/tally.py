@@ -87,15 +87,23 @@ def tally(
             "the ids in all other files, so all are read again.",
         ),
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Write nothing if one file is refused.")] = False,
-    engine: Annotated[Engine, typer.Option(metavar="ENGINE", help="local, or spark for a cluster.")] = Engine.local,
+    strict: Annotated[bool, typer.Option("--strict", help="Write nothing if a file is refused.")] = False,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            metavar="ENGINE",
+            help="local, or spark for a cluster, which has no --dedupe and no --resume: count day by day, and add the "
+            "tallies.",
+        ),
+    ] = Engine.local,
     master: Master = None,
     wheel: Wheel = None,
 ) -> None:
     """Add reports up: what remains is one vector of counts a question, and the reports need not be kept.
 
     In a directory the survey itself is passed over, and so are tallies beside reports, which they may be the sums of:
-    what deniable store export has written is counted once.
+    what deniable store export has written is counted once. A tally does not say of which epochs it is: add one of all
+    epochs and one of a single epoch, and that epoch counts twice.
 
     A file that is damaged, or of another survey, is listed with the reason and not counted at all; the others are, and
     the exit code is 1. With --strict, or when no file is left, nothing is written.
@@ -109,16 +117,26 @@ def tally(
     if engine is Engine.local:
         from deniable.engines import count_files
 
-        with progress("counting") as advance:
-            result = count_files(target, inputs, workers, strict, dedupe, resume, advance)
+        try:
+            with progress("counting") as advance:
+                result = count_files(target, inputs, workers, False, dedupe, resume, advance)
+        except (KeyboardInterrupt, SystemExit) as stop:
+            for sentence in getattr(stop, "__notes__", []):
+                output.note("interrupted", sentence)
+            raise
     else:
         if dedupe or resume is not None or workers is not None:
-            raise SpecError("--workers, --dedupe and --resume are for the local engine: Spark repeats what it loses")
+            raise SpecError(
+                "--workers, --dedupe and --resume are for the local engine; with Spark, count day by day and add the "
+                "tallies, or drop duplicates in a DataFrame (see docs/scale.md)"
+            )
         from deniable.engines.spark import connect, count_files_on
 
         with progress("counting") as advance, connect(master, wheel=wheel) as session:
-            result = count_files_on(session, target, inputs, strict)
+            result = count_files_on(session, target, inputs)
     _refuse_nothing(result)
+    if strict:
+        _refuse_some(result)
     _write(result, to)
     _tell(result)
     if result.refused:
@@ -139,11 +157,12 @@ def _chosen(target: Target, survey: str, inputs: list[str]) -> list[str]:
     only_one_stdin(survey, *inputs)
     if STDIN in inputs:
         refuse_keyboard("name files of reports, or pipe reports or a tally in")
-    if not any(map(os.path.isdir, inputs)):
-        return inputs
-    from deniable.cli.directories import within
+    from deniable.cli.directories import note_mixture, note_twins, within
 
-    return [name for given in inputs for name in (within(target, given) if os.path.isdir(given) else [given])]
+    note_mixture(inputs)
+    chosen = [name for given in inputs for name in (within(target, given) if os.path.isdir(given) else [given])]
+    note_twins(chosen)
+    return chosen
 
 
 def _refuse_nothing(result: Outcome) -> None:
@@ -154,6 +173,20 @@ def _refuse_nothing(result: Outcome) -> None:
     if not others:
         raise first.error
     raise ReportError(f"none of the {len(result.refused)} inputs could be counted; the first, {_reason(first)}")
+
+
+def _refuse_some(result: Outcome) -> None:
+    """With --strict one bad file is enough, but all are named."""
+    if len(result.refused) == 1:
+        raise result.refused[0].error
+    if result.refused:
+        for refusal in result.refused:
+            output.note("refused", _reason(refusal))
+        raise ReportError(f"{_share(result)} were refused, so that nothing was written (--strict)")
+
+
+def _share(result: Outcome) -> str:
+    return f"{len(result.refused)} of {result.files + len(result.refused)} inputs"
 
 
 def _reason(refusal: Refused) -> str:
@@ -178,7 +211,7 @@ def _write(result: Outcome, to: Path | None) -> None:
 def _tell(result: Outcome) -> None:
     twice = result.duplicates
     if twice is not None and twice.rows:
-        output.note("note", f"{many(twice.rows, 'report')} came again under an id that was counted: left out")
+        output.note("note", f"{many(twice.rows, 'row')} came again under an id that was counted: left out")
     if twice is not None and twice.conflicts:
         output.note(
             "warning",
@@ -188,7 +221,7 @@ def _tell(result: Outcome) -> None:
     for refusal in result.refused:
         output.note("not counted", _reason(refusal))
     if result.refused:
-        output.note("warning", f"{len(result.refused)} of {result.files + len(result.refused)} inputs were not counted")
+        output.note("warning", f"{_share(result)} were not counted")
 
 
 def _json(result: SurveyTally | Tally) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +19,8 @@ from deniable.errors import DeniableError, SpecError
 from deniable.protocols import Protocol
 from deniable.surveys import Survey
 from deniable.surveys.survey import load_protocol
+
+TERMINATED = 143
 
 Target = Survey | Protocol
 
@@ -73,7 +77,26 @@ def refuse_keyboard(instead: str) -> None:
 
 @contextmanager
 def progress(what: str, unit: str = "rows") -> Iterator[Callable[[int, float | None], None] | None]:
-    """Shows rows done, how fast, and the time that is left; on a terminal only."""
+    """Shows rows done, how fast, and the time that is left; on a terminal only. SIGTERM ends the block like Ctrl-C."""
+    with _terminable(), _shown(what, unit) as advance:
+        yield advance
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Workers, temporary files and manifests are seen to before the end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _shown(what: str, unit: str) -> Iterator[Callable[[int, float | None], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return

@@ -40,6 +40,12 @@ class Listed:
     fingerprint: str
     name: str
     state: str
+    """waiting, collecting, over or closed."""
+    open: bool | None = None
+    """Whether a report of the current epoch is taken; None if the service does not say."""
+    replaces: str | None = None
+    replaced_by: str | None = None
+    """Fingerprints of the surveys before and after this one."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,10 @@ class Analyst:
         while True:
             page = self._json("/v1/surveys" + (f"?{urlencode({'after': after})}" if after else ""))
             for entry in page["surveys"]:
-                yield Listed(entry["fingerprint"], entry["name"], entry["state"])
+                yield Listed(
+                    *(entry[key] for key in ("fingerprint", "name", "state")),
+                    *(entry.get(key) for key in ("open", "replaces", "replaced_by")),
+                )
             after = page.get("next") or ""
             if not after:
                 return

@@ -21,7 +21,7 @@ from deniable.channels import Channel, RandomizedResponse
 from deniable.channels.compose import MOST_CELLS
 from deniable.errors import ChannelError, ShapeError, SpecError
 from deniable.exact import WORD, Dyadic
-from deniable.randomness import SYSTEM, Bits
+from deniable.randomness import Bits, source_of
 from deniable.specs import integer_text, read_integer
 
 
@@ -87,7 +87,7 @@ class BlockResponse:
     def sample_indices(self, symbols: Any, bits: Bits | None = None) -> NDArray[np.int64]:
         """Randomize symbols given as positions."""
         blocks = np.array(self.block, dtype=np.int64)[np.asarray(symbols, dtype=np.int64)]
-        return blocks if self.outputs == 1 else (bits or SYSTEM).keep_or_uniform(blocks, self.keep, self.outputs)
+        return blocks if self.outputs == 1 else source_of(bits).keep_or_uniform(blocks, self.keep, self.outputs)
 
     def channel(self, inputs: Iterable[Any] | None = None) -> Channel:
         """The exact matrix."""

@@ -1,8 +1,12 @@
 """Answers in batches, from CSV, Parquet or standard input, in bounded memory.
 
 CSV        UTF-8, with a header; comma, semicolon or tab, whichever is most frequent in the header; blank lines do
-           not count. Everything is text: it is matched with how the answers are written, 1 or "1", true or "True"
-Parquet    typed: text does not match a number
+           not count
+Parquet    one column a question, of text, numbers or truth values, not of lists
+Alike      text is matched with how the answers are written, 1 or "1", true or "True", and stands for a whole number
+           that is written so, 3 or 3.0; decimals that are whole are whole numbers. Where one answer is 1 and another
+           "1", text of Parquet is the text, and a CSV is refused
+Missing    an empty cell, a null, and empty text in a question of open text are refused; empty text may be a category
 Rows       count from 1, without the header
 Messages   name row, column and kind of a bad answer, never the answer; the parser's own messages quote it and are
            not passed on
@@ -12,13 +16,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from deniable._extras import require
-from deniable.domains import Categories, Domain, Integers
+from deniable.columns import missing
+from deniable.domains import Categories, Domain, Integers, Strings
 from deniable.engines.parquet import opened
 from deniable.engines.source import Source
 from deniable.errors import DomainError, ReportError
@@ -44,21 +49,52 @@ def read_answers(source: Source, columns: Columns, domains: Mapping[str, Domain]
 
 
 def as_answers(domain: Domain, column: Any, typed: bool) -> Any:
-    """A column as the domain takes it; text of a CSV becomes the labels that are written so."""
-    if typed or not hasattr(column, "dictionary"):
+    """A column of Arrow as the domain takes it; text becomes the labels that are written so.
+
+    A `typed` column can tell 1 and "1" apart.
+    """
+    types = require("pyarrow", "files").types
+    kind = getattr(column.type, "value_type", column.type)
+    if types.is_decimal(kind) and not isinstance(domain, Strings):
+        return _translate(column, lambda entry: int(entry) if entry == int(entry) else float(entry))
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
         return column
-    if isinstance(domain, Categories) and not all(isinstance(label, str) for label in domain.labels):
-        labels = _by_writing(domain)
-        return _translate(column, lambda entry: labels.get(entry, entry))
+    if isinstance(domain, Strings):
+        return _not_empty(column)
     if isinstance(domain, Integers):
         return _translate(column, lambda entry: entry if (number := whole_number(entry)) is None else number)
+    if all(isinstance(label, str) for label in domain.labels):
+        return column
+    labels = _by_writing(domain, typed)
+    return _translate(column, lambda entry: labels.get(entry, entry))
+
+
+def check_types(schema: Any, names: Iterable[str], where: str) -> None:
+    """Refuse columns that hold several values a row."""
+    types = require("pyarrow", "files").types
+    for name in names:
+        kind = schema.field(name).type
+        if types.is_nested(kind):
+            what = "structures" if types.is_struct(kind) else "maps" if types.is_map(kind) else "lists"
+            raise ReportError(f"column {name!r} of {where} holds {what}, not text or numbers")
+
+
+def _not_empty(column: Any) -> Any:
+    """Empty text is no answer where any text may be one: a CSV has the same for a missing answer."""
+    column = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    entries = column.dictionary.to_pylist()
+    if "" in entries and not column.null_count:
+        empty = column.indices.to_numpy() == entries.index("")
+        if empty.any():
+            raise missing(int(np.argmax(empty)))
     return column
 
 
 def _translate(column: Any, meaning: Any) -> Any:
-    """Labels for a dictionary-encoded column of text, looked up once an entry."""
+    """Labels for a column, looked up once an entry."""
     if column.null_count:
         return column
+    column = column if hasattr(column, "dictionary") else column.dictionary_encode()
     entries = [meaning(entry) for entry in column.dictionary.to_pylist()]
     codes = column.indices.to_numpy()
     if {type(entry) for entry in entries} == {int}:
@@ -66,11 +102,14 @@ def _translate(column: Any, meaning: Any) -> Any:
     return [entries[code] for code in codes.tolist()]
 
 
-def _by_writing(domain: Categories) -> dict[str, Label]:
-    """Labels by how they are written in a CSV."""
+def _by_writing(domain: Categories, typed: bool) -> dict[str, Label]:
+    """Labels by how they are written as text."""
+    texts = {label for label in domain.labels if isinstance(label, str)} if typed else set()
     table: dict[str, Label] = {}
     for label in domain.labels:
         for form in written(label):
+            if form in texts and not isinstance(label, str):
+                continue
             if form in table:
                 raise DomainError(f"two answers are written {form!r}: a CSV cannot tell them apart, but Parquet can")
             table[form] = label
@@ -147,6 +186,7 @@ def _from_parquet(source: Source, columns: Columns) -> Iterator[dict[str, Any]]:
     with opened(source) as file:
         names = file.schema_arrow.names
         exact = {id: names[_column(names, column, source.name)] for id, column in columns.items()}
+        check_types(file.schema_arrow, exact.values(), source.name)
     # Text comes out as a dictionary and codes where it was stored so.
     with opened(source, read_dictionary=list(exact.values())) as file:
         for batch in file.iter_batches(BATCH_ROWS, columns=list(dict.fromkeys(exact.values())), use_threads=False):

@@ -15,7 +15,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ class Duplicates:
     """What was left out, and what does not fit together."""
 
     rows: int = 0
-    """Reports that were not counted because an earlier one had their id."""
+    """Rows of which a report was not counted because an earlier one had its id."""
     conflicts: int = 0
     """Ids that came with different reports."""
     examples: tuple[str, ...] = ()
@@ -85,6 +85,12 @@ def count_once(
 ) -> tuple[Gathered, Duplicates]:
     """The tallies of all files, each id once a question."""
     layout.check_ids()
+    for place in places:
+        # Told before the work, where the name tells.
+        if place.name.endswith(".json") and not place.once:
+            with suppress(OSError), said_of(place.name), closing(Source.open(place.name)) as source:
+                if source.is_json:
+                    raise _tally(source.name)
     size = sum(place.size or 0 for place in places)
     # Compressed reports may be a few times as long when they are read.
     partitions = min(MOST_PARTITIONS, max(1, -(-3 * size // PARTITION_BYTES)))
@@ -96,7 +102,7 @@ def count_once(
         spool = Spool(Path(folder), partitions, keys, numbers)
         done = _spread(layout, spool, places, workers, size, progress)
         refused = frozenset(numbers[name] for name in done.refused)
-        tasks = [(column, part) for column in range(len(layout.protocols)) for part in range(partitions)]
+        tasks = range(partitions)
         total: Tallies = {}
         duplicates = Duplicates()
         found = (
@@ -147,6 +153,8 @@ def _spread_unit(shared: tuple[Layout, Spool], unit: Unit) -> Counted | Refused:
     try:
         with said_of(where), closing(Source.open(where)) as source:
             return Counted(unit, _spread_rows(layout, spool, unit, source), {})
+    except MixtureError:
+        raise  # a sum without it would not be what was asked for
     except DeniableError as wrong:
         return Refused(where, wrong)
     except OSError as wrong:
@@ -155,10 +163,21 @@ def _spread_unit(shared: tuple[Layout, Spool], unit: Unit) -> Counted | Refused:
         return Refused(where, wrong)
 
 
+class MixtureError(ReportError):
+    """A tally where duplicates are to be found."""
+
+
+def _tally(name: str) -> MixtureError:
+    return MixtureError(
+        f"{name} is a tally: it has no ids by which duplicates could be found; count the reports alone with --dedupe, "
+        "then add the tallies without it"
+    )
+
+
 def _spread_rows(layout: Layout, spool: Spool, unit: Unit, source: Source) -> int:
     """How many rows of a unit went to the partitions."""
     if source.is_json:
-        raise ReportError(f"{source.name} is a tally: it has no ids by which duplicates could be found")
+        raise _tally(source.name)
     first, rows = spool.numbers[unit.place.name] << _ROW_BITS, 0
     for batch in read_batches(source, layout.target, ids=True, part=(unit.part, unit.parts)):
         ids = batch.pop(ID)
@@ -201,39 +220,53 @@ def _append(path: Path, data: bytes) -> None:
 # -- the second pass -----------------------------------------------------------------------------------
 
 
-def _settle(shared: tuple[Layout, Spool, frozenset[int]], task: tuple[int, int]) -> tuple[Tallies, Duplicates]:
-    """The tally of the first report of each id in a partition, and what came after it."""
+def _settle(shared: tuple[Layout, Spool, frozenset[int]], partition: int) -> tuple[Tallies, Duplicates]:
+    """The tallies of the first report of each id in a partition, and what came after it."""
     layout, spool, refused = shared
-    column, partition = task
-    name = list(layout.protocols)[column]
-    protocol, path = layout.protocols[name], spool.path(column, partition)
-    if not path.exists():
-        return {}, Duplicates()
+    tallies: Tallies = {}
+    # A row, and an id, counts once, in however many questions it came again.
+    again: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    torn: set[bytes] = set()
+    for column, name in enumerate(layout.protocols):
+        if spool.path(column, partition).exists():
+            tallies[name], rows, ids = _settle_column(layout, name, spool.path(column, partition), refused)
+            again = np.union1d(again, rows)
+            torn |= ids
+    examples = tuple(sorted(id.hex() for id in torn)[:_SHOWN])
+    return tallies, Duplicates(len(again), len(torn), examples)
+
+
+def _settle_column(
+    layout: Layout, name: str, path: Path, refused: frozenset[int]
+) -> tuple[Tally, NDArray[np.int64], set[bytes]]:
+    """The tally of a question, places of rows that came again, and ids that came with different reports."""
+    protocol = layout.protocols[name]
     width = _HEAD + protocol.report_bytes
     kept, torn = np.empty((0, width), dtype=np.uint8), np.empty(0, dtype=np.bool_)
-    twice = 0
+    twice = [np.empty(0, dtype=np.int64)]
     with open(path, "rb") as file:
         while data := file.read(max(1, CHUNK_BYTES // width) * width):
             rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, width)
             if refused:
                 number = _order(rows) >> _ROW_BITS
                 rows = rows[~np.isin(number, np.fromiter(refused, np.int64))]
-            before = len(kept) + len(rows)
-            kept, torn = _first_of_each(np.concatenate([kept, rows]), np.concatenate([torn, np.zeros(len(rows), bool)]))
-            twice += before - len(kept)
-    examples = tuple(row[:ID_BYTES].tobytes().hex() for row in kept[torn][:_SHOWN])
+            kept, torn, more = _first_of_each(
+                np.concatenate([kept, rows]), np.concatenate([torn, np.zeros(len(rows), bool)])
+            )
+            twice.append(more)
+    ids = {row[:ID_BYTES].tobytes() for row in kept[torn]}
     tally: Tally = protocol.tally(np.ascontiguousarray(kept[:, _HEAD:]), layout.source(name))
-    return {name: tally}, Duplicates(twice, int(torn.sum()), examples)
+    return tally, np.concatenate(twice), ids
 
 
 def _order(rows: Bytes) -> NDArray[np.int64]:
     return np.ascontiguousarray(rows[:, ID_BYTES:_HEAD]).view(np.int64)[:, 0]
 
 
-def _first_of_each(rows: Bytes, torn: NDArray[np.bool_]) -> tuple[Bytes, NDArray[np.bool_]]:
-    """The earliest row of each id, and whether rows of that id differ."""
+def _first_of_each(rows: Bytes, torn: NDArray[np.bool_]) -> tuple[Bytes, NDArray[np.bool_], NDArray[np.int64]]:
+    """The earliest row of each id, whether rows of that id differ, and the places of the others."""
     if not len(rows):
-        return rows, torn
+        return rows, torn, np.empty(0, dtype=np.int64)
     words = np.ascontiguousarray(rows[:, :ID_BYTES]).view("<u8")
     sorting = np.lexsort((_order(rows), words[:, 1], words[:, 0]))
     rows, words, torn = rows[sorting], words[sorting], torn[sorting]
@@ -242,4 +275,4 @@ def _first_of_each(rows: Bytes, torn: NDArray[np.bool_]) -> tuple[Bytes, NDArray
     starts = np.flatnonzero(new)
     group = np.cumsum(new) - 1
     differs = (rows[:, _HEAD:] != rows[starts[group], _HEAD:]).any(axis=1) | torn
-    return rows[starts], np.logical_or.reduceat(differs, starts)
+    return rows[starts], np.logical_or.reduceat(differs, starts), _order(rows[~new])

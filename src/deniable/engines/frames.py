@@ -5,23 +5,34 @@ Nothing here knows of Spark: batches come and batches, or one object a partition
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from deniable._extras import require
+from deniable.engines.answers import as_answers, check_types
 from deniable.engines.columns import as_arrow, as_bytes
 from deniable.engines.layout import ID, ID_BYTES, Layout
 from deniable.engines.places import Refused
 from deniable.engines.reports import report_writer
 from deniable.engines.units import Counters, Gathered
-from deniable.errors import DeniableError, DomainError, ReportError
+from deniable.engines.urls import below
+from deniable.errors import DeniableError, DomainError, LabelError, ReportError
 from deniable.protocols.reports import Bytes
 from deniable.randomness import SYSTEM
 
 Columns = dict[str, str]
 _WHERE = "a partition"
+
+
+def check_names(held: Iterable[str], wanted: Iterable[str]) -> None:
+    """Refuse a frame without a wanted column, before Spark does so at length. Like Spark, whatever the case."""
+    names = list(held)
+    known = {name.lower() for name in names}
+    for name in wanted:
+        if name.lower() not in known:
+            raise LabelError(f"the frame has no column {name!r}; it has {', '.join(map(repr, names)) or 'none'}")
 
 
 def counted_batches(layout: Layout, columns: Columns, batches: Iterator[Any]) -> Iterator[Gathered]:
@@ -71,13 +82,13 @@ def privatized_batches(layout: Layout, columns: Columns, keep: list[str], batche
 
 
 def written_batches(
-    layout: Layout, columns: Columns, folder: str, ids: bool, batches: Iterator[Any]
-) -> Iterator[int | DeniableError]:
-    """Reports for the answers of a partition, in a file of its own; gives the rows."""
-    number = require("pyspark", "spark").TaskContext.get().partitionId()
+    layout: Layout, columns: Columns, folder: str, run: str, ids: bool, batches: Iterator[Any]
+) -> Iterator[tuple[str, int] | DeniableError]:
+    """Reports for the answers of a partition, in a file of its own, hidden by `run`; gives its name and rows."""
+    name = f"part-{require('pyspark', 'spark').TaskContext.get().partitionId():05d}.parquet"
     rows = 0
     try:
-        with report_writer(f"{folder}/part-{number:05d}.parquet", layout.target, columns, ids=ids) as writer:
+        with report_writer(below(folder, run + name), layout.target, columns, ids=ids) as writer:
             for batch in batches:
                 reports = _randomized(layout, columns, batch)
                 if ids:
@@ -85,7 +96,7 @@ def written_batches(
                     reports[ID] = drawn.reshape(-1, ID_BYTES)
                 writer.write(reports)
                 rows += batch.num_rows
-        yield rows
+        yield name, rows
     except DeniableError as wrong:
         for _ in batches:
             pass
@@ -96,7 +107,9 @@ def _randomized(layout: Layout, columns: Columns, batch: Any) -> dict[str, Bytes
     reports = {}
     for id, column in columns.items():
         try:
-            reports[id] = np.asarray(layout.protocols[id].privatize(batch.column(column), SYSTEM).array)
+            check_types(batch.schema, [column], "the frame")
+            protocol = layout.protocols[id]
+            reports[id] = protocol.privatize(as_answers(protocol.domain, batch.column(column), True), SYSTEM).array
         except DomainError as wrong:
             # Which row it is would be of no use in a partition, and the answer itself is nobody's business.
             raise DomainError(f"column {column!r}: {wrong}") from None

@@ -9,7 +9,8 @@ Integers   the same for any number of workers, any order and any interruption
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from deniable.engines.layout import Layout
 from deniable.engines.manifest import Manifest, end_checksum
 from deniable.engines.places import Place, Refused, expand
 from deniable.engines.pool import run_all, worker_count
-from deniable.engines.units import Counted, Gathered, Tallies, Unit, add_up, count_unit, cut, forks
+from deniable.engines.units import Counted, Gathered, Tallies, Unit, count_unit, cut, forks
 from deniable.errors import DeniableError, SpecError
 from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey, SurveyTally
@@ -123,31 +124,35 @@ def _count(
     progress: Progress | None,
 ) -> tuple[Gathered, int]:
     done, ends = Gathered(), {}
-    resumed = 0
-    todo = []
-    for place in places:
-        known = manifest.known(place) if manifest is not None and not place.once else None
-        if known is None:
-            todo.append(place)
-            continue
-        done.rows, done.files, resumed = done.rows + known[0], done.files + 1, resumed + 1
-        done.tallies = add_up(done.tallies, known[1], place.name)
+    known: set[str] = set()
+    if manifest is not None:
+        known, done.rows, done.tallies = manifest.recall(places)
+        done.files = len(known)
+    todo = [place for place in places if place.name not in known]
     by_name = {place.name: place for place in todo}
     meter = Meter(done.rows, sum(place.size or 0 for place in todo), progress)
     try:
         if manifest is not None:
             ends = {place.name: _end(place) for place in todo}
-        for unit, found in _found(layout, todo, workers, meter):
-            complete = done.add(found)
-            if strict and isinstance(found, Refused) and workers == 1:
-                break
-            if manifest is not None and complete is not None:
-                manifest.keep(by_name[unit.place.name], ends[unit.place.name], *complete)
+        with closing(_found(layout, todo, workers, meter)) as results:
+            for unit, found in results:
+                complete = done.add(found)
+                if strict and isinstance(found, Refused) and workers == 1:
+                    break
+                if manifest is None:
+                    continue
+                if complete is not None:
+                    manifest.keep(by_name[unit.place.name], ends[unit.place.name], *complete)
+                manifest.write_if_due()
+    except (KeyboardInterrupt, SystemExit) as stop:
+        if manifest is not None:
+            stop.add_note(f"{manifest.done(places)} of {len(places)} files are in {manifest}, run the same again")
+        raise
     finally:
         # An interruption too leaves a manifest of all that was done.
         if manifest is not None:
             manifest.write()
-    return done, resumed
+    return done, len(known)
 
 
 def _end(place: Place) -> str | None:
@@ -157,7 +162,9 @@ def _end(place: Place) -> str | None:
         return None  # whatever it is, counting will name it
 
 
-def _found(layout: Layout, places: list[Place], workers: int, meter: Meter) -> Iterator[tuple[Unit, Counted | Refused]]:
+def _found(
+    layout: Layout, places: list[Place], workers: int, meter: Meter
+) -> Generator[tuple[Unit, Counted | Refused]]:
     """Every unit with what it held."""
     once = [place for place in places if place.once]
     units = cut([place for place in places if not place.once], workers)
@@ -168,9 +175,10 @@ def _found(layout: Layout, places: list[Place], workers: int, meter: Meter) -> I
         yield unit, found
     if len(here) == len(once) + len(units):
         return
-    for unit, found in run_all(count_unit, layout, units, workers, fork=forks(places)):
-        meter.done(unit, found)
-        yield unit, found
+    with closing(run_all(count_unit, layout, units, workers, fork=forks(places))) as results:
+        for unit, found in results:
+            meter.done(unit, found)
+            yield unit, found
 
 
 class Meter:

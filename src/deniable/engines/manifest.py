@@ -1,10 +1,15 @@
 """A manifest: which files have been counted, and what they held, so that a run can go on where another stopped.
 
-File       JSON: kind "tally-manifest", version 1, the fingerprint of the survey or protocol, and for each file its
-           size, time of change, checksum of its end (for Parquet, the footer), rows and tallies; counts are 64-bit
-           integers, little-endian, compressed, in base64
-Whole      rewritten under its name in one step, every few seconds and at the end: a killed run loses seconds
-Changed    a file whose size, time or end differs, or whose time is not known, is counted anew
+File       JSON: kind "tally-manifest", version 2, the fingerprint of the survey or protocol; for each file its size,
+           time of change, checksum of its end (for Parquet, the footer), rows, and in which of the sums it is; and the
+           sums, tallies whose counts are the shortest integers that hold them, little-endian, compressed, in base64.
+           Version 1, with a sum a file, is read
+Small      a sum a file while tallies are short; at most 2^20 counters in all, or one sum, so that files share sums
+           where tallies are long (open text: millions of counters)
+Whole      rewritten under its name in one step: after the first file, then every two seconds or, where writing takes
+           long, ten times as long as that, and at the end: a killed run loses seconds
+Changed    a file whose size, time or end differs, or whose time is not known, is counted anew, and so are the files
+           that share its sum; also those that share one with a file that is no longer asked for
 Secrets    URLs are kept without user and password, and of their options only a hash
 """
 
@@ -16,6 +21,8 @@ import json
 import os
 import time
 import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +30,28 @@ import numpy as np
 
 from deniable.engines.layout import Layout
 from deniable.engines.places import Place
-from deniable.engines.units import Tallies
+from deniable.engines.units import Tallies, add_up
 from deniable.engines.urls import is_url, open_url, shown, split_options
 from deniable.errors import MismatchError, SpecError
 from deniable.protocols import Tally
 from deniable.surveys.strict import parse_json
 from deniable.surveys.whole import whole
 
-VERSION = 1
+VERSION = 2
 SECONDS_BETWEEN = 2.0
+MOST_COUNTERS = 1 << 20
 _LONGEST_END = 1 << 26
 _SHORTEST_END = 1 << 12
+_FACTS = {"size", "modified", "end", "rows"}
+
+
+@dataclass
+class _Sum:
+    """What some files hold together: as tallies, as they are written, or both."""
+
+    files: list[str] = field(default_factory=list)
+    tallies: Tallies | None = None
+    packed: dict[str, Any] | None = None
 
 
 class Manifest:
@@ -42,52 +60,110 @@ class Manifest:
     def __init__(self, path: str | Path, layout: Layout) -> None:
         self._path, self._layout = Path(path), layout
         self._files: dict[str, dict[str, Any]] = {}
-        self._due = time.monotonic() + SECONDS_BETWEEN
+        self._sums: list[_Sum] = []
+        # Which sums are of files of this run. Others are for runs over other files, and nothing is added to them.
+        self._ours: list[int] = []
+        self._most = max(1, MOST_COUNTERS // sum(each.tally_size for each in layout.protocols.values()))
+        self._due, self._changed = 0.0, True
         if self._path.exists():
-            self._files = self._read()
+            self._read()
         else:
             # A place that cannot be written is better known before the work than after.
             self.write()
+            self._due = 0.0
 
-    def known(self, place: Place) -> tuple[int, Tallies] | None:
-        """Rows and tallies of a file that has not changed since it was counted."""
-        entry = self._files.get(_key(place))
-        if entry is None or place.once or entry["size"] != place.size or entry["modified"] != place.modified:
-            return None
-        if place.modified is None:
-            return None  # nobody can tell whether it has changed
-        try:
-            same = entry["end"] == end_checksum(place)
-        except OSError:
-            return None  # counting will name what is wrong with it
-        return (entry["rows"], self._tallies(entry)) if same else None
+    def recall(self, places: Iterable[Place]) -> tuple[set[str], int, Tallies]:
+        """Names of the files that have not changed since they were counted, their rows, and their sum."""
+        asked = {_key(place): place for place in places if not place.once}
+        names: set[str] = set()
+        rows, total = 0, Tallies()
+        before, self._sums = self._sums, []
+        for each in before:
+            found = [key for key in each.files if key in asked]
+            if not found:
+                self._sums.append(each)
+            elif len(found) == len(each.files) and all(self._same(key, asked[key]) for key in found):
+                names.update(asked[key].name for key in found)
+                rows += sum(self._files[key]["rows"] for key in found)
+                tallies = self._tallies(each)
+                total = add_up(total, tallies, str(self._path))
+                self._add(each.files, tallies, each.packed)
+            else:
+                for key in each.files:
+                    del self._files[key]
+                self._changed = True
+        return names, rows, total
 
     def keep(self, place: Place, end: str | None, rows: int, tallies: Tallies) -> None:
         """Take a file down as done; `end` is its checksum from before it was counted."""
         if place.once:
             return
-        packed = {name: {"n": tally.n, "counts": _packed(tally)} for name, tally in tallies.items()}
-        entry = {"size": place.size, "modified": place.modified, "end": end, "rows": rows, "tallies": packed}
-        self._files[_key(place)] = entry
-        if time.monotonic() >= self._due:
+        key = _key(place)
+        if key in self._files:
+            return  # under another name, and that one will be in the account
+        self._files[key] = {"size": place.size, "modified": place.modified, "end": end, "rows": rows}
+        self._add([key], tallies, None)
+        self._changed = True
+
+    def write_if_due(self) -> None:
+        if self._changed and time.monotonic() >= self._due:
             self.write()
 
     def write(self) -> None:
         start = time.monotonic()
+        for each in self._sums:
+            if each.packed is None:
+                each.packed = {
+                    name: {"n": tally.n, "counts": _packed(tally)} for name, tally in (each.tallies or {}).items()
+                }
+        files = {
+            key: self._files[key] | {"sum": number} for number, each in enumerate(self._sums) for key in each.files
+        }
         content = {"kind": "tally-manifest", "version": VERSION, self._layout.kind: self._layout.fingerprint}
+        content |= {"files": files, "sums": [each.packed for each in self._sums]}
         with whole(self._path) as file:
-            file.write(json.dumps(content | {"files": self._files}, separators=(",", ":")).encode())
+            file.write(json.dumps(content, separators=(",", ":")).encode())
         now = time.monotonic()
         # However large it grows, writing it takes a small share of the time.
-        self._due = now + max(SECONDS_BETWEEN, 20 * (now - start))
+        self._due, self._changed = now + max(SECONDS_BETWEEN, 10 * (now - start)), False
 
-    def _read(self) -> dict[str, dict[str, Any]]:
+    def done(self, places: Iterable[Place]) -> int:
+        """How many of these are taken down."""
+        return sum(not place.once and _key(place) in self._files for place in places)
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    def _add(self, files: list[str], tallies: Tallies, packed: dict[str, Any] | None) -> None:
+        if len(self._ours) < self._most:
+            self._ours.append(len(self._sums))
+            self._sums.append(_Sum(files, tallies if packed is None else None, packed))
+            return
+        number = self._ours[len(self._files) % self._most]
+        each = self._sums[number]
+        # In one step: a signal in between would leave a sum that holds more than its files.
+        self._sums[number] = _Sum(each.files + files, add_up(self._tallies(each), tallies, str(self._path)))
+
+    def _same(self, key: str, place: Place) -> bool:
+        facts = self._files[key]
+        if place.modified is None or facts["size"] != place.size or facts["modified"] != place.modified:
+            return False  # without a time nobody can tell whether it has changed
+        try:
+            return bool(facts["end"] == end_checksum(place))
+        except OSError:
+            return False  # counting will name what is wrong with it
+
+    def _read(self) -> None:
         where = repr(str(self._path))
         content = parse_json(self._path.read_bytes(), where)
         match content:
             case {"kind": "tally-manifest", "version": 1, "files": dict(files)}:
+                sums: list[Any] = [entry.pop("tallies", None) for entry in files.values() if isinstance(entry, dict)]
+                for number, entry in enumerate(each for each in files.values() if isinstance(each, dict)):
+                    entry["sum"] = number
+            case {"kind": "tally-manifest", "version": 2, "files": dict(files), "sums": list(sums)}:
                 pass
-            case {"kind": "tally-manifest", "version": version}:
+            case {"kind": "tally-manifest", "version": version} if version not in (1, 2):
                 raise SpecError(f"{where} is a manifest of version {version!r}: try a newer deniable")
             case _:
                 raise SpecError(f"{where} is no manifest of a tally: give another name, or remove it")
@@ -96,13 +172,18 @@ class Manifest:
             raise MismatchError(
                 f"the manifest {where} does not belong to {self._layout.kind} {self._layout.fingerprint}"
             )
+        if not all(isinstance(packed, dict) for packed in sums):
+            raise self._damaged()
+        self._sums = [_Sum(packed=packed) for packed in sums]
         for name, entry in files.items():
-            if not isinstance(entry, dict) or set(entry) != {"size", "modified", "end", "rows", "tallies"}:
+            if not isinstance(entry, dict) or set(entry) != _FACTS | {"sum"} or entry["sum"] not in range(len(sums)):
                 raise SpecError(f"{where} is damaged at {name!r}: remove it to count everything anew")
-        return files
+            self._sums[entry.pop("sum")].files.append(name)
+        self._files, self._changed = files, False
 
-    def _tallies(self, entry: dict[str, Any]) -> Tallies:
-        where = repr(str(self._path))
+    def _tallies(self, each: _Sum) -> Tallies:
+        if each.tallies is not None:
+            return each.tallies
         try:
             return {
                 name: Tally(
@@ -111,10 +192,13 @@ class Manifest:
                     _unpacked(packed["counts"], self._layout.protocols[name].tally_size),
                     self._layout.source(name),
                 )
-                for name, packed in entry["tallies"].items()
+                for name, packed in (each.packed or {}).items()
             }
         except (KeyError, TypeError, ValueError, zlib.error):
-            raise SpecError(f"{where} is damaged: remove it to count everything anew") from None
+            raise self._damaged() from None
+
+    def _damaged(self) -> SpecError:
+        return SpecError(f"{str(self._path)!r} is damaged: remove it to count everything anew")
 
 
 def end_checksum(place: Place) -> str | None:
@@ -144,11 +228,22 @@ def _key(place: Place) -> str:
 
 
 def _packed(tally: Tally) -> str:
-    return base64.b64encode(zlib.compress(tally.counts.astype("<i8").tobytes(), 1)).decode()
+    """Compressed integers, after the kind that they have."""
+    counts, shortest = tally.counts, "<i8"
+    for kind in ("<i4", "<i2", "<i1"):
+        limits = np.iinfo(kind)
+        if counts.size and (counts.min() < limits.min or counts.max() > limits.max):
+            break
+        shortest = kind
+    return f"{shortest[1:]}:" + base64.b64encode(zlib.compress(counts.astype(shortest).tobytes(), 1)).decode()
 
 
 def _unpacked(text: str, size: int) -> Any:
-    counts = np.frombuffer(zlib.decompress(base64.b64decode(text, validate=True)), dtype="<i8")
+    # Version 1 has 64 bits, and does not say so.
+    kind, colon, code = text.rpartition(":")
+    if colon and kind not in ("i1", "i2", "i4", "i8"):
+        raise ValueError("integers of another kind")
+    counts = np.frombuffer(zlib.decompress(base64.b64decode(code, validate=True)), dtype=f"<{kind or 'i8'}")
     if counts.size != size:
         raise ValueError("a tally of another size")
-    return counts
+    return counts.astype(np.int64)

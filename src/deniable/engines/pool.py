@@ -6,6 +6,7 @@ given up with a sentence that says so.
 
 Start      fork where it is safe (Linux, no thread but those of a progress bar, which a worker never touches), which
            takes milliseconds; else a fresh interpreter, and always where the caller knows of hidden threads
+End        a worker ends with its parent, even by kill -9; an interruption ends workers at once
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
@@ -49,7 +50,7 @@ def run_all(
     workers: int,
     again: Callable[[], None] | None = None,
     fork: bool = True,
-) -> Iterator[tuple[Task, Found]]:
+) -> Generator[tuple[Task, Found]]:
     """function(shared, task) for every task, in the order in which they are done.
 
     `again` is called before work is repeated; with it everything is repeated, without it only what is not done yet.
@@ -79,6 +80,7 @@ def _run(
     function: Callable[[Any, Task], Found], shared: Any, tasks: list[Task], workers: int, fork: bool
 ) -> Iterator[tuple[int, Found]]:
     context = multiprocessing.get_context(_start_method(fork))
+    others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(min(workers, len(tasks)) or 1, context, _begin, (function, shared))
     # A few tasks ahead keep every worker busy, and no more results than that wait for their turn.
     ahead = 2 * workers + 2
@@ -102,6 +104,12 @@ def _run(
                 index = pending.pop(future)
                 yield index, future.result()
             fill()
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        # Nobody waits for what they are doing.
+        for worker in multiprocessing.active_children():
+            if worker not in others:
+                worker.terminate()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -118,9 +126,16 @@ _work: tuple[Callable[[Any, Any], Any], Any] | None = None
 
 def _begin(function: Callable[[Any, Any], Any], shared: Any) -> None:
     global _work
-    # The parent hears of an interruption and ends its workers.
+    # The parent hears of an interruption and ends its workers; a handler that was forked along would not let it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
     _work = (function, shared)
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
 
 
 def _do(task: Any) -> Any:

@@ -17,7 +17,7 @@ from deniable.engines.source import Source
 from deniable.errors import DomainError, ReportError
 from deniable.protocols import Protocol
 from deniable.protocols.reports import Bytes
-from deniable.randomness import SYSTEM, Bits
+from deniable.randomness import Bits, source_of
 from deniable.surveys import Survey
 
 WORKING_BYTES = 1 << 23
@@ -47,9 +47,9 @@ def privatize_file(
         if source.path is not None and isinstance(output, str | Path) and _same(source.path, output):
             raise ReportError(f"{source.name} holds the answers: the reports would take their place, name another file")
         with report_writer(output, target, names, format, ids) as writer:
-            for batch in _randomized(source, layout, {id: chosen[id] for id in names}, bits or SYSTEM):
+            for batch in _randomized(source, layout, {id: chosen[id] for id in names}, source_of(bits)):
                 if ids:
-                    batch = {**batch, ID: _fresh_ids(bits or SYSTEM, len(batch[names[0]]))}
+                    batch = {**batch, ID: _fresh_ids(source_of(bits), len(batch[names[0]]))}
                 writer.write(batch)
                 rows += len(batch[names[0]])
                 if progress is not None:

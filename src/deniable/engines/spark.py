@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from deniable._extras import require
-from deniable.engines.frames import counted_batches, privatized_batches, written_batches
+from deniable.engines.folders import new_files
+from deniable.engines.frames import check_names, counted_batches, privatized_batches, written_batches
 from deniable.engines.layout import Layout
 from deniable.engines.local import Outcome, outcome, whole_tally
 from deniable.engines.places import Place, Refused, expand
@@ -97,7 +98,7 @@ def tally_frame(frame: Any, target: Survey | Protocol, columns: Mapping[str, str
     called like its question ("report" for a single protocol).
     """
     layout = Layout(target)
-    chosen = _chosen(layout, columns)
+    chosen = _chosen(layout, columns, frame)
     batches = frame.select(*dict.fromkeys(chosen.values()))
     found = collected(batches, partial(counted_batches, layout, chosen))
     done = reduce(partial(_merge, {}), found, Gathered())
@@ -118,7 +119,8 @@ def privatize_frame(
     give away twice its epsilon. `write_frame` does that in one step.
     """
     layout, kept = Layout(target), list(keep)
-    chosen = _chosen(layout, columns)
+    chosen = _chosen(layout, columns, frame)
+    check_names(frame.columns, kept)
     schema = require("pyspark.sql.types", "spark")
     both = sorted(set(kept) & set(chosen))
     if both:
@@ -139,25 +141,27 @@ def write_frame(
 ) -> int:
     """Randomize every row of a DataFrame of answers into files of reports, one a partition; returns the rows.
 
-    `folder` is a path or URL that every executor can write. A file appears whole or not at all, and what a repeated
-    task writes takes the place of what its first attempt wrote, so that no answer leaves two reports.
+    `folder` is a path or URL that every executor can write, new or empty. All files appear when the last is written, or
+    none: until then their names begin with a dot. What a repeated task writes takes the place of what its first
+    attempt wrote, so that no answer leaves two reports.
     """
     layout = Layout(target)
-    chosen = _chosen(layout, columns)
-    if "://" not in folder:
-        folder = os.path.abspath(folder)
-        os.makedirs(folder, exist_ok=True)
+    chosen = _chosen(layout, columns, frame)
     narrowed = frame.select(*dict.fromkeys(chosen.values()))
-    written = collected(narrowed, partial(written_batches, layout, chosen, folder, ids))
-    for entry in written:
-        if isinstance(entry, DeniableError):
-            raise entry
-    return sum(written)
+    with new_files(folder) as (place, run, show):
+        written = collected(narrowed, partial(written_batches, layout, chosen, place, run, ids))
+        for entry in written:
+            if isinstance(entry, DeniableError):
+                raise entry
+        show([name for name, _ in written])
+    return sum(rows for _, rows in written)
 
 
-def _chosen(layout: Layout, columns: Mapping[str, str] | None) -> dict[str, str]:
+def _chosen(layout: Layout, columns: Mapping[str, str] | None, frame: Any) -> dict[str, str]:
     given = {id: id for id in layout.protocols} if columns is None else dict(columns)
-    return {id: given[id] for id in layout.some(given)}
+    chosen = {id: given[id] for id in layout.some(given)}
+    check_names(frame.columns, chosen.values())
+    return chosen
 
 
 __all__ = [

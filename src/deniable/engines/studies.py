@@ -1,8 +1,9 @@
 """Studies: how far estimates are from the truth, over protocols x epsilon x people x answers x distributions.
 
 Cell       one combination; `runs` collections from the same people, by the exact law of the tally where it is known
-Figures    variance: mean squared error of a count, over answers and runs, beside the formula's; mae and max_error: of a
-           share, the mean over answers and the largest, averaged over runs; coverage: of the 95% intervals
+Figures    variance: mean squared error of a count, over answers and runs, beside the formula's for these very people
+           (of another estimator for those in `ALONE`); mae and max_error: of a share, the mean over answers and the
+           largest, averaged over runs; coverage: of the 95% intervals
 Seed       of a cell: SHA-256 of the study's seed and the cell, so that results depend neither on the order of the cells
            nor on the engine; a repeated study gives the same numbers (seconds excepted)
 Resume     the results file is its own manifest: cells that it has are not repeated
@@ -17,11 +18,13 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable import exact
 from deniable._extras import require
@@ -30,11 +33,18 @@ from deniable.engines.distributions import people_of, shares
 from deniable.engines.pool import run_all, worker_count
 from deniable.errors import DeniableError, LabelError, NumberError, SpecError
 from deniable.protocols import PROTOCOLS, Protocol
+from deniable.protocols.frequency.hadamard_response import HadamardResponse
+from deniable.protocols.frequency.rappor import RAPPOR
+from deniable.protocols.frequency.sketch import SketchProtocol
 from deniable.surveys.whole import whole
 
 LEVEL = 0.95
 SECONDS_BETWEEN = 2.0
-_NOTE, _VERSION = b"deniable.study", b"1"
+ALONE = frozenset({"RAPPOR"})
+"""Whose formula is for a candidate that is looked for alone: what is measured is the fit of all together."""
+
+# Version 1 had epsilon as text only, and for HadamardResponse the formula of evenly filled blocks.
+_NOTE, _VERSION = b"deniable.study", b"2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +75,8 @@ class Row:
     """A cell and what was found."""
 
     protocol: str
-    epsilon: str
+    epsilon: float
+    epsilon_exact: str
     people: int
     answers: int
     distribution: str
@@ -82,7 +93,8 @@ class Row:
 
     @property
     def cell(self) -> Cell:
-        return Cell(*(getattr(self, name) for name in Cell.__slots__))
+        settings = (self.people, self.answers, self.distribution, self.runs, self.seed)
+        return Cell(self.protocol, self.epsilon_exact, *settings)
 
 
 # -- the cells -----------------------------------------------------------------------------------------
@@ -133,17 +145,32 @@ def run_cell(shared: Any, cell: Cell) -> Row:
         absolute += float(np.mean(np.abs(error))) / cell.people
         largest += float(np.max(np.abs(error))) / cell.people
         covered += float(np.mean((ends[:, 0] <= truth) & (truth <= ends[:, 1])))
-    theory = float(np.mean(protocol.variance(cell.people, truth / cell.people)))
+    levels = {"epsilon": float(Fraction(cell.epsilon)), "epsilon_exact": cell.epsilon}
     return Row(
-        **asdict(cell),
+        **(asdict(cell) | levels),
         exact=study.exact,
         variance=squared / cell.runs,
-        variance_theory=theory,
+        variance_theory=float(np.mean(formula(protocol, truth))),
         mae=absolute / cell.runs,
         max_error=largest / cell.runs,
         coverage=covered / cell.runs,
         seconds=time.perf_counter() - start,
     )
+
+
+def formula(protocol: Protocol, truth: NDArray[np.int64]) -> Any:
+    """The variance of each estimated count when so many people hold each answer."""
+    n = int(truth.sum())
+    shares = truth / n
+    if isinstance(protocol, HadamardResponse):
+        # Answers v, v + B, ... are in one block, and its people weigh more than the others.
+        block = np.arange(truth.size) % protocol.blocks
+        inside = np.bincount(block, truth)[block]
+        keep = float(protocol.response.keep)
+        return (inside * keep + n * (1 - keep) / protocol.blocks - truth * keep**2) / keep**2
+    if isinstance(protocol, SketchProtocol | RAPPOR):
+        return protocol.variance(n, shares, others=np.square(shares).sum() - np.square(shares))
+    return protocol.variance(n, shares)
 
 
 Engine = Callable[[list[Cell]], Iterator[Row]]
@@ -240,7 +267,9 @@ def load_study(path: str | Path, missing_is_empty: bool = False) -> list[Row]:
     except pa.ArrowInvalid:
         raise SpecError(f"{str(path)!r} is no file of results: give another name") from None
     version = (table.schema.metadata or {}).get(_NOTE)
-    if version != _VERSION or table.column_names != list(Row.__slots__):
+    if version is not None and version != _VERSION:
+        raise SpecError(f"{str(path)!r} holds the results of another version of deniable: give another name")
+    if version is None or table.column_names != list(Row.__slots__):
         raise SpecError(f"{str(path)!r} does not hold the results of a study: give another name")
     return [Row(**row) for row in table.to_pylist()]
 

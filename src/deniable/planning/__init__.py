@@ -1,12 +1,13 @@
 """Planning a collection: which protocol, how many people, which epsilon.
 
-`plan(domain, ...)` with any two of epsilon, n and width; the `Plan` explains itself when printed.
+`plan(domain, ...)` with any two of epsilon, n (or people) and width; the `Plan` explains itself when printed.
+`half_width` and `visible` say how exact a protocol is that is chosen already.
 """
 
 from __future__ import annotations
 
 from deniable.planning.candidates import CANDIDATES, TEXT_CANDIDATES, Candidate
-from deniable.planning.planner import plan
+from deniable.planning.planner import half_width, plan, visible
 from deniable.planning.result import Option, Plan
 
-__all__ = ["CANDIDATES", "TEXT_CANDIDATES", "Candidate", "Option", "Plan", "plan"]
+__all__ = ["CANDIDATES", "TEXT_CANDIDATES", "Candidate", "Option", "Plan", "half_width", "plan", "visible"]

@@ -42,8 +42,11 @@ def plan(
     width: float | None = None,
     level: float = 0.95,
     forms: int | None = None,
+    people: int | None = None,
 ) -> Plan:
     """The protocols for a domain, compared; give any two of epsilon, n and width.
+
+    `people` is another name for n, the one that the command and survey files use.
 
     `domain` may be a list of categories, a number of answers, or a domain. `width` is that of the interval of a share
     near zero at confidence `level`, from end to end. With `forms` only protocols with at most so many different reports
@@ -56,10 +59,14 @@ def plan(
     >>> plan(30, epsilon=1, n=1000).best.name, plan(30, epsilon=1, n=1000, forms=1024).best.name
     ('SubsetSelection', 'BLH')
     """
+    if people is not None:
+        if n is not None:
+            raise NumberError("n and people are two names of one number: give one of them")
+        n = people
     answers = as_domain(domain)
     quantile(level)  # refuses a level that is none
     if sum(given is not None for given in (epsilon, n, width)) != 2:
-        raise NumberError("give two of epsilon, n and width: the third follows")
+        raise NumberError("give two of epsilon, n (or people) and width: the third follows")
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise NumberError(f"the number of people is a positive whole number, not {n!r}")
     if width is None:
@@ -187,7 +194,7 @@ def _option(candidate: Candidate, protocol: Protocol, n: int, level: float) -> O
         protocol=protocol,
         stderr=math.sqrt(protocol.worst_variance(n)) / n,
         half_width=half_width(protocol, n, level),
-        visible=_visible(protocol, n, level),
+        visible=visible(protocol, n, level),
         report_bytes=protocol.report_bytes,
         device=candidate.device(protocol),
         server=candidate.server(protocol),
@@ -202,8 +209,8 @@ def epsilons_around(epsilon: float, points: int) -> Floats:
     return np.geomspace(min(0.1, epsilon / 2), max(6.0, min(1.5 * epsilon, 64.0)), points)
 
 
-def _visible(protocol: Protocol, n: int, level: float) -> float | None:
-    """The share that is as large as its own simultaneous half-width."""
+def visible(protocol: Protocol, n: int, level: float) -> float | None:
+    """The share that is as large as its own simultaneous half-width; None if even a share of one is not."""
     tests = 1 if isinstance(protocol.domain, Strings) else protocol.domain.size
     reach = quantile(level, tests)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from statistics import NormalDist
 from typing import Any
 
@@ -157,6 +158,9 @@ def _unknown(method: Any) -> str:
             "maximum likelihood needs more than the estimate: protocol.mle(reports), "
             "or mle(tally) for GRR and HadamardResponse"
         )
+    close = get_close_matches(str(method).lower(), METHODS, n=1)
+    if close:
+        return f"there is no method {method!r}: did you mean {close[0]!r}? There are {', '.join(map(repr, METHODS))}"
     listed = "; ".join(f"{name!r} {known.use} ({known.bias})" for name, known in METHODS.items())
     return f"there is no method {method!r}; there are {listed}"
 

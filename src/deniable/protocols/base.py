@@ -36,7 +36,7 @@ from deniable.protocols.estimate import Estimate
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.simulate import Study, study
 from deniable.protocols.tally import Counts, Tally
-from deniable.randomness import SYSTEM, Bits, exhaust
+from deniable.randomness import Bits, exhaust, source_of
 from deniable.specs import fingerprint
 
 Positions = NDArray[np.int64]
@@ -136,7 +136,7 @@ class Protocol(ABC):
     def privatize(self, values: Any, bits: Bits | None = None) -> Reports:
         """Randomize one answer or a column of answers."""
         positions = self.domain.index(values)
-        source = bits or SYSTEM
+        source = source_of(bits)
         if positions.size == 1:
             array = np.frombuffer(self._one(int(positions[0]), source), dtype=np.uint8).reshape(1, -1)
         else:

@@ -1,4 +1,7 @@
-"""The picture of an estimate: a bar an answer, with its interval."""
+"""The picture of an estimate: a bar an answer, with its interval.
+
+Numbers keep their order and are all there; more than `MOST_BARS` of them are a line within the band of the intervals.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,30 @@ if TYPE_CHECKING:
 
 SEEN, UNSEEN, INK = "#2f6f9f", "#b9c2cb", "#1b2733"
 LONGEST_NAME = 24
+MOST_BARS = 60
+_WIDEST = 60.0  # inches
 
 
-def bars(estimate: Estimate, intervals: Floats, ax: Any = None, level: float = 0.95, most: int = 40) -> Any:
+def bars(
+    estimate: Estimate,
+    intervals: Floats,
+    ax: Any = None,
+    level: float = 0.95,
+    most: int = 40,
+    simultaneous: bool = False,
+) -> Any:
     """Shares as bars, the largest `most` of them; grey where the interval covers zero. Returns the axes."""
-    order = estimate._order(most)
+    size = len(estimate.labels)
+    order = np.arange(size) if isinstance(estimate.labels, range) else estimate._order(most)
+    some = f"the {order.size} largest of {size} answers, " if order.size < size else ""
+    at_once = ", all answers at once" if simultaneous else ""
+    title = f"{estimate.protocol}, {estimate.method}, n = {estimate.n:,}: {some}{100 * level:g} % intervals{at_once}"
+    if isinstance(estimate.labels, range) and size > MOST_BARS:
+        return _band(estimate, intervals, ax, title)
     shares, ends = estimate.frequencies[order], intervals[order]
     seen = (ends[:, 0] > 0) | (ends[:, 1] < 0)
     if ax is None:
-        width = max(5.0, min(0.32 * order.size + 1.5, 14.0))
+        width = max(5.0, min(0.32 * order.size + 1.5, _WIDEST))
         ax = require("matplotlib.pyplot", "plot").subplots(figsize=(width, 3.6))[1]
     places = np.arange(order.size)
     for which, color, name in ((seen, SEEN, "clear of zero"), (~seen, UNSEEN, "may be zero")):
@@ -37,11 +55,23 @@ def bars(estimate: Estimate, intervals: Floats, ax: Any = None, level: float = 0
     ax.set_xticks(places, names, **turned)
     ax.margins(x=0.02)
     ax.set_ylabel("share")
-    some = f"the {order.size} largest of {len(estimate.labels)} answers, " if order.size < len(estimate.labels) else ""
-    title = f"{estimate.protocol}, {estimate.method}, n = {estimate.n:,}: {some}{100 * level:g} % intervals"
     ax.set_title(title, fontsize="medium")
     if seen.any() and not seen.all():
-        ax.legend(frameon=False, fontsize="small")
+        # Beside the bars: inside it would hide an interval sooner or later.
+        ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0.2)
+    return ax
+
+
+def _band(estimate: Estimate, intervals: Floats, ax: Any, title: str) -> Any:
+    if ax is None:
+        ax = require("matplotlib.pyplot", "plot").subplots(figsize=(9.0, 3.6))[1]
+    values = np.array(estimate.labels)
+    ax.fill_between(values, *intervals.T, color=UNSEEN, alpha=0.6, linewidth=0, label="intervals")
+    ax.plot(values, estimate.frequencies, color=SEEN, linewidth=1.2, label="share")
+    ax.axhline(0, color=INK, linewidth=0.6)
+    ax.margins(x=0.02)
+    ax.set(xlabel="answer", ylabel="share")
+    ax.set_title(title, fontsize="medium")
     return ax
 
 

@@ -161,10 +161,13 @@ class Estimate:
         simultaneous: bool = False,
         population: bool = False,
     ) -> Any:
-        """Bars with whiskers, grey where the interval covers zero; returns the axes."""
+        """Bars with whiskers, grey where the interval covers zero; returns the axes.
+
+        Of many answers the `most` largest; numbers are all drawn in their order, many of them as a line in a band.
+        """
         from deniable.protocols.charts import bars
 
-        return bars(self, self.interval(level, simultaneous, population), ax, level, most)
+        return bars(self, self.interval(level, simultaneous, population), ax, level, most, simultaneous)
 
     def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One dictionary an answer: label, count, frequency, stderr, low, high."""
@@ -195,10 +198,11 @@ class Estimate:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _order(self, most: int) -> NDArray[np.intp]:
-        """The largest answers first, except that few answers keep their own order."""
+        """The largest answers first, except that few answers, and numbers, keep their own order."""
         if len(self.labels) <= most:
             return np.arange(len(self.labels))
-        return np.argsort(-self.frequencies, kind="stable")[:most]
+        largest = np.argsort(-self.frequencies, kind="stable")[:most]
+        return np.sort(largest) if isinstance(self.labels, range) else largest
 
     def __rich__(self) -> Any:
         from rich.table import Table

@@ -14,6 +14,7 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.errors import NumberError
 from deniable.randomness.keystream import CHUNK, Buffer, Keystream
 from deniable.randomness.source import Bits
 
@@ -90,3 +91,13 @@ class Secure(Bits):
 
 SYSTEM = Secure()
 """The source that is used where none is named. It holds no seed and cannot be set."""
+
+
+def source_of(bits: Bits | None) -> Bits:
+    """The given source, or SYSTEM; a number is refused, because a seed by itself would not say that it is one."""
+    if bits is None:
+        return SYSTEM
+    if not isinstance(bits, Bits):
+        seed = bits if isinstance(bits, int) else 1
+        raise NumberError(f"{bits!r} is no source of random bits: for a study that repeats give dn.Simulation({seed})")
+    return bits

@@ -1,7 +1,7 @@
 """What changes for a respondent when one survey replaces another.
 
 Weaker     a promise gets worse: more epsilon, asked more often, a question more, reports kept, a fresh budget group,
-           fewer answers needed before estimates are shown
+           fewer answers needed before estimates are shown, several memoized answers, which show when they change
 Stronger   the other way round
 Neutral    anything else; a changed answer list or protocol at the same epsilon is no weaker, but it is a new question
 
@@ -11,9 +11,11 @@ Every change is a new fingerprint, and devices pin fingerprints: nothing changes
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
+from deniable.channels.levels import epsilon_text
 from deniable.surveys.survey import Question, Survey
 from deniable.surveys.terms import RETENTION, Longitudinal, Terms, span, write_time
 
@@ -25,8 +27,9 @@ class Change:
     """One difference, and what it does to privacy."""
 
     what: str
-    before: str
-    after: str
+    before: Fraction | str
+    """A level is held exactly; everything else is in words."""
+    after: Fraction | str
     privacy: str = NEUTRAL
 
 
@@ -100,18 +103,27 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Change]:
 
 def _rules(old: Terms, new: Terms) -> Iterator[Change]:
     before, after = old.longitudinal, new.longitudinal
-    # Repeating the first answer for ever shows nothing else; every other rule shows more than that.
-    first_only = Longitudinal("memoize", 1, 1)
-    old_shows, new_shows = (replace(rule, epochs=1) != first_only for rule in (before, after))
-    shows = _direction(old_shows, new_shows, STRONGER)
-    yield from _compared("longitudinal rule", before.rule, after.rule, privacy=shows)
+    if before.rule != after.rule:
+        (shown_before, old_rule), (shown_after, new_rule) = _shows(before), _shows(after)
+        yield Change("longitudinal rule", old_rule, new_rule, _direction(shown_before, shown_after, STRONGER))
+    else:
+        yield from _compared("values that a device memoizes", before.values, after.values, less_is=STRONGER)
     yield from _compared("epochs that a device answers", before.epochs, after.epochs)
-    yield from _compared("values that a device memoizes", before.values, after.values, less_is=STRONGER)
+
+
+def _shows(rule: Longitudinal) -> tuple[int, str]:
+    """How much a rule shows beside its levels, and the rule in words."""
+    if rule.rule == "none":
+        return 1, "none"
+    if rule.values == 1:
+        return 0, "memoize the first answer"
+    return 2, f"memoize {rule.values} answers, which shows when an answer changes"
 
 
 def _compared(what: str, old: Any, new: Any, less_is: str | None = None, privacy: str = NEUTRAL) -> Iterator[Change]:
     if old != new:
-        yield Change(what, str(old), str(new), privacy if less_is is None else _direction(old, new, less_is))
+        before, after = (value if isinstance(value, Fraction) else str(value) for value in (old, new))
+        yield Change(what, before, after, privacy if less_is is None else _direction(old, new, less_is))
 
 
 def _direction(old: Any, new: Any, less_is: str) -> str:
@@ -121,4 +133,4 @@ def _direction(old: Any, new: Any, less_is: str) -> str:
 
 
 def _described(question: Question) -> str:
-    return f"{question.text} (epsilon {question.protocol.epsilon})"
+    return f"{question.text} (epsilon {epsilon_text(question.protocol.epsilon)})"

@@ -6,7 +6,9 @@
 
 answers    a list of labels, {"low": ..., "high": ...}, "text" for any text, or the spec of a domain
 other      the label for every answer that is not listed
-epsilon    of this question; the draft's own `epsilon` stands for the questions without one
+epsilon    of this question; the draft's own `epsilon` stands for the questions without one. If neither is given, a
+           lifetime budget is divided: equally over the answers that a device may randomize, and over the questions
+people     about how many will answer (in an epoch, where there are several), for the planner and for what to expect
 protocol   a name, "best" (the planner's choice for `people` respondents; the default), or a spec in full. Of a survey
            that memoizes, "best" is the best protocol with few enough different reports
 parameters of the named protocol, where the default is not wanted
@@ -30,14 +32,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable import exact
 from deniable.domains import Categories, Domain, Integers, Strings, load_domain
-from deniable.errors import DeniableError, SpecError
+from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
 from deniable.protocols import PROTOCOLS, Protocol
 from deniable.surveys.draft_terms import TERMS, draft_rule, draft_terms
-from deniable.surveys.strict import keys
+from deniable.surveys.strict import keys, short
 from deniable.surveys.survey import TOO_MANY_FORMS, Question, Survey, load_protocol, question_name
 from deniable.surveys.terms import FEW_FORMS
 
@@ -54,7 +58,7 @@ class _Open:
     """What the planner needs to choose a protocol."""
 
     domain: Domain
-    epsilon: Any
+    epsilon: Fraction
     people: int
     where: str
 
@@ -76,6 +80,9 @@ def plan_draft(draft: Any, now: float | None = None) -> tuple[Survey, dict[str, 
         raise SpecError('"questions" is not a list')
     shared = {key: draft[key] for key in _SHARED if key in draft}
     given = {key: draft[key] for key in TERMS if key in draft}
+    share = divided(draft)
+    if share is not None:
+        shared["epsilon"] = share
     wanted = [_wanted(entry, place, shared, draft["name"]) for place, entry in enumerate(entries, 1)]
     plans = _plans(wanted, memoized=draft_rule(given).rule == "memoize")
     protocols = [plans[place].best if isinstance(one, _Open) else one for place, one in enumerate(wanted)]
@@ -84,6 +91,49 @@ def plan_draft(draft: Any, now: float | None = None) -> tuple[Survey, dict[str, 
     if given:
         survey = Survey(survey.name, questions, draft_terms(given, survey, now))
     return survey, {questions[place].id: plan for place, plan in plans.items()}
+
+
+def divided(draft: Mapping[str, Any]) -> Fraction | None:
+    """The level of each question without one, where it follows from the budget; None where the draft names it."""
+    budget, entries = draft.get("budget"), draft["questions"]
+    if "epsilon" in draft or not isinstance(budget, Mapping) or "epsilon" not in budget:
+        return None
+    shared = {key: draft[key] for key in _SHARED if key in draft}
+    named = [
+        _wanted(entry, place, shared, draft["name"]).epsilon
+        for place, entry in enumerate(entries, 1)
+        if has_level(entry)
+    ]
+    if len(named) == len(entries):
+        return None
+    whole = exact.fraction(budget["epsilon"], "the lifetime epsilon")
+    left = whole / draft_rule(draft).draws - sum(named, Fraction(0))
+    if left <= 0:
+        raise SpecError("the questions with an epsilon of their own take the whole budget: nothing is left to divide")
+    return left / (len(entries) - len(named))
+
+
+def has_level(entry: Any) -> bool:
+    """Whether a question has a level of its own."""
+    return isinstance(entry, Mapping) and ("epsilon" in entry or isinstance(entry.get("protocol"), Mapping))
+
+
+def crowds(draft: Mapping[str, Any]) -> dict[str, int]:
+    """About how many will answer each question, by id, as far as a draft that is one says it."""
+    given = {entry["id"]: _people(entry.get("people", draft.get("people"))) for entry in draft["questions"]}
+    return {id: people for id, people in given.items() if people is not None}
+
+
+def _people(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        people = exact.whole(value, "it")
+    except NumberError:
+        people = 0
+    if people < 1:
+        raise SpecError(f'"people" is a positive whole number such as 1500, not {short(value)}')
+    return people
 
 
 def _plans(wanted: Sequence[Protocol | _Open], memoized: bool) -> dict[int, Plan]:
@@ -152,16 +202,18 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol
     name = wanted.get("protocol", BEST)
     parameters = wanted.get("parameters", {})
     if "epsilon" not in wanted:
-        raise SpecError("epsilon is missing: give it in the question, or once for all questions")
+        raise SpecError(
+            "epsilon is missing: give it in the question, or once for all questions, or give a budget to be divided"
+        )
     if not isinstance(parameters, Mapping):
         raise SpecError("the parameters are an object")
+    people = _people(wanted.get("people"))
     if name == BEST:
         if parameters:
             raise SpecError("parameters need a protocol by name")
-        people = wanted.get("people")
-        if isinstance(people, bool) or not isinstance(people, int):
+        if people is None:
             raise SpecError('the planner needs "people", about how many will answer: give it, or name a protocol')
-        return _Open(domain, wanted["epsilon"], people, where)
+        return _Open(domain, exact.as_epsilon(wanted["epsilon"]), people, where)
     if not isinstance(name, str) or name not in PROTOCOLS:
         raise SpecError(f"there is no protocol {name!r}; there are {BEST}, {', '.join(sorted(PROTOCOLS))}")
     try:

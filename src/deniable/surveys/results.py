@@ -31,7 +31,7 @@ REPEATED = (
     "epoch at a time"
 )
 NUMBERS = ("count", "frequency", "stderr", "low", "high")
-COLUMNS = ("question", "label", *NUMBERS)
+COLUMNS = ("question", "label", *NUMBERS, "n", "level", "simultaneous", "method", "protocol", "unlisted")
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Result:
     level: float
     stderr: Floats
     ends: Floats
+    simultaneous: bool = False
+    """Whether the intervals hold for all answers at once."""
 
     @property
     def numbers(self) -> list[list[float]]:
@@ -51,8 +53,11 @@ class Result:
 
     def rows(self, id: str) -> list[list[Any]]:
         """One row an answer, under the names of `COLUMNS`."""
-        labels = map(text, self.estimate.labels)
-        return [[id, label, *row] for label, row in zip(labels, self.numbers, strict=True)]
+        estimate = self.estimate
+        unlisted = estimate.unlisted if isinstance(estimate, TextEstimate) else None
+        same = [estimate.n, self.level, self.simultaneous, estimate.method, estimate.protocol, unlisted]
+        labels = map(text, estimate.labels)
+        return [[id, label, *row, *same] for label, row in zip(labels, self.numbers, strict=True)]
 
     def description(self, id: str, question: str) -> dict[str, Any]:
         """The result as JSON values."""
@@ -94,7 +99,7 @@ def result(
     if consistent is not None:
         estimated = estimated.consistent(consistent)
     ends = estimated.interval(level, simultaneous, population)
-    return Result(estimated, level, estimated.errors(population), ends)
+    return Result(estimated, level, estimated.errors(population), ends, simultaneous)
 
 
 def noise_floor(protocol: Protocol, n: int, level: float) -> float:

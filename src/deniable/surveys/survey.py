@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable import exact
+from deniable.channels.levels import epsilon_text, largest_text
 from deniable.errors import DeniableError, LabelError, SpecError
 from deniable.protocols import Protocol, load
 from deniable.specs import canonical_bytes, fingerprint
@@ -93,12 +94,21 @@ class Survey:
 
     def _check_terms(self, terms: Terms) -> None:
         if self.lifetime_epsilon > terms.budget.epsilon:
-            raise SpecError(
-                f"a device may answer {self.draws} times, which is epsilon {self.lifetime_epsilon} in all and more "
-                f"than its budget of {terms.budget.epsilon}: raise the budget, or ask less often"
-            )
+            raise SpecError(self._over_budget(terms.budget.epsilon))
         if terms.longitudinal.rule == "memoize" and self.forms > FEW_FORMS:
             raise SpecError(TOO_MANY_FORMS)
+
+    def _over_budget(self, budget: Fraction) -> str:
+        fits, each = budget / self.draws, "submission"
+        if len({question.protocol.epsilon for question in self}) == 1:
+            fits, each = fits / len(self), "question"
+        often = "once" if self.draws == 1 else f"{self.draws} times"
+        less = "ask less" if self.draws == 1 else "ask less often"
+        return (
+            f"a device may answer {often}, which is epsilon {epsilon_text(self.lifetime_epsilon)} in all and more than "
+            f"its budget of {epsilon_text(budget)}: lower epsilon ({largest_text(fits)} a {each} fits), raise the "
+            f"budget, or {less}"
+        )
 
     def __iter__(self) -> Iterator[Question]:
         return iter(self.questions)

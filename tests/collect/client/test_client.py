@@ -241,6 +241,7 @@ def test_what_the_server_calls_wrong_is_dropped_with_its_reason(server, device, 
     server.script = [(status, {}, "malformed")]
     receipt = client.answer({"smoke": "yes"}, wait=None)
     assert (receipt.state, receipt.submission.reason) == ("dropped", f"status {status} malformed")
+    assert receipt.reason == receipt.submission.reason
     assert client.flush() == client.flush(timeout=0)
     assert len(server.posts) == 1
     assert client.budget().spent == 1, "it has left the device, so it is paid for"
@@ -253,6 +254,9 @@ def test_a_rejected_submission_is_dropped_with_the_reason(server, device):
     server.script = [("reject", "epochClosed")]
     receipt = client.answer({"smoke": "yes"}, wait=None)
     assert (receipt.state, receipt.submission.reason) == ("dropped", "epochClosed")
+    assert receipt.reason == "its epoch is closed (epochClosed)"
+    assert client.answer({"smoke": "yes"}).reason == receipt.reason, "of the first time"
+    assert client.budget().spent == 1
 
 
 def test_a_reason_cannot_write_anything_into_the_ledger(server, device):

@@ -11,12 +11,14 @@ import typer
 from typer.testing import CliRunner
 
 from deniable.cli import _Guarded, answer, answer_view, ledger
-from deniable.collect.client import Ledger
-from deniable.protocols import GRR
+from deniable.collect.client import Ledger, OptOuts
+from deniable.domains import Strings
+from deniable.errors import DomainError
+from deniable.protocols import GRR, PROTOCOLS
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal, write_time
 from tests.cli.conftest import Ran, sane
-from tests.collect.surveys import DAY, TODAY, daily, mixed, plain, terms, text
+from tests.collect.surveys import DAY, TODAY, all_surveys, daily, mixed, plain, terms, text
 
 app = typer.Typer(cls=_Guarded, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command(name="answer", epilog=answer.EXAMPLES)(answer.answer)
@@ -41,6 +43,18 @@ def address(server):
     survey = mixed()
     server.publish(survey)
     return ["answer", server.url, survey.fingerprint]
+
+
+def kinds() -> Survey:
+    """A question of every protocol that people answer by a choice or a text."""
+    questions = []
+    for name, family in PROTOCOLS.items():
+        for place, domain in enumerate((3, 20, Strings(cells=256, cohorts=8, key="kinds/text"))):
+            try:
+                questions.append(Question(f"{name}{place}".lower(), "?", family(domain, epsilon="0.8")))
+            except DomainError:
+                assert isinstance(domain, Strings)
+    return Survey("kinds", questions, terms())
 
 
 MIXED = ["smoke=no", "drink=3", "age=42", "town=7"]
@@ -136,6 +150,28 @@ def test_a_rehearsal_records_and_sends_nothing(run, server, address, tmp_path):
     assert server.posts[0].hex() != first
 
 
+@pytest.mark.parametrize("survey", [*all_surveys(), kinds()], ids=lambda survey: survey.name)
+def test_a_rehearsal_needs_no_answers(run, server, tmp_path, survey):
+    """In a pipe, of every protocol: the promise, a law for each question, and an example for some answers."""
+    server.publish(survey)
+    out = " ".join(run("answer", server.url, survey.fingerprint, "--dry-run").out.split())
+    assert "anyone's odds" in out
+    assert out.count("your answer sends") + out.count("No report is more than") == len(survey)
+    assert "An example of what would leave, for" in out
+    assert "throw-away randomness" in out
+    example = run("answer", server.url, survey.fingerprint, "--dry-run", "--json").json["example"]
+    assert len(bytes.fromhex(example)) == 24 + survey.report_bytes
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_some_answers_of_a_rehearsal(run, address):
+    out = " ".join(run(*address, "smoke=no", "--dry-run").out.split())
+    assert "for drink=0, age=0, town=0:" in out
+    assert "It speaks for your answer with probability 0.5" in out
+    assert "An example" not in run(*address, *MIXED, "--dry-run").out
+    assert "is not one of" in run(*address, "smoke=maybe", "--dry-run", code=2).err
+
+
 def test_open_text_in_a_rehearsal(run, server):
     survey = text()
     server.publish(survey)
@@ -154,7 +190,11 @@ def test_text_becomes_the_survey_s_labels(run, server):
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        (["smoke=no"], "add drink=... age=... town=..."),
+        (["smoke=no"], "add drink=... age=... town=..., or run this on a terminal to be asked"),
+        (
+            ["smoke=no", "--json"],
+            "add drink=... age=... town=..., or run this on a terminal without --json to be asked",
+        ),
         (["smoke=maybe", *MIXED[1:]], "question 'smoke': 'maybe' is not one of the 2 categories (yes, no)"),
         (["smoke=", *MIXED[1:]], "question 'smoke': '' is not one of the 2 categories (yes, no)"),
         ([*MIXED[:2], "age=old", "town=7"], "question 'age': 'old' is not one of the whole numbers from 0 to 99"),
@@ -175,7 +215,8 @@ def test_of_many_choices_a_few_are_shown(run, server):
     survey = Survey("many", [Question("q", "?", GRR([f"c{i}" for i in range(30)], epsilon=1))], terms())
     server.publish(survey)
     err = run("answer", server.url, survey.fingerprint, "q=x", code=2).err
-    assert "'x' is not one of the 30 categories (c0, c1, c2, c3, c4, c5, c6, c7, ...)" in err
+    assert "'x' is not one of the 30 categories (c0, c1, c2, c3, c4, c5, c6, c7, " in err
+    assert ", ...)" in err
 
 
 def test_not_sent_yet_and_dropped(run, server):
@@ -191,7 +232,7 @@ def test_not_sent_yet_and_dropped(run, server):
     assert (waits["state"], waits["reason"]) == ("queued", "status 503")
     server.script = [(410, {}, "surveyClosed")]
     refused = run("answer", server.url, survey.fingerprint, code=1).out
-    assert "refused by the service (status 410 surveyClosed)" in refused
+    assert "refused by the service: the survey takes no more answers (status 410 surveyClosed)" in refused
     help = " ".join(run("answer", "--help").out.split())
     assert "exit code is 0 if the submission was sent, now or before; 75 while it waits in the ledger" in help
 
@@ -204,7 +245,6 @@ def test_the_ledger(run, server, address, tmp_path):
     assert "mixed, " in shown
     (known,) = run("ledger", "show", address[2], "--json").json["submissions"]
     assert (known["bytes"], known["state"], known["epsilon"]) == (body.hex(), "sent", "4")
-    assert run("ledger", "show", "ab" * 32, "--json").json["submissions"] == []
     (budget,) = run("ledger", "budget", "--json").json["budgets"]
     assert (budget["cap"], budget["spent"], budget["left"]) == ("100", "4", "96")
     table = run("ledger", "budget").out
@@ -222,9 +262,115 @@ def test_a_mistyped_ledger_is_no_new_device(run, tmp_path, command):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_opting_out_before_anything_else_makes_a_ledger_and_says_so(run, tmp_path):
-    assert f"a new device ledger was made: {tmp_path / 'ledger.sqlite'}" in run("ledger", "optout").err
+def test_opting_out_before_anything_else_makes_a_ledger_when_told_to(run, tmp_path):
+    err = run("ledger", "optout", code=2).err
+    assert f"there is no ledger '{tmp_path / 'ledger.sqlite'}'" in err
+    assert "add --new" in err
+    assert "exclude each other" in run("ledger", "optout", "--new", "--undo", code=2).err
+    assert "knows none yet" in run("ledger", "optout", "--new", "daily", code=2).err
+    assert list(tmp_path.iterdir()) == []
+    assert f"a new device ledger was made: {tmp_path / 'ledger.sqlite'}" in run("ledger", "optout", "--new").err
     assert run("ledger", "optout").err == ""
+    assert Ledger(tmp_path / "ledger.sqlite").opt_outs().everything
+
+
+@pytest.fixture
+def book(tmp_path):
+    """The ledger of a device that has answered three surveys, two of one name."""
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    older = Survey("daily", [Question("smoke", "Do you?", GRR(["yes", "no"], epsilon="0.8"))], daily().terms)
+    for survey in (daily(), older, plain()):
+        ledger.submit(survey, 0, {"smoke": "yes"})
+    return ledger
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["plain", plain().fingerprint[:6], plain().fingerprint[:12].upper()],
+    ids=["name", "six digits", "capitals"],
+)
+def test_a_survey_by_its_name_or_beginning(run, server, book, given):
+    assert run("ledger", "optout", given).out == f"opted out: plain, {plain().fingerprint}\n"
+    assert book.opt_outs().surveys == (plain().fingerprint,)
+    server.publish(plain())
+    assert "opted out" in run("answer", server.url, plain().fingerprint, "smoke=yes", code=2).err
+    assert server.requests == []
+    (known,) = run("ledger", "show", given, "--json").json["submissions"]
+    assert known["survey"] == plain().fingerprint
+    assert run("ledger", "optout", given, "--undo").out == f"taking part again: plain, {plain().fingerprint}\n"
+    assert book.opt_outs().surveys == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("plane", "no survey there is called 'plane'"),
+        (plain().fingerprint[:5], "6 digits or more"),
+        ("", "no survey there is called ''"),
+        ("000000" if not plain().fingerprint.startswith("000000") else "111111", "this ledger knows"),
+        (plain().fingerprint[:-1] + "x", "no survey there is called"),
+        ("daily", "'daily' stands for several surveys"),
+    ],
+    ids=["another name", "five digits", "nothing", "other digits", "a slip", "two of one name"],
+)
+def test_a_survey_that_is_not_known_is_neither_shown_nor_left(run, book, given, complaint):
+    for command in (["optout"], ["optout", "--undo"], ["show"], ["show", "--json"]):
+        assert complaint in run("ledger", *command, given, code=2).err
+    assert book.opt_outs() == OptOuts()
+
+
+def test_a_whole_fingerprint_that_was_never_met(run, book):
+    assert "no survey there is called" in run("ledger", "show", "ab" * 32, code=2).err
+    for _ in range(2):
+        ran = run("ledger", "optout", "AB" * 32)
+        assert f"never met the survey {'ab' * 32}: compare the digits" in ran.err
+        assert ran.out == f"opted out: (unknown), {'ab' * 32}\n"
+    assert book.opted_out("ab" * 32)
+    assert run("ledger", "optout", plain().fingerprint).err == ""
+
+
+def test_whether_a_device_takes_part_is_shown(run, book):
+    def told():
+        for command in ("show", "budget"):
+            lines = run("ledger", command).out.splitlines()
+            yield next(line for line in lines if line.startswith("opted out")).split(maxsplit=2)[2]
+            yield run("ledger", command, "--json").json["opted_out"]
+
+    nothing = {"everything": False, "surveys": [], "but": []}
+    assert list(told()) == ["no", nothing] * 2
+    run("ledger", "optout", "plain")
+    named = f"plain ({plain().fingerprint[:12]})"
+    assert list(told()) == [named, nothing | {"surveys": [plain().fingerprint]}] * 2
+    assert "opted out    yes" in run("ledger", "show", "plain").out
+    assert "opted out    no" in run("ledger", "show", daily().fingerprint).out
+    run("ledger", "optout")
+    assert list(told()) == ["every survey", nothing | {"everything": True}] * 2
+    run("ledger", "optout", "plain", "--undo")
+    document = nothing | {"everything": True, "but": [plain().fingerprint]}
+    assert list(told()) == [f"every survey but {named}", document] * 2
+
+
+def test_levels_as_people_write_them(run, server, book):
+    table = run("ledger", "budget").out
+    assert "2.8" in table
+    assert "2.2" in table
+    assert "/5" not in table
+    older = next(line for line in table.splitlines() if "0.8" in line)
+    assert older.split()[0] == "daily"
+    assert older.split()[1] in {known.survey[:12] for known in book.submissions()} - {daily().fingerprint[:12]}
+    assert "epsilon  0.8" in run("ledger", "show").out
+    (group,) = run("ledger", "budget", "--json").json["budgets"]
+    assert group["spent"] == "14/5"
+    server.publish(daily())
+    assert "3.8 of 5 spent" in run("answer", server.url, daily().fingerprint, "smoke=yes").out
+
+
+def test_a_mistyped_directory_is_not_made(run, server, address, tmp_path):
+    for command in (address + MIXED, ["ledger", "show"], ["ledger", "optout", "--new"]):
+        err = run(*command, "--ledger", tmp_path / "nope" / "d5.db", code=2).err
+        assert f"there is no directory '{tmp_path / 'nope'}'" in err
+    assert list(tmp_path.iterdir()) == []
+    assert server.requests == []
 
 
 def test_opting_out_and_withdrawing(run, server, address, tmp_path):
@@ -233,7 +379,7 @@ def test_opting_out_and_withdrawing(run, server, address, tmp_path):
     run("ledger", "optout", address[2])
     run("ledger", "optout", "--undo")
     assert "add --yes" in run("ledger", "withdraw", code=2).err
-    assert "withdrawn" in run("ledger", "withdraw", "--yes").out
+    assert "keeps which surveys and epochs were answered and what was spent" in run("ledger", "withdraw", "--yes").out
     assert not Ledger(tmp_path / "ledger.sqlite").secret_path.exists()
     assert "deleted" in run("ledger", "show").out
     other = plain()

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import pytest
 
-from deniable.collect.client import BudgetSpent, Ledger, LedgerError, default_path, memo
+from deniable.collect.client import BudgetSpent, Ledger, LedgerError, OptOuts, Untrusted, default_path, memo
 from deniable.errors import DomainError
 from deniable.protocols import GRR
 from deniable.surveys import Question, Survey
@@ -315,6 +315,19 @@ def test_a_database_of_something_else_or_of_the_future(path, ledger):
     closed(path, "newer")
 
 
+def test_a_store_in_use_is_no_ledger(path):
+    with sqlite3.connect(path, isolation_level=None) as store:
+        store.execute("PRAGMA journal_mode = WAL")
+        store.execute("CREATE TABLE survey (x)")
+        store.execute("BEGIN IMMEDIATE")
+        closed(path, "something else .such as the store of a service., not a ledger")
+    store.close()
+    closed(path, "not a ledger")
+    with sqlite3.connect(path) as store:
+        assert store.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    store.close()
+
+
 def test_a_text_file_and_a_directory(path):
     path.write_text("dear diary, " * 1000)
     closed(path, "damaged, or no ledger")
@@ -347,11 +360,13 @@ def test_a_ledger_that_another_process_holds(path, ledger, monkeypatch):
 
 
 @unix
-def test_only_the_owner_reads_the_files(tmp_path):
-    path = tmp_path / "new" / "folder" / "ledger.sqlite"
+def test_only_the_owner_reads_the_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "new"))
+    path = tmp_path / "new" / "deniable" / "ledger.sqlite"
     before = os.umask(0)
     try:
-        ledger = Ledger(path)
+        ledger = Ledger()
         ledger.submit(daily(), 0, YES)
     finally:
         os.umask(before)
@@ -362,7 +377,18 @@ def test_only_the_owner_reads_the_files(tmp_path):
     assert len(ledger.secret_path.read_bytes()) == 32
 
 
+def test_only_the_default_directory_is_made(tmp_path):
+    """A mistyped directory is no new device."""
+    ledger = Ledger(tmp_path / "nope" / "ledger.sqlite")
+    for attempt in (ledger.submissions, ledger.opt_out, lambda: ledger.submit(daily(), 0, YES)):
+        with pytest.raises(LedgerError, match=r"there is no directory '.*nope' for a ledger"):
+            attempt()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_looking_makes_no_files(path, ledger):
+    assert ledger.surveys() == {}
+    assert ledger.opt_outs() == OptOuts()
     assert ledger.submissions() == ledger.budgets() == ledger.queued("ab" * 32) == []
     assert ledger.pinned("ab" * 32) is None
     assert not ledger.opted_out("ab" * 32)
@@ -401,3 +427,46 @@ def test_a_copied_ledger_with_its_secret_is_the_same_device(path, ledger, tmp_pa
     shutil.copy(path, moved.path)
     shutil.copy(ledger.secret_path, moved.secret_path)
     assert moved.submit(daily(), 1, YES)[0] == ledger.submit(daily(), 1, YES)[0]
+
+
+# -- opting out ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["daily", "ab" * 6, "AB" * 32, "ab" * 31 + "xy", ""])
+def test_what_is_no_fingerprint_opts_out_of_nothing(path, ledger, given):
+    for choose in (ledger.opt_out, ledger.opt_in):
+        with pytest.raises(Untrusted, match="64 hexadecimal digits"):
+            choose(given)
+    assert not path.exists()
+
+
+def test_what_the_device_takes_no_part_in(ledger):
+    one, other = "ab" * 32, "cd" * 32
+    ledger.opt_out(one)
+    assert ledger.opt_outs() == OptOuts(surveys=(one,))
+    ledger.opt_out()
+    assert ledger.opt_outs() == OptOuts(everything=True)
+    ledger.opt_in(other)
+    assert ledger.opt_outs() == OptOuts(everything=True, but=(other,))
+    assert ledger.opt_outs().spec() == {"everything": True, "surveys": [], "but": [other]}
+    ledger.opt_in()
+    assert ledger.opt_outs() == OptOuts()
+
+
+def test_the_surveys_that_a_device_has_met(ledger):
+    ledger.submit(daily(), 0, YES)
+    ledger.pin(mixed())
+    ledger.opt_out("ab" * 32)
+    ledger.opt_out()
+    ledger.opt_out("cd" * 32)
+    assert ledger.surveys() == {daily().fingerprint: "daily", mixed().fingerprint: "mixed", "cd" * 32: ""}
+    ledger.withdraw()
+    assert set(ledger.surveys().values()) == {"daily", "mixed"}
+
+
+def test_a_refusal_names_levels_as_people_write_them(ledger):
+    question = Question("smoke", "?", GRR(["yes", "no"], epsilon="0.8"))
+    first, second = (Survey(name, [question], terms(budget=Fraction("1.5"))) for name in ("first", "second"))
+    ledger.submit(first, 0, YES)
+    with pytest.raises(BudgetSpent, match=r"0\.8 of 1\.5 is spent, 0\.7 is left, and the answer would cost 0\.8"):
+        ledger.submit(second, 1, YES)

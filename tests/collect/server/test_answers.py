@@ -6,15 +6,16 @@ import csv
 import hashlib
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
 from deniable.collect.counting import Counter
 from deniable.collect.server import estimates, tallies
-from deniable.surveys import SurveyTally
+from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import REPEATED, result
-from tests.collect.server.live import in_thread
-from tests.collect.surveys import WORDS, crowd, current, daily, memoized, mixed, plain, text
+from tests.collect.server.live import eventually, in_thread
+from tests.collect.surveys import DAY, TODAY, WORDS, crowd, current, daily, memoized, mixed, plain, text
 
 
 def test_the_list_in_pages(live):
@@ -215,8 +216,51 @@ def test_the_status(live):
     live.send(survey, now, crowd(survey, 12))
     status = live.get(f"/v1/surveys/{survey.fingerprint}/status", "analyst").json
     assert status["epochs"] == [{"epoch": now, "state": "open", "n": 12, "sha256": None}]
-    assert (status["state"], status["current_epoch"], status["taken_epochs"]) == ("collecting", now, [now - 1, now + 1])
+    assert (status["state"], status["current_epoch"]) == ("collecting", now)
+    assert status["taken_epochs"] == [now - 1, now, now + 1]
     assert status["lag"]["requests"] == 0
+
+
+def test_a_closed_epoch_is_not_taken(live):
+    survey = daily()
+    now, path = current(survey), f"/v1/surveys/{survey.fingerprint}"
+
+    def entry():
+        return next(one for one in live.get("/v1/surveys").json["surveys"] if one["fingerprint"] == survey.fingerprint)
+
+    assert entry()["open"] is True
+    assert b">Answer<" in live.get("/").body
+    live.ask("POST", f"{path}/epochs/{now}/close", role="admin")
+    assert live.get(f"{path}/status", "analyst").json["taken_epochs"] == [now - 1, now + 1]
+    eventually(lambda: entry()["open"] is False)
+    assert entry()["state"] == "collecting"
+    live.ask("POST", f"{path}/close", role="admin")
+    assert live.get(f"{path}/status", "analyst").json["taken_epochs"] == []
+    assert (entry()["state"], entry()["open"]) == ("closed", False)
+
+
+def test_the_list_says_what_is_open(tmp_path):
+    moment = [float(TODAY)]
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", daily(), clock=lambda: moment[0]) as live:
+        for days, state, is_open in ((-11, "waiting", False), (0, "collecting", True), (30, "collecting", False)):
+            moment[0] = float(TODAY + days * DAY)
+            (entry,) = live.get("/v1/surveys").json["surveys"]
+            assert (entry["state"], entry["open"]) == (state, is_open)
+
+
+def test_the_list_says_which_survey_replaces_which(live):
+    before = plain()
+    later = [
+        Survey(name, before.questions, replace(before.terms, replaces=before.fingerprint, opens=before.terms.opens + i))
+        for i, name in enumerate(("second", "third"))
+    ]
+    for survey in later:
+        live.ask("POST", "/v1/surveys", survey.canonical, "admin", {"Content-Type": "application/json"})
+    known = {one["fingerprint"]: one for one in live.get("/v1/surveys").json["surveys"]}
+    assert known[before.fingerprint]["replaced_by"] == later[1].fingerprint, "of several, the one that opens last"
+    assert [known[one.fingerprint]["replaces"] for one in later] == [before.fingerprint] * 2
+    assert known[daily().fingerprint]["replaces"] is known[daily().fingerprint]["replaced_by"] is None
+    assert later[1].fingerprint[:12] in live.get("/").body.decode()
 
 
 def test_health_figures_and_the_front_page(live):
@@ -232,10 +276,6 @@ def test_health_figures_and_the_front_page(live):
 
 
 def test_what_a_survey_says_cannot_become_markup(tmp_path):
-    from dataclasses import replace
-
-    from deniable.surveys import Survey
-
     base = plain()
     hostile = Survey("<script>alert(1)</script>", base.questions, replace(base.terms, owner='"><img src=x>'))
     with in_thread(f"sqlite:///{tmp_path / 'store.db'}", hostile) as live:

@@ -179,6 +179,10 @@ def test_a_survey_by_its_name_or_the_beginning_of_its_fingerprint(tmp_path, monk
         assert json.loads(deniable("estimate", given, *service))["survey"] == survey.fingerprint
     refusal = deniable("estimate", survey.fingerprint[:5], *service, code=2)
     assert f"daily ({survey.fingerprint[:12]})" in refusal
+    past = CliRunner().invoke(app, ["estimate", "daily", *service, "--epochs", "1..70"])
+    assert past.exit_code == 0
+    assert "note: the epochs of this survey are 0 to 39: of others there is nothing\n" in past.stderr
+    assert "note" not in CliRunner().invoke(app, ["estimate", "daily", *service, "--epochs", "0..39"]).stderr
     # A file of that name comes first.
     plain().save("daily")
     assert "no reports" in deniable("estimate", "daily", *service, code=2)
@@ -210,9 +214,30 @@ def test_close_epoch(url):
         store.add([people.batch(survey, epoch)])
     out = deniable("store", "close-epoch", str(epoch), "--store", url, "--yes")
     assert "submissions  5" in out
+    again = CliRunner().invoke(app, ["store", "close-epoch", str(epoch), "--store", url])
+    assert (again.exit_code, again.stdout) == (0, out)
+    assert again.stderr == f"note: epoch {epoch} was closed already: nothing has changed\n"
     deniable("store", "close-epoch", "999", "--store", url, code=2)
     with open_store(url) as store:
         assert store.epochs(survey.fingerprint)[0].state == "closed"
+
+
+def test_a_backup_replaces_nothing_unless_told_to(tmp_path, url):
+    with open_store(url) as store:
+        store.publish(plain())
+        mine = tmp_path / "survey.json"
+        mine.write_text("mine")
+        assert "--force" in deniable("store", "backup", str(mine), "--store", url, code=2)
+        assert mine.read_text() == "mine"
+        (tmp_path / "link.db").hardlink_to(tmp_path / "store.db")
+        for name in ("store.db", "store.db-wal", "link.db"):
+            own = tmp_path / name
+            before = own.stat()
+            assert "the store itself" in deniable("store", "backup", str(own), "--store", url, "--force", code=2)
+            assert (own.stat().st_ino, own.stat().st_size) == (before.st_ino, before.st_size)
+        deniable("store", "backup", str(mine), "--store", url, "--force")
+    with open_store(f"sqlite:///{mine}") as copy:
+        assert [one.fingerprint for one in copy.surveys()] == [plain().fingerprint]
 
 
 def test_check_finds_what_is_wrong(tmp_path, url):
@@ -245,7 +270,7 @@ def test_what_is_refused(arguments, words):
 
 def test_a_survey_without_terms_is_not_served(tmp_path, url):
     Survey("files only", plain().questions).save(tmp_path / "plain.json")
-    assert "no terms" in deniable("serve", "--store", url, "--publish", str(tmp_path / "plain.json"), code=2)
+    assert "for files only" in deniable("serve", "--store", url, "--publish", str(tmp_path / "plain.json"), code=2)
 
 
 def test_an_open_address_is_warned_of(url):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from deniable.collect.server.front import MOST, page
+from dataclasses import replace
+
+from deniable.collect.server.front import MOST, foremost, page
 from deniable.collect.server.registry import Entry
+from deniable.collect.server.surveys import Listed, listed
 from deniable.collect.stores.base import CLOSED, OPEN
-from deniable.surveys import Survey
+from deniable.protocols import GRR
+from deniable.surveys import Longitudinal, Survey
 from tests.collect.surveys import DAY, SMOKE, TODAY, mixed, terms
 
 
@@ -16,6 +20,16 @@ def entry(name: str, state: str = OPEN, begins: int = -10) -> Entry:
     return Entry(survey, survey.canonical, state)
 
 
+def said(entry: Entry) -> Listed:
+    """What the list says, of a survey whose current epoch was not closed."""
+    return listed(entry, TODAY, entry.phase(TODAY) == "collecting", None)
+
+
+def whole(entries: list[Entry], origin: str | None = None) -> str:
+    first = foremost(entries, TODAY)
+    return page(first, [said(one) for one in first], len(entries) - len(first), origin)
+
+
 def sections(text: str) -> dict[str, str]:
     """By name, in the order of the page."""
     parts = text.split("<h2>")[1:]
@@ -24,7 +38,7 @@ def sections(text: str) -> dict[str, str]:
 
 def test_only_an_open_survey_can_be_answered() -> None:
     entries = [entry("z closed", CLOSED), entry("over", begins=-50), entry("soon", begins=5), entry("yes"), entry("b")]
-    found = sections(page(entries, TODAY, None))
+    found = sections(whole(entries))
     assert list(found) == ["b", "yes", "soon", "over", "z closed"], "those that can be answered come first"
     assert [name for name, text in found.items() if ">Answer<" in text] == ["b", "yes"]
     assert all(">Dashboard<" in text and ">Specification<" in text for text in found.values())
@@ -40,7 +54,7 @@ def test_only_an_open_survey_can_be_answered() -> None:
 
 def test_times_are_dates_and_questions_a_list() -> None:
     survey = mixed()
-    text = page([Entry(survey, survey.canonical, OPEN)], TODAY, "https://answers.example.org")
+    text = whole([Entry(survey, survey.canonical, OPEN)], "https://answers.example.org")
     assert "T00:00:00Z" not in text
     assert text.count("<li>") == len(survey)
     assert "https://answers.example.org" in text
@@ -48,8 +62,24 @@ def test_times_are_dates_and_questions_a_list() -> None:
 
 def test_texts_are_not_markup_and_there_is_an_end() -> None:
     entries = [entry(f"<b>{i:03}") for i in range(MOST + 2)]
-    text = page(entries, TODAY, None)
+    text = whole(entries)
     assert "<b>" not in text
     assert text.count("<section") == MOST
     assert "And 2 more" in text
-    assert "No survey is published yet." in page([], TODAY, None)
+    assert "No survey is published yet." in whole([])
+
+
+def test_a_closed_period_and_a_survey_that_was_replaced() -> None:
+    known = entry("daily")
+    shut = page([known], [listed(known, TODAY, False, "f" * 64)], 0, None)
+    assert ">Answer<" not in shut
+    assert "This period is closed; the survey ends: 20" in shut
+    assert f'<dt>Replaced by</dt><dd><a href="s/{"f" * 64}">' in shut
+    assert "Replaced by" not in whole([known])
+
+
+def test_levels_are_written_as_decimals() -> None:
+    question = replace(SMOKE, protocol=GRR(["yes", "no"], "0.8"))
+    survey = Survey("x", [question], terms(TODAY, longitudinal=Longitudinal(epochs=3)))
+    text = whole([Entry(survey, survey.canonical, OPEN)])
+    assert "epsilon 0.8 a submission, 2.4 in all" in text

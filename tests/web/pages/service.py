@@ -47,6 +47,11 @@ class Service:
         request = urllib.request.Request(f"{self.address}/v1/surveys", survey.canonical, headers)
         urllib.request.urlopen(request, timeout=20).close()
 
+    def close_epoch(self, survey: Survey, epoch: int) -> None:
+        address = f"{self.address}/v1/surveys/{survey.fingerprint}/epochs/{epoch}/close"
+        request = urllib.request.Request(address, b"", {"Authorization": f"Bearer {self.admin}"})
+        urllib.request.urlopen(request, timeout=20).close()
+
     def fill(self, survey: Survey, epoch: int, n: int, seed: int = 1) -> None:
         """Answers of made-up people."""
         with open_store(self.store) as store:

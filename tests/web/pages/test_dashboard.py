@@ -129,6 +129,19 @@ def test_epochs_are_chosen_compared_and_drawn(service: Service, open_tab: Open) 
     assert board.locator("[data-compare=bread] .line .name").count() == 10
 
 
+def test_a_wrong_fingerprint_is_no_matter_of_the_token(service: Service, open_tab: Open) -> None:
+    for pinned in ("0" * 64, "abc"):
+        board = open_tab(f"{service.address}/dashboard/{pinned}")
+        sign_in(board, service, "dn_wrong")
+        board.wait_for_selector("text=This token is not known here")
+        sign_in(board, service)
+        board.wait_for_selector("text=There is no such survey here")
+        assert board.locator("input").count() == 0
+        assert board.get_by_role("link", name="All surveys").evaluate("a => a.href") == f"{service.address}/"
+        board.locator("main").get_by_role("link", name="Dashboard").click()
+        board.wait_for_selector("main a >> text=thousand")
+
+
 def test_a_difference_is_that_of_the_estimates(service: Service, open_tab: Open) -> None:
     tab = open_tab(f"{service.address}/plan")
     found = tab.evaluate(
@@ -196,6 +209,12 @@ def test_times_are_told_in_days_and_hours(service: Service, open_tab: Open) -> N
         health = board.wait_for_selector("section[aria-label='Ingest health']").inner_text()
         assert re.search(taken, health), health
         assert length in board.inner_text("section[aria-label='What the survey promises']")
+    # A period that was closed early is not taken any more, those around it are.
+    service.close_epoch(weekly, current(weekly))
+    board.goto(service.dashboard(weekly))
+    sign_in(board, service)
+    health = board.wait_for_selector("section[aria-label='Ingest health']").inner_text()
+    assert re.search(r"the periods [\d-]+ to [\d-]+ and [\d-]+ to [\d-]+ \(UTC\)\.", health), health
 
 
 def test_repeated_reports_are_warned_of(service: Service, open_tab: Open) -> None:

@@ -77,6 +77,23 @@ def test_nothing_else_is_served(service: Service, path: str) -> None:
     assert ask(service, path)[0] == 404
 
 
+@pytest.mark.parametrize("path", ["/nothere", "/not/here"])
+def test_a_person_at_a_wrong_address_gets_a_page(service: Service, path: str) -> None:
+    status, headers, body = ask(service, path, Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+    assert (status, headers["content-type"]) == (404, "text/html; charset=utf-8")
+    up = "../" * (path.count("/") - 1)
+    assert f'<a href="{up or "./"}">All surveys' in body.decode()
+    assert f'href="{up}web/{files().version}/pages/style.css"' in body.decode()
+    assert headers["content-security-policy"].startswith("default-src 'self'")
+    assert ask(service, path, Accept="*/*")[1]["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("path", ["/v1", "/v1/nothere", "/" + "a/" * 20])
+def test_programs_get_a_problem_document(service: Service, path: str) -> None:
+    status, headers, _ = ask(service, path, Accept="text/html")
+    assert (status, headers["content-type"]) == (404, "application/problem+json")
+
+
 def test_everything_together_is_small() -> None:
     known = files()
     total = sum(len(file.packed) for name, file in known.files.items())

@@ -74,6 +74,25 @@ def test_no_label_of_the_chart_is_cut_off(service: Service, open_tab: Open, widt
     assert outside[1] == []
 
 
+@pytest.mark.parametrize("answers", [2, 10, 1024])
+def test_the_table_fits_a_window_of_usual_width(service: Service, open_tab: Open, answers: int) -> None:
+    tab = open_tab(f"{service.address}/plan")
+    tab.set_viewport_size({"width": 1080, "height": 800})
+    tab.get_by_label("Possible answers").fill(str(answers))
+    tab.wait_for_selector(f".command >> text=--categories {answers} ")
+    room = tab.locator("table.plan").evaluate(
+        """table => {
+            const texts = [...table.querySelectorAll("td:last-child, th:last-child")].map((cell) => {
+                const range = document.createRange();
+                range.selectNodeContents(cell);
+                return range.getBoundingClientRect().right;
+            });
+            return table.parentElement.getBoundingClientRect().right - Math.max(...texts);
+        }"""
+    )
+    assert room > 10
+
+
 def test_the_page_answers_all_three_questions(service: Service, open_tab: Open) -> None:
     tab = open_tab(f"{service.address}/plan")
     tab.wait_for_selector(".lines")

@@ -11,6 +11,9 @@ import pytest
 from deniable.collect.stores import open_store
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.protocols import GRR, PROTOCOLS
+from deniable.surveys import Question, Survey
+from deniable.surveys.terms import Longitudinal
+from tests.collect.surveys import terms
 from tests.conformance.protocol_registry import PROTOCOL_CASES
 from tests.web.pages.browser import INSECURE, Log
 from tests.web.pages.service import Service
@@ -39,6 +42,22 @@ def test_an_answer_is_counted_and_what_left_is_shown(service: Service, open_tab:
     sent = tab.locator("[data-state=sent] .bytes span").all_inner_texts()
     assert len(sent) == HEADER_BYTES + ID_BYTES + 1
     assert sent[:4] == ["44", "4e", "52", "31"]
+
+
+def test_what_all_submissions_give_away_stands_beside_what_one_does(service: Service, open_tab: Open) -> None:
+    """Two questions of epsilon 2/5, five times: 0.8 a submission and 4 in all; r / (1 + r) is 0.6900 and 0.9820."""
+    questions = [Question(name, f"{name}?", GRR(["yes", "no"], epsilon="2/5")) for name in ("smoke", "drink")]
+    survey = Survey("both numbers", questions, terms(longitudinal=Longitudinal(epochs=5), budget=4))
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    tab.click("text=What these numbers mean")
+    tiles = [text.replace("\u00a0", " ").split("\n") for text in tab.locator(".promise .tile").all_inner_texts()]
+    assert [number for number, _ in tiles] == ["69.0 % sure", "98.3 % sure"], "rounded up: a promise is kept"
+    assert tiles[0][1] == "from one submission: all its answers together"
+    assert tiles[1][1] == "from all that you ever send for this survey, 5 submissions at most, together"
+    tab.goto(service.survey_page(smoke()))
+    tab.click("text=What this number means")
+    assert tab.locator(".promise .tile b").all_inner_texts() == ["73.2\u00a0% sure"]
 
 
 def test_the_budget_is_what_is_left_now(service: Service, open_tab: Open) -> None:
@@ -227,6 +246,20 @@ def test_withdrawal_forgets_what_was_sent(service: Service, open_tab: Open) -> N
     assert tab.locator("form").count() == 0, "an answered period stays answered"
 
 
+def test_who_has_opted_out_is_not_asked_to_keep_taking_part(service: Service, open_tab: Open) -> None:
+    survey = smoke("out, then withdrawn")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    tab.click("text=Withdraw…")
+    tab.get_by_role("button", name="Keep taking part").click()
+    tab.click("text=Opt out")
+    tab.wait_for_selector("text=You have opted out")
+    tab.click("text=Withdraw…")
+    assert tab.locator("dialog button").all_inner_texts() == ["Withdraw", "Cancel"]
+
+
 def test_cleared_storage_is_a_new_device(service: Service, open_tab: Open) -> None:
     survey = smoke("cleared")
     service.publish(survey)
@@ -262,11 +295,14 @@ def test_another_survey_s_bytes_are_refused(service: Service, open_tab: Open, pr
 
 
 @pytest.mark.parametrize(
-    ("pinned", "says"), [("0" * 64, "does not have this survey"), ("abc", "64 hexadecimal digits")]
+    ("pinned", "says"),
+    [("0" * 64, "does not have this survey"), ("abc", "The link is incomplete"), ("0" * 63, "63 characters")],
 )
 def test_a_wrong_fingerprint_is_refused(service: Service, open_tab: Open, log: Log, pinned: str, says: str) -> None:
     tab = open_tab(f"{service.address}/s/{pinned}")
-    assert says in tab.wait_for_selector("[role=alert]").inner_text()
+    alert = tab.wait_for_selector("[role=alert]").inner_text()
+    assert says in alert
+    assert "claims to be" not in alert
     assert log.posts == []
 
 

@@ -6,7 +6,7 @@ from deniable.collect.client.asynchronous import AsyncClient
 from deniable.collect.client.client import Client, Flushed
 from deniable.collect.client.errors import BudgetSpent, LedgerError, NotOpen, OptedOut, Refused, Untrusted
 from deniable.collect.client.ledger import Ledger, default_path
-from deniable.collect.client.records import Receipt, Spending, Submission
+from deniable.collect.client.records import OptOuts, Receipt, Spending, Submission
 
 __all__ = [
     "AsyncClient",
@@ -16,6 +16,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "NotOpen",
+    "OptOuts",
     "OptedOut",
     "Receipt",
     "Refused",

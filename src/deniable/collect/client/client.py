@@ -12,7 +12,6 @@ Metadata   a request carries the survey's fingerprint, the submission and nothin
 from __future__ import annotations
 
 import hashlib
-import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.collect.client import outbox
-from deniable.collect.client.errors import NotOpen, OptedOut, Untrusted
+from deniable.collect.client.errors import NotOpen, OptedOut, Untrusted, check_fingerprint
 from deniable.collect.client.ledger import Ledger
 from deniable.collect.client.records import DROPPED, QUEUED, SENT, Receipt, Spending, Submission
 from deniable.collect.http import TIMEOUT, Transport, Turn, Unreachable
@@ -31,8 +30,6 @@ from deniable.surveys.strict import parse_json
 from deniable.surveys.terms import Terms, write_time
 
 LARGEST_SURVEY = 16 << 20
-
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -51,8 +48,8 @@ class Client:
 
     server       where reports go: https://host, with a port or a path if need be
     fingerprint  the survey, by the 64 hexadecimal digits that its owner has published
-    ledger       a file, or a `Ledger`: one for all surveys of the device, by default where the system keeps a user's
-                 data. Another file is another device
+    ledger       a file in a directory that is there, or a `Ledger`: one for all surveys of the device, by default
+                 where the system keeps a user's data. Another file is another device
     clock        seconds since 1970, to know the epoch by
     timeout      seconds to wait for each reply
     spread       seconds over which sending is put off at random, so that the moment of an answer does not tell devices
@@ -93,9 +90,7 @@ class Client:
         insecure: bool = False,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        if not isinstance(fingerprint, str) or not _FINGERPRINT.fullmatch(fingerprint):
-            raise Untrusted("a survey is named by its fingerprint, 64 hexadecimal digits in lower case")
-        self.fingerprint = fingerprint
+        self.fingerprint = check_fingerprint(fingerprint)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         self._transport = Transport(server, timeout, insecure, context)
         self._clock, self._sleep, self._timer = clock, time.sleep, time.monotonic
@@ -169,7 +164,7 @@ class Client:
         if submission.state == QUEUED:
             reason = self.flush(wait).reason
             submission = next(known for known in self.history() if known.epoch == epoch)
-        return Receipt(submission, fresh, reason if submission.state == QUEUED else "")
+        return Receipt.of(submission, fresh, reason)
 
     def flush(self, timeout: float | None = None) -> Flushed:
         """Send what is queued, the same bytes again until they are answered for, at most for `timeout` seconds.

@@ -86,7 +86,6 @@ def transaction(path: Path, check: bool = True) -> Iterator[sqlite3.Connection]:
 
 
 def _make(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
@@ -97,6 +96,9 @@ def _make(path: Path) -> None:
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None)
     try:
+        if connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
+            # A store has such a journal and a ledger never: to set another would change it, or wait for who uses it.
+            raise LedgerError(_foreign(path))
         connection.execute("PRAGMA journal_mode = DELETE")
         for setting in ("synchronous = EXTRA", "secure_delete = ON", "trusted_schema = OFF", "cell_size_check = ON"):
             connection.execute(f"PRAGMA {setting}")
@@ -123,11 +125,18 @@ def _prepare(connection: sqlite3.Connection, path: Path, check: bool) -> None:
         connection.execute("BEGIN IMMEDIATE")
         return
     if application != APPLICATION:
-        raise LedgerError(f"{str(path)!r} is a database of something else, not a ledger: name another file")
+        raise LedgerError(_foreign(path))
     if version != VERSION:
         raise LedgerError(f"the ledger {str(path)!r} is of version {version}, unknown here: try a newer deniable")
     if check and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
         raise LedgerError(_damaged(path))
+
+
+def _foreign(path: Path) -> str:
+    return (
+        f"{str(path)!r} is a database of something else (such as the store of a service), not a ledger: "
+        "name another file"
+    )
 
 
 def _damaged(path: Path) -> str:

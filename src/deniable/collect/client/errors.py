@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from deniable.errors import DeniableError
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 class LedgerError(DeniableError, RuntimeError):
@@ -30,3 +35,10 @@ class BudgetSpent(Refused):
 
 class Untrusted(DeniableError, ValueError):
     """A survey that is not the one that was pinned, or a server that must not be talked to."""
+
+
+def check_fingerprint(given: Any) -> str:
+    """The fingerprint, or a refusal of what is none."""
+    if not isinstance(given, str) or not _FINGERPRINT.fullmatch(given):
+        raise Untrusted("a survey is named by its fingerprint, 64 hexadecimal digits in lower case")
+    return given

@@ -30,22 +30,21 @@ from deniable.collect import wire
 from deniable.collect.client import memo, rows, secret
 from deniable.collect.client.answers import check_questions, checked
 from deniable.collect.client.database import present, transaction
-from deniable.collect.client.errors import LedgerError, OptedOut
-from deniable.collect.client.records import DROPPED, QUEUED, WITHDRAWN, Spending, Submission
+from deniable.collect.client.errors import LedgerError, OptedOut, check_fingerprint
+from deniable.collect.client.records import DROPPED, OPTED_OUT, QUEUED, WITHDRAWN, OptOuts, Spending, Submission
 from deniable.surveys import Survey
 from deniable.surveys.terms import Terms
 
 STEPS = ("begun", "checked", "secret", "drawn", "written", "committed")
 """Where a test may stop a submission, by setting `Ledger._step`."""
 
-OPTED_OUT = "optedOut"
-
 
 class Ledger:
     """One device's ledger, in the file `path`; safe to use from several threads, processes and forks.
 
     The file is made by the first thing that has to be written; until then the ledger is empty. Without a path it lies
-    where the system keeps a user's data (`default_path`). Beside it lies the device's secret.
+    where the system keeps a user's data (`default_path`), in a directory that is made for it; the directory of a path
+    that is given must be there. Beside the file lies the device's secret.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -58,13 +57,18 @@ class Ledger:
     def __init__(self, path: str | Path | None = None) -> None:
         # A program that changes its directory keeps its ledger.
         self.path = Path(default_path() if path is None else path).absolute()
+        self._makes_folder = path is None
         self._step: Callable[[str], None] = lambda step: None
         self._sound = False
 
     @property
     def exists(self) -> bool:
         """Whether there is a file; if not, this is a device that has done nothing yet."""
-        return present(self.path)
+        if present(self.path):
+            return True
+        if not self._makes_folder and not os.path.isdir(self.path.parent):
+            raise LedgerError(f"there is no directory {str(self.path.parent)!r} for a ledger: name another, or make it")
+        return False
 
     @property
     def secret_path(self) -> Path:
@@ -72,6 +76,8 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
+        if not self.exists and self._makes_folder:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with transaction(self.path, check=not self._sound) as connection:
             self._sound = True
             yield connection
@@ -165,6 +171,13 @@ class Ledger:
             row = connection.execute("SELECT canonical FROM survey WHERE fingerprint = ?", (fingerprint,)).fetchone()
             return None if row is None else bytes(row[0])
 
+    def surveys(self) -> dict[str, str]:
+        """The names of all surveys that this device has met, by fingerprint; empty where its bytes are not known."""
+        if not self.exists:
+            return {}
+        with self._transaction() as connection:
+            return rows.surveys(connection)
+
     # -- looking -----------------------------------------------------------------------------------
 
     def submissions(self, survey: str | None = None) -> list[Submission]:
@@ -200,8 +213,17 @@ class Ledger:
         with self._transaction() as connection:
             return rows.opted_out(connection, survey)
 
+    def opt_outs(self) -> OptOuts:
+        """Everything that this device takes no part in."""
+        if not self.exists:
+            return OptOuts()
+        with self._transaction() as connection:
+            return rows.opt_outs(connection)
+
     def opt_out(self, survey: str | None = None) -> None:
         """Take no part any more in this survey, or in any; what waits is dropped."""
+        if survey is not None:
+            check_fingerprint(survey)
         with self._transaction() as connection:
             rows.choose(connection, survey, out=True)
             connection.execute(
@@ -211,6 +233,8 @@ class Ledger:
 
     def opt_in(self, survey: str | None = None) -> None:
         """Take part again, in this survey (whatever was chosen for the others) or in all."""
+        if survey is not None:
+            check_fingerprint(survey)
         with self._transaction() as connection:
             rows.choose(connection, survey, out=False)
 

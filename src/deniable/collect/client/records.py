@@ -7,9 +7,21 @@ from fractions import Fraction
 from typing import Any
 
 from deniable import exact
+from deniable.collect import wire
 from deniable.privacy import Account
 
 QUEUED, SENT, DROPPED, WITHDRAWN = "queued", "sent", "dropped", "withdrawn"
+OPTED_OUT = "optedOut"
+
+_WORDS = {
+    OPTED_OUT: "this device has opted out",
+    wire.BAD_PAYLOAD: "the service does not take it for an answer to this survey",
+    wire.EPOCH_CLOSED: "its epoch is closed",
+    wire.EPOCH_TOO_EARLY: "its epoch has not begun at the service, so look at this device's clock",
+    wire.EPOCH_TOO_OLD: "its epoch is over",
+    wire.NOT_STARTED: "the survey has not begun at the service",
+    "surveyClosed": "the survey takes no more answers",
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +45,16 @@ class Submission:
     due: float = 0.0
     """Not sent before this moment."""
 
+    @property
+    def words(self) -> str:
+        """Why it was dropped, for a person; a word that is not known here stays as it is.
+
+        >>> Submission("ab" * 32, 3, b"", b"", DROPPED, "epochClosed").words
+        'its epoch is closed (epochClosed)'
+        """
+        known = _WORDS.get(self.reason.rpartition(" ")[2])
+        return self.reason if known is None else f"{known} ({self.reason})"
+
     def spec(self) -> dict[str, Any]:
         """For JSON."""
         return {
@@ -54,7 +76,13 @@ class Receipt:
     fresh: bool
     """False where this epoch was answered before: then the submission is that earlier one, and nothing was drawn."""
     reason: str = ""
-    """Why it is still queued, if it is."""
+    """Why it is still queued or was dropped, in words."""
+
+    @classmethod
+    def of(cls, submission: Submission, fresh: bool, waiting: str) -> Receipt:
+        """With the reason that belongs to its state; `waiting` is why it could not be sent."""
+        reasons = {QUEUED: waiting, DROPPED: submission.words}
+        return cls(submission, fresh, reasons.get(submission.state, ""))
 
     @property
     def epoch(self) -> int:
@@ -68,6 +96,21 @@ class Receipt:
     def body(self) -> bytes:
         """Every byte that leaves, or has left, the device for it: header, id and randomized answers."""
         return self.submission.body
+
+
+@dataclass(frozen=True)
+class OptOuts:
+    """What a device takes no part in."""
+
+    everything: bool = False
+    surveys: tuple[str, ...] = ()
+    """Fingerprints of single surveys that it has opted out of, where it has not opted out of everything."""
+    but: tuple[str, ...] = ()
+    """Fingerprints of surveys that it takes part in although it has opted out of everything."""
+
+    def spec(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"everything": self.everything, "surveys": list(self.surveys), "but": list(self.but)}
 
 
 @dataclass(frozen=True)

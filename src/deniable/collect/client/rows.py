@@ -5,14 +5,16 @@ Source     `ledger` says why; nothing here begins, commits or sends
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from deniable.channels.levels import epsilon_text
 from deniable.collect.client import memo
 from deniable.collect.client.errors import BudgetSpent, LedgerError
-from deniable.collect.client.records import Spending, Submission
+from deniable.collect.client.records import OptOuts, Spending, Submission
 from deniable.errors import NumberError
 from deniable.exact import canonical, fraction
 from deniable.privacy import sequential
@@ -40,8 +42,8 @@ def debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> Fract
     if not spent.account.allows(debit):
         raise BudgetSpent(
             f"the lifetime budget of the group {spent.group!r} does not cover another answer from this device: epsilon "
-            f"{canonical(spent.spent)} of {canonical(spent.cap)} is spent, {canonical(spent.left)} is left, and the "
-            f"answer would cost {canonical(debit)}; nothing was drawn or sent"
+            f"{epsilon_text(spent.spent)} of {epsilon_text(spent.cap)} is spent, {epsilon_text(spent.left)} is left, "
+            f"and the answer would cost {epsilon_text(debit)}; nothing was drawn or sent"
         )
     return debit
 
@@ -115,11 +117,31 @@ def submissions(connection: sqlite3.Connection, where: str, *values: object) -> 
     ]
 
 
+def surveys(connection: sqlite3.Connection) -> dict[str, str]:
+    """Fingerprints and names of all that was ever pinned, answered or chosen; what was not pinned has no name."""
+    query = (
+        "SELECT fingerprint, canonical FROM (SELECT fingerprint FROM survey UNION SELECT survey FROM submission "
+        "UNION SELECT survey FROM opt_out) LEFT JOIN survey USING (fingerprint) WHERE fingerprint <> ? ORDER BY 1"
+    )
+    return {
+        fingerprint: "" if content is None else str(json.loads(content)["name"])
+        for fingerprint, content in connection.execute(query, (EVERYTHING,))
+    }
+
+
 def opted_out(connection: sqlite3.Connection, survey: str) -> bool:
     """What was chosen for this survey, or else for everything."""
     query = "SELECT chosen FROM opt_out WHERE survey IN (?, ?) ORDER BY survey = ? LIMIT 1"
     row = connection.execute(query, (survey, EVERYTHING, EVERYTHING)).fetchone()
     return row is not None and bool(row[0])
+
+
+def opt_outs(connection: sqlite3.Connection) -> OptOuts:
+    chosen = dict(connection.execute("SELECT survey, chosen FROM opt_out ORDER BY survey"))
+    everything = bool(chosen.pop(EVERYTHING, False))
+    if everything:
+        return OptOuts(True, but=tuple(survey for survey, out in chosen.items() if not out))
+    return OptOuts(False, tuple(survey for survey, out in chosen.items() if out))
 
 
 def choose(connection: sqlite3.Connection, survey: str | None, out: bool) -> None:

@@ -23,7 +23,7 @@ from deniable.collect.server import (
     tallies,
     tokens,
 )
-from deniable.collect.server.api import Nothing, Operation, Resource, resources
+from deniable.collect.server.api import Operation, Resource, resources
 from deniable.collect.server.service import Service
 from deniable.collect.server.settings import Settings
 
@@ -50,6 +50,6 @@ def create_app(settings: Settings) -> Starlette:
             yield
 
     routes = [Route(path, Resource(service, some)) for path, some in resources(operations()).items()]
-    app = Starlette(routes=[*routes, Route("/{rest:path}", Nothing(service))], lifespan=lifespan)
+    app = Starlette(routes=[*routes, Route("/{rest:path}", pages.Lost(service))], lifespan=lifespan)
     app.state.service = service
     return app

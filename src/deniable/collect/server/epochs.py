@@ -8,7 +8,9 @@ from starlette.responses import Response
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem
-from deniable.collect.stores.base import Epoch
+from deniable.collect.server.registry import Entry
+from deniable.collect.server.versions import Progress
+from deniable.collect.stores.base import CLOSED, Epoch
 from deniable.collect.wire import JSON
 from deniable.surveys.terms import LAST_EPOCH
 
@@ -51,6 +53,15 @@ def epoch_range(text: str | None) -> tuple[int, int | None]:
 
 def inside(epochs: tuple[Epoch, ...], first: int, last: int | None) -> list[Epoch]:
     return [one for one in epochs if one.epoch >= first and (last is None or one.epoch <= last)]
+
+
+def taken(entry: Entry, progress: Progress, now: float) -> list[int]:
+    """The epochs whose reports are counted if they come now, ascending."""
+    terms, current = entry.terms, entry.terms.epochs.at(now)
+    if entry.state == CLOSED:
+        return []
+    first, last = max(terms.first, current - terms.epochs.late), min(terms.last, current + terms.epochs.early)
+    return [epoch for epoch in range(first, last + 1) if epoch not in progress.closed]
 
 
 async def close(call: Call) -> Response:

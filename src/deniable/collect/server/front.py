@@ -6,10 +6,11 @@ from html import escape
 
 from starlette.responses import Response
 
+from deniable.channels.levels import epsilon_text
 from deniable.collect.server.api import Answer, Call, Operation
 from deniable.collect.server.pages import files
 from deniable.collect.server.registry import Entry
-from deniable.collect.server.surveys import Listed, listed
+from deniable.collect.server.surveys import Listed, listing
 
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -19,10 +20,13 @@ PHASES = ("collecting", "waiting", "over", "closed")
 """Those that can be answered come first."""
 
 
-def page(entries: list[Entry], now: float, origin: str | None) -> str:
-    ordered = sorted(entries, key=lambda entry: (PHASES.index(entry.phase(now)), entry.survey.name))
-    sections = "".join(_section(entry, listed(entry, now)) for entry in ordered[:MOST])
-    hidden = len(entries) - MOST
+def foremost(entries: list[Entry], now: float) -> list[Entry]:
+    return sorted(entries, key=lambda entry: (PHASES.index(entry.phase(now)), entry.survey.name))[:MOST]
+
+
+def page(entries: list[Entry], shown: list[Listed], hidden: int, origin: str | None) -> str:
+    """A section for each of these surveys, of which there are `hidden` more."""
+    sections = "".join(map(_section, entries, shown))
     more = f'<p>And {hidden} more: see <a href="v1/surveys">the list of all</a>.</p>' if hidden > 0 else ""
     where = f"<p>Address: <code>{escape(origin)}</code></p>" if origin else ""
     content = f"{where}{sections or '<p>No survey is published yet.</p>'}{more}"
@@ -34,10 +38,13 @@ def _section(entry: Entry, shown: Listed) -> str:
         "Who asks": escape(shown.owner),
         "Why": escape(shown.purpose),
         "Questions": _questions([question.text for question in entry.survey]),
-        "Privacy": f"epsilon {shown.epsilon} a submission, {shown.lifetime_epsilon} in all",
+        "Privacy": f"epsilon {epsilon_text(entry.survey.epsilon)} a submission, "
+        f"{epsilon_text(entry.survey.lifetime_epsilon)} in all",
         "Kept": "sums only" if entry.terms.retention == "tally" else "the randomized reports",
         "Fingerprint": f"<code>{shown.fingerprint}</code>",
     }
+    if shown.replaced_by is not None:
+        facts["Replaced by"] = f'<a href="s/{shown.replaced_by}"><code>{shown.replaced_by[:12]}</code></a>'
     rows = "".join(f"<dt>{name}</dt><dd>{content}</dd>" for name, content in facts.items())
     return (
         f'<section class="card"><h2>{escape(shown.name)}</h2>{_state(shown)}<dl class="facts">{rows}</dl>'
@@ -51,12 +58,13 @@ def _questions(texts: list[str]) -> str:
 
 def _state(shown: Listed) -> str:
     words = {
-        "collecting": f"Open until {_moment(shown.expires)}",
+        "collecting": f"{'Open until' if shown.open else 'This period is closed; the survey ends:'} "
+        f"{_moment(shown.expires)}",
         "waiting": f"Not open yet: opens on {_moment(shown.opens)}",
         "over": f"Over since {_moment(shown.expires)}",
         "closed": "Closed by its owner",
     }
-    return f'<p class="state{" on" if shown.state == "collecting" else ""}">{words[shown.state]}</p>'
+    return f'<p class="state{" on" if shown.open else ""}">{words[shown.state]}</p>'
 
 
 def _moment(text: str) -> str:
@@ -70,8 +78,8 @@ def _moment(text: str) -> str:
 
 
 def _links(shown: Listed) -> str:
-    """Only a survey that is open can be answered."""
-    answer = f'<a class="button" href="s/{shown.fingerprint}">Answer</a>' if shown.state == "collecting" else ""
+    """Only a survey that takes reports of this period can be answered."""
+    answer = f'<a class="button" href="s/{shown.fingerprint}">Answer</a>' if shown.open else ""
     return (
         f'{answer}<a href="dashboard/{shown.fingerprint}">Dashboard</a>'
         f'<a href="v1/surveys/{shown.fingerprint}">Specification</a>'
@@ -79,8 +87,11 @@ def _links(shown: Listed) -> str:
 
 
 async def front(call: Call) -> Response:
-    service = call.service
-    content = page(list(service.registry.entries.values()), service.now(), service.settings.origin)
+    service, now = call.service, call.service.now()
+    entries = list(service.registry.entries.values())
+    first = foremost(entries, now)
+    shown = await listing(service, first, now)
+    content = page(first, shown, len(entries) - len(first), service.settings.origin)
     return Response(content, 200, {"Content-Security-Policy": POLICY}, "text/html")
 
 

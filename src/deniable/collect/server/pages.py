@@ -4,6 +4,7 @@ Policy     everything comes from this server, nothing is written inline, and not
 Caching    files stand under a hash of all of them and never change there; "current" is for sites that embed a survey,
            and is asked for again each time
 Size       each file is compressed once and held in memory
+Nothing    an address that is none is told a person as a page, and a program as a problem document
 Place      the folder `web` of the package, or of the repository where the package is installed editable
 """
 
@@ -16,9 +17,10 @@ from functools import cache
 from pathlib import Path
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope
 
 import deniable
-from deniable.collect.server.api import Answer, Call, Handler, Operation, Parameter
+from deniable.collect.server.api import Answer, Call, Handler, Nothing, Operation, Parameter
 from deniable.collect.server.body import header
 from deniable.collect.server.problems import Problem
 from deniable.collect.server.surveys import IMMUTABLE
@@ -29,6 +31,8 @@ CURRENT = "current"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
 FOLDERS = ("", "pages", "vendor")
 SDK = "deniable.js"
+DEEPEST = 8
+"""Slashes of an address up to which links back are written."""
 HERE = Path(deniable.__file__).parent
 
 
@@ -122,6 +126,18 @@ def _file(folder: str) -> Handler:
         return file.response(call, {"Cache-Control": "no-cache" if version == CURRENT else IMMUTABLE})
 
     return handle
+
+
+class Lost(Nothing):
+    """Every path that is not in the tables, for people as well."""
+
+    async def _answer(self, operation: Operation | None, scope: Scope, receive: Receive) -> Response:
+        first, *rest = scope["path"].removeprefix("/").split("/")
+        asked = b"text/html" in header(scope["headers"], b"accept") and scope["method"] in ("GET", "HEAD")
+        if not asked or first == "v1" or len(rest) > DEEPEST:
+            return await super()._answer(operation, scope, receive)
+        headers = {"Content-Security-Policy": POLICY, "Vary": "Accept"}
+        return Response(_page("nothing", len(rest)).plain, 404, headers, "text/html")
 
 
 def _page_operation(path: str, name: str, file: str, help: str) -> Operation:

@@ -67,6 +67,8 @@ class Registry:
         self._read = -1e9
         self._lock = asyncio.Lock()
         self.entries: dict[str, Entry] = {}
+        self.successors: dict[str, str] = {}
+        """The survey that replaces another, by fingerprint; of several, the one that opens last."""
         self.keys = Keys()
         self._unreadable: set[str] = set()
 
@@ -129,6 +131,8 @@ class Registry:
                 bucket = known.bucket if known is not None else self._bucket()
                 entries[one.fingerprint] = Entry(survey, one.canonical, one.state, bucket)
         self.entries = entries
+        later = sorted(entries.values(), key=lambda entry: entry.terms.opens)
+        self.successors = {one.terms.replaces: one.fingerprint for one in later if one.terms.replaces is not None}
 
     def _bucket(self) -> Bucket | None:
         rate = self._settings.survey_rate

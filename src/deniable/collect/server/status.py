@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from deniable.collect.server.api import Answer, Call, Operation, json_response
-from deniable.collect.server.epochs import RANGE, EpochState, described, epoch_range, inside
+from deniable.collect.server.epochs import RANGE, EpochState, described, epoch_range, inside, taken
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.stores.base import Store
 from deniable.collect.wire import JSON
@@ -43,8 +43,8 @@ class Status(msgspec.Struct):
     """By reason."""
     rejected_by_day: list[Rejected]
     current_epoch: int
-    taken_epochs: tuple[int, int]
-    """The first and the last epoch whose reports are taken now."""
+    taken_epochs: list[int]
+    """The epochs whose reports are counted if they come now: those of the calendar that are not closed."""
     epochs: list[EpochState]
     """Those with reports, and those that are closed."""
     lag: Lag
@@ -63,9 +63,7 @@ async def status(call: Call) -> Response:
     reasons: Counter[str] = Counter()
     for _, reason, n in rejections:
         reasons[reason] += n
-    terms, writer = entry.terms, service.writer
-    current = terms.epochs.at(now)
-    taken = max(terms.first, current - terms.epochs.late), min(terms.last, current + terms.epochs.early)
+    writer = service.writer
     return json_response(
         Status(
             fingerprint,
@@ -75,8 +73,8 @@ async def status(call: Call) -> Response:
             duplicates,
             dict(reasons),
             [Rejected(*row) for row in rejections],
-            current,
-            taken,
+            entry.terms.epochs.at(now),
+            taken(entry, progress, now),
             [described(one) for one in inside(progress.epochs, first, last)],
             Lag(writer.items, writer.bytes, round(writer.lag, 3)),
         )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from itertools import islice
 
 import msgspec
 from starlette.responses import Response
 
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
+from deniable.collect.server.epochs import taken
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.log import log
 from deniable.collect.server.problems import Problem
 from deniable.collect.server.registry import Entry
-from deniable.collect.stores.base import OPEN
+from deniable.collect.server.service import Service
+from deniable.collect.stores.base import OPEN, StoreError
 from deniable.collect.wire import JSON
 from deniable.exact import canonical
 from deniable.surveys import Survey
@@ -39,6 +42,12 @@ class Listed(msgspec.Struct):
     """Of one submission, exactly."""
     lifetime_epsilon: str
     """Of all that a device may send."""
+    open: bool
+    """Whether a report of the current epoch is taken now."""
+    replaces: str | None
+    """The fingerprint of the survey before this one."""
+    replaced_by: str | None
+    """The fingerprint of the survey after this one, if it is published here."""
 
 
 class Surveys(msgspec.Struct):
@@ -55,7 +64,23 @@ class Publication(msgspec.Struct):
     state: str
 
 
-def listed(entry: Entry, now: float) -> Listed:
+async def listing(service: Service, entries: Iterable[Entry], now: float) -> list[Listed]:
+    successors = service.registry.successors
+    return [listed(one, now, await _is_open(service, one, now), successors.get(one.fingerprint)) for one in entries]
+
+
+async def _is_open(service: Service, entry: Entry, now: float) -> bool:
+    current = entry.terms.epochs.at(now)
+    if entry.phase(now) != "collecting" or entry.terms.refusal(current, now) is not None:
+        return False
+    try:
+        progress = await service.versions.recent(entry.fingerprint)
+    except (Problem, StoreError):
+        return True  # the calendar says so, and a list does not fail because a store is busy
+    return current in taken(entry, progress, now)
+
+
+def listed(entry: Entry, now: float, is_open: bool, replaced_by: str | None) -> Listed:
     survey, terms = entry.survey, entry.terms
     return Listed(
         entry.fingerprint,
@@ -68,6 +93,9 @@ def listed(entry: Entry, now: float) -> Listed:
         len(survey),
         canonical(survey.epsilon),
         canonical(survey.lifetime_epsilon),
+        is_open,
+        terms.replaces,
+        replaced_by,
     )
 
 
@@ -77,7 +105,7 @@ async def pages(call: Call) -> Response:
     page = list(islice(entries, limit + 1))
     now = call.service.now()
     more = page[limit - 1].fingerprint if len(page) > limit else None
-    return json_response(Surveys([listed(entry, now) for entry in page[:limit]], more))
+    return json_response(Surveys(await listing(call.service, page[:limit], now), more))
 
 
 async def one(call: Call) -> Response:

@@ -23,7 +23,11 @@ class Progress:
 
     @property
     def version(self) -> int:
-        return sum(one.n for one in self.epochs) + sum(one.state == CLOSED for one in self.epochs)
+        return sum(one.n for one in self.epochs) + len(self.closed)
+
+    @property
+    def closed(self) -> set[int]:
+        return {one.epoch for one in self.epochs if one.state == CLOSED}
 
 
 class Versions:

@@ -34,7 +34,7 @@ from deniable.protocols.estimate import Estimate
 from deniable.protocols.frequency._bytes import from_bytes, width_of
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
-from deniable.randomness import SYSTEM, Bits
+from deniable.randomness import Bits, source_of
 
 MOST_COUNTERS = 1 << 28
 
@@ -78,7 +78,8 @@ class TextEstimate(Estimate):
         """Whether there is enough data, in a sentence."""
         seen, listed = int(self.enough.sum()), len(self.labels)
         if seen:
-            return f"{seen} of {listed} candidates stand out of the noise, not enough data for the others"
+            rest = ", not enough data for the others" if seen < listed else ""
+            return f"{seen} of {listed} candidates stand out of the noise{rest}"
         share = ENOUGH * float((self.raw or self).stderr.min())
         hidden = f"shares below {share:.2%}" if share < 1 else "even an answer that everybody gave"
         return (
@@ -155,7 +156,7 @@ class TextProtocol(Protocol):
         if not isinstance(self.domain, Strings):
             return super().privatize(values, bits)
         which, texts = self.domain.column(values)
-        source = bits or SYSTEM
+        source = source_of(bits)
         if which.size == 1:
             array = np.frombuffer(self._report(texts[0], source), dtype=np.uint8).reshape(1, -1)
         else:

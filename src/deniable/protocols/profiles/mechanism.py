@@ -29,7 +29,7 @@ from deniable.protocols.profiles.graph import Floats, Integers, Part, Positions,
 from deniable.protocols.profiles.verifier import Verdict, output_laws, worst
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Tally
-from deniable.randomness import SYSTEM, Bits, Law
+from deniable.randomness import Bits, Law, source_of
 from deniable.specs import fingerprint, integer_text
 
 Design = Callable[[Part, Watch], Integers]
@@ -171,9 +171,9 @@ class ProfileMechanism:
         if i.size not in (1, x.size):
             raise ShapeError(f"there are {i.size} profiles for {x.size} values: give one for all, or one for each")
         if x.size == 1:
-            return np.array([(bits or SYSTEM).draw(Law(self.table[i[0], x[0]]))], dtype=np.int64)
+            return np.array([source_of(bits).draw(Law(self.table[i[0], x[0]]))], dtype=np.int64)
         rows = i * self.graph.whole.width + x
-        words = (bits or SYSTEM).words(x.size)
+        words = source_of(bits).words(x.size)
         outputs = np.zeros(x.size, dtype=np.int64)
         for before, never in self._boundaries:
             # Running sums may be 2^64 itself, which a word cannot hold: w >= s is w > s - 1, unless s = 0.

@@ -1,0 +1,37 @@
+/** Why a survey asks nothing now: by its own terms, or because its service says that it takes no report. */
+
+import { h } from "./dom.js";
+import { moment, period } from "./format.js";
+
+const PHASES = {
+  waiting: ({ opens }) => ["The survey has not opened yet", `It opens on ${moment(opens)} (UTC).`],
+  over: ({ expires }) => ["The survey is over", `It closed on ${moment(expires)} (UTC).`],
+  closed: () => ["The survey is closed", "Its owner has closed it, and no more answers are taken."],
+};
+
+/** A title and a text if the terms allow no answer at this time, otherwise null. */
+export function notOpen(terms, now) {
+  if (now < terms.opens) return PHASES.waiting(terms);
+  return now >= terms.expires ? PHASES.over(terms) : null;
+}
+
+/**
+ * The same if the service takes no report now; `listed` is its entry for the survey, or null. It is believed: who lies
+ * here keeps somebody from answering, as any refusal would, and nothing is spent.
+ */
+export function shut(terms, listed, now) {
+  if (listed?.open !== false) return null;
+  if (PHASES[listed.state]) return PHASES[listed.state](terms);
+  const { epochs } = terms;
+  const epoch = epochs.at(now);
+  const next = epoch < epochs.last ? `The next period begins on ${moment(epochs.origin + (epoch + 1) * epochs.seconds)} (UTC).` : "It was the last one.";
+  return ["This period is closed", `Answers for ${period(epochs, epoch)} (UTC) are not taken any more, so nothing is asked. ${next}`];
+}
+
+/** A way to the survey that has taken this one's place, if there is one; `server` ends in a slash. */
+export function successor(server, listed) {
+  const fingerprint = listed?.replaced_by;
+  if (!/^[0-9a-f]{64}$/.test(fingerprint ?? "")) return null;
+  const href = `${server}s/${fingerprint}`;
+  return h("p", { class: "card warn" }, "A newer survey replaces this one: ", h("a", { href }, "go to the newer one"), ".");
+}
