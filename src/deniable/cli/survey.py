@@ -71,13 +71,9 @@ def new(
         output.write(made.to_json())
     else:
         made.save(to)
-        print_survey(made)
-        print_division(made, content)
-        print_plans(made, plans)
-        print_expected(made, content)
+        _print_made(made, plans, content)
         output.write(f"\nsaved: {to}\n")
-    for kind, message in advice(made, content):
-        output.note(kind, message)
+    _advise(made, content)
 
 
 @app.command(
@@ -215,8 +211,10 @@ def publish(
             made.save(to)
         fresh = service.publish(made)
     namesakes = [one for id, one in published.items() if one.name == made.name and id != made.fingerprint]
-    print_survey(made)
-    print_plans(made, plans)
+    if is_draft(content):
+        _print_made(made, plans, content)
+    else:
+        print_survey(made)
     output.write(f"\n{'published' if fresh else 'was published before'}: {service.address(made.fingerprint)}\n")
     output.write(f"answer: {server.rstrip('/')}/s/{made.fingerprint}\n")
     output.write(f"dashboard: {server.rstrip('/')}/dashboard/{made.fingerprint}\n")
@@ -224,9 +222,24 @@ def publish(
         output.write(f"saved: {to}\n")
     for one in namesakes:
         output.note("note", f"the service also has {one.fingerprint}, {one.state}, of the same name {shown(one.name)}")
+    if is_draft(content):
+        _advise(made, content)
 
 
 app.command(epilog=CLOSE_EXAMPLES)(close)
+
+
+def _print_made(made: Survey, plans: dict[str, Plan], draft: Any) -> None:
+    """A survey that was made of a draft: what it promises, how that came, and how exact it will be."""
+    print_survey(made)
+    print_division(made, draft)
+    print_plans(made, plans)
+    print_expected(made, draft)
+
+
+def _advise(made: Survey, draft: Any) -> None:
+    for kind, message in advice(made, draft):
+        output.note(kind, message)
 
 
 def _words(value: Fraction | str) -> str:

@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote, unquote, urlsplit
-from urllib.request import url2pathname
 
 from deniable._extras import require
 from deniable.errors import DeniableError, ReportError
@@ -43,8 +42,11 @@ def scheme_of(url: str) -> str:
 def plain(name: str | Path) -> str:
     """The name, without file:// where it has that."""
     text = str(name)
-    parts = urlsplit(text) if text[:7].lower() == "file://" else None
-    return text if parts is None else url2pathname(parts.path)
+    if text[:7].lower() != "file://":
+        return text
+    from urllib.request import url2pathname  # here, because it loads all of HTTP
+
+    return url2pathname(urlsplit(text).path)
 
 
 def split_options(url: str) -> tuple[str, str]:
