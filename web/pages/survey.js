@@ -107,11 +107,13 @@ class SurveyView {
   async refresh() {
     const turn = ++this.#turn;
     const submissions = await this.#client.history();
+    const { optedOut = false, secret = null } = (await this.#store.read()) ?? {};
+    const budget = optedOut && !submissions.length ? null : await this.#client.budget(); // who is out has no survey either
+    if (turn !== this.#turn) return; // a later look shows more
+    // All of it is known before any is shown, so that the page never contradicts itself.
     const known = submissions.map(({ epoch, state }) => `${epoch} ${state}`).join();
     if (known !== this.#shown) show(this.#sent, history(this.#survey, submissions)); // what is folded out stays so
     this.#shown = known;
-    const { optedOut = false, secret = null } = (await this.#store.read()) ?? {};
-    const budget = optedOut && !submissions.length ? null : await this.#client.budget(); // who is out has no survey either
     if (budget) this.#spent.textContent = spent(budget);
     this.#leaving.offer({ optedOut, remembers: secret !== null });
     if (optedOut) {

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from deniable.collect.stores import open_store
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
@@ -236,12 +237,12 @@ def test_withdrawal_forgets_what_was_sent(service: Service, open_tab: Open) -> N
     tab.get_by_role("button", name="Withdraw", exact=True).click()
     tab.wait_for_selector("text=You have opted out")
     leaving = tab.locator("section[aria-label=Leaving]")
-    assert not leaving.is_visible(), "nothing is left to be deleted"
+    expect(leaving, "nothing is left to be deleted").to_be_hidden()
     assert "that left" not in tab.inner_text("main")
     tab.get_by_role("button", name="Take part again").click()
     tab.wait_for_selector("[data-state=withdrawn]")
     assert "Below is why" not in tab.inner_text("main")
-    assert leaving.get_by_role("button").all_inner_texts() == ["Opt out"]
+    expect(leaving.get_by_role("button")).to_have_text(["Opt out"])
     assert tab.locator(".bytes").count() == 0
     assert tab.locator("form").count() == 0, "an answered period stays answered"
 
@@ -257,7 +258,7 @@ def test_who_has_opted_out_is_not_asked_to_keep_taking_part(service: Service, op
     tab.click("text=Opt out")
     tab.wait_for_selector("text=You have opted out")
     tab.click("text=Withdraw…")
-    assert tab.locator("dialog button").all_inner_texts() == ["Withdraw", "Cancel"]
+    expect(tab.locator("dialog button")).to_have_text(["Withdraw", "Cancel"])
 
 
 def test_cleared_storage_is_a_new_device(service: Service, open_tab: Open) -> None:
