@@ -12,7 +12,7 @@ import json
 import re
 import unicodedata
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeGuard
 
 from deniable.errors import SpecError
 
@@ -20,6 +20,7 @@ _SAFE_INTEGER = 2**53
 _SHORT_BITS = 14_000  # under 4300 digits
 _MOST_DIGITS = 1_000_000
 _DEEPEST = 64
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
 
@@ -32,6 +33,11 @@ def canonical_bytes(spec: Any) -> bytes:
     _check(spec)
     text = json.dumps(spec, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.encode()
+
+
+def is_fingerprint(value: Any) -> TypeGuard[str]:
+    """Whether this is written as a fingerprint is: 64 lower-case hex digits."""
+    return isinstance(value, str) and _FINGERPRINT.fullmatch(value) is not None
 
 
 def fingerprint(kind: str, spec: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +15,7 @@ from deniable.cli.options import Json, examples
 from deniable.cli.output import shown
 from deniable.cli.published import SHORTEST, choose
 from deniable.errors import LabelError, SpecError
+from deniable.specs import is_fingerprint
 
 if TYPE_CHECKING:
     from deniable.collect.client import Ledger
@@ -24,7 +24,6 @@ app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
 _DIGITS = 12
 """Of a fingerprint, beside a name that others may have too."""
-_WHOLE = re.compile(r"[0-9a-f]{64}")
 
 Which = Annotated[
     str | None,
@@ -170,7 +169,7 @@ def _known(book: Ledger, given: str) -> str:
 def _meant(book: Ledger, given: str) -> str:
     """The same, or of any other survey by all its digits."""
     whole = given.lower()
-    if not _WHOLE.fullmatch(whole):
+    if not is_fingerprint(whole):
         return _known(book, given)
     if not book.surveys().get(whole):
         output.note("note", f"this device has never met the survey {whole}: compare the digits")

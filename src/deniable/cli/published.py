@@ -11,13 +11,13 @@ from deniable.cli.files import STDIN
 from deniable.cli.output import shown
 from deniable.cli.targets import Target, read_target
 from deniable.errors import LabelError, MismatchError, SpecError
+from deniable.specs import is_fingerprint
 
 if TYPE_CHECKING:
     from deniable.collect.analyst import Analyst
 
 SHORTEST = 6
 _MOST_LISTED = 10
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _BEGINNING = re.compile(rf"[0-9a-f]{{{SHORTEST},64}}")
 
 
@@ -57,7 +57,7 @@ def choose(given: str | None, published: Mapping[str, str], how: str) -> str:
 
 def find(analyst: Analyst, given: str) -> Target:
     """The survey in a file, or the one of this name or fingerprint that the service has."""
-    if _FINGERPRINT.fullmatch(given.lower()):
+    if is_fingerprint(given.lower()):
         return analyst.survey(given.lower())
     if given == STDIN or os.path.exists(given):
         return read_target(given)

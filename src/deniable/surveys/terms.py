@@ -25,6 +25,7 @@ from typing import Any
 
 from deniable import exact
 from deniable.errors import SpecError
+from deniable.specs import is_fingerprint
 from deniable.surveys.strict import as_text, keys, short
 
 RULES = ("none", "memoize")
@@ -35,7 +36,6 @@ FEW_FORMS = 1 << 10
 """A repeated report is one of at most so many: a rarer one would tell its device from all others."""
 
 _GROUP = re.compile(r"[a-z0-9._-]{1,64}")
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _TERMS = ("owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "show_from")
 
@@ -144,7 +144,7 @@ class Terms:
         if self.retention not in RETENTION:
             raise SpecError(f"retention is {' or '.join(RETENTION)}, not {short(self.retention)}")
         _whole(self.show_from, 1, 10**12, "the smallest number of answers to show")
-        if self.replaces is not None and not (isinstance(self.replaces, str) and _FINGERPRINT.fullmatch(self.replaces)):
+        if self.replaces is not None and not is_fingerprint(self.replaces):
             raise SpecError("the survey that this one replaces is named by its fingerprint, 64 hexadecimal digits")
 
     # -- the calendar ------------------------------------------------------------------------------

@@ -30,6 +30,16 @@ def answer(tab: Any, label: str = "yes") -> None:
     tab.click(SEND)
 
 
+def answered(service: Service, open_tab: Open, name: str) -> Any:
+    """A tab with a survey of this name that was just answered."""
+    survey = smoke(name)
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    return tab
+
+
 def test_an_answer_is_counted_and_what_left_is_shown(service: Service, open_tab: Open, log: Log) -> None:
     survey = smoke("counted")
     service.publish(survey)
@@ -228,11 +238,7 @@ def test_opting_out_means_no_request_at_all(service: Service, open_tab: Open, lo
 
 
 def test_withdrawal_forgets_what_was_sent(service: Service, open_tab: Open) -> None:
-    survey = smoke("withdrawn")
-    service.publish(survey)
-    tab = open_tab(service.survey_page(survey))
-    answer(tab)
-    tab.wait_for_selector(COUNTED)
+    tab = answered(service, open_tab, "withdrawn")
     tab.click("text=Withdraw…")
     tab.get_by_role("button", name="Withdraw", exact=True).click()
     tab.wait_for_selector("text=You have opted out")
@@ -248,11 +254,7 @@ def test_withdrawal_forgets_what_was_sent(service: Service, open_tab: Open) -> N
 
 
 def test_who_has_opted_out_is_not_asked_to_keep_taking_part(service: Service, open_tab: Open) -> None:
-    survey = smoke("out, then withdrawn")
-    service.publish(survey)
-    tab = open_tab(service.survey_page(survey))
-    answer(tab)
-    tab.wait_for_selector(COUNTED)
+    tab = answered(service, open_tab, "out, then withdrawn")
     tab.click("text=Withdraw…")
     tab.get_by_role("button", name="Keep taking part").click()
     tab.click("text=Opt out")

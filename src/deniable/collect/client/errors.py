@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from deniable.errors import DeniableError
-
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+from deniable.specs import is_fingerprint
 
 
 class LedgerError(DeniableError, RuntimeError):
@@ -39,6 +37,6 @@ class Untrusted(DeniableError, ValueError):
 
 def check_fingerprint(given: Any) -> str:
     """The fingerprint, or a refusal of what is none."""
-    if not isinstance(given, str) or not _FINGERPRINT.fullmatch(given):
+    if not is_fingerprint(given):
         raise Untrusted("a survey is named by its fingerprint, 64 hexadecimal digits in lower case")
     return given
