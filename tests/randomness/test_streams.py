@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import itertools
 import os
 import pickle
+import signal
+import sys
 import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -125,7 +131,7 @@ def test_the_fork_check_can_fail() -> None:
     # The same comparison on a stream that does not notice the fork finds the repetition.
     bits = Secure()
     bits.take(8)
-    unaware = bits._buffer()
+    unaware = bits._local.stream.buffer
     streams = [in_child(lambda: unaware.take(4 * KIB)), unaware.take(4 * KIB)]
     assert repeats(streams) > 0
 
@@ -150,8 +156,163 @@ def test_a_key_lives_for_one_mebibyte(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bytes_handed_out_are_overwritten() -> None:
     bits = Secure()
     taken = bits.take(64)
-    buffer = bits._buffer()
+    buffer = bits._local.stream.buffer
     assert taken != bytes(64)
     assert taken not in bytes(buffer._bytes)
     assert bytes(buffer._bytes[:64]) == bytes(64)
     assert bytes(buffer._bytes[64:]) != bytes(len(buffer._bytes) - 64)
+
+
+STREAMS = ("secure.py", "keystream.py", "simulation.py")
+
+
+def interrupted(draw: Callable[[], object], interrupt: Callable[[], object], files: tuple[str, ...] = STREAMS) -> int:
+    """Run `draw` and call `interrupt` before every bytecode of the streams' code; says how often."""
+    inside, count = False, 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:
+        nonlocal inside, count
+        if inside or not frame.f_code.co_filename.endswith(files):
+            return None
+        frame.f_trace_opcodes = True
+        inside = True
+        try:
+            interrupt()
+            count += 1
+        finally:
+            inside = False
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        draw()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("size", [8, 200, 1000, 3000])
+def test_a_draw_may_be_interrupted_by_a_draw_at_any_point(size: int) -> None:
+    bits = Secure()
+    drawn: list[bytes] = []
+    kinds = [
+        lambda: bits.word().to_bytes(8, "little"),
+        lambda: bits.take(size),
+        lambda: bits.words(size // 8).tobytes(),
+    ]
+    turn = itertools.cycle(kinds)
+
+    def outer() -> None:
+        for kind in kinds * 3:
+            drawn.append(kind())
+
+    assert interrupted(outer, lambda: drawn.append(next(turn)())) > 100
+    words = [data[i : i + 8] for data in drawn for i in range(0, len(data), 8)]
+    # Of fewer than 2^20 words two are equal by chance with probability 2^-25.
+    assert len(words) < 1 << 20
+    assert len(set(words)) == len(words)
+    assert bytes(8) not in words
+
+
+def test_the_check_for_repeated_words_can_fail() -> None:
+    # A reserve that nobody guards repeats words when a draw interrupts a draw.
+    bits = Secure()
+    bits.word()
+    unguarded = bits._local.stream.buffer
+    words: list[int] = []
+    interrupted(lambda: words.extend(unguarded.word() for _ in range(20)), lambda: words.append(unguarded.word()))
+    assert len(set(words)) < len(words)
+
+
+def test_a_signal_handler_may_draw() -> None:
+    # The timer fires a thousand times a second while words are drawn, in the handler as well.
+    bits = Secure()
+    words: list[int] = []
+    handled = 0
+
+    def handler(*_: object) -> None:
+        nonlocal handled
+        handled += 1
+        words.extend(bits.word() for _ in range(3))
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    try:
+        while handled < 500:
+            words.extend(bits.word() for _ in range(200))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    # 10 million words repeat one by chance with probability 3e-6.
+    assert len(words) < 10_000_000
+    assert len(set(words)) == len(words)
+    assert 0 not in words
+
+
+def test_a_draw_that_is_broken_off_repeats_nothing() -> None:
+    bits = Secure()
+    words: list[int] = []
+    broken = 0
+
+    def attempt() -> None:
+        words.extend(bits.word() for _ in range(2))
+
+    def stop(left: Iterator[int]) -> None:
+        if next(left) == 0:
+            raise KeyboardInterrupt
+
+    for step in range(60):
+        try:
+            interrupted(attempt, partial(stop, itertools.count(step, -1)))
+        except KeyboardInterrupt:
+            broken += 1
+        attempt()
+    assert broken > 30
+    assert len(set(words)) == len(words)
+    assert 0 not in words
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_fork_in_the_middle_of_a_draw_shares_no_word() -> None:
+    bits = Secure()
+    bits.word()
+    reading, writing = os.pipe()
+    children: list[int] = []
+    forks = itertools.count()
+
+    def fork() -> None:
+        # At every fifth point one child is forked; it finishes the parent's draw and says what it got.
+        if os.getpid() == parent and next(forks) % 5 == 0:
+            child = os.fork()
+            if child:
+                children.append(child)
+
+    parent = os.getpid()
+    word = None
+
+    def draw() -> None:
+        nonlocal word
+        word = bits.word()
+
+    interrupted(draw, fork, files=("keystream.py",))
+    assert word is not None
+    if os.getpid() != parent:
+        os.write(writing, word.to_bytes(8, "little"))
+        os._exit(0)
+    os.close(writing)
+    for child in children:
+        os.waitpid(child, 0)
+    data = os.read(reading, 1 << 16)
+    os.close(reading)
+    words = [word, *(int.from_bytes(data[i : i + 8], "little") for i in range(0, len(data), 8))]
+    assert len(words) > 4
+    assert len(set(words)) == len(words)
+
+
+def test_an_interrupted_simulation_refuses_instead_of_waiting_for_itself() -> None:
+    bits = Simulation(1)
+    other = Simulation(2)
+    with pytest.raises(NumberError, match="a simulation of its own"):
+        interrupted(lambda: bits.take(8), lambda: bits.take(8))
+    assert interrupted(lambda: Simulation(1).take(8), lambda: other.take(8)) > 10

@@ -2,7 +2,9 @@
 
 Keys       32 bytes from the OS; a new one after every MiB of output
 Threads    each thread has its own key and reserve, so nothing is shared and nothing locks
-Fork       a child process draws new keys before its first byte
+Re-entry   a draw that interrupts another one of its thread (in a signal handler or a finalizer) takes its bytes from
+           the OS; a draw that ends in an exception (Ctrl-C) gives up its key
+Fork       a child process draws new keys before its first byte, and once more what the fork interrupted
 Memory     bytes are overwritten in the reserve when handed out (Python may still hold copies elsewhere)
 """
 
@@ -34,10 +36,11 @@ os.register_at_fork(after_in_child=_after_fork)
 class _Stream:
     """One thread's keystream, which changes its key as it goes."""
 
-    __slots__ = ("_left", "_stream", "buffer", "forks")
+    __slots__ = ("_left", "_stream", "buffer", "busy", "forks")
 
     def __init__(self) -> None:
         self.forks = _forks
+        self.busy = False
         self._left = 0
         self.buffer = Buffer(self._produce)
 
@@ -54,7 +57,7 @@ class _Stream:
 
 
 class Secure(Bits):
-    """Cryptographically secure bits; safe across threads and forks.
+    """Cryptographically secure bits; safe across threads, signal handlers and forks.
 
     >>> bits = Secure()
     >>> 0 <= bits.integers(6) < 6
@@ -66,20 +69,59 @@ class Secure(Bits):
     def __init__(self) -> None:
         self._local = threading.local()
 
-    def _buffer(self) -> Buffer:
+    def _claim(self) -> _Stream | None:
+        """This thread's stream, marked as busy; None while another draw of this thread is under way."""
         stream: _Stream | None = getattr(self._local, "stream", None)
         if stream is None or stream.forks != _forks:
             stream = self._local.stream = _Stream()
-        return stream.buffer
+        # An interruption between the question and the mark draws to its end before this goes on.
+        if stream.busy:
+            return None
+        stream.busy = True
+        return stream
+
+    def _release(self, stream: _Stream) -> bool:
+        """The draw is over; False if the process was forked meanwhile, and the other one has the same bytes."""
+        stream.busy = False
+        return stream.forks == _forks
+
+    def _give_up(self) -> None:
+        self._local.stream = None
 
     def fill(self, out: NDArray[np.uint8]) -> None:
-        self._buffer().fill(out)
+        stream = self._claim()
+        if stream is None:
+            out[...] = np.frombuffer(os.urandom(out.nbytes), dtype=np.uint8).reshape(out.shape)
+            return
+        try:
+            stream.buffer.fill(out)
+        except BaseException:
+            self._give_up()
+            raise
+        if not self._release(stream):
+            self.fill(out)
 
     def take(self, count: int) -> bytes:
-        return self._buffer().take(count)
+        stream = self._claim()
+        if stream is None:
+            return os.urandom(count)
+        try:
+            taken = stream.buffer.take(count)
+        except BaseException:
+            self._give_up()
+            raise
+        return taken if self._release(stream) else self.take(count)
 
     def word(self) -> int:
-        return self._buffer().word()
+        stream = self._claim()
+        if stream is None:
+            return int.from_bytes(os.urandom(8), "little")
+        try:
+            value = stream.buffer.word()
+        except BaseException:
+            self._give_up()
+            raise
+        return value if self._release(stream) else self.word()
 
     def __reduce__(self) -> tuple[type[Secure], tuple[()]]:
         # A copy is a new source: no two objects ever share a keystream.

@@ -23,7 +23,7 @@ class Simulation(Bits):
     True
     """
 
-    __slots__ = ("_buffer", "_lock", "seed")
+    __slots__ = ("_buffer", "_busy", "_lock", "seed")
 
     def __init__(self, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
@@ -31,19 +31,38 @@ class Simulation(Bits):
         self.seed = int(seed)
         key = hashlib.sha256(b"deniable-simulation-v1" + str(self.seed).encode()).digest()
         self._buffer = Buffer(Keystream(key).into)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._busy = False
 
     def fill(self, out: NDArray[np.uint8]) -> None:
         with self._lock:
-            self._buffer.fill(out)
+            if self._busy:
+                raise _interrupted()
+            self._busy = True
+            try:
+                self._buffer.fill(out)
+            finally:
+                self._busy = False
 
     def take(self, count: int) -> bytes:
         with self._lock:
-            return self._buffer.take(count)
+            if self._busy:
+                raise _interrupted()
+            self._busy = True
+            try:
+                return self._buffer.take(count)
+            finally:
+                self._busy = False
 
     def word(self) -> int:
         with self._lock:
-            return self._buffer.word()
+            if self._busy:
+                raise _interrupted()
+            self._busy = True
+            try:
+                return self._buffer.word()
+            finally:
+                self._busy = False
 
     def __reduce__(self) -> tuple[type[Simulation], tuple[int]]:
         # A copy starts over: the seed is all that a simulation is.
@@ -51,3 +70,11 @@ class Simulation(Bits):
 
     def __repr__(self) -> str:
         return f"Simulation({self.seed})"
+
+
+def _interrupted() -> NumberError:
+    # Other threads wait for the lock; the same thread gets past it only when it interrupts its own draw.
+    return NumberError(
+        "a signal handler or finalizer draws from the simulation whose draw it interrupts: "
+        "give it a simulation of its own, or the study does not repeat"
+    )
