@@ -6,6 +6,7 @@ WORKERS ?= auto
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
+SMALL := $(VENV)/.small
 PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 MAKEFLAGS += --no-print-directory
@@ -16,7 +17,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@echo "  (PYTHON=python3.12 chooses the interpreter of a new $(VENV); WORKERS=1 the number of test processes)"
 
-demo: $(READY) ## a sensitive survey collected over HTTP on this machine
+demo: $(SMALL) ## a sensitive survey collected over HTTP on this machine
 	@$(BIN)/deniable demo
 
 test: lint system ## lint, then all tests but the slow ones, doctests included
@@ -58,13 +59,19 @@ clean: ## remove what was built, except .venv
 distclean: clean ## remove .venv as well
 	rm -rf $(VENV)
 
-$(READY): pyproject.toml
+# Two stages, so that the demo does not wait for Spark, a browser and the tools of the docs.
+$(SMALL): pyproject.toml
 	@if [ ! -x $(BIN)/pip ]; then \
 	  command -v $(PYTHON) >/dev/null || \
 	    { echo "there is no $(PYTHON) here: name a Python 3.11 or newer, as in make PYTHON=python3.12" >&2; exit 1; }; \
 	  $(PYTHON) -c 'import sys; v = tuple(sys.version_info[:2]); sys.exit(None if v >= (3, 11) else "deniable needs Python 3.11 or newer and $(PYTHON) is %d.%d: name another, as in make PYTHON=python3.12" % v)' && \
 	  echo "making $(VENV) with $(PYTHON) (once)" && $(PYTHON) -m venv --clear $(VENV); \
 	fi
-	@echo "installing deniable and its tools in $(VENV) (again only when pyproject.toml changes)"
+	@echo "installing deniable in $(VENV) (again only when pyproject.toml changes)"
+	@$(PIP) install --no-compile -e '.[serve]'
+	@touch $@
+
+$(READY): $(SMALL)
+	@echo "installing the tools of a developer in $(VENV) (again only when pyproject.toml changes)"
 	@$(PIP) install -e '.[dev]'
 	@touch $@

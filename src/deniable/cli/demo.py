@@ -52,8 +52,8 @@ def demo(
     Starts the service on an embedded store, publishes two questions, and lets thousands of simulated devices answer
     them over HTTP with the answers of a real survey. Then compares what the analyst sees with the truth.
     """
-    require("starlette", "demo")
-    require("uvicorn", "demo")
+    require("starlette", "serve")
+    require("uvicorn", "serve")
     if people < _FEWEST:
         raise NumberError(f"--people is at least {_FEWEST}")
     from deniable.cli.demo_service import running
