@@ -90,11 +90,11 @@ export function combobox(labels, { id, describedBy, change = () => undefined }) 
   input.addEventListener("click", () => list.hidden && (search(), open()));
   input.addEventListener("blur", close);
   input.addEventListener("keydown", (event) => {
-    const most = Math.min(SHOWN, matches.length) - 1;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       if (list.hidden) search();
+      const most = Math.min(SHOWN, matches.length) - 1; // -1 where nothing matches
       const step = event.key === "ArrowDown" ? active + 1 : active - 1;
-      open(list.hidden ? 0 : step > most ? 0 : step < 0 ? most : step);
+      open(list.hidden ? Math.min(0, most) : step > most ? 0 : step < 0 ? most : step);
     } else if (event.key === "Enter" && !list.hidden && active >= 0) choose(active);
     else if (event.key === "Enter" && !list.hidden && matches.length === 1) choose(0);
     else if (event.key === "Escape" && !list.hidden) close();

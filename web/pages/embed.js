@@ -9,16 +9,18 @@
 
 import { ROOT } from "./api.js";
 import { h } from "./dom.js";
-import { mountSurvey } from "./survey.js";
 
 class DeniableSurvey extends HTMLElement {
   connectedCallback() {
     if (this.shadowRoot) return;
-    const place = h("div", { class: "deniable" });
+    const place = h("div", { class: "deniable" }, h("p", { class: "note", role: "status" }, "Loading the survey…"));
     const style = h("link", { rel: "stylesheet", href: new URL("style.css", import.meta.url).href });
     this.attachShadow({ mode: "open" }).append(style, place);
     const [server, fingerprint] = [this.getAttribute("server") ?? ROOT, this.getAttribute("fingerprint") ?? ""];
-    mountSurvey(place, { server, fingerprint });
+    // A page that does not say that it can be dark is light on a dark system, and so is the survey inside it.
+    const around = getComputedStyle(this.parentElement ?? document.documentElement).colorScheme;
+    this.classList.toggle("light", !around.includes("dark"));
+    import("./survey.js").then(({ mountSurvey }) => mountSurvey(place, { server, fingerprint }));
   }
 }
 

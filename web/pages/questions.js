@@ -7,14 +7,14 @@ import { count, label } from "./format.js";
 const FEW = 12;
 
 /**
- * A fieldset with { element, value(), complain(message) }. `value()` is the answer as the SDK takes it, or undefined while
- * there is none.
+ * A fieldset with { element, value(), problem(), complain(message) }. `value()` is the answer as the SDK takes it, or
+ * undefined while there is none; `problem()` says what is wrong with what was typed, or null.
  */
 export function questionField({ id, text, protocol }, number, changed) {
   const { domain } = protocol;
   const build = domain.kind === "integers" ? numberField : domain.kind === "strings" ? textField : categoryField;
   const error = h("p", { class: "error", id: newId("error") });
-  const { content, input, value } = build(domain, `q-${id}`, { text, error, changed });
+  const { content, input, value, problem = () => null } = build(domain, `q-${id}`, { text, error, changed });
   const grouped = input instanceof NodeList || Array.isArray(input);
   const element = h(
     "fieldset",
@@ -30,7 +30,7 @@ export function questionField({ id, text, protocol }, number, changed) {
     for (const one of grouped ? input : [input]) if (message) one.setAttribute("aria-invalid", "true");
   };
   const focus = () => (grouped ? input[0] : input).focus();
-  return { id, element, value, complain, focus };
+  return { id, element, value, problem, complain, focus };
 }
 
 function categoryField(domain, name, { text, error, changed }) {
@@ -60,8 +60,11 @@ function numberField(domain, name, { text, error, changed }) {
     "aria-describedby": `${id}-help ${error.id}`, oninput: changed,
   });
   const help = h("p", { class: "note", id: `${id}-help` }, `A whole number from ${count(low)} to ${count(high)}.`);
-  const value = () => (input.value.trim() === "" || !Number.isInteger(Number(input.value)) ? undefined : Number(input.value));
-  return { content: [h("label", { for: id, class: "hidden" }, text), help, input], input, value };
+  const value = () => (input.value.trim() === "" ? undefined : Number(input.value));
+  // What a browser does not take for a number it reports as empty.
+  const usable = () => !input.validity.badInput && (value() === undefined || (Number.isInteger(value()) && value() >= low && value() <= high));
+  const problem = () => (usable() ? null : `Please write a whole number from ${count(low)} to ${count(high)}.`);
+  return { content: [h("label", { for: id, class: "hidden" }, text), help, input], input, value, problem };
 }
 
 function textField(_domain, name, { text, error, changed }) {

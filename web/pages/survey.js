@@ -32,6 +32,12 @@ function usedUp({ group }, submissions) {
   ].join("");
 }
 
+/** Take the focus to a heading, which screen readers then read out. */
+function focusOn(heading) {
+  heading?.setAttribute("tabindex", "-1");
+  heading?.focus({ preventScroll: true });
+}
+
 class SurveyView {
   #root;
   #client;
@@ -43,10 +49,12 @@ class SurveyView {
   #fields = [];
   #life = h("section", { class: "card", "aria-label": "Life of a report", tabindex: -1, hidden: true });
   #message = h("div", { role: "status" });
+  #said = h("p", { role: "status", class: "hidden" }); // there from the start, or screen readers would not speak it
   #sent = h("div", {});
   #spent = h("span", {});
   #leaving;
   #shown = null;
+  #outcome = null;
   #form = h("div", {});
   #sending = false;
 
@@ -71,6 +79,7 @@ class SurveyView {
     }
     const { name, terms: own } = this.#survey;
     this.#fields = [];
+    this.#outcome = null;
     if (this.#root === document.querySelector("main")) document.title = name;
     show(
       this.#root,
@@ -79,6 +88,7 @@ class SurveyView {
       promise(this.#survey),
       terms(this.#survey, this.#spent),
       this.#replaced,
+      this.#said,
       this.#form,
       this.#life,
       this.#message,
@@ -93,6 +103,7 @@ class SurveyView {
     const back = async () => {
       await this.#client.optIn();
       await this.start();
+      focusOn(this.#root.querySelector("h1"));
     };
     return h(
       "section",
@@ -103,8 +114,15 @@ class SurveyView {
     );
   }
 
-  /** Show what the ledger says now. */
+  /** Show what the ledger says now. Who was at something that is gone is taken to what stands in its place. */
   async refresh() {
+    const held = this.#root.getRootNode().activeElement;
+    const own = held !== null && this.#root.contains(held);
+    await this.#look();
+    if (own && !(held.isConnected && held.checkVisibility())) focusOn(this.#form.querySelector("h2"));
+  }
+
+  async #look() {
     const turn = ++this.#turn;
     const submissions = await this.#client.history();
     const { optedOut = false, secret = null } = (await this.#store.read()) ?? {};
@@ -119,7 +137,9 @@ class SurveyView {
     if (optedOut) {
       this.#fields = [];
       this.#life.hidden = true;
-      return show(this.#form, this.#optedOut());
+      if (this.#outcome !== "out") show(this.#form, this.#optedOut());
+      this.#outcome = "out";
+      return;
     }
     const { epochs, longitudinal } = this.#survey.terms;
     const now = Date.now() / 1000;
@@ -151,6 +171,10 @@ class SurveyView {
   #closed(title, text, kind = "") {
     this.#fields = [];
     this.#life.hidden = true;
+    const outcome = `${title}. ${text}`;
+    if (outcome === this.#outcome) return;
+    this.#outcome = outcome;
+    this.#said.textContent = outcome;
     show(this.#form, h("section", { class: `card ${kind}` }, h("h2", {}, title), h("p", {}, text)));
   }
 
@@ -167,6 +191,7 @@ class SurveyView {
   }
 
   #ask() {
+    this.#outcome = null;
     const many = this.#survey.questions.length > 1;
     const stale = () => (this.#life.hidden = true);
     this.#fields = this.#survey.questions.map((question, i) => questionField(question, many ? i + 1 : 0, stale));
@@ -190,7 +215,7 @@ class SurveyView {
     let first = null;
     for (const field of this.#fields) {
       const value = field.value();
-      let problem = value === undefined ? "Please answer: leaving a question out would tell something, too." : null;
+      let problem = field.problem() ?? (value === undefined ? "Please answer: leaving a question out would tell something, too." : null);
       if (!problem) {
         try {
           this.#survey.questions.find(({ id }) => id === field.id).protocol.encode(value);

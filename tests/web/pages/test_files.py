@@ -6,11 +6,15 @@ import gzip
 import http.client
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from deniable.collect.server.pages import FOLDERS, TYPES, Files, files, web_folder
+from tests.web.pages.browser import Log
 from tests.web.pages.service import Service
 
 ROOT = Path(__file__).parents[3]
@@ -116,10 +120,35 @@ def test_all_that_modules_import_is_served() -> None:
     for name in known:
         if name.endswith(".js") and not name.startswith("vendor"):
             text = files().files[name].plain.decode()
-            for target in re.findall(r'from "(\.[^"]+)"', text):
+            for target in re.findall(r'(?:from |import\()"(\.[^"]+)"', text):
                 folder = Path(name).parent
                 found = (folder / target).as_posix().replace("pages/../", "").replace("./", "")
                 assert found in known, f"{name} imports {target}"
+
+
+@pytest.mark.parametrize(("path", "least"), [("/s/" + "0" * 64, 15), ("/dashboard", 12), ("/plan", 5)])
+def test_a_page_names_all_modules_that_it_loads(
+    service: Service, open_tab: Callable[[str], Any], log: Log, path: str, least: int
+) -> None:
+    """Modules that are found one inside the other are fetched one after the other, over a slow line for seconds."""
+    named = re.findall(r'<link rel="modulepreload" href="[./]*([^"]+)">', ask(service, path)[2].decode())
+    open_tab(service.address + path).wait_for_selector("input, [role=alert]")
+    loaded = {url.removeprefix(f"{service.address}/") for url in log.urls(".js")}
+    assert len(loaded) >= least
+    assert set(named) == loaded
+    assert len(named) == len(set(named))
+
+
+@pytest.mark.parametrize(
+    ("path", "says"), [("/s/" + "0" * 64, "Loading"), ("/dashboard", "Dashboard"), ("/plan", "Planner")]
+)
+def test_a_page_says_something_before_its_scripts_are_there(
+    service: Service, profile: Any, path: str, says: str
+) -> None:
+    profile.route("**/*.js", lambda route: None)  # never answered
+    tab = profile.new_page()
+    tab.goto(service.address + path, wait_until="commit")
+    expect(tab.locator("main")).to_contain_text(says)
 
 
 def test_the_wheel_has_what_is_served() -> None:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from playwright.sync_api import expect
+
 from deniable.surveys import Survey
 from tests.collect.surveys import current
 from tests.web.pages.browser import Log
@@ -46,10 +48,10 @@ def test_a_period_that_is_closed_meanwhile_costs_nothing(
     say(profile, survey, open=False)
     answer(tab, "fair")
     tab.wait_for_selector("text=This period is closed")
-    assert "Nothing was sent." in tab.inner_text("main")
+    expect(tab.locator("main")).to_contain_text("Nothing was sent.")
     tab.click("text=The terms of this survey")
-    assert "given away epsilon 0 of" in tab.locator("dl.facts").inner_text()
-    assert "Nothing so far for this survey" in tab.inner_text("main")
+    expect(tab.locator("dl.facts")).to_contain_text("given away epsilon 0 of")
+    expect(tab.locator("main")).to_contain_text("Nothing so far for this survey")
     assert log.posts == []
 
 

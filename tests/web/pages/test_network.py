@@ -134,3 +134,44 @@ def test_two_lines_embed_a_survey(service: Service, elsewhere: str, open_tab: Op
     tab.reload()
     tab.wait_for_selector("text=You have opted out")
     assert log.urls("/v1/") == []
+
+
+CONTRAST = """async (survey) => {
+    const place = survey.shadowRoot.querySelector(".deniable");
+    const light = (color) => {
+        const parts = color.match(/[\\d.]+/g).slice(0, 3).map((part) => part / 255);
+        const [r, g, b] = parts.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+    };
+    const see = (element, below) => {
+        const { color, backgroundColor } = getComputedStyle(element);
+        const back = backgroundColor.endsWith(", 0)") ? below : backgroundColor;
+        const [a, b] = [light(color), light(back)];
+        const own = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+        const ratio = Math.max(a, b) / Math.min(a, b);
+        const seen = own && element.checkVisibility() ? [[ratio, element.textContent]] : [];
+        return seen.concat([...element.children].flatMap((child) => see(child, back)));
+    };
+    return see(place, "rgb(255, 255, 255)");
+}"""
+
+
+@pytest.mark.parametrize("around", ["normal", "light dark"])
+def test_an_embedded_survey_can_be_read_in_the_dark(
+    service: Service, elsewhere: str, browser: Any, around: str
+) -> None:
+    """On a page that stays white on a dark system, and on one that turns dark: 4.5 is what WCAG asks of text."""
+    service.publish(smoke("embedded"))
+    context = browser.new_context(color_scheme="dark")
+    tab = context.new_page()
+    tab.goto(f"{elsewhere}/")
+    tab.wait_for_selector("deniable-survey form")
+    tab.evaluate("scheme => (document.documentElement.style.colorScheme = scheme)", around)
+    tab.evaluate("survey = document.querySelector('deniable-survey'); survey.replaceWith(survey.cloneNode())")
+    tab.wait_for_selector("deniable-survey form")
+    seen = tab.locator("deniable-survey").evaluate(CONTRAST)
+    assert len(seen) > 10
+    assert [text for ratio, text in seen if ratio < 4.5] == []
+    dark = tab.locator("deniable-survey").evaluate("survey => !survey.matches('.light')")
+    assert dark == (around != "normal"), "the survey is dark where the page is"
+    context.close()

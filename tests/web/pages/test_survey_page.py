@@ -77,11 +77,11 @@ def test_the_budget_is_what_is_left_now(service: Service, open_tab: Open) -> Non
     tab = open_tab(service.survey_page(survey))
     tab.click("text=The terms of this survey")
     terms = tab.locator("dl.facts")
-    assert "given away epsilon 0 of at most 100" in terms.inner_text()
+    expect(terms).to_contain_text("given away epsilon 0 of at most 100")
     assert "25 bytes: 1 of randomized answers, and 24 for" in terms.inner_text()
     answer(tab)
     tab.wait_for_selector(COUNTED)
-    assert "given away epsilon 1 of at most 100" in terms.inner_text()
+    expect(terms).to_contain_text("given away epsilon 1 of at most 100")
 
 
 def test_a_budget_that_is_used_up_is_told_before_anything_is_asked(service: Service, open_tab: Open, log: Log) -> None:
@@ -137,6 +137,55 @@ def test_a_missing_answer_is_asked_for_and_nothing_leaves(service: Service, open
     assert "17" not in " ".join(complaints).replace("18", "")
     assert tab.evaluate("document.activeElement.getAttribute('role')") == "combobox"
     assert log.posts == []
+
+
+@pytest.mark.parametrize("typed", ["12.5", "17", "100", "-3", "e"])
+def test_a_number_that_cannot_be_is_told_which_can(service: Service, open_tab: Open, typed: str) -> None:
+    tab = open_tab(service.survey_page(shapes()))
+    tab.get_by_label("How old are you?").press_sequentially(typed)
+    tab.click(SEND)
+    error = tab.locator("[data-question=age] .error")
+    assert error.inner_text() == "Please write a whole number from 18 to 99."
+    tab.get_by_label("How old are you?").fill("")
+    tab.click(SEND)
+    expect(error).to_contain_text("Please answer")
+
+
+def test_arrow_keys_do_no_harm_where_nothing_matches(service: Service, open_tab: Open, log: Log) -> None:
+    tab = open_tab(service.survey_page(shapes()))
+    box = tab.locator("[role=combobox]")
+    box.fill("no such month")
+    for key in ("ArrowDown", "ArrowUp", "Enter", "ArrowDown"):
+        box.press(key)
+    assert log.complaints == []
+    assert box.get_attribute("aria-expanded") == "false"
+    assert box.get_attribute("aria-activedescendant") is None
+    box.fill("month 12")
+    box.press("ArrowUp")
+    box.press("Enter")
+    assert box.input_value() == "month 12"
+
+
+def test_success_is_spoken_and_the_focus_goes_to_it(service: Service, open_tab: Open) -> None:
+    """A screen reader speaks what appears in a region that was there before, and reads on from the focus."""
+    survey = smoke("spoken")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    tab.get_by_label("yes", exact=True).check()
+    said = tab.locator("p[role=status]").element_handle()
+    tab.locator(SEND).press("Enter")
+    tab.wait_for_selector(COUNTED)
+    assert "your report is counted" in said.inner_text()
+    assert said.evaluate("region => region.isConnected")
+    expect(tab.locator("h2", has_text="your report is counted")).to_be_focused()
+    # Looking again does not take the focus away.
+    tab.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    tab.wait_for_timeout(300)
+    expect(tab.locator("h2", has_text="your report is counted")).to_be_focused()
+    tab.get_by_role("button", name="Opt out").press("Enter")
+    expect(tab.locator("h2", has_text="You have opted out")).to_be_focused()
+    tab.get_by_role("button", name="Take part again").press("Enter")
+    expect(tab.locator("h1")).to_be_focused()
 
 
 def test_a_rehearsal_is_not_what_is_sent(service: Service, open_tab: Open, log: Log) -> None:

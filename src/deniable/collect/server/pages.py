@@ -4,6 +4,7 @@ Policy     everything comes from this server, nothing is written inline, and not
 Caching    files stand under a hash of all of them and never change there; "current" is for sites that embed a survey,
            and is asked for again each time
 Size       each file is compressed once and held in memory
+Loading    a page names all modules that it will import, so that they are fetched at once and not one after the other
 Nothing    an address that is none is told a person as a page, and a program as a problem document
 Place      the folder `web` of the package, or of the repository where the package is installed editable
 """
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from posixpath import normpath
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope
@@ -34,6 +37,8 @@ SDK = "deniable.js"
 DEEPEST = 8
 """Slashes of an address up to which links back are written."""
 HERE = Path(deniable.__file__).parent
+_SCRIPT = re.compile(r'<script type="module" src="{web}/([^"]+)"')
+_IMPORT = re.compile(r'^(?:import|export) .*from "(\.[^"]+)";$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -82,8 +87,22 @@ class Files:
         """A page as seen from a path with so many slashes before its last part."""
         up = "../" * depth
         text = self.files[f"pages/{name}.html"].plain.decode()
+        preload = "\n".join(f'<link rel="modulepreload" href="{{web}}/{name}">' for name in self.modules(text))
+        text = text.replace("{preload}", preload)
         text = text.replace("{web}", f"{up}web/{self.version}").replace("{root}", up or "./")
         return File.of(text.encode(), ".html")
+
+    def modules(self, page: str) -> list[str]:
+        """Every module that the page's scripts import, directly or through others."""
+        found: list[str] = []
+        waiting = _SCRIPT.findall(page)
+        while waiting:
+            name = waiting.pop(0)
+            if name not in found:
+                found.append(name)
+                text = self.files[name].plain.decode()
+                waiting += [normpath(f"{name}/../{target}") for target in _IMPORT.findall(text)]
+        return found
 
 
 def web_folder() -> Path:
