@@ -21,6 +21,8 @@ from deniable.channels.divergences import (
 )
 from deniable.errors import LabelError, NumberError, ProbabilityError, ShapeError
 
+pytestmark = pytest.mark.floats
+
 NAMES = ["kl", "reverse-kl", "tv", "chi2", "hellinger2", "js"]
 
 # The textbook terms, in any arithmetic: the implementation uses other forms.

@@ -15,6 +15,8 @@ from deniable.channels.inference.ibu import solve
 from deniable.channels.randomized_response import randomized_response
 from deniable.errors import ChannelError, NumberError, ProbabilityError, ShapeError
 
+pytestmark = pytest.mark.floats
+
 
 def random_channel(rng, k=None, m=None):
     k, m = k or int(rng.integers(2, 12)), m or int(rng.integers(2, 12))

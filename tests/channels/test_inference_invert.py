@@ -14,6 +14,8 @@ from deniable.channels.inference import invert
 from deniable.channels.randomized_response import randomized_response
 from deniable.errors import ChannelError, LabelError, NumberError
 
+pytestmark = pytest.mark.floats
+
 COIN = Channel([["3/4", "1/4"], ["1/4", "3/4"]], inputs=["yes", "no"], outputs=["yes", "no"])
 LOPSIDED = Channel([["7/10", "3/10"], ["1/5", "4/5"]])
 THREE = Channel([["6/10", "3/10", "1/10"], ["1/10", "7/10", "2/10"], ["2/10", "2/10", "6/10"]])

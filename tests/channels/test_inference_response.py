@@ -12,6 +12,8 @@ from deniable.channels.inference.response import response_pair
 from deniable.channels.randomized_response import randomized_response
 from deniable.errors import ChannelError, ProbabilityError
 
+pytestmark = pytest.mark.floats
+
 
 @pytest.mark.parametrize(("k", "epsilon", "n"), [(2, 1, 50), (5, 0.5, 300), (20, 1, 500), (64, 0.2, 5000)])
 def test_closed_form_equals_ibu(k, epsilon, n):

@@ -15,6 +15,8 @@ from deniable.channels.inference import bootstrap, fisher_stderr, ibu, invert, m
 from deniable.channels.randomized_response import randomized_response
 from deniable.errors import ChannelError, NumberError
 
+pytestmark = pytest.mark.floats
+
 COIN = Channel([["3/4", "1/4"], ["1/4", "3/4"]], inputs=["yes", "no"], outputs=["yes", "no"])
 WIDE = Channel([["5/10", "3/10", "1/10", "1/10"], ["1/10", "2/10", "3/10", "4/10"], ["2/10", "5/10", "2/10", "1/10"]])
 

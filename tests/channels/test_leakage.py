@@ -22,6 +22,8 @@ from deniable.channels.leakage import (
 from deniable.channels.randomized_response import randomized_response
 from deniable.errors import NumberError
 
+pytestmark = pytest.mark.floats
+
 SLACK = 1e-12
 
 

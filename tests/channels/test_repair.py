@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from deniable.channels import Channel, line, randomized_response, truncated_geometric
 from deniable.errors import EpsilonError, LabelError, NumberError, ProbabilityError, ShapeError
 
+pytestmark = pytest.mark.floats
+
 
 def moved(channel: Channel, rows) -> float:
     """Largest total variation between a row before and after."""

@@ -17,6 +17,8 @@ from deniable.channels.randomized_response import randomized_response
 from deniable.channels.utility import utility
 from deniable.errors import LabelError, NumberError, ProbabilityError, ShapeError
 
+pytestmark = pytest.mark.floats
+
 
 @pytest.mark.parametrize(("n", "epsilon"), [(100, 1), (100, 0.1), (7, 2), (1, 1)])
 def test_geometric_mechanism_with_a_uniform_prior(n, epsilon):

@@ -17,6 +17,8 @@ from deniable.design._bayes_program import solve
 from deniable.design._relation import Relation
 from deniable.design._users import User, Users
 
+pytestmark = pytest.mark.floats
+
 
 def uniform(k):
     return np.full(k, 1 / k)

@@ -19,6 +19,8 @@ from deniable.design._sweep import sweep
 from deniable.exact import Dyadic
 from tests.design.instances import KINDS, STYLES, random_pair
 
+pytestmark = pytest.mark.floats
+
 
 @pytest.fixture
 def design():

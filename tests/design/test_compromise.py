@@ -13,6 +13,8 @@ from deniable.channels import Query
 from deniable.design import compromise
 from tests.design.test_bayes import failing, monotone_loss, uniform
 
+pytestmark = pytest.mark.floats
+
 
 def test_nothing_is_lost_by_sharing_on_the_line():
     rng = np.random.default_rng(10)

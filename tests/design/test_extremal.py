@@ -19,6 +19,8 @@ from deniable.design._pair import Pair
 from deniable.design._partition import best_partition, partition_value
 from tests.design.instances import KINDS, STYLES, random_pair
 
+pytestmark = pytest.mark.floats
+
 
 def relative(a, b):
     return abs(a - b) / abs(b)

@@ -11,6 +11,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from deniable.errors import NumberError, ProbabilityError, ShapeError
 from deniable.postprocess import clip_renormalize, project_simplex
 
+pytestmark = pytest.mark.floats
+
 vectors = arrays(np.float64, array_shapes(min_dims=1, max_dims=1, max_side=30), elements=st.floats(-5, 5, width=32))
 
 

@@ -14,6 +14,8 @@ from deniable.protocols.profiles import _program as program
 from deniable.protocols.profiles._repair import holds, repaired, round_rows
 from deniable.protocols.profiles.categorical import _paper
 
+pytestmark = pytest.mark.floats
+
 TABLE_1 = {"P1": [0.2, 0.3, 0.4, 0.1], "P2": [0.3, 0.3, 0.3, 0.1], "P3": [0.4, 0.4, 0.1, 0.1]}
 CHAIN = ProfileGraph.chain(TABLE_1)
 

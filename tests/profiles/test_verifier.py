@@ -13,6 +13,8 @@ from deniable.channels import Channel
 from deniable.errors import DeniableError
 from deniable.protocols.profiles import ProfileGraph, verify
 
+pytestmark = pytest.mark.floats
+
 PAIR = ProfileGraph({"a": 0, "b": 1}, [("a", "b")])
 SURE = Channel([[1, 0], [0, 1]])
 

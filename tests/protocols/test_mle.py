@@ -13,6 +13,8 @@ from deniable.protocols import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, S
 from deniable.protocols.mle import SupportModel, Supports
 from deniable.randomness import Simulation
 
+pytestmark = pytest.mark.floats
+
 ALL = (GRR, SUE, OUE, THE, BLH, OLH, SubsetSelection, HadamardResponse)
 ITERATED = tuple(kind for kind in ALL if kind is not GRR)
 

@@ -12,6 +12,8 @@ from deniable.protocols import BLH, GRR, OLH, OUE, SUE, HadamardResponse, Subset
 from deniable.protocols.estimate import Estimate
 from deniable.randomness import Simulation
 
+pytestmark = pytest.mark.floats
+
 KINDS = (GRR, SUE, OUE, OLH, BLH, SubsetSelection)
 
 
