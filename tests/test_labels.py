@@ -110,7 +110,7 @@ def test_lists_of_labels_that_do_not_fit(values, size, kind, reason):
 
 def test_default_labels_are_positions():
     assert as_labels(None, 3, "input") == (0, 1, 2)
-    assert as_labels(iter("ab"), 2, "input") == ("a", "b")
+    assert as_labels(np.array(["a", "b"]), 2, "input") == ("a", "b")
     assert as_labels([True, 1], 2, "input") == (True, 1)
 
 

@@ -335,16 +335,18 @@ function labelText(label) {
 }
 
 function categories(spec) {
-  exactKeys(spec, ["kind", "values"], "the domain", ["other"]);
+  exactKeys(spec, ["kind", "values"], "the domain", ["other", "missing"]);
   if (!Array.isArray(spec.values)) refuse("spec", "the categories are a list");
   const labels = spec.values.map(readLabel);
   const table = new Map(labels.map((label, i) => [labelKey(label), i]));
   if (table.size < labels.length) refuse("spec", "a category stands twice");
   if (labels.length < 2) refuse("spec", "a question needs at least 2 possible answers");
-  const other = "other" in spec ? table.get(labelKey(readLabel(spec.other))) : undefined;
+  const place = (key) => (key in spec ? table.get(labelKey(readLabel(spec[key]))) : undefined);
+  const [other, none] = [place("other"), place("missing")];
   if ("other" in spec && other === undefined) refuse("spec", "the category for all other answers is not listed");
+  if ("missing" in spec && none === undefined) refuse("spec", "the category for missing answers is not listed");
   const position = (value) => {
-    if (isMissing(value)) missing();
+    if (isMissing(value)) return none ?? missing();
     return table.get(labelKey(value)) ?? other ?? outside(`the ${labels.length} categories`);
   };
   return { kind: "categories", size: labels.length, labels, label: (i) => labels[i], position };
@@ -363,18 +365,19 @@ function integers(spec) {
 }
 
 function strings(spec) {
-  exactKeys(spec, ["kind", "cells", "cohorts", "key"], "the domain");
+  exactKeys(spec, ["kind", "cells", "cohorts", "key"], "the domain", ["missing"]);
   const { cells, cohorts, key } = spec;
   if (!isWhole(cells, 2, 2 ** 28) || cells & (cells - 1)) refuse("spec", "the number of cells is a power of two");
   if (!isWhole(cohorts, 1, 2 ** 16)) refuse("spec", "the number of cohorts lies between 1 and 65536");
   checkHashKey(key);
   const text = (value) => {
-    if (isMissing(value)) missing();
+    if (isMissing(value)) return "missing" in spec ? text(spec.missing) : missing();
     if (!isText(value)) refuse("domain", "the answer is not text that can be written in UTF-8");
     const normal = value.normalize("NFC");
     if (utf8(normal).length > LONGEST_TEXT) refuse("domain", `the answer has more than ${LONGEST_TEXT} bytes`);
     return normal;
   };
+  if ("missing" in spec && !isText(spec.missing)) refuse("spec", "what stands for missing answers is text");
   // The first 8 bytes of the digest modulo a power of two up to 2^28: the first 4 bytes are enough.
   const cell = (value, cohort) => littleEndian(textDigest("strings", key, cohort, value), 0) & (cells - 1);
   return { kind: "strings", cells, cohorts, key, text, cell };

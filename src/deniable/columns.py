@@ -31,8 +31,11 @@ def is_absent(value: Any) -> bool:
         return False
 
 
-def missing(place: int) -> DomainError:
-    return DomainError(f"value {place} is missing: an empty answer must be a category of its own")
+def absent(place: int) -> DomainError:
+    return DomainError(
+        f'value {place} is missing, and nothing stands for missing answers: say "missing": "no answer" in the '
+        'question\'s draft, or dn.Categories([...], missing="no answer")'
+    )
 
 
 def dictionary(values: Any) -> tuple[NDArray[np.int64], Sequence[Any]] | None:
@@ -66,7 +69,7 @@ def flat(values: Any) -> NDArray[Any]:
         values = values.to_arrow()
     if hasattr(values, "null_count"):  # Arrow
         if values.null_count:
-            raise missing(int(np.argmax(values.is_null())))
+            raise absent(int(np.argmax(values.is_null())))
         values = values.to_numpy(**({} if hasattr(values, "chunks") else {"zero_copy_only": False}))
     elif hasattr(values, "to_numpy"):  # pandas
         values = values.to_numpy()

@@ -5,14 +5,16 @@ Integers     every whole number from low to high
 Strings      any text at all, hashed into cells: nobody has to list the answers beforehand
 
 Answers come as a list, a numpy array, a pandas or polars column, or an Arrow array; columns that are
-dictionary-encoded already (Arrow dictionaries, pandas categoricals) are translated once a label, not once a row.
-A message about an answer names its kind and its place, never the answer: this code runs on devices.
+dictionary-encoded already (Arrow dictionaries, pandas categoricals) are translated once per label, not once per row.
+A missing answer (None, NaN, a null) is refused, unless the domain says which answer stands for it.
+A message about an answer names its kind and its place, never the answer, and neither does any exception behind it:
+this code runs on devices.
 """
 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
@@ -20,35 +22,40 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.columns import dictionary, flat, is_absent, kind, missing, unique
+from deniable.columns import absent, dictionary, flat, is_absent, kind, unique
 from deniable.errors import DomainError, LabelError, SpecError
-from deniable.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label
+from deniable.labels import Label, as_label, as_labels, in_order, index_of, label_key, label_spec, load_label
 from deniable.texts import as_key, as_text, text_digest
 
 Positions = NDArray[np.int64]
+Labels = Sequence[Label] | NDArray[Any]
 
 _MOST_SHOWN, _MOST_NAMED = 8, 20
 
 
 @dataclass(frozen=True)
 class Categories:
-    """One of several named answers; with `other="..."` unknown ones count as that answer instead of being refused.
+    """One of several named answers, in the order given.
+
+    With `other="..."` unknown answers count as that one, with `missing="..."` missing ones do; else both are refused.
 
     >>> answers = Categories(["never", "once", "often"])
     >>> answers.size, answers.index(["often", "never"]).tolist()
     (3, [2, 0])
+    >>> Categories(["yes", "no"], missing="no answer").index(["no", None, float("nan")]).tolist()
+    [1, 2, 2]
     """
 
     values: tuple[Label, ...]
     other: Label | None = None
+    missing: Label | None = None
 
-    def __init__(self, values: Iterable[Any], other: Any = None) -> None:
-        if isinstance(values, str | bytes):
-            raise DomainError("the categories are one text: give a list of labels")
-        listed = list(values)
-        if other is not None and as_label(other) not in [as_label(value) for value in listed]:
-            listed.append(other)
+    def __init__(self, values: Labels, other: Label | None = None, missing: Label | None = None) -> None:
         try:
+            listed = in_order(values, "the categories")
+            for extra in (other, missing):
+                if extra is not None and label_key(as_label(extra)) not in index_of([as_label(v) for v in listed]):
+                    listed.append(extra)
             labels = as_labels(listed, len(listed), "category")
         except LabelError as wrong:
             raise DomainError(str(wrong)) from None
@@ -59,6 +66,7 @@ class Categories:
             raise DomainError(f"a question needs at least 2 possible answers, not {len(labels)}")
         object.__setattr__(self, "values", labels)
         object.__setattr__(self, "other", None if other is None else as_label(other))
+        object.__setattr__(self, "missing", None if missing is None else as_label(missing))
 
     @property
     def size(self) -> int:
@@ -80,6 +88,10 @@ class Categories:
     def _other(self) -> int | None:
         return None if self.other is None else self._table[label_key(self.other)]
 
+    @cached_property
+    def _missing(self) -> int | None:
+        return None if self.missing is None else self._table[label_key(self.missing)]
+
     def index(self, values: Any) -> Positions:
         """Positions of the answers, in the order given."""
         encoded = dictionary(values)
@@ -90,45 +102,57 @@ class Categories:
         if array.dtype.kind in "iub":
             return self._from_codes(*unique(array))
         listed = array.tolist()
-        try:
-            # One dictionary look-up an answer; text in form NFC, which is nearly all text, ends here.
-            return np.array([self._texts[value] for value in listed], dtype=np.int64)
-        except (KeyError, TypeError):
-            return np.array([self._find(value, i) for i, value in enumerate(listed)], dtype=np.int64)
+        # One dictionary look-up per answer; text in form NFC, which is nearly all text, ends here.
+        find, texts = self._find, self._texts
+        return np.array(
+            [texts[v] if type(v) is str and v in texts else find(v, i) for i, v in enumerate(listed)], dtype=np.int64
+        )
 
     def _from_codes(self, codes: NDArray[Any], entries: Sequence[Any]) -> Positions:
-        if codes.size and codes.min() < 0:
-            raise missing(int(np.argmin(codes)))
-        used = np.unique(codes)
-        table = np.zeros(len(entries), dtype=np.int64)
-        for code in used:
-            try:
-                table[code] = self._find(entries[code], 0)
-            except DomainError:
-                self._find(entries[code], int(np.argmax(codes == code)))  # the same refusal, with the place
+        used, places = np.unique(codes, return_index=True)
+        table = np.zeros(len(entries) + 1, dtype=np.int64)  # the last is for -1, a missing answer
+        for code, place in zip(used.tolist(), places.tolist(), strict=True):
+            table[code] = self._find(None if code < 0 else entries[code], place)
         return np.asarray(table[codes])
 
     def _find(self, value: Any, place: int) -> int:
-        if is_absent(value):
-            raise missing(place)
-        try:
-            found = self._table.get(label_key(as_label(value)), self._other)
-        except LabelError:
-            found = self._other
+        found = self._missing if is_absent(value) else self._place(value)
         if found is None:
-            raise DomainError(f"value {place}, {kind(value)}, is not one of {self}")
+            raise absent(place) if is_absent(value) else DomainError(self._refusal(value, place))
         return found
+
+    def _place(self, value: Any) -> int | None:
+        try:
+            label = as_label(value)
+        except LabelError:
+            return self._other
+        if isinstance(label, float) and label.is_integer():
+            label = int(label)  # a column of numbers with gaps is one of floats
+        return self._table.get(label_key(label), self._other)
+
+    def _refusal(self, value: Any, place: int) -> str:
+        refusal = f"value {place}, {kind(value)}, is not one of {self}"
+        if not isinstance(value, str):
+            return refusal
+        # Which answer it would be is not said.
+        if value.strip() != value and self._place(value.strip()) is not None:
+            return f"{refusal}; without the blanks around it, it would be one"
+        if value.casefold().strip() in {label.casefold() for label in self._texts}:
+            return f"{refusal}; but for upper and lower case, it would be one"
+        return refusal
 
     def spec(self) -> dict[str, Any]:
         spec: dict[str, Any] = {"kind": "categories", "values": [label_spec(value) for value in self.values]}
-        return spec if self.other is None else spec | {"other": label_spec(self.other)}
+        extras = (("other", self.other), ("missing", self.missing))
+        return spec | {key: label_spec(label) for key, label in extras if label is not None}
 
     def __repr__(self) -> str:
         shown = [reprlib.repr(value) for value in self.values[:_MOST_SHOWN]]
         if self.size > _MOST_SHOWN:
             shown.append(f"... {self.size - _MOST_SHOWN} more")
-        other = "" if self.other is None else f", other={reprlib.repr(self.other)}"
-        return f"Categories([{', '.join(shown)}]{other})"
+        extras = (("other", self.other), ("missing", self.missing))
+        rest = "".join(f", {key}={reprlib.repr(label)}" for key, label in extras if label is not None)
+        return f"Categories([{', '.join(shown)}]{rest})"
 
     def __str__(self) -> str:
         shown = ", ".join(str(value) for value in self.values[:_MOST_NAMED]) + (
@@ -177,7 +201,7 @@ class Integers:
         outside = (array < self.low) | (array > self.high)
         if array.dtype.kind == "f":
             if np.isnan(array).any():
-                raise missing(int(np.argmax(np.isnan(array))))
+                raise absent(int(np.argmax(np.isnan(array))))
             outside |= array != np.floor(array)
         if outside.any():
             raise DomainError(f"value {int(np.argmax(outside))} is not one of {self}")
@@ -187,7 +211,7 @@ class Integers:
         """Objects of several kinds as numbers; floats hold every whole number of a range."""
         for place, value in enumerate(array):
             if is_absent(value):
-                raise missing(place)
+                raise absent(place)
             if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
                 raise DomainError(f"value {place}, {kind(value)}, is not one of {self}")
             if not self.low <= value <= self.high:
@@ -222,6 +246,8 @@ class Strings:
     cells: int = 1 << 16
     cohorts: int = 64
     key: str = ""
+    missing: str | None = None
+    """The text that stands for missing answers, which are refused without it."""
 
     def __post_init__(self) -> None:
         for name, number, most in (("cells", self.cells, 1 << 28), ("cohorts", self.cohorts, 1 << 16)):
@@ -233,6 +259,10 @@ class Strings:
         if self.cells < 2 or self.cells & (self.cells - 1):
             raise DomainError(f"the number of cells is a power of two, at least 2, not {self.cells}")
         object.__setattr__(self, "key", as_key(self.key))
+        if self.missing is not None:
+            if not isinstance(self.missing, str):
+                raise DomainError(f"what stands for missing answers is text, not {kind(self.missing)}")
+            object.__setattr__(self, "missing", as_text(self.missing, 0))
 
     @property
     def size(self) -> int:
@@ -255,26 +285,32 @@ class Strings:
         if encoded is None:
             listed = list(values) if isinstance(values, list | tuple) else flat(values).tolist()
             if not set(map(type, listed)) <= {str}:
-                listed = [as_text(value, place) for place, value in enumerate(listed)]
+                listed = [self.text(value, place) for place, value in enumerate(listed)]
             table: dict[str, int] = {}
             encoded = np.array([table.setdefault(text, len(table)) for text in listed], dtype=np.int64), list(table)
         codes, entries = encoded
-        if codes.size and codes.min() < 0:
-            raise missing(int(np.argmin(codes)))
         used, places, within = np.unique(codes, return_index=True, return_inverse=True)
-        return within, [as_text(entries[code], int(place)) for code, place in zip(used, places, strict=True)]
+        given = zip(used.tolist(), places.tolist(), strict=True)
+        return within, [self.text(None if code < 0 else entries[code], place) for code, place in given]
+
+    def text(self, value: Any, place: int) -> str:
+        """An answer in NFC; refuses what is none."""
+        return self.missing if self.missing is not None and is_absent(value) else as_text(value, place)
 
     def spec(self) -> dict[str, Any]:
-        return {"kind": "strings", "cells": self.cells, "cohorts": self.cohorts, "key": self.key}
+        spec: dict[str, Any] = {"kind": "strings", "cells": self.cells, "cohorts": self.cohorts, "key": self.key}
+        return spec if self.missing is None else spec | {"missing": self.missing}
 
     def __str__(self) -> str:
         return f"any text, hashed into {self.cells} cells in {self.cohorts} cohorts"
 
 
 Domain = Categories | Integers | Strings
+DomainLike = Domain | Labels | int
+"""What a domain may be given as: itself, a list of categories, or a number of answers."""
 
 
-def as_domain(value: Any) -> Domain:
+def as_domain(value: DomainLike) -> Domain:
     """A domain, a list of categories, or a number of answers (then 0 .. number - 1)."""
     if isinstance(value, Categories | Integers | Strings):
         return value
@@ -289,13 +325,15 @@ def as_domain(value: Any) -> Domain:
 
 def load_domain(spec: Any) -> Domain:
     match spec:
-        case {"kind": "categories", "values": list(values), **rest} if set(rest) <= {"other"}:
-            other = load_label(rest["other"]) if "other" in rest else None
-            return Categories([load_label(value) for value in values], other)
+        case {"kind": "categories", "values": list(values), **rest} if set(rest) <= {"other", "missing"}:
+            other, missing = (load_label(rest[key]) if key in rest else None for key in ("other", "missing"))
+            return Categories([load_label(value) for value in values], other, missing)
         case {"kind": "integers", "low": int(low), "high": int(high), **rest} if not rest:
             return Integers(low, high)
-        case {"kind": "strings", "cells": int(cells), "cohorts": int(cohorts), "key": str(key), **rest} if not rest:
-            return Strings(cells, cohorts, key)
+        case {"kind": "strings", "cells": int(cells), "cohorts": int(cohorts), "key": str(key), **rest} if set(
+            rest
+        ) <= {"missing"}:
+            return Strings(cells, cohorts, key, None if "missing" not in rest else str(load_label(rest["missing"])))
     raise SpecError(
         "the domain in the spec is none of categories with values, integers with low and high, "
         "and strings with cells, cohorts and key"

@@ -10,7 +10,7 @@ import math
 import numbers
 import re
 import unicodedata
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MappingView, Sequence, Set
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +23,7 @@ from deniable.specs import integer_text, read_integer
 Label = Hashable
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _WHOLE_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,16})(\.0*)?\s*")
 
 
@@ -31,10 +32,8 @@ def as_label(value: Any) -> Label:
         value = value.tolist()
     # Subclasses (members of an Enum, numpy's texts) count as the plain value, or they would be labels of their own.
     if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise LabelError("a label is text that UTF-8 can write, and half a surrogate pair is not") from None
+        if not is_utf8(value):
+            raise LabelError("a label is text that UTF-8 can write, and half a surrogate pair is not")
         return unicodedata.normalize("NFC", str.__str__(value))
     if isinstance(value, bool | Fraction):
         return value
@@ -49,6 +48,11 @@ def as_label(value: Any) -> Label:
     raise LabelError(f"a label is text, a number, a truth value or a tuple of those, not a {type(value).__name__}")
 
 
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can write a text. Asked, because the codec's own exception holds the text."""
+    return _SURROGATE.search(text) is None
+
+
 def label_key(label: Label) -> Hashable:
     """A key under which True, 1 and 1.0 stay apart."""
     if isinstance(label, tuple):
@@ -60,13 +64,7 @@ def as_labels(values: Iterable[Any] | None, size: int, what: str) -> tuple[Label
     """`size` different labels; 0, 1, 2, ... when none are given."""
     if values is None:
         return tuple(range(size))
-    if isinstance(values, str):
-        raise LabelError(f"the {what} labels are one text: give a list of labels")
-    try:
-        listed = list(values)
-    except TypeError:
-        raise LabelError(f"the {what} labels are a {type(values).__name__}: give a list of labels") from None
-    labels = tuple(as_label(value) for value in listed)
+    labels = tuple(as_label(value) for value in in_order(values, f"the {what} labels"))
     if len(labels) != size:
         raise ShapeError(f"there are {len(labels)} {what} labels for {size} {what}s")
     seen: set[Hashable] = set()
@@ -76,6 +74,24 @@ def as_labels(values: Iterable[Any] | None, size: int, what: str) -> tuple[Label
             raise LabelError(f"the {what} label {label!r} stands twice")
         seen.add(key)
     return labels
+
+
+def in_order(values: Any, what: str) -> list[Any]:
+    """The entries of a list, tuple, range or array, in their order; refuses whatever may have another one next time.
+
+    Positions are what is randomized and counted, so that two processes must agree on them.
+    """
+    kind = type(values).__name__
+    if isinstance(values, str | bytes):
+        raise LabelError(f"{what} are one text: give a list of labels")
+    if isinstance(values, Set | Mapping | MappingView):
+        raise LabelError(f"{what} are a {kind}, whose order may differ from one run to the next: give a list of labels")
+    if isinstance(values, Iterator):
+        raise LabelError(f"{what} are a {kind}, whose order cannot be seen: give a list of labels")
+    try:
+        return list(values)
+    except TypeError:
+        raise LabelError(f"{what} are a {kind}: give a list of labels") from None
 
 
 def index_of(labels: Sequence[Label]) -> dict[Hashable, int]:

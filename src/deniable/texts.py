@@ -6,8 +6,9 @@ import hashlib
 import unicodedata
 from typing import Any
 
-from deniable.columns import is_absent, kind, missing
+from deniable.columns import absent, is_absent, kind
 from deniable.errors import DomainError
+from deniable.labels import is_utf8
 
 LONGEST_TEXT = 4096
 
@@ -26,14 +27,12 @@ def as_key(key: Any) -> str:
 
 def as_text(value: Any, place: int) -> str:
     if is_absent(value):
-        raise missing(place)
+        raise absent(place)
     if not isinstance(value, str):
         raise DomainError(f"value {place}, {kind(value)}, is not text")
     text = unicodedata.normalize("NFC", str.__str__(value))
-    try:
-        length = len(text.encode())
-    except UnicodeEncodeError:
-        raise DomainError(f"value {place} is text that UTF-8 cannot write: half a surrogate pair") from None
-    if length > LONGEST_TEXT:
+    if not is_utf8(text):
+        raise DomainError(f"value {place} is text that UTF-8 cannot write: half a surrogate pair")
+    if len(text.encode()) > LONGEST_TEXT:
         raise DomainError(f"value {place} is text of more than {LONGEST_TEXT} bytes: shorten it on the device")
     return text

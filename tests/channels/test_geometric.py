@@ -122,7 +122,7 @@ MATRIX = [[0, 0, 1], [1, 1, 0], [0, 2, 0]]
 
 @pytest.mark.parametrize("epsilon", ["0.01", 1, 6])
 def test_the_exponential_law(epsilon):
-    channel = exponential(MATRIX, epsilon, "xyz", range(3))
+    channel = exponential(MATRIX, epsilon, list("xyz"), range(3))
     assert channel.satisfies(epsilon)
     assert channel.rows == pytest.approx(softmax(np.array(MATRIX), float(epsilon) / 4), abs=1e-12)
     assert channel.inputs == ("x", "y", "z")
@@ -133,7 +133,7 @@ def test_twice_the_rate_would_break_the_promise():
     scores = np.array([[0, 0, 1], [1, 1, 0]])
     naive = Channel.from_floats(softmax(scores, 1.0))
     assert not naive.satisfies(1)
-    assert exponential(scores, 1, "xy", range(3)).satisfies(1)
+    assert exponential(scores, 1, ["x", "y"], range(3)).satisfies(1)
 
 
 @given(

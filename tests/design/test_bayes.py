@@ -178,7 +178,7 @@ def test_graphs_are_proved(adjacency, tmp_path):
 
 
 def test_unconnected_answers_are_told_apart():
-    design = bayes(uniform(4), epsilon="0.5", adjacency=[("a", "b")], inputs="abcd")
+    design = bayes(uniform(4), epsilon="0.5", adjacency=[("a", "b")], inputs=list("abcd"))
     odds = np.exp(0.5)
     assert design.value == pytest.approx(0.5 / (1 + odds), rel=1e-9)
     assert design.channel.epsilon == np.inf

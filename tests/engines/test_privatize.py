@@ -227,7 +227,9 @@ def test_a_number_out_of_range_and_a_missing_answer(tmp_path: Path, out: Path) -
         privatize_file(SURVEY, write_csv(tmp_path / "a.csv", given), out)
     given = answers(10)
     given["smoke"][3] = ""
-    with pytest.raises(DomainError, match=r"row 4 of .*, column 'smoke' is missing: an empty answer must be"):
+    with pytest.raises(
+        DomainError, match=r"row 4 of .*, column 'smoke' is missing, and nothing stands for missing answers"
+    ):
         privatize_file(SURVEY, write_csv(tmp_path / "a.csv", given), out)
     pq.write_table(pa.table({"age": [18, None]}), tmp_path / "a.parquet")
     with pytest.raises(DomainError, match=r"row 2 of .*, column 'age' is missing"):

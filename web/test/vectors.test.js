@@ -163,3 +163,20 @@ test("what a device draws from its secret", async () => {
     assert.equal(hex(reportId(secret, survey.fingerprint, entry.epoch ?? 0)), entry.id);
   }
 });
+
+test("a missing answer is the one that stands for it, and is refused where none does", () => {
+  const head = { kind: "protocol", version: 1, epsilon: "1" };
+  const closed = { kind: "categories", values: ["yes", "no", "no answer"], missing: "no answer" };
+  const open = { kind: "strings", cells: 64, cohorts: 8, key: "", missing: "no answer" };
+  for (const [protocol, domain] of [["GRR", closed], ["HCMS", open]]) {
+    const { missing, ...without } = domain;
+    const law = loadProtocol({ ...head, protocol, domain });
+    for (const none of [null, undefined, NaN]) {
+      for (let seed = 0; seed < 20; seed++) {
+        assert.equal(hex(law.privatize(none, seeded(seed))), hex(law.privatize(missing, seeded(seed))));
+      }
+      assert.throws(() => loadProtocol({ ...head, protocol, domain: without }).privatize(none, seeded(1)), /is missing/);
+    }
+    assert.throws(() => loadProtocol({ ...head, protocol, domain: { ...domain, missing: 7 } }), /missing answers/);
+  }
+});

@@ -18,7 +18,7 @@ from deniable.channels.adjacency import ALL, as_adjacency
 from deniable.channels.channel import Channel
 from deniable.channels.repair import repair
 from deniable.errors import ChannelError, ShapeError
-from deniable.labels import as_labels
+from deniable.labels import as_labels, in_order
 
 _WORST = Fraction(-4096)
 
@@ -42,7 +42,7 @@ def exponential(
     True
     """
     level, relation = exact.as_epsilon(epsilon), as_adjacency(adjacency)
-    given, returned = list(inputs), list(outputs)
+    given, returned = in_order(inputs, "the inputs"), in_order(outputs, "the outputs")
     if not given or not returned:
         raise ShapeError("the exponential mechanism needs at least one input and one output")
     if not callable(scores) and (len(scores) != len(given) or any(len(row) != len(returned) for row in scores)):

@@ -24,6 +24,7 @@ from deniable.channels.channel import Channel
 from deniable.channels.compose import MOST_CELLS, product
 from deniable.errors import ChannelError, LabelError, ProbabilityError, ShapeError
 from deniable.exact import WORD, Dyadic
+from deniable.labels import in_order
 from deniable.randomness import Bits, source_of
 
 
@@ -92,7 +93,7 @@ class RandomizedResponse:
         lie = WORD - self.keep.numerator
         numerators = np.full((self.size, self.size), lie, dtype=object)
         numerators[np.diag_indices(self.size)] = self.keep.numerator * self.size + lie
-        names = None if labels is None else list(labels)
+        names = None if labels is None else in_order(labels, "the labels")
         return Channel.from_integers(numerators, WORD * self.size, names, names)
 
 
@@ -106,7 +107,7 @@ def randomized_response(k: int | Iterable[Any], epsilon: Any) -> Channel:
         raise LabelError("the answers are one text: give a list of labels, or their number")
     if not isinstance(k, Iterable):
         return RandomizedResponse.at(k, epsilon).channel()
-    labels = list(k)
+    labels = in_order(k, "the answers")
     return RandomizedResponse.at(len(labels), epsilon).channel(labels)
 
 
@@ -147,10 +148,11 @@ def product_response(domains: Sequence[int | Sequence[Any]], epsilon: Any, split
         raise ShapeError("a record needs at least one attribute")
     level = exact.as_epsilon(epsilon)
     labels = [
-        list(d) if isinstance(d, Iterable) else list(range(exact.whole(d, "the size of an attribute"))) for d in domains
+        in_order(d, "the answers") if isinstance(d, Iterable) else [*range(exact.whole(d, "the size of an attribute"))]
+        for d in domains
     ]
     if split:
         return product(*(randomized_response(names, level / len(domains)) for names in labels))
     from itertools import product as combinations
 
-    return randomized_response(combinations(*labels), level)
+    return randomized_response(list(combinations(*labels)), level)

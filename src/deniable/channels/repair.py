@@ -27,6 +27,7 @@ from deniable.channels.adjacency import ALL, Adjacency
 from deniable.channels.channel import Channel
 from deniable.channels.geometric import clamped_geometric, decay_ceil, fits
 from deniable.errors import InternalError, ProbabilityError, ShapeError
+from deniable.labels import in_order
 
 Integers = NDArray[np.object_]
 
@@ -46,7 +47,7 @@ def repair(
     law = _fractions(rows)
     width = len(law[0])
     used = [y for y in range(width) if any(row[y] > 0 for row in law)]
-    names = None if outputs is None else list(outputs)
+    names = None if outputs is None else in_order(outputs, "the outputs")
     if names is not None and len(names) != width:
         raise ShapeError(f"there are {len(names)} output labels for {width} outputs")
     kept = [names[y] for y in used] if names is not None else used

@@ -32,7 +32,7 @@ from deniable.design.base import Design
 from deniable.design.bayes_certificate import BayesCertificate, ceiling, floor
 from deniable.design.trace import Progress, Watch
 from deniable.errors import ChannelError, ShapeError
-from deniable.labels import Label, as_labels
+from deniable.labels import Label, as_labels, in_order
 
 # A relative gap above which the program is solved once more, in other units.
 _GOOD = 1e-8
@@ -74,14 +74,14 @@ def read_inputs(
 ) -> tuple[tuple[Label, ...], Adjacency]:
     """Names of the inputs, and who is whose neighbour."""
     if isinstance(adjacency, Query):
-        listed = list(adjacency.answers if inputs is None else inputs)
+        listed = in_order(adjacency.answers if inputs is None else inputs, "the inputs")
         return as_labels(listed, len(adjacency.answers), "input"), adjacency.graph
     if inputs is None and isinstance(prior, Mapping):
         inputs = list(prior)
     if inputs is None:
         count = np.size(np.asarray(prior, dtype=object))
         return as_labels(None, count, "input"), as_adjacency(adjacency)
-    listed = list(inputs)
+    listed = in_order(inputs, "the inputs")
     return as_labels(listed, len(listed), "input"), as_adjacency(adjacency)
 
 

@@ -60,7 +60,7 @@ def compromise(
 
     >>> ring = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
     >>> pair = [([0.5, 0, 0.5, 0], "zero-one"), ([0, 0.5, 0, 0.5], "zero-one")]
-    >>> found = compromise(pair, epsilon=1, adjacency=ring, inputs="abcd")
+    >>> found = compromise(pair, epsilon=1, adjacency=ring, inputs=list("abcd"))
     >>> found.least > 1e-3, found.most - found.least < 1e-9
     (True, True)
     """

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from deniable._extras import require
-from deniable.columns import missing
+from deniable.columns import absent
 from deniable.domains import Categories, Domain, Integers, Strings
 from deniable.engines.parquet import opened
 from deniable.engines.source import Source
@@ -86,7 +86,7 @@ def _not_empty(column: Any) -> Any:
     if "" in entries and not column.null_count:
         empty = column.indices.to_numpy() == entries.index("")
         if empty.any():
-            raise missing(int(np.argmax(empty)))
+            raise absent(int(np.argmax(empty)))
     return column
 
 

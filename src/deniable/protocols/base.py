@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.inference.em import Model
-from deniable.domains import Domain, Strings, as_domain
+from deniable.domains import Domain, DomainLike, Strings, as_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, ReportError
 from deniable.protocols import mle
 from deniable.protocols.counter import Adder, Counter, PlainAdder
@@ -48,14 +48,19 @@ class Protocol(ABC):
 
     domain: Domain
     """A list of categories or a number of answers will do to build one."""
-    epsilon: Any
-    """A `Fraction` once built; an int, float, str or Decimal will do to build it."""
+    epsilon: Fraction
+    """An int, float, str or Decimal will do to build one."""
 
     name: ClassVar[str]
     """What the protocol is called in a spec."""
 
     takes_text: ClassVar[bool] = False
     """Whether the domain may be `Strings`, which lists no answers."""
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept, which a data class cannot say. A subclass with fields of its
+        # own says it again; one without needs no decorator.
+        def __init__(self, domain: DomainLike, epsilon: exact.Number) -> None: ...
 
     def __post_init__(self) -> None:
         domain = as_domain(self.domain)

@@ -9,7 +9,6 @@ Source     Wang, Blocki, Li and Jha 2017
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +23,6 @@ from deniable.protocols.tally import Counts, Tally
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
 class PureProtocol(Protocol):
     """A protocol in the pure framework; p and q are the realized probabilities, exact."""
 

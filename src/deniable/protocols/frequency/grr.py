@@ -12,7 +12,6 @@ Source     Warner 1965; Kairouz, Oh and Viswanath 2014; Wang et al. 2017
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -32,7 +31,6 @@ from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 
 
-@dataclass(frozen=True)
 class GRR(PureProtocol):
     """Generalized randomized response.
 

@@ -20,15 +20,15 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels import RandomizedResponse
-from deniable.domains import as_domain
+from deniable.domains import DomainLike, as_domain
 from deniable.errors import NumberError
-from deniable.exact import as_epsilon
+from deniable.exact import Number, as_epsilon
 from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.estimate import Estimate
 from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
@@ -51,6 +51,10 @@ class HadamardResponse(Protocol):
     name: ClassVar[str] = "HadamardResponse"
 
     blocks: int = 0
+
+    if TYPE_CHECKING:
+
+        def __init__(self, domain: DomainLike, epsilon: Number, blocks: int = 0) -> None: ...
 
     def __post_init__(self) -> None:
         size = as_domain(self.domain).size

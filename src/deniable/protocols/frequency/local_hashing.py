@@ -24,14 +24,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels import RandomizedResponse
+from deniable.domains import DomainLike
 from deniable.errors import NumberError
-from deniable.exact import as_epsilon
+from deniable.exact import Number, as_epsilon
 from deniable.protocols.base import Positions
 from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
 from deniable.protocols.frequency.hash_likelihood import HashModel
@@ -56,6 +57,10 @@ class LocalHashing(PureProtocol):
     """Local hashing to `hash_bits` bits; the base of BLH and OLH."""
 
     hash_bits: int = 0
+
+    if TYPE_CHECKING:
+
+        def __init__(self, domain: DomainLike, epsilon: Number, hash_bits: int = 0) -> None: ...
 
     def __post_init__(self) -> None:
         rows = self.hash_bits or self._default_bits(float(as_epsilon(self.epsilon)))
@@ -220,7 +225,6 @@ def best_hash_bits(epsilon: float) -> int:
     return min(range(1, _MOST_ROWS + 1), key=lambda r: (odds + 2**r - 1) ** 2 / (2**r - 1))
 
 
-@dataclass(frozen=True)
 class OLH(LocalHashing):
     """Optimized local hashing.
 
@@ -232,7 +236,6 @@ class OLH(LocalHashing):
     name: ClassVar[str] = "OLH"
 
 
-@dataclass(frozen=True)
 class BLH(LocalHashing):
     """Binary local hashing: one hash bit."""
 

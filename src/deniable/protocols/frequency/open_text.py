@@ -92,7 +92,6 @@ class TextEstimate(Estimate):
         return f"{super().__str__()}\n{self.verdict}\n{rest}"
 
 
-@dataclass(frozen=True)
 class TextProtocol(Protocol):
     """Cohorts, texts and candidates; a subclass writes what is done with one cohort's hash."""
 

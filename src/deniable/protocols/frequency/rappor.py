@@ -27,15 +27,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels.inference.em import Model, Rows
-from deniable.domains import Categories, Strings
+from deniable.domains import Categories, DomainLike, Strings
 from deniable.errors import DomainError, NumberError
-from deniable.exact import Dyadic
+from deniable.exact import Dyadic, Number
 from deniable.labels import Label
 from deniable.protocols.base import Positions
 from deniable.protocols.frequency.open_text import MOST_COUNTERS, TextEstimate, TextProtocol, as_text
@@ -71,6 +71,19 @@ class RAPPOR(TextProtocol):
     key: Any = field(default=None, kw_only=True)
     """Names the hash functions. Given for a closed domain only: open text brings its own, and its cells and cohorts
     are not used here."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            domain: DomainLike,
+            epsilon: Number,
+            bloom_bits: int = 128,
+            hashes: int = 2,
+            cohorts: int = 8,
+            *,
+            key: str | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -28,17 +28,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deniable.domains import Categories, Integers, Strings, load_domain
+from deniable.domains import Categories, DomainLike, Integers, Strings, load_domain
 from deniable.errors import DomainError
+from deniable.exact import Number
 from deniable.labels import Label
 from deniable.protocols.base import Positions
 from deniable.protocols.frequency.local_hashing import BLH, OLH
@@ -63,6 +64,12 @@ class SketchProtocol(TextProtocol):
 
     hashing: Any = field(default=None, kw_only=True)
     """`Strings`: the hash functions. Given for a closed domain only; open text brings its own."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, domain: DomainLike, epsilon: Number, *, hashing: Strings | Mapping[str, Any] | None = None
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -217,7 +224,6 @@ class SketchProtocol(TextProtocol):
         return (m / (m - 1)) ** 2 * noise + (squares - (n - own)) / (k * (m - 1))
 
 
-@dataclass(frozen=True)
 class CMS(SketchProtocol):
     """Count mean sketch. A report has a bit a cell, so choose few cells, say 1024.
 
@@ -233,7 +239,6 @@ class CMS(SketchProtocol):
         return SUE(self._cells, self.epsilon)
 
 
-@dataclass(frozen=True)
 class HCMS(SketchProtocol):
     """Hadamard count mean sketch.
 
@@ -261,6 +266,17 @@ class OLHSketch(SketchProtocol):
     name: ClassVar[str] = "OLHSketch"
 
     hash_bits: int = 0
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            domain: DomainLike,
+            epsilon: Number,
+            hash_bits: int = 0,
+            *,
+            hashing: Strings | Mapping[str, Any] | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         # The inner protocol finds the best number of bits, and refuses an impossible one.

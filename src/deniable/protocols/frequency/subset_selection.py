@@ -16,15 +16,15 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels.subset_selection import best_subset_size
-from deniable.domains import as_domain
+from deniable.domains import DomainLike, as_domain
 from deniable.errors import NumberError
-from deniable.exact import Dyadic, as_epsilon
+from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import Positions
 from deniable.protocols.counter import Adder
 from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
@@ -49,6 +49,10 @@ class SubsetSelection(PureProtocol):
     name: ClassVar[str] = "SubsetSelection"
 
     subset_size: int = 0
+
+    if TYPE_CHECKING:
+
+        def __init__(self, domain: DomainLike, epsilon: Number, subset_size: int = 0) -> None: ...
 
     def __post_init__(self) -> None:
         size = as_domain(self.domain).size

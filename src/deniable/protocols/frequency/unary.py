@@ -20,12 +20,13 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import exact
+from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
 from deniable.protocols.base import Positions
@@ -39,7 +40,6 @@ from deniable.protocols.tally import Counts
 from deniable.randomness import Bits
 
 
-@dataclass(frozen=True)
 class UnaryProtocol(PureProtocol):
     """A bitmap of independent bits; a subclass gives the two probabilities."""
 
@@ -129,7 +129,6 @@ def padding_is_zero(reports: Bytes, lanes: int) -> NDArray[np.bool_]:
     return valid
 
 
-@dataclass(frozen=True)
 class SUE(UnaryProtocol):
     """Symmetric unary encoding.
 
@@ -148,7 +147,6 @@ class SUE(UnaryProtocol):
         return self.other_bit.complement
 
 
-@dataclass(frozen=True)
 class OUE(UnaryProtocol):
     """Optimized unary encoding.
 
@@ -177,7 +175,13 @@ class THE(UnaryProtocol):
 
     name: ClassVar[str] = "THE"
 
-    threshold: Any = None
+    threshold: Fraction = None  # type: ignore[assignment]
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, domain: DomainLike, epsilon: exact.Number, threshold: exact.Number | None = None
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if self.threshold is None:
