@@ -25,6 +25,34 @@ class Part:
     counters: slice
 
 
+BLOCK = 480
+"""Counters of a block: two bytes each, and SQLite still keeps the block within a page of its tree."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The counters that are not zero, as rows of `BLOCK`: a sum that costs what it touches, not what it could touch."""
+
+    places: NDArray[np.int64]
+    """Ascending: row i holds the counters from `places[i] * BLOCK` on. Never empty: block 0 is always there."""
+    rows: Counts
+
+    def __neg__(self) -> Blocks:
+        return Blocks(self.places, -self.rows)
+
+    def whole(self, size: int) -> Counts:
+        """The vector of so many counters."""
+        total = np.zeros((-(-size // BLOCK), BLOCK), dtype=np.int64)
+        total[self.places] = self.rows
+        return total.reshape(-1)[:size]
+
+    @classmethod
+    def of(cls, counts: Counts) -> Blocks:
+        padded = np.pad(counts, (0, -counts.size % BLOCK)).reshape(-1, BLOCK)
+        places = np.union1d([0], np.flatnonzero(padded.any(axis=1)))
+        return cls(places, padded[places])
+
+
 @dataclass(frozen=True)
 class Counter:
     """A survey as one vector of counters: its questions' tallies one after the other."""
@@ -63,6 +91,26 @@ class Counter:
         for part in self.parts:
             total[part.counters] = part.protocol.tally(np.ascontiguousarray(answers[:, part.bytes])).counts
         return total
+
+    def blocks(self, answers: Bytes) -> Blocks:
+        """The same sum, as those blocks of counters that it touches."""
+        if self.size <= 4 * BLOCK:
+            return Blocks.of(self.count(answers))
+        found: list[tuple[Part, Counts, NDArray[np.int64]]] = []
+        for part in self.parts:
+            counts = part.protocol.count(np.ascontiguousarray(answers[:, part.bytes]))
+            start, stop = part.counters.start, part.counters.stop
+            cuts = np.concatenate([[start], np.arange(start // BLOCK * BLOCK + BLOCK, stop, BLOCK)])
+            found.append((part, counts, cuts[np.bitwise_or.reduceat(counts, cuts - start) != 0]))
+        places = np.union1d([0], np.concatenate([cuts for _, _, cuts in found]) // BLOCK)
+        rows = np.zeros((places.size, BLOCK), dtype=np.int64)
+        for part, counts, cuts in found:
+            start, stop = part.counters.start, part.counters.stop
+            for first, row in zip(cuts.tolist(), np.searchsorted(places, cuts // BLOCK).tolist(), strict=True):
+                begin = first % BLOCK
+                last = min(stop, first - begin + BLOCK)
+                rows[row, begin : begin + last - first] = counts[first - start : last - start]
+        return Blocks(places, rows)
 
     def tally(self, n: int, counts: Counts) -> SurveyTally:
         """The counters as tallies with names."""

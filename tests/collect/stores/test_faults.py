@@ -162,7 +162,8 @@ def test_check_finds_what_was_changed(durable_url: str) -> None:
             f"UPDATE tally SET n = n + 1 WHERE survey = {keys[NAME]} AND epoch = 10": "51 submissions.*50 ids",
             f"DELETE FROM tally WHERE survey = {keys[NAME]} AND epoch = 10": "0 submissions.*50 ids",
             f"UPDATE tally SET n = n + 1 WHERE survey = {keys[NAME]} AND epoch = 11": "not the one that was closed",
-            f"DELETE FROM pending WHERE survey = {keys[BIG.fingerprint]}": "0 submissions.*50 ids",
+            f"DELETE FROM tally WHERE survey = {keys[BIG.fingerprint]} AND epoch = 10": "0 submissions.*50 ids",
+            f"UPDATE tally SET counts = ? WHERE survey = {keys[BIG.fingerprint]} AND epoch = 10 AND block = 0": "size",
             f"UPDATE survey SET canonical = ? WHERE key = {keys[NAME]}": "have the fingerprint",
         }
         for change, complaint in changes.items():

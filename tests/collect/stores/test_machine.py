@@ -57,6 +57,7 @@ class Machine(RuleBasedStateMachine):
         self.stores = [self.make(0), self.make(1)]
         self.model = MemoryStore()
         self.accepted: set[tuple[int, int, int]] = set()
+        self.deleted = 0
         self.last: list[Part] = []
         self.directory = Path(tempfile.mkdtemp())
 
@@ -91,6 +92,13 @@ class Machine(RuleBasedStateMachine):
     def replay(self, by: int) -> None:
         self.add(self.last, by, {})
 
+    @rule(survey=which, person=st.integers(0, 23), by=st.integers(0, 1))
+    def delete(self, survey: int, person: int, by: int) -> None:
+        id = POOLS[survey].ids[person].tobytes()
+        deleted = self.stores[by].delete(SURVEYS[survey].fingerprint, id)
+        assert deleted == self.model.delete(SURVEYS[survey].fingerprint, id)
+        self.deleted += deleted
+
     @rule(survey=which, epoch=epochs, by=st.integers(0, 1))
     def close_epoch(self, survey: int, epoch: int, by: int) -> None:
         name = SURVEYS[survey].fingerprint
@@ -122,7 +130,7 @@ class Machine(RuleBasedStateMachine):
             for store in self.stores:
                 self.compare(store)
             counted = [epoch.n for survey in SURVEYS for epoch in self.stores[0].epochs(survey.fingerprint)]
-            assert sum(counted) == len(self.accepted)
+            assert sum(counted) + self.deleted == len(self.accepted)
 
     def compare(self, store: Store) -> None:
         assert store.surveys() == self.model.surveys()
@@ -142,7 +150,7 @@ def run(fresh: Callable[[], Callable[[int], Store]], **changes: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers are added up after five, read and mixed five at a time, so that all of it happens in a short run."""
+    """Answers are read and mixed five at a time, so that all of it happens in a short run."""
     monkeypatch.setattr("deniable.collect.stores.entry.MOST", 5)
     monkeypatch.setattr("deniable.collect.stores.postgres_ids.MIXED", 5)
 

@@ -57,7 +57,7 @@ def collected(make: Callable[[int], Store], directory: Path, seed: int) -> list[
 
 def test_sqlite(tmp_path: Path) -> None:
     first, second = (collected(lambda seed: SqliteStore(tmp_path / f"{seed}.db"), tmp_path, seed) for seed in (1, 2))
-    assert [len(first[0]["seen"]), len(first[0]["pending"])] == [360, 120]
+    assert len(first[0]["seen"]) == 360
     same = first == second
     assert same
 
@@ -83,7 +83,7 @@ def test_a_table_in_order_of_arrival_is_found(tmp_path: Path) -> None:
     assert [name for name in first[0] if first[0][name] != second[0][name]] == ["log"]
 
 
-@pytest.mark.parametrize("table", ["seen", "pending"])
+@pytest.mark.parametrize("table", ["seen", "tally"])
 def test_rows_of_submissions_have_no_number(tmp_path: Path, table: str) -> None:
     with SqliteStore(tmp_path / "store.db") as store, pytest.raises(Exception, match="no such column: rowid"):
         store._query(f"SELECT rowid FROM {table}")
@@ -120,21 +120,6 @@ def test_mixing_leaves_no_order_in_postgres(one_by_one: tuple[Any, Survey, list[
     # Not even dead rows: their places are free again.
     assert store._query("SELECT pg_relation_size('fresh_1_10')") == [(0,)]
     assert store.add([POOLS[1].batch(survey, 10)]) == [Added(0, 60)]
-
-
-def test_mixing_adds_up_what_waits_in_postgres(postgres_url: str) -> None:
-    survey, people = SURVEYS[2], POOLS[2]
-    with open_store(postgres_url) as opened:
-        store: Any = opened
-        store.publish(survey)
-        for place in range(60):
-            store.add([people[[place]].batch(survey, 10)])
-        before = store.tally(survey.fingerprint).spec()
-        assert places(store, "pending") == [bytes(id) for id in people.ids]
-        store.mix()
-        same = store.tally(survey.fingerprint).spec() == before
-        assert same
-        assert store._query("SELECT pg_relation_size('pending')") == [(0,)]
 
 
 def test_some_ids_are_taken_from_the_whole_period(

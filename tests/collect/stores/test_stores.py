@@ -140,6 +140,61 @@ def test_kept_reports_outlive_the_epoch_until_they_are_dropped(store: Store) -> 
     assert store.check() == []
 
 
+def test_a_deleted_report_is_out_of_the_sum_and_not_counted_again(store: Store) -> None:
+    survey = mixed(retention="reports")
+    name, people = survey.fingerprint, crowd(survey, 40)
+    store.publish(survey)
+    store.add([people[:30].batch(survey, 10), people.batch(survey, 11)])
+    gone = [people.ids[place].tobytes() for place in (3, 35)]
+    assert [store.delete(name, id) for id in gone] == [True, True]
+    assert [(epoch.epoch, epoch.n, epoch.deleted) for epoch in store.epochs(name)] == [(10, 29, 1), (11, 39, 1)]
+    # The same id of another epoch is another submission; a deleted one stays deleted.
+    assert [store.delete(name, id) for id in (*gone, b"never seen it...")] == [True, False, False]
+    assert store.add([people.batch(survey, 10), people.batch(survey, 11)]) == [Added(10, 30), Added(0, 40)]
+    left = [np.delete(np.arange(40), [3]), np.delete(np.arange(40), [3, 35])]
+    counted = sum(Counter(survey).count(people.answers[some]) for some in left)
+    assert store.tally(name).spec() == Counter(survey).tally(77, counted).spec()
+    assert sum(len(batch.ids) for batch in store.reports(name)) == 77
+    assert store.check() == []
+    store.mix()
+    assert store.add([people.batch(survey, 11)]) == [Added(0, 40)]
+    closed = store.close_epoch(name, 11)
+    assert (closed.n, closed.deleted) == (38, 2)
+    assert store.delete(name, people.ids[0].tobytes())  # of epoch 10
+    assert not store.delete(name, people.ids[0].tobytes())  # epoch 11 is closed
+    assert sum(len(batch.ids) for batch in store.reports(name)) == 76
+    assert store.check() == []
+
+
+def test_nothing_to_delete_where_only_the_tally_is_kept(open_daily: Store) -> None:
+    open_daily.add([PEOPLE.batch(DAILY, 10)])
+    assert not open_daily.delete(NAME, PEOPLE.ids[0].tobytes())
+    assert open_daily.tally(NAME)["smoke"].n == 300
+
+
+def test_a_report_is_deleted_once_by_several(durable_url: str) -> None:
+    survey = mixed(retention="reports")
+    people, done = crowd(survey, 40), []
+    with open_store(durable_url) as store:
+        store.publish(survey)
+        store.add([people.batch(survey, 10)])
+
+    def worker(shard: int) -> Callable[[], None]:
+        def run() -> None:
+            with open_store(durable_url, shard) as own:
+                done.extend(own.delete(survey.fingerprint, id.tobytes()) for id in people.ids[:30])
+                own.add([people.batch(survey, 10)])
+
+        return run
+
+    together(worker(0), worker(1), worker(2))
+    assert sum(done) == 30
+    with open_store(durable_url) as store:
+        expected = Counter(survey).tally(10, Counter(survey).count(people.answers[30:]))
+        assert store.tally(survey.fingerprint).spec() == expected.spec()
+        assert store.check() == []
+
+
 def test_nothing_is_kept_where_only_the_tally_is(open_daily: Store) -> None:
     open_daily.add([PEOPLE.batch(DAILY, 10)])
     assert list(open_daily.reports(NAME)) == []

@@ -1,7 +1,7 @@
 """How far a survey's sums have come, as one number that grows with each change.
 
-Version    the submissions counted plus the epochs closed: both only grow, and a tally changes only when its n does, so
-           equal versions mean equal sums, in whichever process or worker they are read
+Version    the submissions ever counted plus those deleted plus the epochs closed: all only grow, and a tally changes
+           only when one of them does, so equal versions mean equal sums, in whichever process or worker they are read
 Polling    the store is asked at most once in `seconds` a survey, however many listen
 """
 
@@ -23,7 +23,8 @@ class Progress:
 
     @property
     def version(self) -> int:
-        return sum(one.n for one in self.epochs) + len(self.closed)
+        # A deleted submission is out of n: twice, so that the version grows by one.
+        return sum(one.n + 2 * one.deleted for one in self.epochs) + len(self.closed)
 
     @property
     def closed(self) -> set[int]:

@@ -3,8 +3,9 @@
 Once        one transaction a group of batches: ids are inserted, only those that were not there are counted, and their
             sum is added to the tally; so n equals the number of distinct ids, whatever is sent again or killed
 Durable     what `add` has returned survives kill -9 and power loss
-Order       nothing says in what order submissions came: rows are found by random id, and reports waiting to be added
-            up are kept in the order of their ids. What a database notes below its tables is gone after `mix`
+Sums        where reports are not kept, a submission leaves its id and its part of a sum, and nothing else
+Order       nothing says in what order submissions came: rows are found by random id. What a database notes below its
+            tables is gone after `mix`
 Closing     an epoch's tally is hashed, later reports of it are refused, and then its ids are dropped: the only safe way
             to forget them, because a replay is refused by its epoch
 Identity    ids are remembered by survey and epoch, as a replay repeats both
@@ -63,6 +64,8 @@ class Epoch:
     n: int
     sha256: str | None = None
     """Of the final tally, once closed."""
+    deleted: int = 0
+    """Submissions that were counted and then deleted by whoever had sent them; not in `n`."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,13 @@ class Store(ABC):
         """Count each submission that was not counted before, all or nothing, in one durable transaction.
 
         Answers with one `Added` a batch, in order. Two batches may share survey, epoch and ids.
+        """
+
+    @abstractmethod
+    def delete(self, fingerprint: str, id: bytes) -> bool:
+        """Forget the kept report of this id, and take it out of the tally; False if no open epoch holds one.
+
+        The id itself stays until the epoch closes, so that the same submission sent again is not counted again.
         """
 
     @abstractmethod

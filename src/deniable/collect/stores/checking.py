@@ -1,7 +1,7 @@
 """What can be wrong with a store, found by counting again.
 
 Surveys    the published bytes have the fingerprint that they are listed under
-Open       n is the number of ids
+Open       n and the deleted ones are the number of ids
 Closed     the tally has the hash that was written when it was closed, and its ids are gone
 Kept       reports that are kept give the tally again (deep)
 """
@@ -45,18 +45,20 @@ def complaints(store: SqlReader, deep: bool) -> Iterator[str]:
 def _epoch(store: SqlReader, entry: Entry, epoch: int, deep: bool) -> list[str]:
     select = "SELECT state, sha256 FROM epoch WHERE survey = ? AND epoch = ?"
     ((state, sha256),) = store._query(select, entry.key, epoch)
-    n, counts = store._total(entry, epoch, epoch)
+    n, deleted, counts = store._total(entry, epoch, epoch)
     ids = store._remembered(entry, epoch)
     found = []
-    if state != CLOSED and ids != n:
-        found.append(f"{n} submissions are in the tally, but there are {ids} ids")
+    if state != CLOSED and ids != n + deleted:
+        besides = f" and {deleted} were deleted" if deleted else ""
+        found.append(f"{n} submissions are in the tally{besides}, but there are {ids} ids")
     if state == CLOSED and digest(n, counts) != sha256:
         found.append("the tally is not the one that was closed")
     if state == CLOSED and not entry.keeps and ids:
         found.append(f"it is closed, but {ids} ids are still there: close it again")
     if state == CLOSED and entry.keeps and ids not in (0, n):
         found.append(f"of {n} reports {ids} are kept")
-    if deep and entry.keeps and ids == n and not np.array_equal(_recounted(store, entry, epoch), counts):
+    complete = ids == (n if state == CLOSED else n + deleted)
+    if deep and entry.keeps and complete and not np.array_equal(_recounted(store, entry, epoch), counts):
         found.append("the reports that are kept do not give the tally")
     return found
 

@@ -42,7 +42,7 @@ def write_copy(path: Path, tables: Mapping[str, Iterable[Row]]) -> None:
     """A copy of these rows, table by table."""
     with new_copy(path) as target:
         target.execute("BEGIN")
-        schema.upgrade("sqlite", 0, target.execute)
+        schema.make("sqlite", 0, target.execute)
         for table, content in tables.items():
             _fill(target, table, content)
         target.execute("COMMIT")

@@ -1,23 +1,23 @@
-"""A published survey as a store works with it, and counters as the bytes that it keeps."""
+"""A published survey as a store works with it, and blocks of counters as the bytes that it keeps."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.collect.counting import Counter
+from deniable.collect.counting import BLOCK, Blocks, Counter
 from deniable.collect.stores.base import StoreError
 from deniable.errors import SpecError
 from deniable.protocols.tally import Counts
 from deniable.surveys import Survey
 
-SMALL_TALLY = 1 << 16
-"""Up to so many bytes the counters are rewritten with each group; beyond, answers wait to be added up together."""
-
-FEWEST, MOST = 1 << 10, 1 << 16
-"""Bounds on how many answers wait."""
+MOST = 1 << 16
+"""Answers read at a time, at most."""
+WIDTHS = ("<i1", "<i2", "<i4", "<i8")
+"""How a block's counters are written: in the narrowest of these that holds all of them."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,6 @@ class Entry:
         return self.survey.terms is not None and self.survey.terms.retention == "reports"
 
     @property
-    def waits(self) -> bool:
-        """Whether answers wait to be added up."""
-        return 8 * self.counter.size > SMALL_TALLY
-
-    @property
-    def enough(self) -> int:
-        """How many answers wait at most: about as many bytes as the tally has, so that adding up is no dearer."""
-        return min(MOST, max(FEWEST, 8 * self.counter.size // self.counter.width))
-
-    @property
     def page(self) -> int:
         """How many answers are read at a time: some megabytes."""
         return max(1, min(MOST, (1 << 24) // self.counter.width))
@@ -56,18 +46,41 @@ class Entry:
     def zero(self) -> Counts:
         return np.zeros(self.counter.size, dtype=np.int64)
 
-    def counts(self, raw: bytes) -> Counts:
-        counts = np.frombuffer(raw, dtype="<i8")
-        if counts.size != self.counter.size:
-            raise StoreError(
-                f"a tally of survey {self.survey.fingerprint} has {counts.size} counters, not {self.counter.size}: "
-                "the store is damaged, restore a backup"
-            )
-        return counts
+    def _cells(self, place: int) -> int:
+        """Counters of a block; the last may have fewer."""
+        return min(BLOCK, self.counter.size - place * BLOCK)
 
+    def packed(self, blocks: Blocks) -> list[bytes]:
+        """Each block as bytes."""
+        low, high = blocks.rows.min(axis=1), blocks.rows.max(axis=1)
+        found = [b""] * len(blocks.places)
+        left = np.ones(len(found), dtype=np.bool_)
+        for kind in WIDTHS:
+            limits = np.iinfo(kind)
+            fits = np.flatnonzero(left & (low >= limits.min) & (high <= limits.max))
+            left[fits] = False
+            raw, width = blocks.rows[fits].astype(kind).tobytes(), limits.bits // 8
+            for at, which in enumerate(fits.tolist()):
+                begin = at * BLOCK * width
+                found[which] = raw[begin : begin + self._cells(int(blocks.places[which])) * width]
+        return found
 
-def to_bytes(counts: Counts) -> bytes:
-    return counts.astype("<i8", copy=False).tobytes()
+    def add_packed(self, total: Counts, rows: Sequence[int], places: Sequence[int], raws: Sequence[bytes]) -> None:
+        """Add the bytes of blocks, each place once, to these rows of `total`."""
+        kinds: dict[int, list[int]] = {}
+        whole = self.counter.size // BLOCK
+        for which, (place, raw) in enumerate(zip(places, raws, strict=True)):
+            cells = BLOCK if place < whole else self._cells(place)
+            width, rest = divmod(len(raw), cells) if cells > 0 else (0, 1)
+            if rest or width not in (1, 2, 4, 8):
+                raise StoreError(
+                    f"a tally of survey {self.survey.fingerprint} has a block of the wrong size: "
+                    "the store is damaged, restore a backup"
+                )
+            kinds.setdefault(width, []).append(which)
+        for width, some in kinds.items():
+            raw = b"".join(raws[which].ljust(BLOCK * width, b"\0") for which in some)
+            total[[rows[which] for which in some]] += np.frombuffer(raw, dtype=f"<i{width}").reshape(-1, BLOCK)
 
 
 def collected(survey: Survey) -> Survey:

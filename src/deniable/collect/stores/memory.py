@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable.collect.counting import digest
+from deniable.collect.counting import Blocks, digest
 from deniable.collect.stores.base import (
     CLOSED,
     OPEN,
@@ -22,7 +22,7 @@ from deniable.collect.stores.base import (
     Token,
 )
 from deniable.collect.stores.copying import Row, write_copy
-from deniable.collect.stores.entry import Entry, collected, still_open, to_bytes, unknown
+from deniable.collect.stores.entry import Entry, collected, still_open, unknown
 from deniable.collect.stores.grouping import Outcome, grouped, joined, rows
 from deniable.protocols.tally import Counts
 from deniable.surveys import Survey, SurveyTally
@@ -33,6 +33,7 @@ from deniable.surveys.terms import LAST_EPOCH
 class _Epoch:
     counts: Counts
     n: int = 0
+    deleted: int = 0
     ids: set[bytes] = field(default_factory=set)
     kept: dict[bytes, bytes] = field(default_factory=dict)
     sha256: str | None = None
@@ -117,7 +118,17 @@ class MemoryStore(Store):
         known = self._survey(fingerprint).epoch(epoch)
         known.sha256 = digest(known.n, known.counts)
         known.ids.clear()
-        return Epoch(epoch, known.state, known.n, known.sha256)
+        return Epoch(epoch, known.state, known.n, known.sha256, known.deleted)
+
+    def delete(self, fingerprint: str, id: bytes) -> bool:
+        survey = self._survey(fingerprint)
+        for _, epoch in sorted(survey.epochs.items()):
+            if epoch.state == OPEN and id in epoch.kept:
+                answers = joined([epoch.kept.pop(id)], survey.entry.counter.width)
+                epoch.counts = epoch.counts - survey.entry.counter.count(answers)
+                epoch.n, epoch.deleted = epoch.n - 1, epoch.deleted + 1
+                return True
+        return False
 
     def drop_reports(self, fingerprint: str, epoch: int) -> int:
         """Remove the kept reports of a closed epoch; how many there were."""
@@ -134,7 +145,7 @@ class MemoryStore(Store):
 
     def epochs(self, fingerprint: str) -> list[Epoch]:
         known = sorted(self._survey(fingerprint).epochs.items())
-        return [Epoch(place, epoch.state, epoch.n, epoch.sha256) for place, epoch in known]
+        return [Epoch(place, epoch.state, epoch.n, epoch.sha256, epoch.deleted) for place, epoch in known]
 
     def tally(self, fingerprint: str, first: int = 0, last: int | None = None) -> SurveyTally:
         survey = self._survey(fingerprint)
@@ -196,7 +207,10 @@ class MemoryStore(Store):
                 tables["rejected"].append((key, day, reason, 0, n))
             for place, epoch in survey.epochs.items():
                 tables["epoch"].append((key, place, epoch.state, epoch.sha256))
-                tables["tally"].append((key, place, 0, epoch.n, to_bytes(epoch.counts)))
+                sums = Blocks.of(epoch.counts)
+                for block, raw in zip(sums.places.tolist(), survey.entry.packed(sums), strict=True):
+                    numbers = (0, 0) if block else (epoch.n, epoch.deleted)
+                    tables["tally"].append((key, place, 0, block, *numbers, raw))
                 for id in sorted(epoch.ids | set(epoch.kept)):
                     tables["seen"].append((key, place, id, epoch.kept.get(id)))
         tables["token"] = [(token.sha256, token.role, token.label) for token in self._tokens.values()]

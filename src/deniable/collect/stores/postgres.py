@@ -10,7 +10,7 @@ Lost        after a lost connection one call fails with `StoreError`, and the ne
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,7 @@ from deniable.collect.stores import schema
 from deniable.collect.stores.base import StorageFull, StoreError
 from deniable.collect.stores.copying import Row, write_copy
 from deniable.collect.stores.postgres_ids import PostgresIds, TakenError
+from deniable.collect.stores.sql import Place
 
 CONNECT_SECONDS = 10
 _LOCK = 0x64656E69
@@ -49,7 +50,7 @@ class PostgresStore(PostgresIds):
             with self._locked():
                 known = self._query("SELECT to_regclass('schema_version') IS NOT NULL") == [(True,)]
                 version = self._query("SELECT version FROM schema_version")[0][0] if known else 0
-                schema.upgrade("postgres", version, self._query)
+                schema.make("postgres", version, self._query)
             self._sweep()
         except BaseException:
             self.close()
@@ -116,6 +117,26 @@ class PostgresStore(PostgresIds):
             self._query(f"SELECT pg_advisory_xact_lock({_LOCK})")
             yield
 
+    # -- sums --------------------------------------------------------------------------------------
+
+    def _blocks(self, place: Place, blocks: list[int]) -> list[Row]:
+        where = "FROM tally WHERE survey = ? AND epoch = ? AND shard = ?"
+        # Whoever holds block 0 holds them all; others of the same shard wait here.
+        while not (found := self._query(f"SELECT block, n, deleted, counts {where} AND block = 0 FOR UPDATE", *place)):
+            insert = "INSERT INTO tally VALUES (?, ?, ?, 0, 0, 0, '') ON CONFLICT DO NOTHING RETURNING 0"
+            if self._query(insert, *place):
+                return []
+        if len(blocks) > 1:
+            rest = f"SELECT block, n, deleted, counts {where} AND block > 0 AND block = ANY(?)"
+            found += self._query(rest, *place, blocks)
+        return found
+
+    def _put(self, place: Place, blocks: Sequence[Row]) -> None:
+        insert = "INSERT INTO tally SELECT ?, ?, ?, * FROM unnest(?::int[], ?::bigint[], ?::bigint[], ?b)"
+        change = "SET n = excluded.n, deleted = excluded.deleted, counts = excluded.counts"
+        columns = [list(column) for column in zip(*blocks, strict=True)]
+        self._query(f"{insert} ON CONFLICT (survey, epoch, shard, block) DO UPDATE {change}", *place, *columns)
+
     # -- care --------------------------------------------------------------------------------------
 
     def _damage(self, deep: bool) -> list[str]:
@@ -132,15 +153,15 @@ class PostgresStore(PostgresIds):
 
     def _rows(self, table: str) -> Iterator[Row]:
         if table == "tally":
-            for place in self._query("SELECT survey, epoch, shard FROM tally ORDER BY survey, epoch, shard"):
+            places = "SELECT survey, epoch, shard FROM tally WHERE block = 0 ORDER BY survey, epoch, shard"
+            for place in self._query(places):
                 yield from self._query("SELECT * FROM tally WHERE survey = ? AND epoch = ? AND shard = ?", *place)
-        elif table in ("seen", "pending"):
+        elif table == "seen":
             for published in self.surveys():
                 entry = self._entry(published.fingerprint)
                 for (epoch,) in self._query("SELECT epoch FROM epoch WHERE survey = ? ORDER BY epoch", entry.key):
-                    pages = self._page if table == "seen" else self._pending_page
                     after = b""
-                    while page := pages(entry, epoch, after):
+                    while page := self._page(entry, epoch, after):
                         after = page[-1][0]
                         yield from ((entry.key, epoch, *row) for row in page)
         else:

@@ -78,8 +78,19 @@ class PostgresIds(SqlStore):
         counted = {id for (id,) in found}
         return np.array([id in counted for id in group.ids], dtype=np.bool_)
 
-    def _set_aside(self, entry: Entry, epoch: int, ids: list[bytes], answers: list[bytes]) -> None:
-        self._query("INSERT INTO pending SELECT ?, ?, * FROM unnest(?b, ?b)", entry.key, epoch, ids, answers)
+    def _bury(self, entry: Entry, epoch: int, id: bytes) -> bytes | None:
+        fresh, seen = _tables(entry.key, epoch)
+        for table in (fresh, seen):
+            found = self._query(f"DELETE FROM {table} WHERE id = ? AND answers IS NOT NULL RETURNING answers", id)
+            if found:
+                # Among the new ones in either case: there it tells the next mixing that something was deleted.
+                self._query(f"INSERT INTO {fresh} VALUES (?, NULL)", id)
+                return bytes(found[0][0])
+        return None
+
+    def _forget_buried(self, entry: Entry, epoch: int) -> None:
+        for table in _tables(entry.key, epoch):
+            self._query(f"DELETE FROM {table} WHERE answers IS NULL")
 
     # -- mixing ------------------------------------------------------------------------------------
 
@@ -88,22 +99,29 @@ class PostgresIds(SqlStore):
             "SELECT fingerprint, epoch FROM epoch e JOIN survey s ON s.key = e.survey WHERE e.state = ?", OPEN
         ):
             entry = self._entry(fingerprint)
-            fresh, _ = _tables(entry.key, epoch)
+            fresh, seen = _tables(entry.key, epoch)
+            deleted = self._any_buried(entry, epoch)
             moved = False
             while self._mix_some(entry, epoch):
                 moved = True
             if moved:
-                # Rows that were deleted stay in their old places until this. It waits for nobody.
-                self._query(f"VACUUM (SKIP_LOCKED) {fresh}{', pending' if entry.waits else ''}")
+                # Rows that were deleted stay in their old places until this, and earlier sums too. It waits for nobody.
+                self._query(f"VACUUM (SKIP_LOCKED) {fresh}, tally{f', {seen}' if deleted else ''}")
+
+    def _any_buried(self, entry: Entry, epoch: int) -> bool:
+        """Whether reports were deleted since the last mixing."""
+        with self._writing():
+            if not entry.keeps or self._hold(entry, epoch) != OPEN:
+                return False
+            fresh, _ = _tables(entry.key, epoch)
+            return self._query(f"SELECT EXISTS (SELECT 1 FROM {fresh} WHERE answers IS NULL)") == [(True,)]
 
     def _mix_some(self, entry: Entry, epoch: int) -> bool:
-        """Move some ids, and add up what waits; whether any moved."""
+        """Move some ids; whether any moved."""
         fresh, seen = _tables(entry.key, epoch)
         with self._writing():
             if self._hold(entry, epoch) != OPEN:
                 return False
-            if entry.waits:
-                self._fold(entry, epoch)
             last = f"SELECT MAX(id) FROM (SELECT id FROM {fresh} ORDER BY id LIMIT {MIXED}) chosen"
             moved = f"WITH moved AS (DELETE FROM {fresh} WHERE id <= ({last}) RETURNING id, answers)"
             insert = f"INSERT INTO {seen} SELECT * FROM moved ORDER BY id RETURNING 1"

@@ -1,4 +1,4 @@
-"""Reading a store in SQL: everything is a sum over shards, and what waits to be added up is added.
+"""Reading a store in SQL: everything is a sum over shards.
 
 A subclass says how to connect, how a transaction begins, and where ids and kept reports are.
 """
@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from deniable.collect.stores.base import CLOSED, OPEN, Batch, Epoch, Published, Store, Token
+import numpy as np
+
+from deniable.collect.counting import BLOCK
+from deniable.collect.stores.base import CLOSED, Batch, Epoch, Published, Store, Token
 from deniable.collect.stores.copying import Row
 from deniable.collect.stores.entry import Entry, unknown
 from deniable.collect.stores.grouping import joined
@@ -35,7 +38,7 @@ class SqlReader(Store):
 
     @abstractmethod
     def _page(self, entry: Entry, epoch: int, after: bytes) -> list[Row]:
-        """Ids and answers of kept reports after this id, ascending."""
+        """Ids and answers of kept reports after this id, ascending; a deleted report has an id only."""
 
     @abstractmethod
     def _remembered(self, entry: Entry, epoch: int) -> int:
@@ -57,34 +60,32 @@ class SqlReader(Store):
         entry = self._entry(fingerprint)
         found = self._query(
             """
-            SELECT epoch, state, sha256,
-                   COALESCE((SELECT SUM(n) FROM tally t WHERE t.survey = e.survey AND t.epoch = e.epoch), 0)
-                   + (SELECT COUNT(*) FROM pending p WHERE p.survey = e.survey AND p.epoch = e.epoch)
-            FROM epoch e WHERE survey = ? ORDER BY epoch
+            SELECT e.epoch, state, COALESCE(SUM(n), 0), sha256, COALESCE(SUM(deleted), 0)
+            FROM epoch e LEFT JOIN tally t ON t.survey = e.survey AND t.epoch = e.epoch AND t.block = 0
+            WHERE e.survey = ? GROUP BY e.epoch, state, sha256 ORDER BY e.epoch
             """,
             entry.key,
         )
-        epochs = [Epoch(int(epoch), state, int(n), sha256) for epoch, state, sha256, n in found]
-        return [epoch for epoch in epochs if epoch.n or epoch.state == CLOSED]
+        epochs = [Epoch(int(epoch), state, int(n), sha256, int(deleted)) for epoch, state, n, sha256, deleted in found]
+        return [epoch for epoch in epochs if epoch.n or epoch.deleted or epoch.state == CLOSED]
 
     def tally(self, fingerprint: str, first: int = 0, last: int | None = None) -> SurveyTally:
         entry = self._entry(fingerprint)
         with self._reading():
-            return entry.counter.tally(*self._total(entry, first, LAST_EPOCH if last is None else last))
+            n, _, counts = self._total(entry, first, LAST_EPOCH if last is None else last)
+            return entry.counter.tally(n, counts)
 
-    def _total(self, entry: Entry, first: int, last: int) -> tuple[int, Counts]:
-        """The sum over epochs and shards, with what waits; one row at a time, as one may be large."""
-        n, counts = 0, entry.zero()
-        where = "WHERE survey = ? AND epoch BETWEEN ? AND ?"
+    def _total(self, entry: Entry, first: int, last: int) -> tuple[int, int, Counts]:
+        """The sum over epochs and shards: submissions, deleted ones, counters. One shard at a time may be large."""
+        n, deleted, total = 0, 0, np.zeros((-(-entry.counter.size // BLOCK), BLOCK), dtype=np.int64)
+        where = "WHERE survey = ? AND block = 0 AND epoch BETWEEN ? AND ?"
         for epoch, shard in self._query(f"SELECT epoch, shard FROM tally {where}", entry.key, first, last):
-            select = "SELECT n, counts FROM tally WHERE survey = ? AND epoch = ? AND shard = ?"
-            ((part, raw),) = self._query(select, entry.key, epoch, shard)
-            n, counts = n + part, counts + entry.counts(raw)
-        if entry.waits:
-            for (epoch,) in self._query(f"SELECT epoch FROM epoch {where} AND state = ?", entry.key, first, last, OPEN):
-                more, sums = self._pending(entry, epoch)
-                n, counts = n + more, counts + sums
-        return n, counts
+            select = "SELECT block, n, deleted, counts FROM tally WHERE survey = ? AND epoch = ? AND shard = ?"
+            found = self._query(select, entry.key, epoch, shard)
+            places, numbers, gone, raws = zip(*found, strict=True)
+            n, deleted = n + sum(numbers), deleted + sum(gone)
+            entry.add_packed(total, places, places, raws)
+        return n, deleted, total.reshape(-1)[: entry.counter.size]
 
     def reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> Iterator[Batch]:
         entry = self._entry(fingerprint)
@@ -96,8 +97,10 @@ class SqlReader(Store):
             after = b""
             while page := self._page(entry, epoch, after):
                 after = bytes(page[-1][0])
-                ids = joined([id for id, _ in page], ID_BYTES)
-                yield Batch(fingerprint, epoch, ids, joined([raw for _, raw in page], entry.counter.width))
+                kept = [(id, raw) for id, raw in page if raw is not None]
+                if kept:
+                    ids = joined([id for id, _ in kept], ID_BYTES)
+                    yield Batch(fingerprint, epoch, ids, joined([raw for _, raw in kept], entry.counter.width))
 
     def rejections(self, fingerprint: str) -> list[tuple[int, str, int]]:
         select = "SELECT day, reason, SUM(n) FROM rejected WHERE survey = ? GROUP BY day, reason ORDER BY day, reason"
@@ -106,17 +109,6 @@ class SqlReader(Store):
     def duplicates(self, fingerprint: str) -> int:
         select = "SELECT COALESCE(SUM(n), 0) FROM duplicate WHERE survey = ?"
         return int(self._query(select, self._entry(fingerprint).key)[0][0])
-
-    def _pending(self, entry: Entry, epoch: int) -> tuple[int, Counts]:
-        n, counts, last = 0, entry.zero(), b""
-        while page := self._pending_page(entry, epoch, last):
-            n, last = n + len(page), page[-1][0]
-            counts += entry.counter.count(joined([answers for _, answers in page], entry.counter.width))
-        return n, counts
-
-    def _pending_page(self, entry: Entry, epoch: int, after: bytes) -> list[Row]:
-        select = "SELECT id, answers FROM pending WHERE survey = ? AND epoch = ? AND id > ? ORDER BY id LIMIT ?"
-        return self._query(select, entry.key, epoch, after, entry.page)
 
     def tokens(self) -> list[Token]:
         return [Token(*found) for found in self._query("SELECT sha256, role, label FROM token ORDER BY sha256")]

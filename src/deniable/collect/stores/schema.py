@@ -1,11 +1,12 @@
-"""Tables of a store and how they came to be: numbered migrations, each in one transaction.
+"""Tables of a store, with a version: a store of another version is refused.
 
 survey      fingerprint, the published bytes, state; other tables use its short key
 epoch       state, and the hash of the final tally once closed; it has a row from its first report on
 seen        ids that were counted, with the answers where reports are kept. In PostgreSQL each epoch has tables of its
             own (`postgres_ids`), so that forgetting is dropping them; kept reports then move to `report`
-tally       n and the counters (int64, little-endian) for each survey, epoch and shard
-pending     answers that are counted by id but not yet added up, where adding up each time would be too dear
+            An id without answers in a survey that keeps them is of a report that was deleted
+tally       counters of each survey, epoch and shard, in blocks; those of zeros have no row. Block 0 has one always, and
+            in it how many submissions are in the sum and how many were deleted
 duplicate   how many submissions came again, by survey and shard
 rejected    how many were refused, by survey, day, reason and shard
 token       SHA-256, role and label
@@ -19,9 +20,9 @@ from collections.abc import Callable
 
 from deniable.collect.stores.base import StoreError
 
-TABLES = ("survey", "epoch", "seen", "tally", "pending", "duplicate", "rejected", "token")
+TABLES = ("survey", "epoch", "seen", "tally", "duplicate", "rejected", "token")
 
-_SQLITE_1 = """
+_SQLITE = """
     CREATE TABLE survey (
         key INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, canonical BLOB NOT NULL, state TEXT NOT NULL
     );
@@ -34,12 +35,8 @@ _SQLITE_1 = """
         PRIMARY KEY (survey, epoch, id)
     ) WITHOUT ROWID;
     CREATE TABLE tally (
-        survey INTEGER NOT NULL, epoch INTEGER NOT NULL, shard INTEGER NOT NULL, n INTEGER NOT NULL,
-        counts BLOB NOT NULL, PRIMARY KEY (survey, epoch, shard)
-    ) WITHOUT ROWID;
-    CREATE TABLE pending (
-        survey INTEGER NOT NULL, epoch INTEGER NOT NULL, id BLOB NOT NULL, answers BLOB NOT NULL,
-        PRIMARY KEY (survey, epoch, id)
+        survey INTEGER NOT NULL, epoch INTEGER NOT NULL, shard INTEGER NOT NULL, block INTEGER NOT NULL,
+        n INTEGER NOT NULL, deleted INTEGER NOT NULL, counts BLOB NOT NULL, PRIMARY KEY (survey, epoch, shard, block)
     ) WITHOUT ROWID;
     CREATE TABLE duplicate (
         survey INTEGER NOT NULL, shard INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (survey, shard)
@@ -51,7 +48,7 @@ _SQLITE_1 = """
     CREATE TABLE token (sha256 TEXT PRIMARY KEY, role TEXT NOT NULL, label TEXT NOT NULL) WITHOUT ROWID
 """
 
-_POSTGRES_1 = """
+_POSTGRES = """
     CREATE TABLE survey (
         key INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE,
         canonical BYTEA NOT NULL, state TEXT NOT NULL
@@ -65,15 +62,10 @@ _POSTGRES_1 = """
         PRIMARY KEY (survey, epoch, id)
     );
     CREATE TABLE tally (
-        survey INTEGER NOT NULL, epoch BIGINT NOT NULL, shard INTEGER NOT NULL, n BIGINT NOT NULL,
-        counts BYTEA NOT NULL, PRIMARY KEY (survey, epoch, shard)
+        survey INTEGER NOT NULL, epoch BIGINT NOT NULL, shard INTEGER NOT NULL, block INTEGER NOT NULL,
+        n BIGINT NOT NULL, deleted BIGINT NOT NULL, counts BYTEA NOT NULL, PRIMARY KEY (survey, epoch, shard, block)
     ) WITH (fillfactor = 50);
     ALTER TABLE tally ALTER counts SET STORAGE EXTERNAL;
-    CREATE TABLE pending (
-        survey INTEGER NOT NULL, epoch BIGINT NOT NULL, id BYTEA NOT NULL, answers BYTEA NOT NULL,
-        PRIMARY KEY (survey, epoch, id)
-    );
-    ALTER TABLE pending ALTER answers SET STORAGE EXTERNAL;
     CREATE TABLE duplicate (
         survey INTEGER NOT NULL, shard INTEGER NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (survey, shard)
     );
@@ -84,35 +76,19 @@ _POSTGRES_1 = """
     CREATE TABLE token (sha256 TEXT PRIMARY KEY, role TEXT NOT NULL, label TEXT NOT NULL)
 """
 
-# Before, an open epoch had one table of ids; now another takes the new ones.
-_POSTGRES_2 = """
-    DO $$ DECLARE which RECORD; BEGIN
-        FOR which IN SELECT survey, epoch FROM epoch WHERE state = 'open' LOOP
-            EXECUTE format('CREATE TABLE fresh_%s_%s (id BYTEA PRIMARY KEY, answers BYTEA)', which.survey, which.epoch);
-        END LOOP;
-    END $$
-"""
-
-MIGRATIONS: dict[str, list[list[str]]] = {
-    "sqlite": [_SQLITE_1.split(";"), []],
-    "postgres": [_POSTGRES_1.split(";"), [_POSTGRES_2]],
-}
-"""Statements of each step, by dialect; a step may concern one of them only."""
-VERSION = len(MIGRATIONS["sqlite"])
+VERSION = 3
+STATEMENTS = {"sqlite": _SQLITE.split(";"), "postgres": _POSTGRES.split(";")}
 
 
-def upgrade(dialect: str, version: int, run: Callable[[str], object]) -> None:
-    """Bring tables of `version` (0: there are none) to the newest; the caller holds a lock and a transaction."""
-    if version > VERSION:
+def make(dialect: str, version: int, run: Callable[[str], object]) -> None:
+    """Make the tables where there are none (`version` 0); the caller holds a lock and a transaction."""
+    if version not in (0, VERSION):
         raise StoreError(
-            f"this store has schema version {version} and this deniable knows versions up to {VERSION}: "
-            "use the newer deniable that wrote it"
+            f"this store has schema version {version}, and this deniable reads version {VERSION} only: "
+            f"use the {'newer' if version > VERSION else 'older'} deniable that wrote it"
         )
     if version == 0:
         run("CREATE TABLE schema_version (version INTEGER NOT NULL)")
-        run("INSERT INTO schema_version VALUES (0)")
-    for step in range(version, VERSION):
-        for statement in MIGRATIONS[dialect][step]:
+        run(f"INSERT INTO schema_version VALUES ({VERSION})")
+        for statement in STATEMENTS[dialect]:
             run(statement)
-    if version < VERSION:
-        run(f"UPDATE schema_version SET version = {VERSION}")

@@ -3,8 +3,8 @@
 A subclass says how a transaction begins, how ids are claimed and how they are forgotten.
 
 Locks      survey, epoch, ids, tally; among several by survey, epoch and id, so that no workers wait in a circle
-Waiting    answers of a survey with a large tally wait in `pending` under their ids and are added up when enough wait or
-           the epoch closes; a reader adds those that wait, so the integers are the same at every moment
+Sums       a group adds to those blocks of counters that it touches, in the transaction that inserts its ids; nothing
+           waits to be added up
 Reports    kept ones stay when their epoch closes, until `drop_reports`
 """
 
@@ -14,16 +14,18 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 
-from deniable.collect.counting import digest
+from deniable.collect.counting import Blocks, digest
 from deniable.collect.stores.base import CLOSED, OPEN, Added, Batch, Epoch, Rejections, StoreError, Token
 from deniable.collect.stores.checking import complaints
-from deniable.collect.stores.entry import Entry, collected, still_open, to_bytes
-from deniable.collect.stores.grouping import Flags, Group, Outcome, grouped, rows
+from deniable.collect.stores.copying import Row
+from deniable.collect.stores.entry import Entry, collected, still_open
+from deniable.collect.stores.grouping import Flags, Group, Outcome, grouped, joined
 from deniable.collect.stores.reading import SqlReader
-from deniable.protocols.tally import Counts
 from deniable.surveys import Survey
 
 ATTEMPTS = 4
+Place = tuple[int, int, int]
+"""Survey, epoch and shard."""
 
 
 class AgainError(Exception):
@@ -41,7 +43,6 @@ class SqlStore(SqlReader):
         if not 0 <= shard < 1 << 31:
             raise StoreError(f"the shard of a worker is a number from 0 on, not {shard}")
         self._shard = shard
-        self._waiting: dict[tuple[int, int], int] = {}
 
     @abstractmethod
     def _writing(self) -> AbstractContextManager[None]:
@@ -59,8 +60,20 @@ class SqlStore(SqlReader):
         """Insert a group's ids; which of them were not there."""
 
     @abstractmethod
-    def _set_aside(self, entry: Entry, epoch: int, ids: list[bytes], answers: list[bytes]) -> None:
-        """Let answers wait to be added up."""
+    def _bury(self, entry: Entry, epoch: int, id: bytes) -> bytes | None:
+        """Take away the answers of an id and keep the id; the answers, None if there are none."""
+
+    @abstractmethod
+    def _forget_buried(self, entry: Entry, epoch: int) -> None:
+        """Drop the ids of deleted reports."""
+
+    @abstractmethod
+    def _blocks(self, place: Place, blocks: list[int]) -> list[Row]:
+        """(block, n, deleted, counts) of these blocks, which nobody else changes until the transaction ends."""
+
+    @abstractmethod
+    def _put(self, place: Place, blocks: Sequence[Row]) -> None:
+        """Write (block, n, deleted, counts), in the place of what is there."""
 
     @abstractmethod
     def _sweep(self) -> None:
@@ -105,7 +118,6 @@ class SqlStore(SqlReader):
                     for group in groups:
                         self._add_group(entries[group.survey], group, outcome, careful=attempt > 0)
                     self._add_rejections(refused)
-                self._add_up(groups, entries)
                 return outcome.added
         raise StoreError("the store changed under this transaction again and again: try later")
 
@@ -122,25 +134,31 @@ class SqlStore(SqlReader):
         if not fresh.any():
             return
         answers = group.answers if fresh.all() else group.answers[fresh]
-        if entry.waits:
-            ids = [id for id, is_new in zip(group.ids, fresh, strict=True) if is_new]
-            self._wait(entry, group.epoch, ids, rows(answers))
-        else:
-            self._increase(entry, group.epoch, len(answers), entry.counter.count(answers))
+        self._increase(entry, group.epoch, entry.counter.blocks(answers), len(answers))
 
-    def _increase(self, entry: Entry, epoch: int, n: int, counts: Counts) -> None:
-        place, where = (entry.key, epoch, self._shard), "WHERE survey = ? AND epoch = ? AND shard = ?"
-        while True:
-            found = self._query(f"SELECT n, counts FROM tally {where} {self.locking}", *place)
-            if found:
-                before, raw = found[0]
-                total = to_bytes(entry.counts(raw) + counts)
-                self._query(f"UPDATE tally SET n = ?, counts = ? {where}", before + n, total, *place)
-                return
-            # Someone of the same shard may have been faster; then there is a row now.
-            insert = "INSERT INTO tally VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING n"
-            if self._query(insert, *place, n, to_bytes(counts)):
-                return
+    def _increase(self, entry: Entry, epoch: int, sums: Blocks, n: int, deleted: int = 0) -> None:
+        place, blocks = (entry.key, epoch, self._shard), sums.places.tolist()
+        found = self._blocks(place, blocks)
+        if found:
+            at = {block: row for row, block in enumerate(blocks)}
+            known, numbers, gone, raws = zip(*found, strict=True)
+            n, deleted = n + sum(numbers), deleted + sum(gone)
+            entry.add_packed(sums.rows, [at[block] for block in known], known, raws)
+        self._put(place, _numbered(entry, sums, n, deleted))
+
+    def delete(self, fingerprint: str, id: bytes) -> bool:
+        entry = self._entry(fingerprint)
+        if not entry.keeps:
+            return False
+        select = "SELECT epoch FROM epoch WHERE survey = ? AND state = ? ORDER BY epoch"
+        with self._writing():
+            for (epoch,) in self._query(select, entry.key, OPEN):
+                answers = self._bury(entry, epoch, id) if self._state(entry, epoch) == OPEN else None
+                if answers is not None:
+                    sums = -entry.counter.blocks(joined([answers], entry.counter.width))
+                    self._increase(entry, epoch, sums, -1, 1)
+                    return True
+        return False
 
     def _add_rejections(self, refused: dict[tuple[int, int, str], int]) -> None:
         insert = "INSERT INTO rejected VALUES (?, ?, ?, ?, ?)"
@@ -148,38 +166,11 @@ class SqlStore(SqlReader):
         for (key, day, reason), n in sorted(refused.items()):
             self._query(f"{insert} {change}", key, day, reason, self._shard, n)
 
-    # -- answers that wait -------------------------------------------------------------------------
-
-    def _wait(self, entry: Entry, epoch: int, ids: list[bytes], answers: list[bytes]) -> None:
-        place = (entry.key, epoch)
-        if place not in self._waiting:
-            # Others may have left some.
-            select = "SELECT COUNT(*) FROM pending WHERE survey = ? AND epoch = ?"
-            self._waiting[place] = self._query(select, *place)[0][0]
-        self._set_aside(entry, epoch, ids, answers)
-        self._waiting[place] += len(ids)
-
-    def _add_up(self, groups: Sequence[Group], entries: dict[str, Entry]) -> None:
-        """Add up what waits where it is enough. The submissions are counted already: a failure here loses nothing."""
-        for group in groups:
-            entry = entries[group.survey]
-            if self._waiting.get((entry.key, group.epoch), 0) >= entry.enough:
-                with suppress(StoreError), self._writing():
-                    if self._hold(entry, group.epoch) == OPEN:
-                        self._fold(entry, group.epoch)
-
     def _hold(self, entry: Entry, epoch: int) -> str | None:
         """Keep everyone else out of an epoch until the transaction ends; its state."""
         select = f"SELECT state FROM epoch WHERE survey = ? AND epoch = ? {self.locking}"
         found = self._query(select, entry.key, epoch)
         return found[0][0] if found else None
-
-    def _fold(self, entry: Entry, epoch: int) -> None:
-        n, counts = self._pending(entry, epoch)
-        if n:
-            self._increase(entry, epoch, n, counts)
-            self._query("DELETE FROM pending WHERE survey = ? AND epoch = ?", entry.key, epoch)
-        self._waiting[entry.key, epoch] = 0
 
     # -- closing -----------------------------------------------------------------------------------
 
@@ -188,10 +179,11 @@ class SqlStore(SqlReader):
         with self._writing():
             self._query("INSERT INTO epoch VALUES (?, ?, ?, NULL) ON CONFLICT DO NOTHING", entry.key, epoch, OPEN)
             if self._hold(entry, epoch) == OPEN:
-                self._fold(entry, epoch)
-                n, counts = self._total(entry, epoch, epoch)
+                n, deleted, counts = self._total(entry, epoch, epoch)
+                if deleted:
+                    self._forget_buried(entry, epoch)
                 self._query(f"DELETE FROM tally {where}", entry.key, epoch)
-                self._query("INSERT INTO tally VALUES (?, ?, 0, ?, ?)", entry.key, epoch, n, to_bytes(counts))
+                self._put((entry.key, epoch, 0), _numbered(entry, Blocks.of(counts), n, deleted))
                 final = (CLOSED, digest(n, counts), entry.key, epoch)
                 self._query(f"UPDATE epoch SET state = ?, sha256 = ? {where}", *final)
         # After closing, so that nobody waits for it; an interruption is made good by the next sweep.
@@ -222,3 +214,9 @@ class SqlStore(SqlReader):
 
     def check(self, deep: bool = True) -> list[str]:
         return [*self._damage(deep), *complaints(self, deep)]
+
+
+def _numbered(entry: Entry, sums: Blocks, n: int, deleted: int) -> list[Row]:
+    """Rows of the tally; the numbers stand in the first."""
+    packed = zip(sums.places.tolist(), entry.packed(sums), strict=True)
+    return [(block, 0, 0, raw) if block else (0, n, deleted, raw) for block, raw in packed]

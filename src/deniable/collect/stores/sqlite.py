@@ -10,6 +10,7 @@ Private     the file is readable by its owner only
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
@@ -25,7 +26,7 @@ from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError
 from deniable.collect.stores.copying import Row, new_copy
 from deniable.collect.stores.entry import Entry
 from deniable.collect.stores.grouping import Flags, Group, rows
-from deniable.collect.stores.sql import AgainError, SqlStore
+from deniable.collect.stores.sql import AgainError, Place, SqlStore
 
 BUSY_SECONDS = 30.0
 CHUNK = 500
@@ -78,7 +79,7 @@ class SqliteStore(SqlStore):
         with self._writing():
             tables = self._tables()
             version = self._query("SELECT version FROM schema_version")[0][0] if tables else 0
-            schema.upgrade("sqlite", version, self._query)
+            schema.make("sqlite", version, self._query)
         self._forget_closed()
 
     def _tables(self) -> set[str]:
@@ -171,27 +172,49 @@ class SqliteStore(SqlStore):
             fresh = np.array([id not in known for id in group.ids], dtype=np.bool_)
         kept: list[bytes | None] = list(rows(group.answers)) if entry.keeps else [None] * len(group)
         new = [(id, raw) for id, raw, is_new in zip(group.ids, kept, fresh.tolist(), strict=True) if is_new]
-        if self._insert("INSERT OR IGNORE INTO seen", entry.key, group.epoch, new) != len(new):
+        if self._insert("INSERT OR IGNORE INTO seen", (entry.key, group.epoch), new) != len(new):
             raise AgainError
         return fresh
 
-    def _insert(self, into: str, key: int, epoch: int, pairs: Sequence[tuple[bytes, bytes | None]]) -> int:
-        """Insert (id, answers); says how many were new.
+    def _insert(self, into: str, place: tuple[int, ...], content: Sequence[Row]) -> int:
+        """Insert rows that begin with a place; says how many were changed.
 
         Many rows a statement: between two statements other threads of a service take their turn, and a group would
         wait for them once a row. Sizes are powers of four, so that few statements have to be compiled.
         """
         inserted, at = 0, 0
         with self._errors():
-            while at < len(pairs):
-                size = min(LONGEST, 4 ** ((len(pairs) - at).bit_length() - 1 >> 1))
-                some = pairs[at : at + size]
-                values = ", ".join(["(?, ?)"] * size)
-                statement = f"{into} SELECT ?1, ?2, column1, column2 FROM (VALUES {values})"
-                flat = [part for pair in some for part in pair]
-                inserted += self._connection.execute(statement, [key, epoch, *flat]).rowcount
+            while at < len(content):
+                size = min(LONGEST, 4 ** ((len(content) - at).bit_length() - 1 >> 1))
+                some = content[at : at + size]
+                width = len(some[0])
+                values = ", ".join([f"({', '.join('?' * width)})"] * size)
+                numbered = [f"?{i + 1}" for i in range(len(place))] + [f"column{i + 1}" for i in range(width)]
+                statement = f"{into} SELECT {', '.join(numbered)} FROM (VALUES {values})"
+                flat = [part for row in some for part in row]
+                inserted += self._connection.execute(statement, [*place, *flat]).rowcount
                 at += size
         return inserted
+
+    def _blocks(self, place: Place, blocks: list[int]) -> list[Row]:
+        select = "SELECT block, n, deleted, counts FROM tally WHERE survey = ? AND epoch = ? AND shard = ?"
+        if blocks == [0]:
+            return self._query(f"{select} AND block = 0", *place)
+        return self._query(f"{select} AND block IN (SELECT value FROM json_each(?))", *place, json.dumps(blocks))
+
+    def _put(self, place: Place, blocks: Sequence[Row]) -> None:
+        self._insert("INSERT OR REPLACE INTO tally", place, blocks)
+
+    def _bury(self, entry: Entry, epoch: int, id: bytes) -> bytes | None:
+        where = f"{_SEEN} AND id = ? AND answers IS NOT NULL"
+        found = self._query(f"SELECT answers FROM seen WHERE {where}", entry.key, epoch, id)
+        if not found:
+            return None
+        self._query(f"UPDATE seen SET answers = NULL WHERE {where}", entry.key, epoch, id)
+        return bytes(found[0][0])
+
+    def _forget_buried(self, entry: Entry, epoch: int) -> None:
+        self._query(f"DELETE FROM seen WHERE {_SEEN} AND answers IS NULL", entry.key, epoch)
 
     def _known(self, entry: Entry, group: Group) -> set[bytes]:
         known: set[bytes] = set()
@@ -200,9 +223,6 @@ class SqliteStore(SqlStore):
             select = f"SELECT id FROM seen WHERE {_SEEN} AND id IN ({', '.join('?' * len(ids))})"
             known.update(id for (id,) in self._query(select, entry.key, group.epoch, *ids))
         return known
-
-    def _set_aside(self, entry: Entry, epoch: int, ids: list[bytes], answers: list[bytes]) -> None:
-        self._insert("INSERT INTO pending", entry.key, epoch, list(zip(ids, answers, strict=True)))
 
     def _sweep(self) -> None:
         self._forget_closed()
