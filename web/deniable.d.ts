@@ -72,6 +72,8 @@ export interface Protocol {
 
 export function loadProtocol(spec: unknown): Protocol;
 export function canonicalBytes(spec: unknown): Uint8Array;
+/** What is wrong with a text of a survey (hidden characters, blanks), to follow the name of the text; or null. */
+export function textProblem(text: string): string | null;
 export function fingerprint(kind: string, bytes: Uint8Array): Promise<string>;
 export function sha256(bytes: Uint8Array): Uint8Array;
 export function hmac(key: Uint8Array, message: Uint8Array): Uint8Array;

@@ -10,6 +10,7 @@
  *   domains              what an answer can be
  *   protocols            how each kind of report is drawn and written
  *   specs                canonical JSON, fingerprints, strict reading
+ *   texts                which characters the texts of a survey may hold
  *   surveys              the published questions and terms, checked against a pinned fingerprint
  *   ledger               what this browser has answered and spent, in IndexedDB
  *   client               answer, retry, history, budget, withdraw, opt out
@@ -38,16 +39,24 @@ function check(holds, message) {
 // -- exact arithmetic ------------------------------------------------------------------------------------------------
 
 const WORD = 1n << 64n;
-const LONGEST_NUMBER = 2000; // digits; keeps a hostile number cheap
+const MOST_DIGITS = 100; // more than any float has; keeps a hostile number cheap
 
 /** A positive fraction as a spec writes it, "a" or "a/b" in lowest terms: [top, bottom]. */
-function readFraction(text, what, longest = LONGEST_NUMBER) {
-  const match = typeof text === "string" && text.length <= longest && /^([1-9]\d*)(?:\/([1-9]\d*))?$/.exec(text);
+function readFraction(text, what, digits = MOST_DIGITS) {
+  const match = typeof text === "string" && /^([1-9]\d*)(?:\/([1-9]\d*))?$/.exec(text);
   if (!match) refuse("spec", `${what} is a positive number written like "1" or "1/2"`);
+  check(match[1].length <= digits && (match[2] ?? "").length <= digits, tooLong(what));
   const top = BigInt(match[1]);
   const bottom = BigInt(match[2] ?? 1);
   if (match[2] === "1" || gcd(top, bottom) !== 1n) refuse("spec", `${what} is not in lowest terms`);
   return [top, bottom];
+}
+
+const tooLong = (what) => `${what} has more than ${MOST_DIGITS} digits above or below the line: round it`;
+
+/** The exact sum, refused before it grows long: many numbers without a common denominator cost as much as one. */
+function shortSum(fractions, what) {
+  return fractions.reduce((sum, next) => readFraction(writeFraction(add(sum, next)), what));
 }
 
 function gcd(a, b) {
@@ -322,7 +331,9 @@ function labelKey(value) {
 function readLabel(spec) {
   if (typeof spec === "string" || typeof spec === "boolean" || Number.isSafeInteger(spec)) return spec;
   if (spec && typeof spec === "object" && Object.keys(spec).join() === "integer") {
-    const large = typeof spec.integer === "string" && /^-?[1-9]\d{0,4000}$/.test(spec.integer) && BigInt(spec.integer);
+    check(typeof spec.integer === "string" && /^-?[1-9]\d*$/.test(spec.integer), "a large integer is decimal digits");
+    check(spec.integer.replace("-", "").length <= MOST_DIGITS, `a category has more than ${MOST_DIGITS} digits`);
+    const large = BigInt(spec.integer);
     if (large && (large >= 1n << 53n || large <= -(1n << 53n))) return large;
   }
   return refuse("spec", "a category is text, a whole number or a truth value");
@@ -697,14 +708,120 @@ function checkContext() {
   }
 }
 
+// -- texts -----------------------------------------------------------------------------------------------------------
+//
+// A survey is known by its fingerprint. A character that nobody sees would give one person a survey of their own that
+// looks like everybody's. Refused: control, format and private characters, separators, default-ignorable code points,
+// code points without a character in Unicode 14.0, and all blanks but single ones between words. Joiners stay possible
+// where spelling needs them and they change the shape of letters. The table is Python's, character for character.
+
+/** Ranges in base 36: the distance from the end of the range before and, after a point, how many more follow. */
+const REFUSED =
+  "0.v 2o.x d iq 15.1 7.3 8 2 l b2 13.1 1f.1 4 1k.7 s.3 7.g n 5d 1d.1 1o.1 2u.d 1o.1 1e.1 g t.1 2 c.4 w.8 23 4i 9.1 " +
+  "3.1 n 8 2.2 5.1 a.1 3.1 5.7 2.3 3 6.1 q.1 4 7.3 3.1 n 8 3 3 3.1 2 6.3 3.1 4.2 2.6 5 2.6 i.9 4 a 4 n 8 3 6.1 b 4 " +
+  "4.1 2.e 5.1 d.6 8 4 9.1 3.1 n 8 3 6.1 a.1 3.1 4.6 4.3 3 6.1 j.9 3 7.2 4 5.2 3 2 3.2 3.2 4.2 d.3 6.2 4 5.1 2.5 " +
+  "2.d m.4 e 4 o h.1 a 4 5.6 3 4.1 2.1 5.1 b.6 n 4 o b 6.1 a 4 5.6 3.5 3 5.1 b 3.c e 4 1g 4 7.3 h.1 r 4 j.2 p a 2.1 " +
+  "8.2 2.3 7 2 9.5 b.1 4.b 1n.3 u.10 3 2 6 p 2 o.1 6 2 7.1 b.1 5.v 21 11.3 14 11 g e.10 5j 2.4 2.1 40.1 6h 5.1 8 2 " +
+  "5.1 16 5.1 y 5.1 8 2 5.1 g 1m 5.1 1w.1 x.2 r.5 2f.1 7.1 ht t.2 2i.6 n.8 p.8 l.b e 4 3.b 1h.1 15.1 b.5 b.5 c.4 " +
+  "b.5 2i.6 18.4 1z.9 w d.3 d.3 2.2 17.1 6.a 19.3 r.5 c.2 1r.1 1u u.1 c.5 b.5 f.1 w.1c 26.2 1c 39.7 1p.2 g.2 1p.6 " +
+  "18.1 c.7 18.4 ev.1 7.1 13.1 7.1 9 2 2 2 w.1 1i g f.1 7 k.1 4 a.g p.7 1c.g 3.1 s e.2 y.e y.e 3x.3 ig.o c.k pt " +
+  "ok.1 x 9q.4 1a 2.4 2.1 1l.6 3.d p.8 8 8 8 8 8 8 8 8 3j.x r 2i.b 5z.p d.4 1s 2f.1 2w.4 18 1g 17 2d.b 1c mlq.2 " +
+  "1k.8 9p.j 55.7 5o.4 3 2 6.n 1o.2 b.5 1l.7 1z.7 d.5 39.a v.2 27 c.3 y 1k.8 f.1 b.1 2w.n t.9 7.1 7.1 7.8 8 8 1p.3 " +
+  "3j.1 b.5 8md.b o.3 1e.6ir a7.1 2z.11 8.b 6.4 r 6 2 3 3 3i.f ce.1 1j.6 2.v h.f b.5 1g k 5.3 6 3s.3 4g v.2 7.1 7.1 " +
+  "7.1 4.2 8 8.g d r k 3 g.1 f.x 3g.4 4.3 1a.2 2h e.2 2.1a 1b.3l u.2 1e.e t.3 11.8 v.4 18.4 v 12.3 f.15 4f.1 b.5 " +
+  "11.3 11.3 15.7 1h.a d g 8 3 c g 8 3.1u 8o.8 n.9 9.n 7 17 a.1w 7.1 2 19 3.2 2.1 o 21.7 a.1b k 3.4 y.2 s.4 2.1r " +
+  "1l.3 l.1 1f 3.4 9 4 u.1 4.3 b.6 a.6 1t.v 14.3 d.8 1j.2 u.1 s.4 r.6 5.b 8.27 22.1i 1g.c 1g.6 1b.7 b.85 w 17 4.1 " +
+  "3.25 15.7 17.l r.11 t.j o.8 27.3 11.8 1r 6.c q.6 b.5 1i j.7 14.8 2p l.a j 19.1s 8 2 5 g c.5 1o.4 b.5 5 9.1 3.1 n " +
+  "8 3 6 b.1 3.1 4.1 2.5 2.4 8.1 8.2 6.3u 2l 6.t 21.7 b.4l 1j.1 13.x 1y.a b.5 e.i 1n.5 b.1h s.1 g.3 o.54 1p.2r 2c.b " +
+  "9.1 2.1 9 3 v 3.1 d.8 b.1x 9.1 1b.1 c.q 21.7 2c.c 22.7a a 1a f.9 u.2 x.1 n f.20 8 3 19.2 2 3 a.7 b.5 7 3 12 3 " +
+  "7.6 b.8l q.52 2.e 1f.c po.2t 34 6.a 5h.217 2s.c ts.34g g8.6ns fu.6 w b.3 2a b.5 v.1 7.9 1z.9 b 8 m.4 k.j3 2k.2s " +
+  "24.3 1m.6 i.1r 5.b 3.d 4qh.7 yf.15 a.6w6 5 8 3 84.18 4.g 5.7 b1.1s3 30.4 e.2 a.6 b.1 5.3mn 1b.1 o.8 39.1n 6v.9 " +
+  "14.1 1d q.7 35.k 1z.49 l.b 2g.8 q.3q 2e 20 3.1 2.1 3.1 5 d 2 8 1u 5.1 9 8 t 5 6 2.2 8 9h.1 85.1 jj.e 6 g.un w.68 " +
+  "8 i.1 8 3 6.5w 1a.2 f.1 b.3 3.8v w.g 1n.4 2.yn 8 5 3 g 5i.1 h.14 25.3 b.3 3.ls 1x.23 1q.5d 5 s 3 2.1 2 b 5 2 2.5 " +
+  "2.3 2 2 2 4 3 2.1 2 2 2 2 2 3 2.1 5 8 5 5 2 b i.4 4 6 i.1f 3.7h 19.3 2t.b g.1 g g 12.9 4v.1j u.c 19.3 a.6 3.d " +
+  "7.49 rd.4 h.2 e.2 39.b 2i.6 d.3 2.e d.3 1l.7 b.5 15.7 v.1 3.25 9h.b f.1 6.2 6.2 8.8 u.2 c.4 7.9 b.5 9.7 8.8 44 " +
+  "1k.10 b.sl wyp.v 37e.6 67.1 4g3.d 5rm.2e6 f3.15t 3t8.jk50";
+
+let refusedEnds;
+
+/** Where the kind changes: at an even place refused code points begin, at an odd one they have ended. */
+function readRefused() {
+  const ends = [];
+  let last = 0;
+  for (const entry of REFUSED.split(" ")) {
+    const [start, more = "0"] = entry.split(".");
+    const first = last + parseInt(start, 36);
+    last = first + parseInt(more, 36);
+    ends.push(first, last + 1);
+  }
+  return ends;
+}
+
+function isRefused(code) {
+  refusedEnds ??= readRefused();
+  let [low, high] = [0, refusedEnds.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (refusedEnds[middle] <= code) low = middle + 1;
+    else high = middle;
+  }
+  return low % 2 === 1;
+}
+
+// The characters before and after a joiner. Arabic letters that join the next one, then those that can be joined.
+const DUAL =
+  "\u0620\u0626\u0628\u062a-\u062e\u0633-\u063f\u0641-\u0647\u0649\u064a\u066e\u066f\u0678-\u0687" +
+  "\u069a-\u06bf\u06c1\u06c2\u06cc\u06ce\u06d0\u06d1\u06fa-\u06fc\u06ff";
+const RIGHT =
+  "\u0622-\u0625\u0627\u0629\u062f-\u0632\u0648\u0671-\u0673\u0675-\u0677\u0688-\u0699\u06c0\u06c3-\u06cb" +
+  "\u06cd\u06cf\u06d2\u06d3\u06d5\u06ee\u06ef";
+// Devanagari, Bengali, Gujarati; Sinhala joins only; Oriya, Telugu, Kannada and Malayalam are only kept apart.
+const HALF = "\u094d[\u0915-\u0939]|\u09cd[\u0995-\u09b9]|\u0acd[\u0a95-\u0ab9]";
+const APART = "\u0b4d[\u0b15-\u0b39]|\u0c4d[\u0c15-\u0c39]|\u0ccd[\u0c95-\u0cb9]|\u0d4d[\u0d15-\u0d39]";
+const SPELLED = {
+  "\u200c": new RegExp(`^(?:[${DUAL}][${DUAL}${RIGHT}]|${HALF}|${APART})$`),
+  "\u200d": new RegExp(`^(?:${HALF}|\u0dca[\u0d9a-\u0dc6])$`),
+};
+const OTHER_BLANK = /[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]/;
+
+/** What is wrong with a text and how to mend it, to follow the name of the text; null if nothing is. */
+export function textProblem(text) {
+  const characters = Array.from(text);
+  for (const [i, character] of characters.entries()) {
+    const code = character.codePointAt(0);
+    const around = (characters[i - 1] ?? "") + (characters[i + 1] ?? "");
+    if (!isRefused(code) || SPELLED[character]?.test(around)) continue;
+    const found = `U+${code.toString(16).toUpperCase().padStart(4, "0")} at place ${i + 1}`;
+    if (OTHER_BLANK.test(character)) return `has the blank ${found}: write an ordinary blank`;
+    return `has the invisible or unknown character ${found}: remove it`;
+  }
+  if (characters[0] === " " || characters.at(-1) === " ") return "begins or ends with a blank: remove it";
+  const double = characters.findIndex((character, i) => character === " " && characters[i + 1] === " ");
+  return double < 0 ? null : `has two blanks in a row at place ${double + 1}: one is enough`;
+}
+
+/** Refuse hidden characters in every text that a spec holds. */
+function checkTexts(spec, what) {
+  if (typeof spec === "string") {
+    const problem = textProblem(spec);
+    check(!problem, `${what} ${problem}`);
+  } else if (typeof spec === "object" && spec !== null) {
+    for (const value of Object.values(spec)) checkTexts(value, what);
+  }
+}
+
 // -- surveys ---------------------------------------------------------------------------------------------------------
 
 const LARGEST_SURVEY = 2 ** 24;
+const MOST_QUESTIONS = 1000;
 const FEW_FORMS = 1024; // a repeated report that is one of more forms would tell its device from all others
 const LAST_EPOCH = 2 ** 32 - 1;
 const TERMS = ["owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "show_from"];
 
-const checkText = (value, what) => check(typeof value === "string" && value.trim(), `${what} is empty or not text`);
+function checkText(value, what) {
+  check(typeof value === "string" && value.trim(), `${what} is empty or not text`);
+  checkTexts(value, what);
+}
 
 /** Seconds since 1970 of "2026-11-01T00:00:00Z". */
 function readTime(text) {
@@ -757,6 +874,7 @@ function readQuestion(spec) {
   exactKeys(spec, ["id", "text", "protocol"], "a question");
   check(typeof spec.id === "string" && /^[a-z0-9_-]{1,64}$/.test(spec.id), "the id of a question is not usable");
   checkText(spec.text, `the text of question "${spec.id}"`);
+  checkTexts(spec.protocol, `an answer or key of question "${spec.id}"`);
   return Object.freeze({ id: spec.id, text: spec.text, protocol: loadProtocol(spec.protocol) });
 }
 
@@ -771,13 +889,15 @@ export class Survey {
     exactKeys(spec, known, "the survey", collected ? ["replaces"] : []);
     checkText(spec.name, "the name of the survey");
     check(Array.isArray(spec.questions) && spec.questions.length > 0, "a survey needs at least one question");
+    check(spec.questions.length <= MOST_QUESTIONS, `a survey has at most ${MOST_QUESTIONS} questions`);
     this.name = spec.name;
     this.fingerprint = pinned;
     this.bytes = bytes;
     this.questions = Object.freeze(spec.questions.map(readQuestion));
     check(new Set(this.questions.map(({ id }) => id)).size === this.questions.length, "two questions have the same id");
     this.terms = collected ? readTerms(spec) : null;
-    const level = this.questions.map(({ protocol }) => readFraction(protocol.epsilon)).reduce(add);
+    const each = this.questions.map(({ protocol }) => readFraction(protocol.epsilon));
+    const level = shortSum(each, "the sum of the questions' epsilons");
     /** What one submission gives away at most: the exact sum over the questions. */
     this.epsilon = writeFraction(level);
     const lifetime = times(level, [BigInt(this.terms?.draws ?? 1), 1n]);
@@ -807,7 +927,9 @@ export class Survey {
       refuse("spec", "the survey is not JSON");
     }
     // Repeated keys, 1.0 for 1 and the like, on which two readers could disagree, end here.
-    check(hex(canonicalBytes(spec)) === hex(bytes), "the survey is not in canonical form");
+    const canonical = canonicalBytes(spec);
+    const same = canonical.length === bytes.length && canonical.every((byte, i) => byte === bytes[i]);
+    check(same, "the survey is not in canonical form");
     return new Survey(spec, bytes, pinned);
   }
 

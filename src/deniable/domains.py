@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from deniable.columns import absent, dictionary, flat, is_absent, kind, unique
 from deniable.errors import DomainError, LabelError, SpecError
+from deniable.exact import MOST_DIGITS
 from deniable.labels import Label, as_label, as_labels, in_order, index_of, label_key, label_spec, load_label
 from deniable.texts import as_key, as_text, text_digest
 
@@ -62,6 +63,8 @@ class Categories:
         for label in labels:
             if not isinstance(label, str | int):
                 raise DomainError(f"a category is text, a whole number or a truth value, not {kind(label)}")
+            if isinstance(label, int) and abs(label) >= 10**MOST_DIGITS:
+                raise DomainError(f"a category has more than {MOST_DIGITS} digits")
         if len(labels) < 2:
             raise DomainError(f"a question needs at least 2 possible answers, not {len(labels)}")
         object.__setattr__(self, "values", labels)

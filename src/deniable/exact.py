@@ -30,6 +30,10 @@ LARGEST_EPSILON = Fraction(64)
 WORD_BITS = 64
 WORD = 1 << WORD_BITS
 
+MOST_DIGITS = 100
+"""Of an epsilon and of numbers in a survey: more than any float has."""
+
+_SHORT_END = 10**MOST_DIGITS
 _LARGEST_EXPONENT = 1 << 20
 
 # Longer than any number that a person or a program has a reason to write; keeps a hostile one cheap.
@@ -106,7 +110,7 @@ def whole(value: Any, what: str) -> int:
 
 
 def as_epsilon(value: Any) -> Fraction:
-    """A privacy level, held exactly, between 1e-6 and 64.
+    """An epsilon, held exactly, between 1e-6 and 64.
 
     >>> as_epsilon(0.1) == as_epsilon("0.1") == as_epsilon(Fraction(1, 10))
     True
@@ -119,11 +123,23 @@ def as_epsilon(value: Any) -> Fraction:
         raise EpsilonError(f"epsilon is {shown(epsilon)}, but it must be positive: at 0 nothing can be learned")
     if epsilon < SMALLEST_EPSILON:
         raise EpsilonError(f"epsilon is {shown(epsilon)}, below 1e-6: no crowd on earth is large enough")
-    if epsilon.denominator.bit_length() > 4 * _LONGEST:
-        raise EpsilonError(f"epsilon is a fraction of more than {_LONGEST} digits: round it")
     if epsilon > LARGEST_EPSILON:
         raise EpsilonError(f"epsilon is {shown(epsilon)}, above 64: that protects nobody; usual values are 0.1 to 8")
-    return epsilon
+    try:
+        return short_number(epsilon, "epsilon")
+    except NumberError as refused:
+        raise EpsilonError(str(refused)) from None
+
+
+def short_number(value: Fraction, what: str) -> Fraction:
+    """The number itself, if it has at most 100 digits above and below the line: more make all that follows slow.
+
+    >>> short_number(Fraction(1, 3), "the threshold")
+    Fraction(1, 3)
+    """
+    if max(abs(value.numerator), value.denominator) >= _SHORT_END:
+        raise NumberError(f"{what} has more than {MOST_DIGITS} digits above or below the line: round it")
+    return value
 
 
 def shown(value: Fraction) -> str:

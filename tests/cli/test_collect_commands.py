@@ -177,11 +177,12 @@ def test_the_canonical_bytes_hash_to_the_fingerprint(folder):
 
 
 def test_an_evil_name_cannot_drive_the_terminal(run, folder):
-    Survey("a\x1b[31m\nb", [Question("q", "\x1b[2J?", GRR(["\x07", "x"], 1))]).save("evil.json")
-    Path("evil.csv").write_text("q\n\x07\nx\n")
-    assert "\x1b" not in run("survey", "show", "evil.json").out
-    run("privatize", "evil.json", "evil.csv", "-o", "evil.parquet")
-    assert "\\x07" in run("estimate", "evil.json", "evil.parquet").out
+    spec = Survey("titled", [Question("q", "Really?", GRR(["label", "x"], 1))]).spec()
+    for place, hidden in (("titled", "a\x1b[31mb"), ("Really?", "\x1b[2J?"), ("label", "\x07")):
+        Path("evil.json").write_text(json.dumps(spec).replace(place, json.dumps(hidden)[1:-1]))
+        done = run("survey", "show", "evil.json", code=2)
+        assert f"U+{ord(hidden.strip('a')[0]):04X}" in done.err
+        assert not set(done.out + done.err) & {"\x1b", "\x07"}
 
 
 def test_estimates_in_every_form(run, folder):

@@ -35,7 +35,7 @@ SURVEY = Survey("habits", [SMOKE, AGE])
 
 PINNED = [
     SURVEY,
-    Survey("Ümfrage №1", [Question("a-b_1", "Größe?\n(in cm)", OUE(Integers(100, 250), "1/3"))]),
+    Survey("Ümfrage №1", [Question("a-b_1", "Größe? (in cm)", OUE(Integers(100, 250), "1/3"))]),
     Survey("kinds", [Question("x", "?", GRR(Categories([1, "1", True], other="rest"), 2))]),
     Survey("words", [Question("w", "A word?", HCMS(Strings(cells=1024, key="words/w"), 4))]),
     Survey(

@@ -200,8 +200,8 @@ def vector(protocol: Protocol, answer: Any, words: list[int], seed: int) -> dict
 
 
 def threshold_cases() -> Iterator[dict[str, Any]]:
-    """Levels from one end to the other, and one with a thousand digits."""
-    long = Fraction(10**400 + 1, 10**400)
+    """Epsilons from one end to the other, and one with as many digits as are read."""
+    long = Fraction(10**99 + 1, 10**99)
     for level in ("1/1000000", 0.001, "1/7", 1, "1.0986122886681098", "22/7", 16, 40, "63.999", 64, long):
         for name in ("GRR", "SUE", "OUE", "THE", "OLH", "SubsetSelection", "HadamardResponse"):
             for size in (2, 1000):
@@ -220,7 +220,7 @@ CANONICAL: list[Any] = [
 
 def surveys() -> list[Survey]:
     smoke = Question("smoke", "Do you smoke?", PROTOCOLS["GRR"](YES_NO, 1))
-    bread = Question("bread", "Which bread, “really”?\nOne only.", PROTOCOLS["OUE"](BREAD, "1/2"))
+    bread = Question("bread", "Which bread, “really”? One only.", PROTOCOLS["OUE"](BREAD, "1/2"))
     town = Question("town_2", "Where?", PROTOCOLS["OLH"](TOWNS, 2))
     word = Question("word", "Any word 🥖", PROTOCOLS["HCMS"](Strings(key="habits/word"), 1))
     start = read_time("2026-11-01T00:00:00Z")

@@ -108,6 +108,54 @@ test("unknown versions, keys, rules and values of a survey are refused", async (
   }
 });
 
+test("hidden characters and stray blanks are refused in every text of a survey", async () => {
+  const base = spec();
+  const question = base.questions[0];
+  const domain = (values) => ({ ...question.protocol, domain: { kind: "categories", values } });
+  const word = { kind: "strings", cells: 64, cohorts: 2, key: "a\u200bb" };
+  for (const hidden of ["a\u200bb", "a\u202eb", "a\ufe0fb", "a\u00a0b", "a  b", "a ", "\u{e0061}a", "a\nb"]) {
+    for (const changes of [
+      { name: hidden },
+      { owner: hidden },
+      { purpose: hidden },
+      { questions: [{ ...question, text: hidden }] },
+      { questions: [{ ...question, protocol: domain(["yes", hidden]) }] },
+      { questions: [{ ...question, protocol: { ...question.protocol, protocol: "CMS", domain: word } }] },
+    ]) {
+      await assert.rejects(load({ ...base, ...changes }), { ...refused("spec"), message: /U\+|blank/ });
+    }
+  }
+  const spelled = "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u{1f600}";
+  assert.equal((await load({ ...base, name: spelled })).name, spelled);
+});
+
+test("long numbers and many questions are refused before they cost anything", async () => {
+  const base = spec();
+  const question = base.questions[0];
+  const ask = (epsilon, i) => ({ ...question, id: `q${i}`, protocol: { ...question.protocol, epsilon } });
+  const asked = (epsilons) => ({
+    questions: epsilons.map(ask),
+    longitudinal: { rule: "none", epochs: 1 },
+    budget: { group: "guild", epsilon: "1000" },
+  });
+  const near = (digits, i) => `${10n ** digits + BigInt(2 * i + 1)}/${10n ** digits}`;
+  const digits = { ...refused("spec"), message: /more than 100 digits above or below the line: round it/ };
+  assert.equal((await load({ ...base, ...asked([near(99n, 0), near(99n, 4)]) })).questions.length, 2);
+  await assert.rejects(load({ ...base, ...asked([near(100n, 0)]) }), digits);
+  await assert.rejects(load({ ...base, ...asked(Array.from({ length: 60 }, (_, i) => near(900n, i))) }), digits);
+  // Short numbers whose sum is long: the denominators have nothing in common.
+  const apart = [41n, 47n, 53n, 59n, 65n, 71n, 77n, 83n, 89n].map((i) => `${2n ** i}/${2n ** i - 1n}`);
+  await assert.rejects(load({ ...base, ...asked(apart) }), {
+    ...digits,
+    message: /the sum of the questions' epsilons has more than 100 digits/,
+  });
+  await assert.rejects(load({ ...base, budget: { group: "guild", epsilon: near(100n, 0) } }), digits);
+  const many = { ...base, ...asked(Array(1001).fill("1/1000")) };
+  await assert.rejects(load(many), { ...refused("spec"), message: "a survey has at most 1000 questions" });
+  const large = { kind: "categories", values: ["a", { integer: "9".repeat(101) }] };
+  assert.throws(() => loadProtocol({ ...question.protocol, domain: large }), { message: /more than 100 digits/ });
+});
+
 test("a survey of version 1 cannot be collected", async () => {
   const { client, server } = await device(vectors.surveys[0].spec);
   await assert.rejects(client.answer({ smoke: "yes" }), refused("closed"));

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from deniable.errors import DeniableError, SpecError
+from deniable.surveys.characters import text_problem
 
 T = TypeVar("T")
 
@@ -73,7 +74,20 @@ def as_text(value: Any, what: str) -> str:
         raise SpecError(f"{what} is text, not a {type(value).__name__}")
     if not value.strip():
         raise SpecError(f"{what} is empty")
-    return unicodedata.normalize("NFC", str.__str__(value))
+    text = unicodedata.normalize("NFC", str.__str__(value))
+    check_texts(text, what)
+    return text
+
+
+def check_texts(spec: Any, what: str) -> None:
+    """Refuse hidden characters in every text that a spec holds."""
+    if isinstance(spec, str):
+        problem = text_problem(spec)
+        if problem:
+            raise SpecError(f"{what} {problem}")
+    elif isinstance(spec, list | dict):
+        for part in spec.values() if isinstance(spec, dict) else spec:
+            check_texts(part, what)
 
 
 def short(value: Any) -> str:

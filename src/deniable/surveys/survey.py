@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -23,14 +23,16 @@ from typing import Any
 
 from deniable import exact
 from deniable.channels.levels import epsilon_text, largest_text
-from deniable.errors import DeniableError, LabelError, SpecError
+from deniable.errors import DeniableError, LabelError, NumberError, SpecError
 from deniable.protocols import Protocol, load
 from deniable.specs import canonical_bytes, fingerprint
-from deniable.surveys.strict import as_text, keys, load_json, short
+from deniable.surveys.strict import as_text, check_texts, keys, load_json, short
 from deniable.surveys.terms import FEW_FORMS, Terms
 from deniable.surveys.whole import whole
 
 PLAIN, COLLECTED = 1, 2
+
+MOST_QUESTIONS = 1000
 
 TOO_MANY_FORMS = (
     "memoized answers would tell devices apart, because their bytes repeat and, all questions together, have more than "
@@ -57,6 +59,7 @@ class Question:
         if not isinstance(self.protocol, Protocol):
             raise SpecError(f"question {self.id!r} needs a protocol, not a {type(self.protocol).__name__}")
         object.__setattr__(self, "text", as_text(self.text, f"the text of question {self.id!r}"))
+        check_texts(self.protocol.spec(), f"an answer or key of question {self.id!r}")
 
     def spec(self) -> dict[str, Any]:
         return {"id": self.id, "text": self.text, "protocol": self.protocol.spec()}
@@ -84,10 +87,18 @@ class Survey:
         object.__setattr__(self, "questions", tuple(questions))
         if not self.questions:
             raise SpecError("a survey needs at least one question")
+        _check_number(self.questions)
         ids = [question.id for question in self.questions]
         for known in ids:
             if ids.count(known) > 1:
                 raise SpecError(f"two questions have the id {known!r}: give each its own")
+        total = Fraction(0)
+        for question in self.questions:
+            total += question.protocol.epsilon
+            try:
+                exact.short_number(total, "the sum of the questions' epsilons")
+            except NumberError as long:
+                raise SpecError(str(long)) from None
         object.__setattr__(self, "terms", terms)
         if terms is not None:
             self._check_terms(terms)
@@ -95,8 +106,12 @@ class Survey:
     def _check_terms(self, terms: Terms) -> None:
         if self.lifetime_epsilon > terms.budget.epsilon:
             raise SpecError(self._over_budget(terms.budget.epsilon))
-        if terms.longitudinal.rule == "memoize" and self.forms > FEW_FORMS:
-            raise SpecError(TOO_MANY_FORMS)
+        if terms.longitudinal.rule == "memoize":
+            forms = 1
+            for question in self.questions:  # one at a time: all together may be a number of gigabytes
+                forms *= question.protocol.report_forms
+                if forms > FEW_FORMS:
+                    raise SpecError(TOO_MANY_FORMS)
 
     def _over_budget(self, budget: Fraction) -> str:
         fits, each = budget / self.draws, "submission"
@@ -206,6 +221,7 @@ class Survey:
             raise SpecError(f"the survey misses {', '.join(missing)}")
         if not isinstance(spec["questions"], list):
             raise SpecError('"questions" is not a list')
+        _check_number(spec["questions"])
         questions = [_question(entry, place) for place, entry in enumerate(spec["questions"], start=1)]
         rest = {key: value for key, value in spec.items() if key not in _SURVEY}
         survey = cls(spec["name"], questions, Terms.from_spec(rest) if version == COLLECTED else None)
@@ -231,6 +247,11 @@ class Survey:
     @classmethod
     def load(cls, path: str | Path) -> Survey:
         return load_json(path, cls.from_spec)
+
+
+def _check_number(questions: Sequence[Any]) -> None:
+    if len(questions) > MOST_QUESTIONS:
+        raise SpecError(f"a survey has at most {MOST_QUESTIONS} questions")
 
 
 def _question(entry: Any, place: int) -> Question:

@@ -109,7 +109,8 @@ class Budget:
     def __post_init__(self) -> None:
         if not isinstance(self.group, str) or not _GROUP.fullmatch(self.group):
             raise SpecError(f"a budget group is 1 to 64 characters of a-z, 0-9, . _ and -, not {short(self.group)}")
-        object.__setattr__(self, "epsilon", exact.fraction(self.epsilon, "the lifetime epsilon"))
+        epsilon = exact.fraction(self.epsilon, "the lifetime epsilon")
+        object.__setattr__(self, "epsilon", exact.short_number(epsilon, "the lifetime epsilon"))
         if not 0 < self.epsilon <= 10**6:
             raise SpecError("the lifetime epsilon is above zero and at most a million")
 

@@ -187,7 +187,7 @@ class THE(UnaryProtocol):
         if self.threshold is None:
             theta = best_threshold(float(exact.as_epsilon(self.epsilon)))
         else:
-            theta = exact.fraction(self.threshold, "the threshold")
+            theta = exact.short_number(exact.fraction(self.threshold, "the threshold"), "the threshold")
         if not Fraction(1, 2) <= theta <= 1:
             raise NumberError(f"the threshold lies between 1/2 and 1, not at {float(theta):.6g}")
         object.__setattr__(self, "threshold", theta)
