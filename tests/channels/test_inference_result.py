@@ -6,12 +6,15 @@ import json
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from deniable.channels.channel import Channel
 from deniable.channels.inference import bootstrap, fisher_stderr, ibu, invert, mle_randomized_response
+from deniable.channels.inference._data import independent_rows
+from deniable.channels.inference.fisher import information_stderr
 from deniable.channels.randomized_response import randomized_response
 from deniable.errors import ChannelError, NumberError
 
@@ -109,6 +112,45 @@ def test_fisher_errors_match_the_spread_of_the_estimates():
     # A standard deviation from 400 draws is off by 3.5%; 20% is beyond five and a half of those.
     np.testing.assert_allclose(spread, claimed, rtol=0.2)
     assert (np.abs(spread - 1.5 * claimed) > 0.2 * 1.5 * claimed).all()
+
+
+@pytest.mark.parametrize("size", [2, 16, 64])
+def test_rounding_errors_and_constants_leave_the_errors_alone(size):
+    # Another processor's linear algebra rounds differently, and what is constant in a row or column says nothing.
+    channel, random = randomized_response(size, 2), np.random.default_rng(size)
+    truth = random.dirichlet(np.ones(size))
+    counts = 1e5 * channel.push(truth)
+    expected = fisher_stderr(channel.rows, counts, truth)
+    information = channel.rows * (1e5 / channel.push(truth)) @ channel.rows.T
+    for large in (0.0, 1e4):
+        noise = 1e-8 * np.abs(information).max() * random.normal(size=(size, size))
+        rough = information + large * random.normal(size=size)[:, None] * 1.0 + large * 7 + noise + noise.T
+        rough = (rough + rough.T) / 2
+        np.testing.assert_allclose(information_stderr(rough, truth), expected, rtol=1e-4)
+    assert expected.max() < 0.1
+
+
+def test_a_flat_direction_is_infinite_whatever_the_rounding():
+    twins = Channel([["1/2", "1/4", "1/4"], ["1/2", "1/4", "1/4"], ["1/4", "1/4", "1/2"], ["1/3", "1/3", "1/3"]])
+    assert independent_rows(twins) == 3
+    for seed in range(20):
+        rows = twins.rows * (1 + 1e-15 * np.random.default_rng(seed).normal(size=twins.rows.shape))
+        errors = fisher_stderr(rows, np.array([300.0, 200, 500]), np.array([0.2, 0.3, 0.4, 0.1]), rank=3)
+        assert np.isinf(errors).tolist() == [True, True, False, False]
+        np.testing.assert_allclose(errors[2:], ibu(twins, [300, 200, 500], [0.2, 0.3, 0.4, 0.1]).stderr[2:], rtol=1)
+
+
+def test_the_rank_is_that_of_the_integers():
+    near = Channel([["1/2", "1/2"], ["500000000000000000000001/1000000000000000000000000",
+                    "499999999999999999999999/1000000000000000000000000"]])  # fmt: skip
+    assert independent_rows(near) == 2
+    assert np.linalg.matrix_rank(near.rows) == 1
+    random = np.random.default_rng(1)
+    for k, m, rank in ((4, 6, 2), (6, 4, 3), (5, 5, 5)):
+        basis, mix = random.integers(1, 9, (rank, m)), random.integers(1, 9, (k, rank))
+        table = mix @ basis
+        rows = [[Fraction(int(c), int(row.sum())) for c in row] for row in table]
+        assert independent_rows(Channel(rows)) == rank
 
 
 def test_fisher_errors_on_the_active_face():

@@ -57,7 +57,7 @@ def test_mutual_information():
     assert design.relative_gap < 1e-9
     assert design.value == pytest.approx(information(design.channel, prior), rel=1e-9)
     for other in (randomized_response(4, 1), extremal(prior, [0.25] * 4, 1).channel):
-        assert information(other, prior) <= design.bound
+        assert information(other, prior) <= design.bound * (1 + 1e-12)
     # Every private channel loses something: the bound is below the entropy.
     assert design.bound < -sum(p * math.log(p) for p in prior)
 
@@ -73,7 +73,7 @@ def test_mutual_information_beyond_sixteen_symbols():
     from deniable.design._columns import information as column
 
     small = [0.4, 0.3, 0.2, 0.1]
-    assert column(small).ceiling(math.expm1(1)) >= mutual_information(small, 1).value
+    assert column(small).ceiling(math.expm1(1)) >= mutual_information(small, 1).value * (1 - 1e-12)
 
 
 def test_the_smallest_of_a_family():
@@ -86,7 +86,7 @@ def test_the_smallest_of_a_family():
     own = [extremal(p0, p1, 1.5) for p0, p1 in pairs]
     assert both.value <= min(design.value for design in own) * (1 + 1e-9)
     for design in own:
-        assert min(marginal_divergence(design.channel, p0, p1) for p0, p1 in pairs) <= both.bound
+        assert min(marginal_divergence(design.channel, p0, p1) for p0, p1 in pairs) <= both.bound * (1 + 1e-12)
     weighted = several(pairs, 1.5, goal="weighted", weights=[0.2, 0.3, 0.5])
     assert weighted.relative_gap < 1e-9
     assert weighted.value <= sum(w * d.value for w, d in zip((0.2, 0.3, 0.5), own, strict=True)) * (1 + 1e-9)

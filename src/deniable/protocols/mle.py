@@ -97,19 +97,26 @@ class SupportModel:
         return mixture, (share / mixture).sum() + self.contrast * backed
 
     def curvature(self, weights: Floats) -> Floats:
-        """sum over reports of weight (1 + c s)(1 + c s)^T, s the truth values of one report.
+        """sum over reports of weight (1 + c s)(1 + c s)^T, s the truth values of one report."""
+        once, pairs = self._moments(weights)
+        single = self.contrast * once
+        curvature: Floats = weights.sum() + single + single[:, None] + self.contrast**2 * pairs
+        return curvature
 
-        In single precision: it steers the search and sets error bars, but decides nothing.
-        """
+    def information(self, weights: Floats) -> Floats:
+        """The same without what is constant in a row or a column, which no change of shares can see."""
+        information: Floats = self.contrast**2 * self._moments(weights)[1]
+        return information
+
+    def _moments(self, weights: Floats) -> tuple[Floats, Floats]:
+        """sum of weight s, and of weight s s^T. In single precision: they steer the search and set error bars."""
         size = self.supports.protocol.domain.size
         once, pairs = np.zeros(size), np.zeros((size, size))
         for part, block in self.supports.blocks(np.float32):
             weighted = block * weights[part, None].astype(np.float32)
             once += weighted.sum(axis=0, dtype=np.float64)
             pairs += weighted.T @ block
-        single = self.contrast * once
-        curvature: Floats = weights.sum() + single + single[:, None] + self.contrast**2 * pairs
-        return curvature
+        return once, pairs
 
     def system(self, point: Floats, factor: Floats, weights: Floats) -> NewtonSystem:
         return NewtonSystem.at_curvature(point, factor, self.curvature(weights))
@@ -165,7 +172,7 @@ def _variance(protocol: Protocol, model: Model, often: NDArray[np.int64], shares
     size = shares.size
     if size > FISHER_LIMIT or often.size * size**2 > FISHER_WORK or not isinstance(model, SupportModel):
         return np.asarray(protocol.variance(n, shares), dtype=np.float64)
-    total = (n * information_stderr(model.curvature(often / model.mix(shares) ** 2))) ** 2
+    total = (n * information_stderr(model.information(often / model.mix(shares) ** 2), shares)) ** 2
     # Observed information is random: without the floor its difference from the sampling variance could be negative.
     variance: Floats = np.maximum(total - n * shares * (1 - shares), 1e-6 * total)
     return variance

@@ -60,7 +60,7 @@ def _prepare(
         return estimate, lambda draw: response_mle(draw, p, q)
     if estimator in ("inversion", "clip", "simplex"):
         project: Projection | None = None if estimator == "inversion" else estimator
-        inverse = inverse_of(rows)
+        inverse = inverse_of(channel)
         return invert(channel, observed, project), lambda draw: projected((draw / draw.sum()) @ inverse, project)
     raise ChannelError(
         f"unknown estimator {estimator!r}: 'ibu', 'inversion', 'clip', 'simplex', 'closed form' or a function"

@@ -8,7 +8,7 @@ Start      any distribution. An entry that starts at zero stays at zero, and the
            distributions that are zero there; the default, uniform, excludes nothing
 Channels   any shape, singular ones too. With fewer independent rows than inputs the maximum is shared by many
            distributions: `identifiable` is False, and the one returned depends on the start
-Error      from the observed Fisher information (see `fisher`), or `bootstrap`
+Error      from the Fisher information at the estimate (see `fisher`), or `bootstrap`
 Source     Agrawal and Aggarwal 2001; ElSalamouny and Palamidessi 2020; Varadhan and Roland 2008 for SQUAREM
 """
 
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.channel import Channel
-from deniable.channels.inference._data import Counts, binomial_view, log_likelihood, read
+from deniable.channels.inference._data import Counts, binomial_view, independent_rows, log_likelihood, read
 from deniable.channels.inference.em import Acceleration, Rows, Solution, maximize
 from deniable.channels.inference.fisher import fisher_stderr
 from deniable.channels.inference.progress import progress_bar
@@ -63,9 +63,10 @@ def ibu(
         _check_start(channel, first, observed)
     with progress_bar(progress, "IBU", tolerance) as report:
         solution = solve(rows, observed, first, _acceleration(accelerate), tolerance, max_iterations, report)
+    rank = independent_rows(channel)
     return Inference(
         frequencies=solution.point,
-        stderr=_stderr(rows, observed, solution.point, first > 0),
+        stderr=_stderr(rows, observed, solution.point, first > 0, rank),
         method="IBU",
         observed=observed,
         inputs=channel.inputs,
@@ -75,7 +76,7 @@ def ibu(
         iterations=solution.trace.size,
         trace=solution.trace * observed.sum(),
         converged=solution.converged,
-        identifiable=bool(np.linalg.matrix_rank(rows) == len(channel.inputs)),
+        identifiable=rank == len(channel.inputs),
         binomial=binomial_view(rows, observed),
     )
 
@@ -115,7 +116,10 @@ def _check_start(channel: Channel, start: Floats, observed: Floats) -> None:
         )
 
 
-def _stderr(rows: Floats, observed: Floats, point: Floats, support: NDArray[np.bool_]) -> Floats:
+def _stderr(rows: Floats, observed: Floats, point: Floats, support: NDArray[np.bool_], rank: int) -> Floats:
+    known = rank if support.all() or rank == support.size else None
+    if known is not None:
+        known -= int((~support).sum())  # with independent rows, so are any of them
     errors = np.zeros(point.size)
-    errors[support] = fisher_stderr(rows[support], observed, point[support])
+    errors[support] = fisher_stderr(rows[support], observed, point[support], rank=known)
     return errors

@@ -17,7 +17,14 @@ import numpy as np
 
 from deniable.channels._vectors import Floats
 from deniable.channels.channel import Channel
-from deniable.channels.inference._data import Counts, binomial_view, likelihood_gap, log_likelihood, read
+from deniable.channels.inference._data import (
+    Counts,
+    binomial_view,
+    independent_rows,
+    likelihood_gap,
+    log_likelihood,
+    read,
+)
 from deniable.channels.inference.result import Inference
 from deniable.errors import ChannelError
 from deniable.postprocess import clip_renormalize, project_simplex
@@ -38,7 +45,7 @@ def invert(channel: Channel, counts: Counts, project: Projection | None = None) 
     rows, observed = read(channel, counts)
     n = observed.sum()
     share = observed / n
-    inverse = inverse_of(rows)
+    inverse = inverse_of(channel)
     raw = share @ inverse
     # Var r_x = (sum_y q_y B_yx^2 - r_x^2) / n, written as a sum of squares so that it cannot be negative.
     stderr = np.sqrt(share @ (inverse - raw) ** 2 / n)
@@ -58,14 +65,15 @@ def invert(channel: Channel, counts: Counts, project: Projection | None = None) 
     )
 
 
-def inverse_of(rows: Floats) -> Floats:
+def inverse_of(channel: Channel) -> Floats:
     """C^-1, or a refusal that says why there is none."""
+    rows = channel.rows
     k, m = rows.shape
     if k != m:
         raise ChannelError(f"a {k} x {m} channel has no inverse because it is not square: use ibu(channel, counts)")
     sizes = np.linalg.svd(rows, compute_uv=False)
     if sizes[-1] * WORST_CONDITION <= sizes[0]:
-        rank = int(np.linalg.matrix_rank(rows))
+        rank = independent_rows(channel)
         if rank < k:
             reason = f"is singular (rank {rank} of {k})"
         else:
