@@ -126,8 +126,10 @@ export class Survey {
     readonly terms: Terms | null;
     /** Of one submission: an exact fraction. */
     readonly epsilon: string;
-    /** Of as many submissions as a device may make. */
-    readonly lifetimeEpsilon: string;
+    /** Whether repeated reports show when an answer changed and which earlier one returned. */
+    readonly showsChanges: boolean;
+    /** Of as many submissions as a device may make; null where no number holds, because changes show. */
+    readonly lifetimeEpsilon: string | null;
     readonly reportBytes: number;
     /** Throws unless every question has an answer in its domain, and nothing else has. */
     checkAnswers(values: Readonly<Record<string, unknown>>): void;

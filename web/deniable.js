@@ -900,13 +900,15 @@ export class Survey {
     const level = shortSum(each, "the sum of the questions' epsilons");
     /** What one submission gives away at most: the exact sum over the questions. */
     this.epsilon = writeFraction(level);
-    const lifetime = times(level, [BigInt(this.terms?.draws ?? 1), 1n]);
-    /** The same over as many answers as a device may give. */
-    this.lifetimeEpsilon = writeFraction(lifetime);
+    const debits = times(level, [BigInt(this.terms?.draws ?? 1), 1n]);
+    /** Whether repeated reports show when an answer changed and which earlier one returned. */
+    this.showsChanges = this.terms?.longitudinal.rule === "memoize" && this.terms.draws > 1;
+    /** The same over as many answers as a device may give; null where no number holds, because changes show. */
+    this.lifetimeEpsilon = this.showsChanges ? null : writeFraction(debits);
     this.reportBytes = this.questions.reduce((sum, { protocol }) => sum + protocol.reportBytes, 0);
     if (collected) {
       const budget = readFraction(this.terms.budget.epsilon);
-      check(!isAbove(lifetime, budget), "the survey asks for more than its own budget");
+      check(!isAbove(debits, budget), "the survey asks for more than its own budget");
       const forms = this.questions.reduce((product, { protocol }) => product * protocol.forms, 1);
       const repeats = this.terms.longitudinal.rule === "memoize";
       check(!repeats || forms <= FEW_FORMS, "memoized answers of this survey would tell devices apart");

@@ -29,11 +29,22 @@ def test_validate_says_valid_and_what_a_lifetime_gives_away(run):
     assert out.startswith("valid        canteen\n")
     assert SURVEY.fingerprint in out
     assert "1 (1 realized)" in out
-    assert "epsilon 3 at most, of a budget of 4 for the group acme" in out
+    assert "epsilon 3 at most; a budget of 4 for the group acme" in out
+    assert "protection   moderate" in out
     found = run("survey", "validate", "survey.json", "--json").json
     assert (found["valid"], found["lifetime_epsilon"]) == (True, "3")
     Survey(SURVEY.name, SURVEY.questions).save("plain.json")
     assert "epsilon 1 if answered once" in run("survey", "validate", "plain.json").out
+
+
+def test_memoizing_several_answers_is_within_no_limit(run):
+    rule = Longitudinal("memoize", epochs=3, values=2)
+    Survey(SURVEY.name, SURVEY.questions, replace(TERMS, longitudinal=rule)).save("several.json")
+    ran = run("survey", "validate", "several.json", "--epsilon", "1000", code=1)
+    assert ran.err.startswith("over the limit: no epsilon bounds all reports together")
+    assert run("survey", "validate", "several.json", "--json").json["lifetime_epsilon"] is None
+    assert "no epsilon bounds all reports together" in run("survey", "show", "several.json").out
+    assert "epsilon of a lifetime" in run("survey", "diff", "survey.json", "several.json", code=1).out
 
 
 def test_validate_checks_a_limit(run):

@@ -10,7 +10,7 @@ import pytest
 
 from deniable.protocols import GRR, OUE
 from deniable.surveys import Budget, Longitudinal, Question, Survey, Terms
-from deniable.surveys.diff import NEUTRAL, STRONGER, WEAKER, diff, weaker
+from deniable.surveys.diff import LIFETIME, NEUTRAL, NO_BOUND, STRONGER, WEAKER, diff, weaker
 from tests.surveys.test_terms import MEAT, SURVEY, TERMS
 
 
@@ -79,7 +79,11 @@ def test_a_changed_rule_is_in_words_and_counts_no_values_of_none() -> None:
     several = changed(longitudinal=Longitudinal("memoize", epochs=3, values=2))
     (change,) = [change for change in diff(SURVEY, several) if "epsilon" not in change.what]
     assert (change.what, change.before, change.privacy) == ("longitudinal rule", "none", WEAKER)
-    assert change.after == "memoize 2 answers, which shows when an answer changes"
+    assert change.after == "memoize 2 answers, which shows changes and returns"
+    (unbounded,) = [change for change in diff(SURVEY, several) if change.what == LIFETIME]
+    assert (unbounded.before, unbounded.after, unbounded.privacy) == (Fraction(3), NO_BOUND, WEAKER)
+    (back,) = [change for change in diff(several, SURVEY) if change.what == LIFETIME]
+    assert (back.after, back.privacy) == (Fraction(3), STRONGER)
     (first,) = [change for change in diff(SURVEY, MEMOIZED) if "epsilon" not in change.what]
     assert (first.after, first.privacy) == ("memoize the first answer", STRONGER)
     (more,) = [change for change in diff(MEMOIZED, several) if "epsilon" not in change.what]

@@ -34,7 +34,7 @@ def test_the_shares_are_exact() -> None:
 def test_memoized_answers_count_once_a_value() -> None:
     survey = Survey.from_draft(WEEKLY | {"longitudinal": {"rule": "memoize", "epochs": 5, "values": 2}})
     assert survey["meat"].protocol.epsilon == 1
-    assert survey.lifetime_epsilon == 4
+    assert survey.budget_epsilon == 4
 
 
 def test_questions_with_a_level_of_their_own_come_first() -> None:
@@ -58,7 +58,10 @@ def test_a_level_that_is_named_stays() -> None:
 @pytest.mark.parametrize(
     ("change", "advice"),
     [
-        ({"epsilon": 1}, r"answer 5 times, .* epsilon 10 in all .* budget of 4: lower epsilon \(0.4 a question fits\)"),
+        (
+            {"epsilon": 1},
+            r"answer 5 times, .* epsilon 10 in all, .* budget of 4: lower epsilon \(0.4 a question fits\)",
+        ),
         ({"questions": [MEAT | {"epsilon": 1}, FISH | {"epsilon": 2}]}, r"\(0.8 a submission fits\).*ask less often"),
         ({"epsilon": 3, "longitudinal": {"epochs": 1}}, r"may answer once, .* \(2 a question fits\).* or ask less$"),
         (

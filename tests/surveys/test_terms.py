@@ -128,7 +128,12 @@ def test_fresh_answers_add_up() -> None:
 def test_memoized_answers_cost_what_is_drawn() -> None:
     rule = Longitudinal("memoize", epochs=30, values=2)
     survey = Survey("canteen", [MEAT], replace(TERMS, longitudinal=rule))
-    assert survey.lifetime_epsilon == 2
+    assert survey.budget_epsilon == 2
+    assert survey.shows_changes
+    assert survey.lifetime_epsilon is None, "no number holds over streams"
+    assert survey.realized_lifetime_epsilon is None
+    first = Survey("canteen", [MEAT], replace(TERMS, longitudinal=Longitudinal("memoize", epochs=30, values=1)))
+    assert (first.lifetime_epsilon, first.shows_changes) == (1, False)
     assert replace(TERMS, longitudinal=Longitudinal("memoize", epochs=1, values=2)).longitudinal.draws == 1
 
 

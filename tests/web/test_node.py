@@ -24,8 +24,9 @@ def tool(name: str) -> str:
     return found
 
 
-def run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=WEB, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False)
+def run(*command: str, input: str | None = None) -> subprocess.CompletedProcess[str]:
+    options = {"cwd": WEB, "capture_output": True, "text": True, "encoding": "utf-8", "timeout": 300}
+    return subprocess.run(command, input=input, check=False, **options)  # type: ignore[call-overload,no-any-return]
 
 
 def test_the_sdk_passes_its_tests():

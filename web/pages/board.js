@@ -187,7 +187,7 @@ export class Board {
       this.#tiles,
       tile(count(n), n === 1 ? "answer" : "answers"),
       tile(decimal(this.survey.epsilon), "epsilon of a submission"),
-      tile(decimal(this.survey.lifetimeEpsilon), "lifetime epsilon"),
+      this.survey.lifetimeEpsilon === null ? tile("no bound", "on what all reports of a device tell together") : tile(decimal(this.survey.lifetimeEpsilon), "lifetime epsilon"),
       tile(plural(chosen.length, "period"), chosen.length ? period(terms.epochs, chosen[0].epoch, chosen.at(-1).epoch) : "with answers"),
       tile(...phase(status.state, terms)),
     );

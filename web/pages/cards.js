@@ -3,6 +3,7 @@
 import { ROOT } from "./api.js";
 import { h, table } from "./dom.js";
 import { count, decimal, duration, factor, fraction, moment, period, plural } from "./format.js";
+import { band, kept, lifetime } from "./promises.js";
 
 const fact = (name, ...content) => [h("dt", {}, name), h("dd", {}, ...content)];
 const level = (epsilon) => `epsilon ${decimal(epsilon)} (odds change by at most ${factor(fraction(epsilon))})`;
@@ -22,10 +23,11 @@ export function specCard(survey) {
       fact("Owner", terms.owner),
       fact("Purpose", terms.purpose),
       fact("One submission", level(survey.epsilon)),
-      fact("Lifetime", `${level(survey.lifetimeEpsilon)}; budget ${decimal(terms.budget.epsilon)} for “${terms.budget.group}”`),
+      fact("Lifetime", `${survey.lifetimeEpsilon === null ? lifetime(survey) : level(survey.lifetimeEpsilon)}; budget ${decimal(terms.budget.epsilon)} for “${terms.budget.group}”`),
+      fact("Protection", band(survey)),
       fact("How often", epochs === 1 ? often : `${often}; ${how}`),
       fact("Open", `${moment(terms.opens)} to ${moment(terms.expires)} (UTC)`),
-      fact("Kept", terms.retention === "tally" ? "sums only" : "the randomized reports"),
+      fact("Kept", kept(survey)),
       fact("Results shown", `from ${plural(terms.showFrom, "answer")} on`),
       terms.replaces ? fact("Replaces", h("code", {}, terms.replaces)) : null,
       fact("Fingerprint", h("code", {}, fingerprint)),

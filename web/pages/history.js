@@ -3,6 +3,7 @@
 import { h } from "./dom.js";
 import { byteView } from "./life.js";
 import { decimal, period } from "./format.js";
+import { promises } from "./promises.js";
 
 const STATES = {
   queued: ["waiting to be sent", "that wait here and will leave as they are"],
@@ -41,7 +42,7 @@ export function history(survey, submissions) {
     submissions.length
       ? h("ul", {}, submissions.map((submission) => entry(survey, submission)))
       : h("p", {}, "Nothing so far for this survey."),
-    submissions.length ? h("p", { class: "note" }, "Your answer itself is not kept anywhere.") : null,
+    submissions.length ? h("p", { class: "note" }, promises(survey).device) : null,
   );
 }
 

@@ -3,6 +3,7 @@
 import { decode } from "./decode.js";
 import { h, svg, table } from "./dom.js";
 import { factor, fraction, label, percent, period } from "./format.js";
+import { promises } from "./promises.js";
 import { deniable, steps } from "./story.js";
 
 const specsOf = (survey) => JSON.parse(new TextDecoder().decode(survey.bytes)).questions.map(({ protocol }) => protocol);
@@ -107,7 +108,7 @@ export function life(survey, values, { parts, body }) {
     h(
       "p",
       {},
-      `No name, no address, no time, no cookie. Any answer could have led to these bytes; none is more than ${factor(fraction(survey.epsilon))} times as likely to as another.`,
+      `${promises(survey).address} Any answer could have led to these bytes; none is more than ${factor(fraction(survey.epsilon))} times as likely to as another.`,
     ),
   );
 }

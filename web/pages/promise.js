@@ -1,71 +1,82 @@
-/** What a survey promises, in words with the numbers behind them. */
+/** What a survey promises, in words and a picture, with the numbers one click away. */
 
 import { tile } from "./cards.js";
-import { h } from "./dom.js";
-import { count, decimal, duration, factor, fraction, moment, percent, period, plural, surest } from "./format.js";
+import { h, svg } from "./dom.js";
+import { count, decimal, duration, moment, period, plural } from "./format.js";
+import { band, promises, rightOf100, sendsAnother, sure, WEAK } from "./promises.js";
+
+/** Percentages stay on one line. */
+const words = (sentence) => sentence.replaceAll(" %", "\u00a0%");
+
+const [ROW, STEP, RADIUS] = [20, 10, 3.6];
+
+/** A hundred people, so many of them marked by colour and by shape; the sentence below says the same. */
+function crowd(marked, sentence) {
+  const people = Array.from({ length: 100 }, (_, i) => {
+    const [x, y] = [(i % ROW) * STEP + STEP / 2, Math.floor(i / ROW) * STEP + STEP / 2];
+    return i < marked
+      ? svg("rect", { x: x - RADIUS, y: y - RADIUS, width: 2 * RADIUS, height: 2 * RADIUS, class: "marked" })
+      : svg("circle", { cx: x, cy: y, r: RADIUS });
+  });
+  const picture = svg("svg", { viewBox: `0 0 ${ROW * STEP} ${(100 / ROW) * STEP}`, "aria-hidden": "true" }, people);
+  return h("figure", { class: "crowd" }, picture, h("figcaption", {}, words(sentence)));
+}
+
+function picture(survey, sentence) {
+  const [question] = survey.questions;
+  const another = survey.questions.length === 1 ? sendsAnother(question) : null;
+  return crowd(another === null ? rightOf100(survey) : Math.floor(another + 0.5), sentence);
+}
 
 export function promise(survey) {
-  const epsilon = fraction(survey.epsilon);
-  const lifetime = fraction(survey.lifetimeEpsilon);
-  const many = survey.questions.length > 1;
-  const again = lifetime > epsilon;
-  const each = survey.questions.map(({ id, protocol }) => `${id} ${factor(fraction(protocol.epsilon))}`).join(", ");
+  const said = promises(survey);
+  const level = band(survey);
+  const again = survey.terms.draws > 1;
+  const bound = survey.lifetimeEpsilon;
+  const one = survey.questions.length > 1 ? "from one report: all its answers together" : "from one report";
+  const all = `from all that you ever send for this survey, ${plural(survey.terms.longitudinal.epochs, "report")} at most, together`;
   return h(
     "section",
-    { class: "card promise", "aria-label": "The promise" },
-    h(
-      "p",
-      { class: "big" },
-      `Whatever you answer, anyone’s odds about ${many ? "your answers" : "your answer"} change by at most a factor of `,
-      h("b", {}, factor(epsilon)),
-      again ? [" each time, and ", h("b", {}, factor(lifetime)), " in all, however often you take part."] : ".",
-    ),
-    h(
-      "p",
-      {},
-      "Your browser changes the answer by chance before anything leaves. Nobody gets to see what you chose: not those who ask, not whoever runs the server, not whoever listens on the way.",
-    ),
-    epsilon > 5
-      ? h("p", { class: "error" }, "This factor is large: such a report protects little. Answer only what you would also say openly.")
-      : null,
+    { class: `card promise ${level}`, "aria-label": "The promise" },
+    h("p", { class: "big" }, h("b", {}, said.band), " ", words(said.sure)),
+    picture(survey, said.people),
+    h("p", level === WEAK ? { class: "error" } : {}, said.seen),
+    h("p", {}, "Your browser changes the answer by chance before anything leaves. ", said.address),
+    survey.terms.longitudinal.epochs > 1 ? h("p", {}, said.often) : null,
     h(
       "details",
       {},
       h("summary", {}, again ? "What these numbers mean" : "What this number means"),
+      h("p", {}, words(said.factor)),
       h("p", {}, "Somebody wavers between two possibilities of what you say and finds them equally likely. With all the computers in the world and whatever else is known about you, this is how sure of one of them they can become at most:"),
       h(
         "div",
         { class: "tiles" },
-        tile(`${surest(epsilon)} sure`, `from one submission: ${many ? "all its answers together" : "your answer"}`),
-        again ? tile(`${surest(lifetime)} sure`, `from all that you ever send for this survey, ${plural(survey.terms.longitudinal.epochs, "submission")} at most, together`) : null,
+        tile(words(`${sure(survey.epsilon)} sure`), one),
+        again ? tile(bound === null ? "no number" : words(`${sure(bound)} sure`), all) : null,
       ),
       h(
         "p",
         {},
-        again
-          ? `In the language of the field this is local differential privacy with epsilon ${decimal(survey.epsilon)} for a submission and ${decimal(survey.lifetimeEpsilon)} for all of them; the factors are e to these powers.`
-          : `In the language of the field this is local differential privacy with epsilon ${decimal(survey.epsilon)}, and the factor is e to that power.`,
+        `In the language of the field this is local differential privacy with epsilon ${decimal(survey.epsilon)}`,
+        again && bound !== null ? ` for one report and ${decimal(bound)} for all of them; the factors are e to these powers.` : `${again ? " for one report" : ""}; the factor is e to that power.`,
+        ` Protection is called strong up to epsilon 1 (${words(sure("1"))} sure), moderate up to 3 (${words(sure("3"))}) and weak above, counted over all that you may send.`,
       ),
-      many ? h("p", {}, `Question by question the factors of one submission are: ${each}. Together they multiply.`) : null,
+      said.questions ? h("p", {}, said.questions) : null,
     ),
   );
 }
 
-const KEPT = {
-  tally: "sums only; no report is kept once it is counted",
-  reports: "the randomized reports, to be analysed again later",
-};
-
-/** What this browser has given away of its budget, which is the same for all surveys of a group. */
+/** What this browser has spent of its budget, which is the same for all surveys of a group. */
 export function spent({ spent: gone, cap, group }) {
-  return `has given away epsilon ${decimal(gone)} of at most ${decimal(cap)} for all surveys of “${group}”`;
+  return `has spent epsilon ${decimal(gone)} of at most ${decimal(cap)} for all surveys of “${group}”`;
 }
 
 /** `budget` is an element that says what was spent so far. */
 export function terms(survey, budget) {
   const own = survey.terms;
+  const said = promises(survey);
   const { longitudinal } = own;
-  const lifetime = fraction(survey.lifetimeEpsilon);
   const often =
     longitudinal.epochs === 1
       ? "once"
@@ -77,9 +88,10 @@ export function terms(survey, budget) {
     ["Open", `${moment(own.opens)} to ${moment(own.expires)} (UTC)`],
     ["Period now", `${period(own.epochs, own.epochs.at(Date.now() / 1000))} (UTC)`],
     ["How often", often],
-    ["All your answers", `a factor of at most ${factor(lifetime)} (epsilon ${decimal(survey.lifetimeEpsilon)})`],
+    ["All your answers", said.lifetime],
     ["This browser", budget],
-    ["Kept", KEPT[own.retention]],
+    ["Kept here", said.device],
+    ["Kept there", said.kept],
     ["Results shown", `from ${plural(own.showFrom, "answer")} on`],
     ["Report", `${plural(24 + survey.reportBytes, "byte")}: ${survey.reportBytes} of randomized answers, and 24 for the format, the period and a random number`],
     ["Fingerprint", h("code", {}, survey.fingerprint)],

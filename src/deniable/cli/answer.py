@@ -136,7 +136,7 @@ def _rehearse(client: Client, given: list[str], as_json: bool) -> None:
     if as_json:
         output.document({"survey": survey.fingerprint, "epoch": epoch, "example": body.hex(), "sent": False})
         return
-    view.introduce(survey)
+    view.introduce(survey, numbers=True)
     for question in survey:
         view.law(question)
     output.write("\n")

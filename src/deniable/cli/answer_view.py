@@ -11,6 +11,7 @@ from deniable.channels.levels import epsilon_text
 from deniable.cli import output
 from deniable.cli.output import shown
 from deniable.errors import DeniableError
+from deniable.surveys.promises import promises
 
 if TYPE_CHECKING:
     from deniable.collect.client import Client, Receipt, Submission
@@ -19,30 +20,28 @@ if TYPE_CHECKING:
 _MOST_FORMS = 16
 
 
-def introduce(survey: Survey) -> None:
+def introduce(survey: Survey, numbers: bool = False) -> None:
+    """Who asks and what is promised; with `numbers` also by which factor odds change."""
     terms = survey.terms
     if terms is None:  # a client refuses such a survey
         return
+    promised = promises(survey)
     output.facts(
         [
             ("survey", shown(survey.name)),
             ("asked by", shown(terms.owner)),
             ("purpose", shown(terms.purpose)),
-            ("kept", "counts only" if terms.retention == "tally" else "every randomized report"),
+            ("kept there", promised["kept"]),
             ("fingerprint", survey.fingerprint),
         ]
     )
     output.write("\n")
-    output.prose(promise(survey))
+    rest = ("factor", "questions") if numbers else ()
+    for names in (("band", "sure"), ("people",), ("seen",), ("often",), ("device",), ("address",), rest):
+        said = " ".join(promised[name] for name in names if name in promised)
+        if said:
+            output.prose(said)
     output.write("\n")
-
-
-def promise(survey: Survey) -> str:
-    """What the survey guarantees, in a sentence, rounded up."""
-    once = f"Whatever you answer, anyone's odds about it change by at most a factor of {at_most(survey.ratio)}"
-    if survey.draws == 1:
-        return f"{once}."
-    return f"{once} each time, and {at_most(survey.ratio**survey.draws)} in all, however often you take part."
 
 
 def at_most(ratio: Fraction) -> str:

@@ -23,6 +23,7 @@ from deniable.cli.targets import Output, read_target
 from deniable.errors import DeniableError, SpecError
 from deniable.surveys import Survey
 from deniable.surveys.diff import diff, weaker
+from deniable.surveys.promises import lifetime
 
 if TYPE_CHECKING:
     from deniable.planning import Plan
@@ -123,14 +124,20 @@ def validate(
     """
     made = _read(source)
     limit = None if at_most is None else exact.fraction(at_most, "the epsilon")
-    within = None if limit is None else made.lifetime_epsilon <= limit
+    most = made.lifetime_epsilon
+    within = None if limit is None else most is not None and most <= limit
     if as_json:
         output.document({"valid": True, "within": within} | describe(made))
     elif within is not False:
         print_valid(made)
     if limit is not None and not within:
-        most, asked = epsilon_text(made.lifetime_epsilon), epsilon_text(limit)
-        output.note("over the limit", f"a lifetime may give away epsilon {most}, more than {asked}")
+        asked = epsilon_text(limit)
+        given = (
+            f"a lifetime may give away epsilon {epsilon_text(most)}, more than {asked}"
+            if most is not None
+            else lifetime(made)
+        )
+        output.note("over the limit", given)
         raise typer.Exit(1)
 
 

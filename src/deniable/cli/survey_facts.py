@@ -12,6 +12,7 @@ from deniable.cli.targets import level, many
 from deniable.domains import Categories, Domain
 from deniable.labels import text
 from deniable.surveys import Survey, Terms
+from deniable.surveys.promises import band, kept, lifetime
 from deniable.surveys.terms import span, write_time
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def print_valid(survey: Survey) -> None:
             ("fingerprint", survey.fingerprint),
             ("epsilon", _level(survey)),
             ("lifetime", _lifetime(survey)),
+            ("protection", band(survey)),
         ]
     )
 
@@ -71,8 +73,8 @@ def _lifetime(survey: Survey) -> str:
     if survey.terms is None:
         return f"epsilon {epsilon_text(survey.epsilon)} if answered once: a survey for files keeps no count"
     budget = survey.terms.budget
-    most = f"epsilon {epsilon_text(survey.lifetime_epsilon)} at most"
-    return f"{most}, of a budget of {epsilon_text(budget.epsilon)} for the group {budget.group}"
+    bound = f"{lifetime(survey)}{'' if survey.shows_changes else ' at most'}"
+    return f"{bound}; a budget of {epsilon_text(budget.epsilon)} for the group {budget.group}"
 
 
 def _sizes(survey: Survey) -> str:
@@ -122,12 +124,13 @@ def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
         often += f"; up to {rule.values} different answers are randomized, each once, and repeated"
     return [
         ("lifetime", _lifetime(survey)),
+        ("protection", band(survey)),
         ("answered", often),
         ("owner", shown(terms.owner)),
         ("purpose", shown(terms.purpose)),
         ("open", f"{write_time(terms.opens)} to {write_time(terms.expires)}, {_epochs(terms)}"),
         *_clocks(terms),
-        ("kept", "tallies only" if terms.retention == "tally" else "reports"),
+        ("kept", kept(survey)),
         ("shown from", f"{many(terms.show_from, 'answer')} on"),
         *([("replaces", terms.replaces)] if terms.replaces else []),
     ]
@@ -140,7 +143,9 @@ def describe(survey: Survey) -> dict[str, Any]:
         "epsilon": str(survey.epsilon),
         "realized_epsilon": survey.realized_epsilon,
         "ratio": str(survey.ratio),
-        "lifetime_epsilon": str(survey.lifetime_epsilon),
+        "protection": band(survey),
+        "lifetime_epsilon": None if survey.lifetime_epsilon is None else str(survey.lifetime_epsilon),
+        "budget_epsilon": str(survey.budget_epsilon),
         "realized_lifetime_epsilon": survey.realized_lifetime_epsilon,
         "terms": None if survey.terms is None else survey.terms.spec(),
         "questions": [

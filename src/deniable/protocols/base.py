@@ -91,6 +91,11 @@ class Protocol(ABC):
     def ratio(self) -> Fraction:
         """The exact largest ratio of a report's probabilities under two answers."""
 
+    @property
+    def another(self) -> Fraction | None:
+        """How likely a report is another answer than the true one; None where a report is no answer."""
+        return None
+
     @abstractmethod
     def _one(self, value: int, bits: Bits) -> bytes: ...
 

@@ -1,7 +1,7 @@
 """What changes for a respondent when one survey replaces another.
 
 Weaker     a promise gets worse: more epsilon, asked more often, a question more, reports kept, a fresh budget group,
-           fewer answers needed before estimates are shown, several memoized answers, which show when they change
+           fewer answers needed before estimates are shown, several memoized answers, whose repeats show changes
 Stronger   the other way round
 Neutral    anything else; a changed answer list or protocol at the same epsilon is no weaker, but it is a new question
 
@@ -20,6 +20,7 @@ from deniable.surveys.survey import Question, Survey
 from deniable.surveys.terms import RETENTION, Longitudinal, Terms, span, write_time
 
 WEAKER, STRONGER, NEUTRAL = "weaker", "stronger", "neutral"
+LIFETIME, NO_BOUND = "epsilon of a lifetime", "no bound"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def diff(before: Survey, after: Survey) -> list[Change]:
         *_compared("name", before.name, after.name),
         *_questions(before, after),
         *_compared("epsilon of a submission", before.epsilon, after.epsilon, less_is=STRONGER),
-        *_compared("epsilon of a lifetime", before.lifetime_epsilon, after.lifetime_epsilon, less_is=STRONGER),
+        *_lifetime(before.lifetime_epsilon, after.lifetime_epsilon),
         *_terms(before.terms, after.terms),
     ]
 
@@ -49,6 +50,16 @@ def diff(before: Survey, after: Survey) -> list[Change]:
 def weaker(changes: list[Change]) -> list[Change]:
     """Those of the changes by which privacy gets worse."""
     return [change for change in changes if change.privacy == WEAKER]
+
+
+def _lifetime(before: Fraction | None, after: Fraction | None) -> Iterator[Change]:
+    """A lifetime without a bound is weaker than any with one."""
+    if before != after:
+        old, new = (NO_BOUND if level is None else level for level in (before, after))
+        if before is None or after is None:
+            yield Change(LIFETIME, old, new, WEAKER if after is None else STRONGER)
+        else:
+            yield Change(LIFETIME, old, new, _direction(before, after, STRONGER))
 
 
 def _questions(before: Survey, after: Survey) -> Iterator[Change]:
@@ -117,7 +128,7 @@ def _shows(rule: Longitudinal) -> tuple[int, str]:
         return 1, "none"
     if rule.values == 1:
         return 0, "memoize the first answer"
-    return 2, f"memoize {rule.values} answers, which shows when an answer changes"
+    return 2, f"memoize {rule.values} answers, which shows changes and returns"
 
 
 def _compared(what: str, old: Any, new: Any, less_is: str | None = None, privacy: str = NEUTRAL) -> Iterator[Change]:

@@ -104,7 +104,7 @@ class Survey:
             self._check_terms(terms)
 
     def _check_terms(self, terms: Terms) -> None:
-        if self.lifetime_epsilon > terms.budget.epsilon:
+        if self.budget_epsilon > terms.budget.epsilon:
             raise SpecError(self._over_budget(terms.budget.epsilon))
         if terms.longitudinal.rule == "memoize":
             forms = 1
@@ -120,7 +120,7 @@ class Survey:
         often = "once" if self.draws == 1 else f"{self.draws} times"
         less = "ask less" if self.draws == 1 else "ask less often"
         return (
-            f"a device may answer {often}, which is epsilon {epsilon_text(self.lifetime_epsilon)} in all and more than "
+            f"a device may answer {often}, which costs epsilon {epsilon_text(self.budget_epsilon)} in all, more than "
             f"its budget of {epsilon_text(budget)}: lower epsilon ({largest_text(fits)} a {each} fits), raise the "
             f"budget, or {less}"
         )
@@ -182,14 +182,27 @@ class Survey:
         return 1 if self.terms is None else self.terms.longitudinal.draws
 
     @property
-    def lifetime_epsilon(self) -> Fraction:
-        """What a device that takes part as often as it may gives away at most, exactly."""
+    def budget_epsilon(self) -> Fraction:
+        """What a device's ledger debits at most for this survey: epsilon for each submission that is randomized."""
         return self.epsilon * self.draws
 
     @property
-    def realized_lifetime_epsilon(self) -> float:
+    def shows_changes(self) -> bool:
+        """Whether equal and unequal reports of one device show when its answer changed and which earlier one returned.
+
+        So it is when several memoized answers are repeated: then no epsilon bounds what all reports give away.
+        """
+        return self.terms is not None and self.terms.longitudinal.rule == "memoize" and self.draws > 1
+
+    @property
+    def lifetime_epsilon(self) -> Fraction | None:
+        """What all that a device may send gives away at most, exactly; None where no number holds (`shows_changes`)."""
+        return None if self.shows_changes else self.budget_epsilon
+
+    @property
+    def realized_lifetime_epsilon(self) -> float | None:
         """The same of the bytes that leave: never above `lifetime_epsilon`."""
-        return exact.log(self.ratio) * self.draws
+        return None if self.shows_changes else exact.log(self.ratio) * self.draws
 
     @property
     def report_bytes(self) -> int:

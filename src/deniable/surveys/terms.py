@@ -6,8 +6,8 @@ Epochs        the calendar of a survey: epoch e covers [origin + e s, origin + (
 Longitudinal  "none"     every answer is randomized afresh: at most `epochs` answers of the survey's epsilon each
               "memoize"  the answer to a value is drawn once and repeated: at most `values` different ones are ever
                          drawn, and a device with more changes repeats its first. With values = 1 the reports depend on
-                         the first answer alone. With more, *when* an answer changed can be seen; the bound holds for
-                         what the answers were, given when they changed
+                         the first answer alone. With more, equal and unequal reports show when an answer changed and
+                         which earlier one came back, so that no epsilon holds over all epochs
 Budget        a lifetime epsilon that all surveys of one group share on a device: renewing a survey resets nothing
 Retention     "tally"    counts are kept, reports are not; "reports" keeps them, to be analysed anew
 Times         written "2026-11-01T00:00:00Z", held as seconds since 1970

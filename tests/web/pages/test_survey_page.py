@@ -44,7 +44,9 @@ def test_an_answer_is_counted_and_what_left_is_shown(service: Service, open_tab:
     survey = smoke("counted")
     service.publish(survey)
     tab = open_tab(service.survey_page(survey))
-    assert "at most a factor of 2.72" in tab.inner_text(".promise")
+    assert "at most 73.2\u00a0% sure" in tab.inner_text(".promise")
+    assert tab.locator(".crowd .marked").count() == 27
+    assert "about 27 send another answer" in tab.inner_text(".crowd")
     answer(tab)
     tab.wait_for_selector(COUNTED)
     assert service.count(survey) == 1
@@ -64,8 +66,8 @@ def test_what_all_submissions_give_away_stands_beside_what_one_does(service: Ser
     tab.click("text=What these numbers mean")
     tiles = [text.replace("\u00a0", " ").split("\n") for text in tab.locator(".promise .tile").all_inner_texts()]
     assert [number for number, _ in tiles] == ["69.0 % sure", "98.3 % sure"], "rounded up: a promise is kept"
-    assert tiles[0][1] == "from one submission: all its answers together"
-    assert tiles[1][1] == "from all that you ever send for this survey, 5 submissions at most, together"
+    assert tiles[0][1] == "from one report: all its answers together"
+    assert tiles[1][1] == "from all that you ever send for this survey, 5 reports at most, together"
     tab.goto(service.survey_page(smoke()))
     tab.click("text=What this number means")
     assert tab.locator(".promise .tile b").all_inner_texts() == ["73.2\u00a0% sure"]
@@ -77,11 +79,11 @@ def test_the_budget_is_what_is_left_now(service: Service, open_tab: Open) -> Non
     tab = open_tab(service.survey_page(survey))
     tab.click("text=The terms of this survey")
     terms = tab.locator("dl.facts")
-    expect(terms).to_contain_text("given away epsilon 0 of at most 100")
+    expect(terms).to_contain_text("has spent epsilon 0 of at most 100")
     assert "25 bytes: 1 of randomized answers, and 24 for" in terms.inner_text()
     answer(tab)
     tab.wait_for_selector(COUNTED)
-    expect(terms).to_contain_text("given away epsilon 1 of at most 100")
+    expect(terms).to_contain_text("has spent epsilon 1 of at most 100")
 
 
 def test_a_budget_that_is_used_up_is_told_before_anything_is_asked(service: Service, open_tab: Open, log: Log) -> None:

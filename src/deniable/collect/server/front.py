@@ -11,6 +11,8 @@ from deniable.collect.server.api import Answer, Call, Operation
 from deniable.collect.server.pages import files
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.surveys import Listed, listing
+from deniable.surveys import Survey
+from deniable.surveys.promises import band, kept, lifetime
 
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -39,8 +41,8 @@ def _section(entry: Entry, shown: Listed) -> str:
         "Why": escape(shown.purpose),
         "Questions": _questions([question.text for question in entry.survey]),
         "Privacy": f"epsilon {epsilon_text(entry.survey.epsilon)} a submission, "
-        f"{epsilon_text(entry.survey.lifetime_epsilon)} in all",
-        "Kept": "sums only" if entry.terms.retention == "tally" else "the randomized reports",
+        f"{_in_all(entry.survey)}; protection: {band(entry.survey)}",
+        "Kept": escape(kept(entry.survey)),
         "Fingerprint": f"<code>{shown.fingerprint}</code>",
     }
     if shown.replaced_by is not None:
@@ -50,6 +52,11 @@ def _section(entry: Entry, shown: Listed) -> str:
         f'<section class="card"><h2>{escape(shown.name)}</h2>{_state(shown)}<dl class="facts">{rows}</dl>'
         f'<p class="row">{_links(shown)}</p></section>'
     )
+
+
+def _in_all(survey: Survey) -> str:
+    level = survey.lifetime_epsilon
+    return lifetime(survey) if level is None else f"{epsilon_text(level)} in all"
 
 
 def _questions(texts: list[str]) -> str:

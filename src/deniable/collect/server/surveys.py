@@ -40,8 +40,8 @@ class Listed(msgspec.Struct):
     questions: int
     epsilon: str
     """Of one submission, exactly."""
-    lifetime_epsilon: str
-    """Of all that a device may send."""
+    lifetime_epsilon: str | None
+    """Of all that a device may send; null where no number holds, because repeated reports show changes."""
     open: bool
     """Whether a report of the current epoch is taken now."""
     replaces: str | None
@@ -92,7 +92,7 @@ def listed(entry: Entry, now: float, is_open: bool, replaced_by: str | None) -> 
         write_time(terms.expires),
         len(survey),
         canonical(survey.epsilon),
-        canonical(survey.lifetime_epsilon),
+        None if survey.lifetime_epsilon is None else canonical(survey.lifetime_epsilon),
         is_open,
         terms.replaces,
         replaced_by,

@@ -58,6 +58,10 @@ class GRR(PureProtocol):
         return self.response.ratio
 
     @property
+    def another(self) -> Fraction:
+        return 1 - self.p
+
+    @property
     def support_size(self) -> int:
         return 1
 

@@ -1,0 +1,244 @@
+"""Every sentence that a survey promises to a respondent, an operator or a reviewer.
+
+One list     `promises(survey)` gives all of them by name; page and command line print nothing else about privacy.
+             `web/pages/promises.js` has the same names and sentences, and a test compares the two
+Sure         how sure somebody can become who found two answers equally likely before: r / (1 + r) with r = e^epsilon,
+             rounded up. It is about all that a device may send for the survey, where a number holds for that
+Bands        strong up to epsilon 1 (73.2 % sure), moderate up to epsilon 3 (95.3 %), weak above, and weak where no
+             number holds. Only the strong band says that nobody gets to see an answer
+Another      "send another answer" is said of reports that are an answer (GRR) alone
+Number       memoizing several values shows changes and returns of answers: no number over all epochs is stated
+Tests        each name has a test of the behaviour that its sentence claims (`tests/surveys/test_promises.py`)
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from deniable.channels.levels import epsilon_text
+from deniable.surveys.survey import Question, Survey
+
+STRONG, MODERATE, WEAK = "strong", "moderate", "weak"
+STRONG_UP_TO, MODERATE_UP_TO = 1, 3
+"""The largest epsilon of a band."""
+
+WATCHERS = "those who ask, whoever runs the server and whoever listens on the way"
+_A_MILLION = math.log(10**6)
+_NEARLY_CERTAIN = math.log(999)
+CAREFUL = "Answer only what you would also say openly."
+
+
+def promises(survey: Survey, here: str = "this device") -> dict[str, str]:
+    """The sentences that hold for this survey, by name; `here` is what keeps the ledger: a device or a browser."""
+    said = {
+        "band": f"Protection: {band(survey)}.",
+        "sure": _sure(survey),
+        "seen": _seen(survey),
+        "people": people(survey),
+        "factor": _factor(survey),
+        "questions": _questions(survey),
+        "lifetime": lifetime(survey),
+    }
+    if survey.terms is not None:
+        said |= {
+            "often": _often(survey, here),
+            "device": _device(survey, here),
+            "kept": kept(survey),
+            "leaving": _leaving(survey),
+            "address": ADDRESS,
+        }
+    return {name: sentence for name, sentence in said.items() if sentence}
+
+
+# -- how much a report tells -----------------------------------------------------------------------------
+
+
+def band(survey: Survey) -> str:
+    """How well all that a device may send for the survey is protected."""
+    level = survey.lifetime_epsilon
+    if level is None or level > MODERATE_UP_TO:
+        return WEAK
+    return STRONG if level <= STRONG_UP_TO else MODERATE
+
+
+def sure(epsilon: Fraction) -> str:
+    """How sure somebody can become at most who found two cases equally likely: rounded up to a tenth of a percent.
+
+    >>> sure(Fraction(1, 2)), sure(Fraction(1)), sure(Fraction(5)), sure(Fraction(8))
+    ('62.3 %', '73.2 %', '99.4 %', 'more than 99.9 %')
+    """
+    if epsilon > _NEARLY_CERTAIN:
+        return "more than 99.9 %"
+    return f"{math.ceil(1000 / (1 + math.exp(-epsilon)) - 1e-9) / 10:.1f} %"
+
+
+def factor(epsilon: Fraction) -> str:
+    r"""e^epsilon, rounded up: what is promised is never better than the truth.
+
+    >>> factor(Fraction(1)), factor(Fraction(5)), factor(Fraction(8)), ascii(factor(Fraction(40)))
+    ('2.72', '148.5', '2,981', "'2.4 \\xd7 10\\xb9\\u2077'")
+    """
+    if epsilon > _A_MILLION:
+        tens = float(epsilon) / math.log(10)
+        power = math.floor(tens)
+        raised = str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        return f"{math.ceil(10 ** (tens - power + 1) - 1e-9) / 10:.1f} \u00d7 10{raised}"
+    value = math.exp(epsilon)
+    step = 100 if value < 10 else 10 if value < 1000 else 1
+    return f"{math.ceil(value * step - 1e-9) / step:,.2f}".rstrip("0").rstrip(".")
+
+
+def _up_to(epsilon: Fraction) -> str:
+    return sure(epsilon) if epsilon > _NEARLY_CERTAIN else f"at most {sure(epsilon)}"
+
+
+def _sure(survey: Survey) -> str:
+    what = "possible answers" if len(survey) == 1 else "possible sets of answers"
+    said = f"Somebody who finds two {what} equally likely can become {_up_to(survey.epsilon)} sure of one of them"
+    if survey.shows_changes:
+        return f"{said} from one report. For all reports together no number holds."
+    if survey.lifetime_epsilon is not None and survey.draws > 1:
+        return f"{said} from one report, and {_up_to(survey.lifetime_epsilon)} sure from all {survey.draws:,} together."
+    return f"{said} from {'all your reports' if _epochs(survey) > 1 else 'your report'}."
+
+
+def _seen(survey: Survey) -> str:
+    report = "Your report does" if _epochs(survey) == 1 else "Your reports do"
+    if survey.shows_changes:
+        return f"{_capital(WATCHERS)} can see when your answer changes and when an earlier one returns. {CAREFUL}"
+    return {
+        STRONG: "Nobody gets to see what you chose: not those who ask, not whoever runs the server, not whoever "
+        "listens on the way.",
+        MODERATE: f"{report} not prove what you chose, but {WATCHERS} can make a good guess.",
+        WEAK: f"{_capital(WATCHERS)} can find out what you chose, or nearly so. {CAREFUL}",
+    }[band(survey)]
+
+
+def people(survey: Survey) -> str:
+    """The picture in words: people who send another answer where a report is an answer, else guesses that are right."""
+    if len(survey) == 1 and sends_another(survey.questions[0]) is not None:
+        each = " each time" if survey.draws > 1 and not survey.shows_changes else ""
+        return f"{_another(survey.questions[0])}{each}."
+    level = survey.lifetime_epsilon
+    by = "one report" if level is None else "all your reports" if _epochs(survey) > 1 else "your report"
+    right = right_of_100(survey)
+    return (
+        f"Of 100 guesses between two answers that are equally likely before, at most about {right} are right from {by}."
+    )
+
+
+def right_of_100(survey: Survey) -> int:
+    """Of 100 guesses between two equally likely cases, how many are right on average at most."""
+    level = survey.epsilon if survey.lifetime_epsilon is None else survey.lifetime_epsilon
+    return math.floor(100 / (1 + math.exp(-level)) + 0.5)
+
+
+def sends_another(question: Question) -> float | None:
+    """Of 100 people with the same answer, how many send another one on average; None where a report is no answer."""
+    another = question.protocol.another
+    return None if another is None else float(100 * another)
+
+
+def _another(question: Question) -> str:
+    share = sends_another(question)
+    assert share is not None
+    count = math.floor(share + 0.5)
+    some = f"about {count} {'sends' if count == 1 else 'send'}" if count else "fewer than 1 sends"
+    return f"Of 100 people who answer like you, {some} another answer"
+
+
+def _factor(survey: Survey) -> str:
+    said = (
+        f"Whatever you answer, the odds that anybody gives to {'your answers' if len(survey) > 1 else 'your answer'} "
+        f"change by at most a factor of {factor(survey.epsilon)}"
+    )
+    if survey.shows_changes:
+        return f"{said} from one report; for all reports together no factor holds."
+    if survey.lifetime_epsilon is not None and survey.draws > 1:
+        return f"{said} each time, and {factor(survey.lifetime_epsilon)} in all, however often you take part."
+    return f"{said}{' in all, however often you take part' if _epochs(survey) > 1 else ''}."
+
+
+def _questions(survey: Survey) -> str:
+    """One question after the other, where there are several."""
+    if len(survey) == 1:
+        return ""
+    said = []
+    for question in survey:
+        share = sends_another(question)
+        more = "" if share is None else f" ({_another(question).lower()})"
+        said.append(f"{question.id} {factor(question.protocol.epsilon)}{more}")
+    return f"Question by question the factors of one report are: {', '.join(said)}. Together they multiply."
+
+
+def lifetime(survey: Survey) -> str:
+    """For reviewers: the level of all that a device may send."""
+    level = survey.lifetime_epsilon
+    if level is not None:
+        return f"epsilon {epsilon_text(level)}"
+    return "no epsilon bounds all reports together, because repeated reports show when an answer changes or returns"
+
+
+# -- what is kept, where --------------------------------------------------------------------------------
+
+ADDRESS = (
+    "A report holds no name, no address, no cookie and no time but its period. The server still sees the network "
+    "address that it comes from, and when, as with every web page; its program writes neither down."
+)
+
+
+def _often(survey: Survey, here: str) -> str:
+    assert survey.terms is not None
+    rule = survey.terms.longitudinal
+    if rule.epochs == 1:
+        return "You can answer once."
+    times = f"You can answer {rule.epochs:,} times at most, once in each period"
+    if rule.rule == "none":
+        return f"{times}. Each answer is randomized afresh, and what the reports tell adds up."
+    if not survey.shows_changes:
+        return f"{times}. All reports repeat the first one, whatever you answer later: they tell nothing more."
+    return (
+        f"{times}. The same answer repeats the same report, for up to {rule.values:,} different answers; after those "
+        f"{here} repeats the first report. Whoever links your reports, for example by your network address, sees when "
+        "your answer changes and which earlier answer returns."
+    )
+
+
+def _device(survey: Survey, here: str) -> str:
+    assert survey.terms is not None
+    if survey.terms.longitudinal.rule == "memoize":
+        return (
+            f"{_capital(here)} keeps your answer and its randomized report, because it must repeat the report. Whoever "
+            f"can read the data of {here} can read your answer. Leaving deletes both."
+        )
+    return (
+        f"{_capital(here)} does not keep your answer. It keeps the randomized report until the server has taken it, "
+        "and then erases it; what stays is that you answered, for which period, and what it cost."
+    )
+
+
+def kept(survey: Survey) -> str:
+    """What the service keeps of a report."""
+    assert survey.terms is not None
+    if survey.terms.retention == "tally":
+        return "sums only; a report is erased within seconds after it is counted"
+    return "every randomized report, to be analysed again later"
+
+
+def _leaving(survey: Survey) -> str:
+    assert survey.terms is not None
+    if survey.terms.retention == "tally":
+        return "What was counted stays in the sums: the server keeps no report that could be taken out again."
+    return (
+        "The server keeps your randomized reports. It can be asked to delete those of periods that it has not closed; "
+        "the request shows it the network address behind those reports."
+    )
+
+
+def _epochs(survey: Survey) -> int:
+    return 1 if survey.terms is None else survey.terms.longitudinal.epochs
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]

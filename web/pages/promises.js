@@ -1,0 +1,172 @@
+/**
+ * Every sentence that a survey promises to a respondent, an operator or a reviewer. `src/deniable/surveys/promises.py` has
+ * the same names and sentences, says what they mean, and a test compares the two.
+ */
+
+import { factor, fraction } from "./format.js";
+
+export const [STRONG, MODERATE, WEAK] = ["strong", "moderate", "weak"];
+const [STRONG_UP_TO, MODERATE_UP_TO] = [1n, 3n]; // the largest epsilon of a band
+
+const WATCHERS = "those who ask, whoever runs the server and whoever listens on the way";
+const CAREFUL = "Answer only what you would also say openly.";
+const ADDRESS =
+  "A report holds no name, no address, no cookie and no time but its period. The server still sees the network address that it comes from, and when, as with every web page; its program writes neither down.";
+
+/** The sentences that hold for this survey, by name; `here` is what keeps the ledger: a device or a browser. */
+export function promises(survey, here = "this browser") {
+  const said = {
+    band: `Protection: ${band(survey)}.`,
+    sure: sureOf(survey),
+    seen: seen(survey),
+    people: people(survey),
+    factor: factors(survey),
+    questions: questions(survey),
+    lifetime: lifetime(survey),
+  };
+  if (survey.terms) {
+    Object.assign(said, {
+      often: often(survey, here),
+      device: device(survey, here),
+      kept: kept(survey),
+      leaving: leaving(survey),
+      address: ADDRESS,
+    });
+  }
+  return Object.fromEntries(Object.entries(said).filter(([, sentence]) => sentence));
+}
+
+// -- how much a report tells -----------------------------------------------------------------------------------------
+
+const isAtMost = (text, most) => {
+  const [top, bottom = 1n] = text.split("/").map(BigInt);
+  return top <= most * bottom;
+};
+
+/** How well all that a device may send for the survey is protected. */
+export function band({ lifetimeEpsilon: level }) {
+  if (level === null || !isAtMost(level, MODERATE_UP_TO)) return WEAK;
+  return isAtMost(level, STRONG_UP_TO) ? STRONG : MODERATE;
+}
+
+/** How sure somebody can become at most who found two cases equally likely: rounded up to a tenth of a percent. */
+export function sure(epsilon) {
+  if (fraction(epsilon) > NEARLY_CERTAIN) return "more than 99.9 %";
+  return `${(Math.ceil(1000 / (1 + Math.exp(-fraction(epsilon))) - 1e-9) / 10).toFixed(1)} %`;
+}
+
+const NEARLY_CERTAIN = Math.log(999);
+const upTo = (epsilon) => (fraction(epsilon) > NEARLY_CERTAIN ? sure(epsilon) : `at most ${sure(epsilon)}`);
+
+const level = (epsilon) => factor(fraction(epsilon));
+const several = (survey) => survey.terms !== null && survey.terms.draws > 1;
+const epochsOf = (survey) => survey.terms?.longitudinal.epochs ?? 1;
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const thousands = (n) => n.toLocaleString("en");
+
+function sureOf(survey) {
+  const what = survey.questions.length === 1 ? "possible answers" : "possible sets of answers";
+  const said = `Somebody who finds two ${what} equally likely can become ${upTo(survey.epsilon)} sure of one of them`;
+  if (survey.showsChanges) return `${said} from one report. For all reports together no number holds.`;
+  if (several(survey)) return `${said} from one report, and ${upTo(survey.lifetimeEpsilon)} sure from all ${thousands(survey.terms.draws)} together.`;
+  return `${said} from ${epochsOf(survey) > 1 ? "all your reports" : "your report"}.`;
+}
+
+function seen(survey) {
+  if (survey.showsChanges) return `${capital(WATCHERS)} can see when your answer changes and when an earlier one returns. ${CAREFUL}`;
+  return {
+    [STRONG]: "Nobody gets to see what you chose: not those who ask, not whoever runs the server, not whoever listens on the way.",
+    [MODERATE]: `${epochsOf(survey) === 1 ? "Your report does" : "Your reports do"} not prove what you chose, but ${WATCHERS} can make a good guess.`,
+    [WEAK]: `${capital(WATCHERS)} can find out what you chose, or nearly so. ${CAREFUL}`,
+  }[band(survey)];
+}
+
+/** The picture in words: people who send another answer, where a report is an answer; else guesses that are right. */
+export function people(survey) {
+  const [question] = survey.questions;
+  if (survey.questions.length === 1 && sendsAnother(question) !== null) return `${another(question)}${several(survey) && !survey.showsChanges ? " each time" : ""}.`;
+  const all = epochsOf(survey) > 1 ? "all your reports" : "your report";
+  return `Of 100 guesses between two answers that are equally likely before, at most about ${rightOf100(survey)} are right from ${survey.showsChanges ? "one report" : all}.`;
+}
+
+/** Of 100 guesses between two equally likely cases, how many are right on average at most. */
+export function rightOf100(survey) {
+  return Math.floor(100 / (1 + Math.exp(-fraction(survey.lifetimeEpsilon ?? survey.epsilon))) + 0.5);
+}
+
+/** Of 100 people with the same answer, how many send another one on average; null where a report is no answer. */
+export function sendsAnother({ protocol }) {
+  if (protocol.name !== "GRR") return null;
+  const others = protocol.domain.size - 1;
+  return (100 * others) / (Math.exp(fraction(protocol.epsilon)) + others);
+}
+
+function another(question) {
+  const n = Math.floor(sendsAnother(question) + 0.5);
+  return `Of 100 people who answer like you, ${n ? `about ${n} ${n === 1 ? "sends" : "send"}` : "fewer than 1 sends"} another answer`;
+}
+
+function factors(survey) {
+  const what = survey.questions.length > 1 ? "your answers" : "your answer";
+  const said = `Whatever you answer, the odds that anybody gives to ${what} change by at most a factor of ${level(survey.epsilon)}`;
+  if (survey.showsChanges) return `${said} from one report; for all reports together no factor holds.`;
+  if (several(survey)) return `${said} each time, and ${level(survey.lifetimeEpsilon)} in all, however often you take part.`;
+  return `${said}${epochsOf(survey) > 1 ? " in all, however often you take part" : ""}.`;
+}
+
+/** One question after the other, where there are several. */
+function questions(survey) {
+  if (survey.questions.length === 1) return "";
+  const said = survey.questions.map((question) => {
+    const more = sendsAnother(question) === null ? "" : ` (${another(question).toLowerCase()})`;
+    return `${question.id} ${level(question.protocol.epsilon)}${more}`;
+  });
+  return `Question by question the factors of one report are: ${said.join(", ")}. Together they multiply.`;
+}
+
+/** An exact level as people read it: a decimal where that is exact or the fraction is long, and then rounded up. */
+function epsilonText(text) {
+  const [top, bottom = 1n] = text.split("/").map(BigInt);
+  const digits = 10 - Math.max(1, String(top / bottom).length) + (top < bottom ? 1 : 0);
+  const scale = 10n ** BigInt(Math.max(0, digits));
+  const scaled = (top * scale + bottom - 1n) / bottom; // rounded up
+  if (scaled * bottom !== top * scale && text.length <= 9) return text;
+  return String(Number(scaled) / Number(scale));
+}
+
+/** For reviewers: the level of all that a device may send. */
+export function lifetime(survey) {
+  if (survey.lifetimeEpsilon !== null) return `epsilon ${epsilonText(survey.lifetimeEpsilon)}`;
+  return "no epsilon bounds all reports together, because repeated reports show when an answer changes or returns";
+}
+
+// -- what is kept, where ---------------------------------------------------------------------------------------------
+
+function often(survey, here) {
+  const { rule, epochs, values } = survey.terms.longitudinal;
+  if (epochs === 1) return "You can answer once.";
+  const times = `You can answer ${thousands(epochs)} times at most, once in each period`;
+  if (rule === "none") return `${times}. Each answer is randomized afresh, and what the reports tell adds up.`;
+  if (!survey.showsChanges) return `${times}. All reports repeat the first one, whatever you answer later: they tell nothing more.`;
+  return `${times}. The same answer repeats the same report, for up to ${thousands(values)} different answers; after those ${here} repeats the first report. Whoever links your reports, for example by your network address, sees when your answer changes and which earlier answer returns.`;
+}
+
+function device(survey, here) {
+  if (survey.terms.longitudinal.rule === "memoize") {
+    return `${capital(here)} keeps your answer and its randomized report, because it must repeat the report. Whoever can read the data of ${here} can read your answer. Leaving deletes both.`;
+  }
+  return `${capital(here)} does not keep your answer. It keeps the randomized report until the server has taken it, and then erases it; what stays is that you answered, for which period, and what it cost.`;
+}
+
+/** What the service keeps of a report. */
+export function kept({ terms }) {
+  return terms.retention === "tally"
+    ? "sums only; a report is erased within seconds after it is counted"
+    : "every randomized report, to be analysed again later";
+}
+
+function leaving({ terms }) {
+  return terms.retention === "tally"
+    ? "What was counted stays in the sums: the server keeps no report that could be taken out again."
+    : "The server keeps your randomized reports. It can be asked to delete those of periods that it has not closed; the request shows it the network address behind those reports.";
+}
