@@ -206,3 +206,43 @@ def test_requests_of_one_group_are_told_apart():
     again.settle([Added(closed=True)])
     assert [parcel.outcome.accepted for parcel in parcels[:2]] == [0, 0]
     assert np.sum([len(parcel.outcome.rejected) for parcel in parcels[:2]]) == 10
+
+
+def test_a_kept_report_can_be_deleted(tmp_path):
+    survey = plain(retention="reports")
+    people = crowd(survey, 6)
+    path = f"/v1/surveys/{survey.fingerprint}/reports"
+    name = to_text(people.ids[2].tobytes())
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, plain()) as live:
+        live.send(survey, 0, people)
+        before = live.get(f"/v1/surveys/{survey.fingerprint}/estimates", "analyst").json
+        answers = [live.ask("DELETE", f"{path}/{name}", headers={"Origin": "https://example.org"}) for _ in range(2)]
+        assert [answered.json for answered in answers] == [{"deleted": True}, {"deleted": False}]
+        assert answers[0].headers["access-control-allow-origin"] == "*"
+        assert live.ask("DELETE", f"{path}/{to_text(bytes(16))}").json == {"deleted": False}
+        # Sent again it is a duplicate, and something new is counted: the sums are others, and so is their version.
+        assert live.send(survey, 0, people).json["accepted"] == 6
+        assert live.send(survey, 0, crowd(survey, 1, seed=9)).json["accepted"] == 1
+        status = live.get(f"/v1/surveys/{survey.fingerprint}/status", "analyst").json
+        assert (status["accepted"], status["deleted"], status["version"]) == (6, 1, 8)
+        after = live.get(f"/v1/surveys/{survey.fingerprint}/estimates", "analyst").json
+        assert after != before
+        with live.store() as store:
+            left = np.concatenate([np.delete(people.answers, 2, axis=0), crowd(survey, 1, seed=9).answers])
+            assert store.tally(survey.fingerprint)["smoke"].counts.tolist() == Counter(survey).count(left).tolist()
+            assert store.check() == []
+        for wrong in (name[:-1], name[:-1] + "B", name + "A", people.ids[2].tobytes().hex()):
+            assert live.ask("DELETE", f"{path}/{wrong}").problem == "malformed"
+        refused = live.ask("DELETE", f"/v1/surveys/{plain().fingerprint}/reports/{name}")
+        assert (refused.status, refused.problem) == (409, "notKept")
+        live.ask("POST", f"/v1/surveys/{survey.fingerprint}/close", role="admin")
+        kept = to_text(people.ids[0].tobytes())
+        assert live.ask("DELETE", f"{path}/{kept}").json == {"deleted": False}
+
+
+def test_deleting_is_limited_like_sending(tmp_path):
+    survey = plain(retention="reports")
+    path = f"/v1/surveys/{survey.fingerprint}/reports/{to_text(bytes(16))}"
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, survey_rate=0.1, max_submissions=3) as live:
+        answered = [live.ask("DELETE", path).status for _ in range(6)]
+        assert (answered[:3], answered[-1]) == ([200] * 3, 429)

@@ -6,6 +6,7 @@ import contextlib
 import json
 import random
 import socket
+import sqlite3
 import threading
 import time
 
@@ -93,6 +94,56 @@ def test_a_slow_body_is_given_up(tmp_path):
         with socket.create_connection(("127.0.0.1", live.port)) as slow:
             slow.sendall(head(survey, 100))
             assert live.send(survey, 0, crowd(survey, 3)).status == 200
+
+
+def test_a_body_that_pauses_is_given_up(tmp_path):
+    survey = plain()
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, stall_seconds=0.3) as live:
+        with socket.create_connection(("127.0.0.1", live.port), timeout=20) as connection:
+            connection.sendall(head(survey, 8 + 17 * 4))
+            for piece in [b"DNR1\0\0\0\0"] + [bytes(17)] * 2:
+                time.sleep(0.15)
+                connection.sendall(piece)
+            received = connection.recv(65536)
+        assert status(received) == 408
+        assert len(live.service.receiving) == live.service.receiving.bytes == 0
+
+
+@pytest.mark.parametrize("sent", [4 * 2**20 - 1, 1])
+def test_stalled_bodies_do_not_keep_others_out(tmp_path, sent):
+    """Seventeen that announce 4 MiB, send most of it or nearly nothing, and wait: others are served at once."""
+    survey, largest = plain(), 4 * 2**20
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, arriving=16) as live:
+        stalled = [socket.create_connection(("127.0.0.1", live.port), timeout=20) for _ in range(17)]
+        for connection in stalled:
+            connection.sendall(head(survey, largest) + bytes(sent))
+        eventually(lambda: len(live.service.receiving) >= min(8, largest // sent))
+        assert live.send(survey, 0, crowd(survey, 3)).status == 200
+        assert live.send(survey, 0, crowd(survey, 10_000)).json["accepted"] == 10_000
+        assert live.service.receiving.bytes <= live.service.settings.arriving_bytes
+        # The oldest was told to come back.
+        answered = stalled[0].recv(65536)
+        assert status(answered) == 503
+        assert b"retry-after" in answered
+        for connection in stalled:
+            connection.close()
+        eventually(lambda: len(live.service.receiving) == live.service.receiving.bytes == 0)
+
+
+def test_a_long_head_is_refused_before_it_is_parsed(tmp_path):
+    """Also one that arrives whole, in one piece, on a connection that was used before."""
+    long = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + b"y" * 5000 + b"\r\n\r\n"
+    short = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + b"y" * 3000 + b"\r\n\r\n"
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", plain(), head_bytes=4096) as live:
+        assert status(raw(live.port, long)) == 400
+        with socket.create_connection(("127.0.0.1", live.port), timeout=20) as connection:
+            for request, expected in ((short, 200), (short, 200), (long, 400)):
+                connection.sendall(request)
+                assert status(connection.recv(65536)) == expected
+        # The body is not counted as a head.
+        survey = plain()
+        assert live.send(survey, 0, crowd(survey, 1000)).status == 200
+        assert live.send(survey, 0, crowd(survey, 1000)).status == 200
 
 
 def test_headers_that_never_end(tmp_path):
@@ -194,6 +245,47 @@ def test_rates(tmp_path):
             assert store.tally(survey.fingerprint)["smoke"].n == 105
 
 
+def test_what_is_announced_is_not_charged(tmp_path):
+    """Announcing four megabytes and sending nothing keeps nobody else from sending."""
+    survey = plain()
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with in_thread(url, survey, rate=100.0, survey_rate=100.0, max_submissions=100, body_seconds=0.2) as live:
+        for _ in range(3):
+            assert status(raw(live.port, head(survey, 4 * 2**20))) == 408
+        with socket.create_connection(("127.0.0.1", live.port)) as connection:
+            connection.sendall(head(survey, 4 * 2**20))
+        assert live.send(survey, 0, crowd(survey, 3)).status == 200
+
+
+def test_what_fails_is_given_back(tmp_path):
+    """A body that cannot be read costs one; a store that cannot be written costs nothing."""
+    survey = plain()
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with in_thread(url, survey, survey_rate=0.01, max_submissions=100) as live:
+        bucket = live.service.registry.get(survey.fingerprint).bucket
+        junk = b"x" * 100_000
+        assert live.post(survey, junk).problem == "malformed"
+        assert live.post(survey, junk, JSON).problem == "malformed"
+        assert 97.5 < bucket._held < 98.5
+        assert live.send_json(survey, 0, crowd(survey, 10)).status == 200
+        assert 87.5 < bucket._held < 88.5
+        path = tmp_path / "store.db"
+        with contextlib.closing(sqlite3.connect(path)) as other:
+            other.execute("DROP TABLE seen")
+        assert live.send(survey, 0, crowd(survey, 50, seed=2)).problem == "overloaded"
+        assert 87.5 < bucket._held < 88.5
+
+
+def test_nobody_waits_long_for_a_batch_of_somebody_else(tmp_path):
+    survey = plain()
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, survey_rate=0.5, max_submissions=1000) as live:
+        for seed in range(2):
+            live.send(survey, 0, crowd(survey, 999, seed))
+        refused = live.send(survey, 0, crowd(survey, 1, seed=3))
+        assert refused.problem == "rateLimited"
+        assert int(refused.headers["retry-after"]) <= 60
+
+
 def test_preflights_and_headers(shared):
     survey = plain()
     path = f"/v1/surveys/{survey.fingerprint}/reports"
@@ -218,6 +310,13 @@ def test_preflights_and_headers(shared):
         assert "access-control-allow-credentials" not in headers
         assert "set-cookie" not in headers
         assert "server" not in headers
+    # Publishing shares its path with the public list, and is not for pages of other origins.
+    answered = shared.ask("OPTIONS", "/v1/surveys", headers=asked)
+    assert answered.headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
+    assert "authorization" not in answered.headers["access-control-allow-headers"].lower()
+    assert shared.get("/v1/surveys").headers["access-control-allow-origin"] == "*"
+    for method, place in (("POST", "/v1/surveys"), ("PUT", "/v1/surveys"), ("OPTIONS", "/v1/tokens")):
+        assert "access-control-allow-origin" not in shared.ask(method, place, b"", headers=asked).headers
     private = shared.get(f"/v1/surveys/{survey.fingerprint}/status", "analyst").headers
     assert "access-control-allow-origin" not in private
     assert private["cache-control"] == "no-store"

@@ -53,7 +53,7 @@ def test_two_workers_share_a_port_a_store_and_a_sum(postgres_url):
             # A new connection each time, which either worker may get.
             client = Client(service.port)
             assert client.send(survey, epoch, people[at : at + 10]).json["accepted"] == 10
-            figures = client.get("/metrics").body.decode()
+            figures = client.get("/metrics", "analyst").body.decode()
             workers.add(figures.partition("\ndeniable_worker ")[2][:1])
             client.close()
         assert workers == {"0", "1"}

@@ -98,9 +98,8 @@ class Call:
         return await self.service.registry.find(self.path["fingerprint"])
 
     async def body(self) -> bytes:
-        settings = self.service.settings
-        bodies.announced(self.headers, settings.max_body)
-        return await bodies.read(self.receive, settings.max_body, settings.body_seconds)
+        bodies.announced(self.headers, self.service.settings.max_body)
+        return await self.service.receiving.read(self.receive)
 
     async def json(self, kind: Any) -> Any:
         """A small JSON body of a known form."""
@@ -165,7 +164,7 @@ class Resource:
         if "GET" in self._by_method:
             self._by_method.setdefault("HEAD", self._by_method["GET"])
         self._allow = ", ".join(sorted({*self._by_method, "OPTIONS"}))
-        self._fixed = PUBLIC if any(operation.public for operation in operations) else PRIVATE
+        self._public = {method: one for method, one in self._by_method.items() if one.public}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         operation = self._by_method.get(scope["method"])
@@ -189,7 +188,8 @@ class Resource:
             log("error", where=name, kind=type(error).__name__)
             response = Problem("internal", "this is a bug in the service: its log has the kind of error").response()
         self._service.metrics.request(name, response.status_code)
-        self._fixed.add(response)
+        public = operation.public if operation is not None else scope["method"] == "OPTIONS" and self._public
+        (PUBLIC if public else PRIVATE).add(response)
         if close:
             await bodies.answer_and_close(response, scope, receive, send)
         else:
@@ -211,10 +211,11 @@ class Resource:
 
     def _preflight(self) -> Response:
         headers = {"Allow": self._allow}
-        if self._fixed is PUBLIC:
+        if self._public:
+            keyed = any(operation.keyed for operation in self._public.values())
             headers |= {
-                "Access-Control-Allow-Methods": self._allow,
-                "Access-Control-Allow-Headers": "Content-Type, Authorization",
+                "Access-Control-Allow-Methods": ", ".join(sorted({*self._public, "OPTIONS"})),
+                "Access-Control-Allow-Headers": "Content-Type, Authorization" if keyed else "Content-Type",
                 "Access-Control-Max-Age": "86400",
             }
         return Response(None, 204, headers)

@@ -45,7 +45,8 @@ async def metrics(call: Call) -> Response:
     gauges = {
         "deniable_worker": ("Which worker answers: each has its own figures.", service.settings.shard),
         "deniable_queue_requests": ("Requests that wait for a commit.", service.writer.items),
-        "deniable_queue_bytes": ("Bytes of bodies in memory.", service.writer.bytes),
+        "deniable_queue_bytes": ("Bytes of bodies that wait for a commit.", service.writer.bytes),
+        "deniable_arriving_bytes": ("Bytes of bodies that are not whole yet.", service.receiving.bytes),
         "deniable_lag_seconds": ("Age of the transaction of this moment.", service.writer.lag),
         "deniable_listeners": ("Streams of events.", service.listeners),
         "deniable_surveys": ("Published surveys.", len(service.registry.entries)),
@@ -68,8 +69,9 @@ OPERATIONS = (
         "GET",
         "/metrics",
         "getMetrics",
-        "Figures of this process for Prometheus.",
+        "Figures of this process for Prometheus. They grow with each submission, and so tell when it came.",
         metrics,
         {200: Answer("The figures.", {"text/plain": {"type": "string"}})},
+        role="analyst",
     ),
 )

@@ -1,7 +1,10 @@
-"""Taking reports: the one route that matters for speed.
+"""Taking reports: the one route that matters for speed. And taking one back.
 
 Before the body   survey, media type, announced length, rate and room are checked first, so that a refusal costs nothing
 After it          the writer decodes, checks and counts it together with all others that wait
+Rate              charged by the bytes that came, never by those that were announced; what turns out not to be a
+                  submission, or could not be stored, is given back
+Deleting          whoever knows the 16 random bytes of an id has sent it: no token is asked for
 """
 
 from __future__ import annotations
@@ -10,13 +13,21 @@ import msgspec
 from starlette.responses import Response
 
 from deniable.collect.server import body as bodies
-from deniable.collect.server.api import FINGERPRINT, Answer, Call, Operation, Parameter
+from deniable.collect.server.api import FINGERPRINT, Answer, Call, Operation, Parameter, json_response
 from deniable.collect.server.group import Reply
 from deniable.collect.server.problems import Problem
-from deniable.collect.wire import BINARY, HEADER_BYTES, ID_BYTES, JSON
+from deniable.collect.wire import BINARY, HEADER_BYTES, ID_BYTES, JSON, from_text
 
 SURVEY = Parameter(
     "fingerprint", {"type": "string", "pattern": FINGERPRINT}, "the survey's fingerprint", missing="unknownSurvey"
+)
+
+
+REPORT = Parameter(
+    "id",
+    {"type": "string", "pattern": "^[A-Za-z0-9_-]{21}[AQgw]$"},
+    "the submission's id, 16 bytes in base64url: 22 characters",
+    missing="malformed",
 )
 
 
@@ -25,6 +36,12 @@ class Taken(msgspec.Struct):
 
     accepted: int
     rejected: list[tuple[int, str, str]]
+
+
+class Deletion(msgspec.Struct):
+    """Whether a report was there and is gone now."""
+
+    deleted: bool
 
 
 class Reports(msgspec.Struct):
@@ -46,37 +63,44 @@ async def take(call: Call) -> Response:
     kind = bodies.media_type(headers)
     if kind != BINARY and kind != JSON:
         raise Problem("unsupportedMediaType", f"send {BINARY} or {JSON}", close=True)
-    length = bodies.announced(headers, settings.max_body)
-    writer.room(length or 0)
-    record = ID_BYTES + entry.width
-    if length is not None:
-        service.allow(entry, _about(length, record, kind))
-    held = 0
-
-    def room(size: int) -> None:
-        nonlocal held
-        writer.room(size)
-        writer.bytes += size
-        held += size
-
-    try:
-        body = await bodies.read(call.receive, settings.max_body, settings.body_seconds, room)
-        if length is None:
-            service.allow(entry, _about(len(body), record, kind))
-    except BaseException:
-        writer.bytes -= held
-        raise
+    bodies.announced(headers, settings.max_body)
+    writer.room()
+    service.allow(entry, 0)
+    body = await service.receiving.read(call.receive)
+    writer.room(len(body))
+    charged = min(settings.max_submissions, _about(len(body), ID_BYTES + entry.width, kind))
+    service.allow(entry, charged)
     outcome = await writer.submit(entry, kind == BINARY, body)
+    service.refund(entry, charged - _counted(outcome))
     if isinstance(outcome, Problem):
         raise outcome
     return Response(_encoded(outcome), 200, None, JSON)
 
 
 def _about(length: int, record: int, kind: str) -> int:
-    """How many submissions a body of this length holds, before it is read; of JSON at most so many."""
+    """How many submissions a body of this length holds, before it is decoded; of JSON at most so many."""
     if kind == BINARY:
         return max(1, (length - HEADER_BYTES) // record)
     return max(1, length // (record * 4 // 3 + 8))
+
+
+def _counted(outcome: Reply | Problem) -> int:
+    """What a request is charged for in the end: its submissions; one if it has none; nothing if the fault is ours."""
+    if isinstance(outcome, Problem):
+        return 0 if outcome.status >= 500 else 1
+    return outcome.accepted + len(outcome.rejected)
+
+
+async def delete(call: Call) -> Response:
+    """Forget one report."""
+    service, entry = call.service, await call.entry()
+    if entry.terms.retention != "reports":
+        raise Problem("notKept", "this survey keeps sums only: there is no report that could be taken out of them")
+    service.writer.room()
+    service.allow(entry, 1)
+    id = from_text(call.path["id"], ID_BYTES) or b""
+    deleted = await service.writer.run(lambda store: store.delete(entry.fingerprint, id))
+    return json_response(Deletion(deleted))
 
 
 def _encoded(reply: Reply) -> bytes:
@@ -99,5 +123,23 @@ OPERATIONS = (
         bodies={JSON: Reports, BINARY: {"type": "string", "format": "binary"}},
         public=True,
         keyed=True,
+    ),
+    Operation(
+        "DELETE",
+        "/v1/surveys/{fingerprint}/reports/{id}",
+        "deleteReport",
+        "Delete one report of a survey that keeps them: the report is erased and taken out of the sums, and the same "
+        "submission sent again is not counted again. Only while its epoch is open: a closed epoch's sums are final. "
+        "Knowing the id is enough, no token is needed. The service sees the address that this request comes from.",
+        delete,
+        {
+            200: Answer(
+                "Whether it was there: false also for an id that never was, was deleted, or is of a closed epoch.",
+                {JSON: Deletion},
+            )
+        },
+        problems=("notKept", "rateLimited", "overloaded", "storageFull"),
+        parameters=(SURVEY, REPORT),
+        public=True,
     ),
 )

@@ -34,6 +34,8 @@ KINDS: dict[str, Kind] = {
     "unknownToken": Kind(404, "There is no such token."),
     "methodNotAllowed": Kind(405, "This cannot be done here."),
     "tooSlow": Kind(408, "The body took too long to arrive."),
+    "notKept": Kind(409, "The survey keeps no reports."),
+    "weakerPrivacy": Kind(409, "The survey has less privacy than the one that it replaces."),
     "surveyClosed": Kind(410, "The survey takes no more reports."),
     "tooLarge": Kind(413, "The body is larger than is taken at once."),
     "unsupportedMediaType": Kind(415, "The body is of a type that is not read here."),
@@ -78,8 +80,8 @@ def document(kind: str, detail: str) -> bytes:
     return msgspec.json.encode(Document(PREFIX + kind, given.title, given.status, detail))
 
 
-def overloaded(detail: str, seconds: float = 1.0) -> Problem:
-    return Problem("overloaded", detail, {"Retry-After": wait(seconds)})
+def overloaded(detail: str, seconds: float = 1.0, close: bool = False) -> Problem:
+    return Problem("overloaded", detail, {"Retry-After": wait(seconds)}, close)
 
 
 def wait(seconds: float) -> str:

@@ -14,6 +14,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from deniable.collect.server.problems import KINDS, MEDIA_TYPE, document
 from deniable.collect.server.settings import Settings
 
+PIECE = 16_384
+"""Bytes that the parser is given at once."""
+
 
 def refusal(kind: str, detail: str, *headers: str) -> bytes:
     """A whole HTTP response."""
@@ -36,6 +39,8 @@ def guarded(settings: Settings) -> type[asyncio.Protocol]:
     class Guarded(HttpToolsProtocol):
         _timer: asyncio.TimerHandle | None = None
         _in_head = True
+        _between = False
+        """After a whole message: what comes next is a head."""
         _head = 0
 
         def connection_made(self, transport: Any) -> None:
@@ -53,24 +58,33 @@ def guarded(settings: Settings) -> type[asyncio.Protocol]:
         def data_received(self, data: bytes) -> None:
             if self.transport.is_closing():
                 return
-            super().data_received(data)
+            while data and not self.transport.is_closing():
+                # A head is counted before it is parsed: what is beyond the limit never reaches the parser.
+                size = min(len(data), PIECE)
+                if self._in_head or self._between:
+                    size = min(size, settings.head_bytes - self._head)
+                    if size <= 0:
+                        self.send_400_response("the headers are too long")
+                        return
+                    self._head += size
+                piece, data = data[:size], data[size:]
+                super().data_received(piece)
             if not self._in_head:
-                if self._timer is not None:
-                    self._rest()
-                return
-            self._head += len(data)
-            if self._head > settings.head_bytes:
-                self.send_400_response("the headers are too long")
+                self._rest()
             elif self._timer is None:
                 self._wait()
 
         def on_message_begin(self) -> None:
-            self._in_head, self._head = True, 0
+            self._in_head, self._between = True, False
             super().on_message_begin()
 
         def on_headers_complete(self) -> None:
             self._in_head = False
             super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self._between, self._head = True, 0
+            super().on_message_complete()
 
         def _wait(self) -> None:
             self._timer = self.loop.call_later(settings.head_seconds, self._too_late)

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from deniable.collect.server.auth import RANK, bearer, forbidden, unauthorized
+from deniable.collect.server.body import Receiving
 from deniable.collect.server.cache import Cache
 from deniable.collect.server.limits import Bucket
 from deniable.collect.server.log import log
 from deniable.collect.server.metrics import Metrics
-from deniable.collect.server.problems import Problem
+from deniable.collect.server.problems import Problem, wait
 from deniable.collect.server.readers import Readers
 from deniable.collect.server.registry import Entry, Registry
 from deniable.collect.server.settings import Settings
@@ -32,12 +33,18 @@ class Service:
         self.writer = Writer(self._open, settings, self.metrics)
         self.registry = Registry(settings, self.readers)
         self.versions = Versions(self.readers, settings.refresh_seconds)
+        self.receiving = Receiving(settings)
         self.cache = Cache(settings.cache_bytes)
         self.bucket = (
             None if settings.rate is None else Bucket(settings.rate, max(settings.rate, settings.max_submissions))
         )
         self.listeners = 0
         self.stopping = False
+
+    @property
+    def _mix_seconds(self) -> float:
+        # A SQLite file has its log emptied, which costs nothing; PostgreSQL has rows written anew.
+        return self.settings.mix_seconds or (5.0 if self.settings.store.startswith("sqlite:") else 60.0)
 
     def _open(self) -> Store:
         return open_store(self.settings.store, self.settings.shard)
@@ -57,11 +64,19 @@ class Service:
             raise forbidden(role)
 
     def allow(self, entry: Entry, n: int) -> None:
-        """Refuse if submissions come faster than they may."""
+        """Charge n submissions, or refuse if they come faster than they may; 0 only asks."""
+        buckets = [bucket for bucket in (entry.bucket, self.bucket) if bucket is not None]
+        seconds = max((bucket.wait() for bucket in buckets), default=0.0)
+        if seconds:
+            raise Problem("rateLimited", "send the same bytes again later", {"Retry-After": wait(seconds)})
+        for bucket in buckets:
+            bucket.take(n)
+
+    def refund(self, entry: Entry, n: int) -> None:
+        """Give back what was charged too much."""
         for bucket in (entry.bucket, self.bucket):
-            seconds = 0.0 if bucket is None else bucket.take(n)
-            if seconds:
-                raise Problem("rateLimited", "send the same bytes again later", {"Retry-After": str(int(seconds) + 1)})
+            if bucket is not None:
+                bucket.give_back(n)
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -91,18 +106,22 @@ class Service:
     async def _keep_house(self) -> None:
         """Learn what other processes changed, close epochs whose time is over, and mix what came."""
         due = time.monotonic()
-        mixing = due + self.settings.mix_seconds
+        mixing, logging, mixed = due + self._mix_seconds, due + self.settings.log_seconds, 0
         while True:
             try:
                 await self.registry.refresh()
                 if time.monotonic() >= due:
                     due = time.monotonic() + self.settings.housekeeping_seconds
-                    self.writer.report()
                     for entry in list(self.registry.entries.values()):
                         await self._close_past(entry)
+                if time.monotonic() >= logging:
+                    logging += self.settings.log_seconds
+                    self.writer.report()
                 if time.monotonic() >= mixing:
-                    await self.readers.run(lambda store: store.mix())
-                    mixing = time.monotonic() + self.settings.mix_seconds
+                    mixing = time.monotonic() + self._mix_seconds
+                    if self.writer.commits != mixed:
+                        mixed = self.writer.commits
+                        await self.readers.run(lambda store: store.mix())
             except (Problem, StoreError) as error:
                 log("error", where="housekeeping", kind=type(error).__name__)
             except Exception as error:  # a bug here must not end the loop silently

@@ -37,7 +37,11 @@ class Settings:
     queue_items: int = 10_000
     """Requests that wait for a commit; more are told to come back later."""
     queue_bytes: int = 64 * MEBIBYTE
-    """Bytes of bodies in memory, those being received included."""
+    """Bytes of bodies that wait for a commit."""
+    arriving: int = 1_024
+    """Bodies that arrive at once; of more, the oldest is given up."""
+    arriving_bytes: int = 32 * MEBIBYTE
+    """Bytes of bodies that are still arriving; if they need more, the oldest is given up."""
     group_items: int = 4_096
     group_bytes: int = 8 * MEBIBYTE
     """At most so many requests and so many bytes are one transaction."""
@@ -50,6 +54,8 @@ class Settings:
 
     body_seconds: float = 20.0
     """How long a body may take to arrive."""
+    stall_seconds: float = 5.0
+    """How long it may pause on its way."""
     head_seconds: float = 10.0
     """How long the headers of a request may take."""
     head_bytes: int = 65_536
@@ -70,8 +76,11 @@ class Settings:
     """How old may be what a process knows of surveys, tokens and sums that others change."""
     housekeeping_seconds: float = 10.0
     """How often epochs whose time is over are closed."""
-    mix_seconds: float = 60.0
-    """How often traces of the order of arrival are removed from the store."""
+    mix_seconds: float | None = None
+    """How often traces of the order of arrival are removed from the store; None: 5 in a file, 60 in PostgreSQL."""
+    log_seconds: float = 3600.0
+    log_minimum: int = 100
+    """How often the log has totals, and of how many submissions at least: fewer wait for the next time."""
     cache_bytes: int = 32 * MEBIBYTE
     """Answers to analysts kept for the next who asks the same."""
 
@@ -80,14 +89,15 @@ class Settings:
     def __post_init__(self) -> None:
         positive = (
             "max_body max_submissions queue_items queue_bytes group_items group_bytes body_seconds head_seconds "
-            "head_bytes connections readers max_reads refresh_seconds mix_seconds"
+            "head_bytes connections readers max_reads refresh_seconds arriving arriving_bytes stall_seconds log_seconds"
         )
         for name in positive.split():
             if getattr(self, name) <= 0:
                 raise NumberError(f"{name} is above zero, not {getattr(self, name)}")
-        for name in ("rate", "survey_rate"):
+        for name in ("rate", "survey_rate", "mix_seconds"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise NumberError(f"{name} is above zero, not {value}")
-        if self.queue_bytes < self.max_body:
-            raise NumberError("queue_bytes is at least max_body, or the largest body could never be taken")
+        for name in ("queue_bytes", "arriving_bytes"):
+            if getattr(self, name) < self.max_body:
+                raise NumberError(f"{name} is at least max_body, or the largest body could never be taken")

@@ -38,6 +38,9 @@ class Status(msgspec.Struct):
     version: int
     """Grows with every change of the tally."""
     accepted: int
+    """In the tally now."""
+    deleted: int
+    """Counted once, and taken out again by whoever had sent them."""
     duplicates: int
     rejected: dict[str, int]
     """By reason."""
@@ -70,6 +73,7 @@ async def status(call: Call) -> Response:
             entry.phase(now),
             progress.version,
             sum(one.n for one in progress.epochs),
+            sum(one.deleted for one in progress.epochs),
             duplicates,
             dict(reasons),
             [Rejected(*row) for row in rejections],

@@ -49,6 +49,8 @@ class Writer:
         self._lock = threading.Lock()
         self.items = 0
         self.bytes = 0
+        self.commits = 0
+        """Transactions that changed the store."""
         self.stopping = False
 
     def start(self) -> None:
@@ -57,7 +59,7 @@ class Writer:
 
     # -- the event loop's side ---------------------------------------------------------------------
 
-    def room(self, size: int) -> None:
+    def room(self, size: int = 0) -> None:
         """Refuse if a body of this size cannot be taken now."""
         if self.stopping:
             raise overloaded("the service is being restarted")
@@ -69,9 +71,10 @@ class Writer:
         return min(30.0, 1.0 + self.lag)
 
     def submit(self, entry: Entry, binary: bool, body: bytes) -> asyncio.Future[Reply | Problem]:
-        """Hand over a body whose bytes are already counted in `bytes`; they are given back with the answer."""
+        """Hand over a body for which there is room; it is taken until the answer comes."""
         future: asyncio.Future[Reply | Problem] = self._loop.create_future()
         self.items += 1
+        self.bytes += len(body)
         self._queue.put(Parcel(entry, binary, body, future))
         return future
 
@@ -99,11 +102,12 @@ class Writer:
                 parcel.future.set_result(parcel.outcome or overloaded("the store did not answer"))
 
     def report(self) -> None:
-        """Log what was committed since the last time, if anything was."""
+        """Log what was committed since the last time, if it is enough that it says nothing about anybody."""
         with self._lock:
+            if self._unlogged["counted"] < self._settings.log_minimum:
+                return
             done, self._unlogged = self._unlogged, Counter()
-        if done:
-            log("committed", **done)
+        log("committed", **done)
 
     async def stop(self) -> None:
         """Commit what waits, then close the store."""
@@ -182,6 +186,7 @@ class Writer:
             self._metrics.count("deniable_submissions_total", n, outcome=outcome)
         with self._lock:
             self._unlogged += done + Counter(groups=1)
+            self.commits += 1
 
     def _note_late(self) -> None:
         """Write what the store refused now that nobody waits; otherwise it goes with the next transaction."""
@@ -196,6 +201,7 @@ class Writer:
         answer, error = None, None
         try:
             answer = function(self._connected())
+            self.commits += 1
         except BaseException as raised:
             error = raised
             if isinstance(raised, StoreError):
