@@ -3,7 +3,7 @@
 import { ROOT } from "./api.js";
 import { health, phase, specCard, tile } from "./cards.js";
 import { Comparison } from "./compare.js";
-import { h, newId, show } from "./dom.js";
+import { h, newId, show, update } from "./dom.js";
 import { count, decimal, period, plural } from "./format.js";
 import { QuestionPanel } from "./panel.js";
 
@@ -16,10 +16,14 @@ const METHODS = {
   clip: "clip: no negative numbers",
 };
 const PAUSE = 1000;
+const LATEST = "latest";
+
+const FIRSTS = [["", "the first"], [LATEST, "the latest alone"]];
+const LASTS = [["", "the latest"]];
 
 /** Lives until another survey is opened. */
 export class Board {
-  state = { first: "", last: "", level: 0.95, at: "once", post: "norm-sub", view: "both", top: 25 };
+  state = { first: "", last: "", level: 0.95, at: "once", about: "population", post: "norm-sub", view: "both", top: 25, order: "auto" };
   #api;
   #place;
   #stop = new AbortController();
@@ -31,11 +35,15 @@ export class Board {
   #selects = {};
   #loading = null;
   #again = false;
+  #newest = null;
+  #chosen = [];
 
   constructor(place, api, survey) {
     this.#api = api;
     this.#place = place;
     this.survey = survey;
+    // Memoized answers repeat their noise: several periods say no more than one, which is the one to look at.
+    if (survey.terms.longitudinal.rule === "memoize" && survey.terms.longitudinal.epochs > 1) this.state.first = LATEST;
     const many = survey.questions.length > 1;
     this.panels = survey.questions.map((question, i) => new QuestionPanel(this, question, many ? i + 1 : 0));
     this.compare = new Comparison(this);
@@ -80,6 +88,7 @@ export class Board {
     const change = ({ target }) => {
       const known = options.find(([value]) => String(value ?? "") === target.value);
       this.state[name] = known ? known[0] : target.value;
+      if (name === "first" || name === "last") this.#straighten(name);
       this.load();
     };
     const select = h("select", { id, onchange: change });
@@ -93,55 +102,93 @@ export class Board {
     return h(
       "section",
       { class: "card controls", "aria-label": "What is shown" },
-      this.#select("first", "From period (epoch)", [["", "the first"]]),
-      this.#select("last", "To period", [["", "the latest"]]),
-      this.#select("level", "Confidence", [[0.9, "90 %"], [0.95, "95 %"], [0.99, "99 %"]]),
+      this.#select("first", "From period (epoch)", FIRSTS),
+      this.#select("last", "To period", LASTS),
+      this.#select("level", "Confidence level", [[0.9, "90 %"], [0.95, "95 %"], [0.99, "99 %"]]),
       this.#select("at", "Intervals hold for", [["once", "all answers at once"], ["each", "each answer by itself"]]),
+      this.#select("about", "Intervals are about", [["population", "everybody: those asked are a sample"], ["respondents", "only those who answered"]]),
       this.#select("view", "Estimates", [["both", "unbiased and consistent"], ["raw", "unbiased"], ["consistent", "consistent"]]),
       this.#select("post", "Made consistent by", Object.entries(METHODS)),
       this.#select("top", "Answers", [...tops, [null, "all"]]),
+      this.#select("order", "Order", [["auto", "numbers in order, long lists by share"], ["own", "as the question has it"], ["share", "most common first"]]),
     );
   }
 
   #offerEpochs(epochs) {
-    for (const [name, words] of [["first", "the first"], ["last", "the latest"]]) {
+    for (const [name, fixed] of [["first", FIRSTS], ["last", LASTS]]) {
       const select = this.#selects[name];
-      if (select.options.length === epochs.length + 1) continue;
-      const listed = epochs.map(({ epoch }) => h("option", { value: epoch, selected: String(epoch) === String(this.state[name]) }, `${period(this.survey.terms.epochs, epoch)} (${epoch})`));
-      select.replaceChildren(h("option", { value: "" }, words), ...listed);
+      select.disabled = name === "last" && this.state.first === LATEST;
+      if (select.options.length === epochs.length + fixed.length) continue;
+      const option = ([value, words]) => h("option", { value, selected: String(value) === String(this.state[name]) }, words);
+      select.replaceChildren(...[...fixed, ...epochs.map(({ epoch }) => [epoch, `${period(this.survey.terms.epochs, epoch)} (${epoch})`])].map(option));
     }
     this.compare.offer(epochs);
+  }
+
+  /** A range that would end before it begins is moved by its other end. */
+  #straighten(name) {
+    const other = name === "first" ? "last" : "first";
+    const { first, last } = this.state;
+    if (first === LATEST || first === "" || last === "" || Number(first) <= Number(last)) return;
+    this.state[other] = this.#selects[other].value = this.state[name];
   }
 
   // -- data --------------------------------------------------------------------------------------
 
   get #range() {
     const { first, last } = this.state;
-    return first === "" && last === "" ? null : `${first}..${last}`;
+    if (first === LATEST) return this.#newest === null ? null : String(this.#newest);
+    if (first === "" && last === "") return null;
+    return String(first) === String(last) ? String(first) : `${first}..${last}`;
   }
 
-  /**
-   * The confidence of one interval such that all of a question hold together (Bonferroni), as `--simultaneous` has it:
-   * among a thousand answers some would stand out by chance, and those are the ones that a sorted list shows first.
-   */
-  levelOf({ tests }) {
+  /** Of a survey that is looked at one period at a time, all periods are drawn over time. */
+  get seriesRange() {
+    return this.state.first === LATEST ? null : this.#range;
+  }
+
+  /** The latest period that has enough answers to show, or that has any. */
+  #findNewest(epochs) {
+    const enough = epochs.filter(({ n }) => n >= this.survey.terms.showFrom);
+    this.#newest = (enough.at(-1) ?? epochs.at(-1))?.epoch ?? null;
+  }
+
+  /** Whether one device may have sent several of the reports that are shown. */
+  get #several() {
+    return this.survey.terms.longitudinal.epochs > 1 && this.#chosen.length > 1;
+  }
+
+  /** What is counted: where one device sends many, reports are not as many people's answers. */
+  counted(n) {
+    return plural(n, this.#several ? "report" : "answer");
+  }
+
+  /** How intervals are asked for: all answers of a question at once, unless each is to hold by itself. */
+  get #intervals() {
     const { at, level } = this.state;
-    return at === "each" ? level : Number((1 - (1 - level) / tests).toPrecision(15));
+    return { level, intervals: at === "once" ? "simultaneous" : "each" };
+  }
+
+  /** Ask for all questions; those of open text are asked one by one, each with its own texts. */
+  async #ask(path, query) {
+    const closed = this.panels.filter(({ open }) => !open).map(({ id }) => id);
+    const parts = this.panels.filter(({ open }) => open).map(({ id, candidates }) => ({ question: [id], candidates }));
+    if (closed.length) parts.push({ question: closed });
+    return Promise.all(parts.map((part) => this.#api.json(`${this.#base}/${path}`, { ...query, ...this.#intervals, ...part })));
   }
 
   /** Readings by question, with the state's options unless others are given. */
   async read(given = {}) {
-    const query = { epochs: this.#range, post: "none", ...given };
-    const parts = new Map();
-    for (const panel of this.panels) {
-      const level = this.levelOf(panel);
-      if (panel.open) parts.set(panel.id, { level, question: [panel.id], candidates: panel.candidates });
-      else parts.set(level, { level, question: [...(parts.get(level)?.question ?? []), panel.id] });
-    }
-    const replies = await Promise.all([...parts.values()].map((part) => this.#api.json(`${this.#base}/estimates`, { ...query, ...part })));
+    const { about } = this.state;
+    const replies = await this.#ask("estimates", { epochs: this.#range, about, post: "none", ...given });
     const readings = replies.map(({ series }) => series[0]);
-    const found = new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [one.id, { ...one, notes }])));
-    return new Map(this.panels.map(({ id }) => [id, found.get(id)]));
+    return new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [one.id, { ...one, notes }])));
+  }
+
+  /** Changes by question from one range of periods to another. */
+  async differences(before, after) {
+    const replies = await this.#ask("differences", { before, after });
+    return new Map(replies.flatMap(({ questions }) => questions.map((one) => [one.id, one])));
   }
 
   /** Everything anew; while it is on its way, one more time is enough for all who ask. */
@@ -164,7 +211,9 @@ export class Board {
   async #load() {
     const { post } = this.state;
     try {
-      const [status, raw, consistent] = await Promise.all([this.#api.json(`${this.#base}/status`), this.read(), this.read({ post })]);
+      const asked = this.#api.json(`${this.#base}/status`);
+      if (this.state.first === LATEST) this.#findNewest((await asked).epochs);
+      const [status, raw, consistent] = await Promise.all([asked, this.read(), this.read({ post })]);
       this.#error.textContent = "";
       this.#show(status);
       this.#warn(new Set([...raw.values()].flatMap(({ notes }) => notes)));
@@ -173,36 +222,37 @@ export class Board {
         panel.update(own, other.answers.length === own.answers.length ? other : own);
       }
     } catch (error) {
-      this.#error.textContent = `${error.message}.`;
+      this.#error.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}. What is shown here is from before.`;
     }
   }
 
   #show(status) {
     const { terms } = this.survey;
     this.#offerEpochs(status.epochs);
-    const { first, last } = this.state;
+    const [first, last] = this.state.first === LATEST ? [this.#newest, this.#newest] : [this.state.first, this.state.last];
     const chosen = status.epochs.filter(({ epoch }) => (first === "" || epoch >= first) && (last === "" || epoch <= last));
+    this.#chosen = chosen;
     const n = chosen.reduce((sum, one) => sum + one.n, 0);
-    show(
+    update(
       this.#tiles,
-      tile(count(n), n === 1 ? "answer" : "answers"),
+      tile(count(n), this.counted(n).split(" ")[1]),
       tile(decimal(this.survey.epsilon), "epsilon of a submission"),
       this.survey.lifetimeEpsilon === null ? tile("no bound", "on what all reports of a device tell together") : tile(decimal(this.survey.lifetimeEpsilon), "lifetime epsilon"),
       tile(plural(chosen.length, "period"), chosen.length ? period(terms.epochs, chosen[0].epoch, chosen.at(-1).epoch) : "with answers"),
       tile(...phase(status.state, terms)),
     );
-    show(this.#health, health(this.survey, status));
+    update(this.#health, health(this.survey, status));
   }
 
-  /** What the service says that the intervals leave out. */
+  /** What the service says that the intervals allow for. */
   #warn(notes) {
-    show(this.#note, [...notes].map((note) => h("p", { class: "card warn" }, `${note[0].toUpperCase()}${note.slice(1)}.`)));
+    update(this.#note, [...notes].map((note) => h("p", { class: "card warn" }, `${note[0].toUpperCase()}${note.slice(1)}.`)));
   }
 
   /** One reading an epoch of the range, for one question. */
   async perEpoch(panel) {
     const { id, candidates } = panel;
-    const query = { epochs: this.#range, level: this.levelOf(panel), per: "epoch", question: id, candidates };
+    const query = { epochs: this.seriesRange, ...this.#intervals, about: this.state.about, per: "epoch", question: id, candidates };
     const { series } = await this.#api.json(`${this.#base}/estimates`, query);
     return series.map(({ first, questions }) => ({ epoch: first, question: questions[0] }));
   }
@@ -210,14 +260,14 @@ export class Board {
   // -- the same elsewhere ------------------------------------------------------------------------
 
   async csv(panel, more = {}) {
-    const { post, view } = this.state;
-    const query = { epochs: this.#range, level: this.levelOf(panel), post: view === "consistent" ? post : "none", question: panel.id, candidates: panel.candidates, ...more };
+    const { post, view, about } = this.state;
+    const query = { epochs: this.#range, ...this.#intervals, about, post: view === "consistent" ? post : "none", question: panel.id, candidates: panel.candidates, ...more };
     panel.save(await this.#api.text(`${this.#base}/estimates.csv`, query));
   }
 
   /** The command that prints the same numbers. */
   cli(panel, given = {}) {
-    const { view, level, at } = this.state;
+    const { view, level, at, about } = this.state;
     const { epochs, post } = { epochs: this.#range, post: view === "consistent" ? this.state.post : "none", ...given };
     return [
       `deniable estimate ${this.survey.fingerprint}`,
@@ -226,6 +276,7 @@ export class Board {
       epochs ? `--epochs ${epochs}` : "",
       level === 0.95 ? "" : `--level ${level}`,
       at === "once" ? "--simultaneous" : "",
+      about === "population" ? "--population" : "",
       post === "none" ? "" : `--consistent ${post}`,
       panel.open ? "--candidates words.txt" : "",
     ].filter(Boolean).join(" ");

@@ -1,6 +1,7 @@
 /**
  * Bars with interval whiskers, in our own SVG. Positions are percentages, so a chart fits any width without a script
  * that watches it, and labels are text that wraps. A bar is grey where its interval contains zero: it shows nothing yet.
+ * Shares are drawn from 0 to 100 %, whatever the noise has made of an unbiased estimate; the numbers beside them are whole.
  */
 
 import { h, svg } from "./dom.js";
@@ -19,14 +20,21 @@ export function ticks(low, high, wanted = 5) {
 /** Whether an interval contains zero. */
 export const covers = ({ low, high }) => !(low > 0 || high < 0);
 
-function scale(rows, floor, reach) {
+/** Whether an interval says nothing at all about a share. */
+export const saysNothing = ({ low, high }) => high - low >= 1;
+
+/** Whether an end of an interval lies outside of what a share, or a difference of shares, can be. */
+export const cut = ({ low, high }, signed = false) => low < (signed ? -1 : 0) || high > 1;
+
+function scale(rows, floor, reach, signed) {
   const ends = rows.flatMap((row) => row.bars).flatMap(({ value, low, high }) => [value, low - reach, high + reach]);
-  const known = [...ends, floor ?? 0, 0].filter(Number.isFinite);
+  const possible = (x) => Math.min(1, Math.max(signed ? -1 : 0, x));
+  const known = [...ends, floor ?? 0, 0].filter(Number.isFinite).map(possible);
   let [least, most] = [Math.min(...known), Math.max(...known)];
   if (most - least < 1e-9) [least, most] = [0, 1];
   const room = 0.03 * (most - least);
-  const [from, to] = [least < 0 ? least - room : 0, most > 0 ? most + room : 0];
-  return { from, to, at: (x) => `${((100 * (Math.min(to, Math.max(from, x)) - from)) / (to - from)).toFixed(3)}%` };
+  const [from, to] = [least < 0 ? Math.max(-1, least - room) : 0, most > 0 ? Math.min(1, most + room) : 0];
+  return { from, to, possible, at: (x) => `${((100 * (Math.min(to, Math.max(from, x)) - from)) / (to - from)).toFixed(3)}%` };
 }
 
 function line(x1, x2, y1, y2, kind) {
@@ -34,17 +42,18 @@ function line(x1, x2, y1, y2, kind) {
 }
 
 /** One bar from zero, its whisker, and how much further forgers could take it. */
-function bar({ value, low, high, two }, { at, from, to }, top, height, reach) {
+function bar({ value, low, high, two }, { at, from, to, possible }, top, height, reach) {
   if (!Number.isFinite(value)) return [];
   const [left, right] = value < 0 ? [value, 0] : [0, value];
-  const width = `${((100 * (Math.min(to, right) - Math.max(from, left))) / (to - from)).toFixed(3)}%`;
+  const width = `${((100 * Math.max(0, Math.min(to, right) - Math.max(from, left))) / (to - from)).toFixed(3)}%`;
   const kind = `bar${two ? " two" : ""}${covers({ low, high }) ? " unsure" : ""}`;
   const middle = top + height / 2;
   const drawn = [svg("rect", { x: at(left), y: `${top}%`, width, height: `${height}%`, rx: 2, class: kind })];
   if (reach > 0) drawn.push(line(at(low - reach), at(high + reach), middle, middle, "fakes"));
   if (Number.isFinite(low) && Number.isFinite(high)) {
     drawn.push(line(at(low), at(high), middle, middle, "whisker"));
-    for (const end of [low, high]) drawn.push(line(at(end), at(end), middle - height / 4, middle + height / 4, "whisker"));
+    // An end that was cut off has no mark.
+    for (const end of [low, high].filter((x) => x === possible(x))) drawn.push(line(at(end), at(end), middle - height / 4, middle + height / 4, "whisker"));
   }
   return drawn;
 }
@@ -54,7 +63,7 @@ function bar({ value, low, high, two }, { at, from, to }, top, height, reach) {
  * how far forgers could move a share, `signed` writes a plus before what is positive.
  */
 export function bars(rows, { title, floor = null, reach = 0, signed = false }) {
-  const place = scale(rows, floor, reach);
+  const place = scale(rows, floor, reach, signed);
   const marks = ticks(place.from, place.to);
   const grid = () => marks.map((x) => line(at(x), at(x), 0, 100, x === 0 ? "zero" : "grid"));
   const { at } = place;
@@ -81,9 +90,10 @@ export function bars(rows, { title, floor = null, reach = 0, signed = false }) {
 
 function written({ value, low, high }, signed) {
   if (!Number.isFinite(value)) return "–";
-  const half = (high - low) / 2;
-  const text = percent(value, digitsFor(half));
-  return [signed && value > 0 ? `+${text}` : text, h("small", {}, ` ± ${percent(half, digitsFor(half))}`)];
+  if (!signed && saysNothing({ low, high })) return h("small", {}, "wider than the scale");
+  const digits = digitsFor((high - low) / 2);
+  const sign = (x) => `${signed && x > 0 ? "+" : ""}${percent(x, digits)}`;
+  return [sign(value), h("small", {}, ` ${sign(low).replace(/\u00a0%$/, "")} to ${sign(high)}`)];
 }
 
 const swatch = (kind) => svg("svg", { "aria-hidden": "true" }, svg("rect", { width: "100%", height: "100%", class: kind }));

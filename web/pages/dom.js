@@ -25,6 +25,29 @@ export function show(place, ...content) {
   place.replaceChildren(...content.flat(Infinity).filter(Boolean));
 }
 
+/**
+ * The same, but what is there already stays and is changed in place, so that focus, scroll positions and what is folded
+ * out are kept. Listeners of elements that stay are the old ones: they must not depend on what is shown.
+ */
+export function update(place, ...content) {
+  const wanted = content.flat(Infinity).filter(Boolean);
+  wanted.forEach((node, i) => become(place, place.childNodes[i], typeof node === "string" ? document.createTextNode(node) : node));
+  while (place.childNodes.length > wanted.length) place.lastChild.remove();
+}
+
+function become(place, old, node) {
+  if (!old) return place.append(node);
+  if (old === node) return undefined;
+  if (old.nodeName !== node.nodeName) return old.replaceWith(node);
+  if (node.nodeType === Node.TEXT_NODE) {
+    if (old.data !== node.data) old.data = node.data;
+    return undefined;
+  }
+  for (const { name } of [...old.attributes]) if (!node.hasAttribute(name) && name !== "open") old.removeAttribute(name);
+  for (const { name, value } of node.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  return update(old, ...node.childNodes);
+}
+
 const FEW_ROWS = 14;
 
 /** A table with a caption that screen readers announce; `rows` are lists of text or elements. */
@@ -53,12 +76,16 @@ export function download(name, text, kind = "text/csv") {
 /** A command with a button that copies it. */
 export function command(text) {
   const copied = h("span", { role: "status", class: "hidden" });
+  const code = h("code", { tabindex: 0 }, text);
   const copy = async () => {
-    await navigator.clipboard?.writeText(text).catch(() => undefined);
+    await navigator.clipboard?.writeText(code.textContent).catch(() => undefined);
     copied.textContent = "copied";
     button.textContent = "Copied";
-    setTimeout(() => (button.textContent = "Copy"), 1500);
+    setTimeout(() => {
+      button.textContent = "Copy";
+      copied.textContent = "";
+    }, 1500);
   };
   const button = h("button", { type: "button", class: "small", onclick: copy, "aria-label": "Copy the command" }, "Copy");
-  return h("div", { class: "command" }, h("code", { tabindex: 0 }, text), button, copied);
+  return h("div", { class: "command" }, code, button, copied);
 }

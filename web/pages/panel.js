@@ -1,20 +1,23 @@
 /** One question on the dashboard: bars, table, files, the poisoning slider, and the series over time. */
 
-import { bars, covers, legend } from "./charts.js";
+import { bars, covers, cut, legend, saysNothing } from "./charts.js";
 import { combobox } from "./combobox.js";
-import { command, download, h, newId, show, table } from "./dom.js";
-import { count, decimal, digitsFor, label, percent, period, plural } from "./format.js";
+import { command, download, h, newId, table, update } from "./dom.js";
+import { count, decimal, digitsFor, label, percent, period } from "./format.js";
 import { Series } from "./series.js";
 
 const SORTED_FROM = 13;
 const LINES = 3;
+const ALL_NUMBERS = 200; // of up to so many numbers, the ages of people say, all are shown: a histogram has no gaps
 
 export class QuestionPanel {
   #board;
   #question;
   #chart = h("div", {});
   #about = h("p", { class: "note" });
-  #details = h("div", {});
+  #tablePlace = h("div", {});
+  #command = h("div", {});
+  #details;
   #fakes;
   #series;
   #seriesPlace = h("div", { class: "series" });
@@ -29,6 +32,7 @@ export class QuestionPanel {
     this.#question = question;
     this.open = question.protocol.domain.kind === "strings";
     this.#fakes = this.#slider();
+    this.#details = this.#tools();
     this.over = h("details", { ontoggle: () => this.over.open && this.drawSeries() }, h("summary", {}, "Over time"), this.#seriesPlace, this.#adder(), this.#seriesTable);
     this.#series = new Series(this.#seriesPlace);
     this.element = h(
@@ -48,11 +52,6 @@ export class QuestionPanel {
     return this.#question.id;
   }
 
-  /** How many intervals are looked at together. */
-  get tests() {
-    return this.open ? Math.max(1, this.candidates.length) : this.#question.protocol.domain.size;
-  }
-
   /** Open text is estimated for texts that somebody names. */
   #candidateForm() {
     const id = newId("candidates");
@@ -65,7 +64,7 @@ export class QuestionPanel {
     return h(
       "form",
       { onsubmit: submit },
-      h("label", { for: id }, "Texts to look for, one a line"),
+      h("label", { for: id }, "Texts to look for, one per line"),
       field,
       h("p", { class: "note", id: `${id}-help` }, "The answers are open text: how common one is can be estimated, but not which there are."),
       h("button", { type: "submit", class: "second" }, "Look for these"),
@@ -92,32 +91,45 @@ export class QuestionPanel {
     if (this.over.open) this.drawSeries();
   }
 
-  #ordered() {
+  get #numbers() {
+    return this.#question.protocol.domain.kind === "integers";
+  }
+
+  /** Numbers and short lists keep their order, unless another one is chosen. */
+  get #byShare() {
+    const { order } = this.#board.state;
+    return order === "share" || (order === "auto" && !this.#numbers && this.#raw.answers.length >= SORTED_FROM);
+  }
+
+  #ranked() {
     const { answers } = this.#raw;
-    const order = answers.map((_, i) => i);
-    if (answers.length >= SORTED_FROM) order.sort((a, b) => answers[b].frequency - answers[a].frequency);
-    return order;
+    return answers.map((_, i) => i).sort((a, b) => answers[b].frequency - answers[a].frequency);
+  }
+
+  /** The answers of the chart: the most common, and of few enough numbers all. */
+  #shown() {
+    const { top } = this.#board.state;
+    const whole = this.#numbers && !this.#byShare && this.#raw.answers.length <= ALL_NUMBERS;
+    const most = this.#ranked().slice(0, whole ? undefined : (top ?? undefined));
+    return this.#byShare ? most : most.sort((a, b) => a - b);
   }
 
   #draw() {
     const raw = this.#raw;
-    const { view, top, level, at } = this.#board.state;
+    const { view, level, at, about } = this.#board.state;
     const { n, noise_floor: floor, protocol, epsilon, answers } = raw;
-    this.#about.textContent = `${this.id} · ${protocol} · epsilon ${decimal(epsilon)} · ${plural(n, "answer")}${n && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
+    this.#about.textContent = `${this.id} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
-    if (!answers.length) {
-      show(this.#details);
-      return show(this.#chart, this.#empty());
-    }
+    this.#details.hidden = !answers.length;
+    if (!answers.length) return update(this.#chart, this.#empty());
     const fakes = this.#fakeReports(n);
     const reach = (fakes / n) * (raw.poisoning ?? 0);
     this.#fakes.element.classList.toggle("idle", !fakes);
     this.#fakes.text.textContent = fakes
       ? `If ${count(fakes)} of the ${count(n)} were fake, shares could move by up to ${percent(Math.min(1, reach), 2)}, on top of the noise (red).`
       : `Move the slider: one fake report in a hundred moves a share by up to ${percent(Math.min(1, 0.01 * raw.poisoning), 1)}.`;
-    const order = this.#ordered();
     const one = ({ frequency, low, high }, two) => ({ value: frequency, low, high, two });
-    const rows = order.slice(0, top ?? undefined).map((i) => ({
+    const rows = this.#shown().map((i) => ({
       label: label(answers[i].label),
       bars: [
         view === "consistent" ? null : one(answers[i], false),
@@ -133,17 +145,24 @@ export class QuestionPanel {
       view !== "consistent" && ["bar", "unbiased"],
       view !== "raw" && ["bar two", `consistent (${this.#board.state.post})`],
       ...unsure,
-      ["whisker", `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}`],
+      ["whisker", `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${about === "population" ? "" : ", for those who answered"}`],
+      rows.some(({ bars: own }) => own.some((one) => cut(one))) && ["whisker", "without a mark at its end: goes beyond the scale"],
       ["floor", "smallest visible share"],
       fakes > 0 && ["fakes", "with the fakes"],
     ].filter(Boolean);
-    show(this.#chart, bars(rows, { title, floor: floor < 1 ? floor : null, reach }), legend(marks));
-    if (rows.length < answers.length) this.#chart.append(h("p", { class: "note" }, `The ${rows.length} most common of ${count(answers.length)} answers; the table has all.`));
-    if (raw.unlisted !== null && raw.unlisted !== undefined) {
-      this.#chart.append(h("p", {}, `Answers that are none of these: ${percent(raw.unlisted)} (standard error ${percent(raw.unlisted_stderr)}).`));
-    }
+    const nothing = answers.every(saysNothing);
+    update(
+      this.#chart,
+      nothing && h("p", { class: "card warn" }, "Not enough answers to say anything: the intervals are wider than the whole scale."),
+      bars(rows, { title, floor: floor < 1 ? floor : null, reach }),
+      legend(marks),
+      about === "population" ? null : h("p", { class: "note" }, "Intervals are about those who answered, without the error of having asked these people and not others."),
+      rows.length < answers.length && h("p", { class: "note" }, `The ${rows.length} most common of ${count(answers.length)} answers; the table has all.`),
+      raw.unlisted !== null && raw.unlisted !== undefined && h("p", {}, `Answers that are none of these: ${percent(raw.unlisted)} (standard error ${percent(raw.unlisted_stderr)}).`),
+    );
     performance.mark("deniable-chart");
-    this.#tables(order);
+    this.#fillTable();
+    update(this.#command, command(this.#board.cli(this)));
   }
 
   #empty() {
@@ -154,31 +173,29 @@ export class QuestionPanel {
       "div",
       { class: "card warn" },
       h("b", {}, "Not enough answers yet"),
-      h("p", {}, n || showFrom > 1 ? `${plural(n, "answer")} of the ${count(showFrom)} that this survey waits for before it shows shares: fewer would show little but noise.` : "Nobody has answered in this time."),
+      h("p", {}, n || showFrom > 1 ? `${this.#board.counted(n)} of the ${count(showFrom)} that this survey waits for before it shows shares: fewer would show little but noise.` : "Nobody has answered in this time."),
       h("progress", { max: showFrom, value: Math.min(n, showFrom), "aria-label": "Answers so far" }),
     );
   }
 
-  #tables(order) {
-    const [raw, consistent] = [this.#raw, this.#consistent];
-    const wasOpen = this.#details.querySelector("details")?.open ?? false;
-    const content = () =>
-      table(
-        `Estimates for ${raw.text}`,
-        ["Answer", "Share", "± std. error", "From", "To", "Count", "Consistent"],
-        order.map((i) => {
-          const { label: name, frequency, stderr, low, high, count: number } = raw.answers[i];
-          const d = digitsFor(stderr);
-          return [label(name), percent(frequency, d), percent(stderr, d), percent(low, d), percent(high, d), count(number), percent(consistent.answers[i].frequency, d)];
-        }),
-        { class: "numbers" },
-      );
-    const details = h("details", { open: wasOpen }, h("summary", {}, "Table"));
-    const fill = () => details.open && details.childElementCount === 1 && details.append(content());
-    details.addEventListener("toggle", fill);
-    fill();
+  #tools() {
+    this.table = h("details", { ontoggle: () => this.#fillTable() }, h("summary", {}, "Table"), this.#tablePlace);
     const csv = h("button", { type: "button", class: "small", onclick: () => this.#board.csv(this) }, "CSV");
-    show(this.#details, details, h("div", { class: "tools" }, csv, h("span", { class: "note" }, "The same from the command line:")), command(this.#board.cli(this)));
+    return h("div", { hidden: true }, this.table, h("div", { class: "tools" }, csv, h("span", { class: "note" }, "The same from the command line:")), this.#command);
+  }
+
+  /** A table of a thousand rows is made only if somebody looks at it. */
+  #fillTable() {
+    if (!this.table.open || !this.#raw?.answers.length) return;
+    const [raw, consistent] = [this.#raw, this.#consistent];
+    const order = this.#byShare ? this.#ranked() : raw.answers.map((_, i) => i);
+    const rows = order.map((i) => {
+      const { label: name, frequency, stderr, low, high, count: number } = raw.answers[i];
+      const d = digitsFor(stderr);
+      return [label(name), percent(frequency, d), percent(stderr, d), percent(low, d), percent(high, d), count(number), percent(consistent.answers[i].frequency, d)];
+    });
+    const head = ["Answer", "Share", "± std. error", "From", "To", "Count", "Consistent"];
+    update(this.#tablePlace, table(`Estimates for ${raw.text}`, head, rows, { class: "numbers" }));
   }
 
   // -- over time ---------------------------------------------------------------------------------
@@ -203,8 +220,8 @@ export class QuestionPanel {
     const readings = await this.#board.perEpoch(this);
     const shown = readings.filter(({ question }) => question.answers.length);
     const first = shown[0];
-    if (!first) return show(this.#seriesTable, h("p", {}, "No period has enough answers yet."));
-    this.#chosen ??= this.#ordered().slice(0, LINES);
+    if (!first) return update(this.#seriesTable, h("p", {}, "No period has enough answers yet."));
+    this.#chosen ??= this.#ranked().slice(0, LINES);
     const chosen = this.#chosen.filter((i) => i < first.question.answers.length);
     const { origin, seconds } = survey.terms.epochs;
     const times = readings.map(({ epoch }) => origin + epoch * seconds);
@@ -225,11 +242,11 @@ export class QuestionPanel {
         return p ? `${percent(p.value)} (${percent(p.low)} to ${percent(p.high)})` : "not enough answers";
       }),
     ]);
-    const csv = h("button", { type: "button", class: "small", onclick: () => this.#board.csv(this, { per: "epoch" }) }, "CSV");
-    show(
+    const csv = h("button", { type: "button", class: "small", onclick: () => this.#board.csv(this, { per: "epoch", epochs: this.#board.seriesRange }) }, "CSV");
+    update(
       this.#seriesTable,
       h("details", {}, h("summary", {}, "Table"), table(`Shares over time for ${this.#question.text}`, ["Period", "Answers", ...lines.map((line) => line.label)], rows, { class: "numbers" })),
-      h("div", { class: "tools" }, csv, h("span", { class: "note" }, "From the command line, a period at a time:")),
+      h("div", { class: "tools" }, csv, h("span", { class: "note" }, "From the command line, one period at a time:")),
       command(this.#board.cli(this, { epochs: String(shown.at(-1).epoch) })),
     );
   }

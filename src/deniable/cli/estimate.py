@@ -14,7 +14,7 @@ from deniable.cli import output
 from deniable.cli.files import read_text
 from deniable.cli.options import AnalystToken, Csv, Json, Plot, examples, one_format
 from deniable.cli.output import shown
-from deniable.cli.sums import EpochRange, Few, Service, Summed, Surveyed, shown_enough, sums, warn_of_repeats
+from deniable.cli.sums import EpochRange, Few, Service, Summed, Surveyed, shown_enough, sums
 from deniable.cli.targets import Target, questions
 from deniable.domains import Strings
 from deniable.errors import LabelError, MismatchError, SpecError
@@ -87,8 +87,7 @@ def estimate(
     """
     one_format(as_json, as_csv)
     quantile(level)
-    target, total = sums(survey, inputs, service, token, epochs)
-    warn_of_repeats(target, epochs)
+    target, total, repeats = sums(survey, inputs, service, token, epochs)
     known = questions(target)
     for id in question or []:
         if id not in known:
@@ -110,7 +109,7 @@ def estimate(
                 raise SpecError(needed)
             output.note("note", f"{id!r} is left out, for {needed}")
             continue
-        found[id] = result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, population)
+        found[id] = result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, population, repeats)
     if not found:
         raise MismatchError("there are no reports, or too few, to estimate from")
     if plot is not None:

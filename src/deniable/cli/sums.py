@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,11 @@ from deniable.cli.targets import Target, many, read_target
 from deniable.errors import SpecError
 from deniable.protocols import Tally
 from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.results import notes
+from deniable.surveys.results import ONCE, UNKNOWN_EPOCHS, Repeats
+from deniable.surveys.terms import LAST_EPOCH
+
+if TYPE_CHECKING:
+    from deniable.collect.analyst import Analyst
 
 Surveyed = Annotated[
     str,
@@ -49,15 +53,21 @@ Few = Annotated[bool, typer.Option("--few", help="Show estimates of fewer answer
 
 def sums(
     survey: str, inputs: list[str] | None, service: str | None, token: str | None, epochs: str | None
-) -> tuple[Target, SurveyTally | Tally]:
-    """What the estimates are about, and the tallies."""
+) -> tuple[Target, SurveyTally | Tally, Repeats]:
+    """What the estimates are about, the tallies, and by how much one device may stand in them several times.
+
+    Says what the errors allow for, and what they cannot.
+    """
     if service is None:
         if epochs is not None:
             raise SpecError("--epochs goes with --from: files do not say their epochs")
         if not inputs:
             raise SpecError("there is nothing to estimate from: name files of reports or tallies, or a service --from")
         target = read_target(survey)
-        return target, counted(target, survey, inputs)
+        rule = target.terms.longitudinal if isinstance(target, Survey) and target.terms is not None else None
+        if rule is not None and rule.rule == "memoize" and rule.epochs > 1:
+            output.note("warning", UNKNOWN_EPOCHS)
+        return target, counted(target, survey, inputs), ONCE
     if inputs:
         raise SpecError("estimates are made from files or from a service, not from both")
     from deniable.collect.analyst import Analyst, ServiceRefused, read_range
@@ -70,11 +80,21 @@ def sums(
         if epochs is not None:
             _note_outside(found, first, last)
         try:
-            return found, analyst.tally(found, first, last)
+            tally = analyst.tally(found, first, last)
+            repeats = _repeats(analyst, found, first, last)
         except ServiceRefused as refused:
             if refused.status != 401 or token:
                 raise
             raise ServiceRefused(401, f"{refused}; give it with --token, or in the variable DENIABLE_TOKEN") from None
+    for sentence in repeats.notes:
+        output.note("note", sentence)
+    return found, tally, repeats
+
+
+def _repeats(analyst: Analyst, survey: Survey, first: int | None, last: int | None) -> Repeats:
+    epochs = analyst.status(survey.fingerprint)["epochs"]
+    low, high = 0 if first is None else first, LAST_EPOCH if last is None else last
+    return Repeats.of(survey.terms, [one["n"] for one in epochs if low <= one["epoch"] <= high])
 
 
 def _note_outside(survey: Survey, first: int | None, last: int | None) -> None:
@@ -92,10 +112,3 @@ def shown_enough(target: Target, id: str, n: int, few: bool) -> bool:
         "note", f"{id!r} has {many(n, 'answer')}, and the survey shows estimates from {terms.show_from} on (--few)"
     )
     return False
-
-
-def warn_of_repeats(target: Target, epochs: str | None) -> None:
-    """Memoized noise repeats, so that several epochs together look more exact than they are."""
-    terms = target.terms if isinstance(target, Survey) else None
-    for sentence in notes(terms, one_epoch=epochs is not None and ".." not in epochs):
-        output.note("warning", f"{sentence} (--epochs)")

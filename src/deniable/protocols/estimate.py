@@ -3,6 +3,7 @@
 stderr     for the people who answered, whose true answers are fixed; `population=True` adds the error of having
            asked these people and not others
 interval   Wald; for a population Clopper-Pearson on the support counts, where the protocol is pure
+repeated   the same if one person stands in several reports, as over several epochs of a survey
 combine    estimates of the same shares from different people or protocols, weighted by inverse variance
 a - b      how much the shares differ between two independent groups, with interval and test
 """
@@ -13,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +40,14 @@ class Support:
     q: float
     size: int | None = None
     """How many answers a report supports, where that is always the same number."""
+    worth: Floats | float = 1.0
+    """How many independent reports one of these is worth, for each answer: below 1 where reports repeat."""
+    noise: float = 1.0
+    """By how much the noise is larger in variance than that of n reports with noise of their own."""
 
     def interval(self, level: float) -> Floats:
         """Clopper-Pearson for each count, solved for the frequency."""
-        shares = clopper_pearson(self.counts.astype(np.float64), self.n, level)
+        shares = clopper_pearson(self.counts.astype(np.float64) * self.worth, self.n * self.worth, level)
         return (shares - self.q) / (self.p - self.q)
 
     def covariance(self, people: Floats, one: int) -> Floats:
@@ -59,7 +64,7 @@ class Support:
         apart = -(other + with_truth) / (answers - 2) if answers > 2 else 0.0
         pair = np.clip(people[one], 0, self.n) + np.clip(people, 0, self.n)
         pair = np.minimum(pair, self.n)
-        between: Floats = (pair * with_truth + (self.n - pair) * apart) / (self.p - self.q) ** 2
+        between: Floats = self.noise * (pair * with_truth + (self.n - pair) * apart) / (self.p - self.q) ** 2
         return between
 
 
@@ -89,6 +94,8 @@ class Estimate:
     """The unbiased estimate behind a consistent one."""
     fit: Fit | None = None
     """For maximum likelihood: a distribution to begin with, so its intervals are cut to [0, 1]."""
+    people: float = 1.0
+    """By how much the sampling variance is larger than that of n different people."""
 
     @property
     def frequencies(self) -> Floats:
@@ -104,7 +111,7 @@ class Estimate:
         if not population:
             return self.stderr
         shares = np.clip(self.frequencies, 0.0, 1.0)
-        return np.sqrt(self.variance / self.n**2 + shares * (1 - shares) / self.n)
+        return np.sqrt(self.variance / self.n**2 + self.people * shares * (1 - shares) / self.n)
 
     def interval(self, level: float = 0.95, simultaneous: bool = False, population: bool = False) -> Floats:
         """A (d, 2) array of confidence intervals of the frequencies.
@@ -132,6 +139,20 @@ class Estimate:
         raw = self.raw or self
         shares = apply(method, raw.frequencies, np.sqrt(raw.variance) / raw.n, raw.n)
         return replace(raw, counts=shares * raw.n, method=method, raw=raw)
+
+    def repeated(self, noise: float, people: float) -> Self:
+        """The same estimate from n reports of fewer people.
+
+        The variances of the noise and of having asked these people grow by these factors: 1 where every report has
+        noise, or a person, of its own.
+        """
+        sampling = _sampling(self.frequencies, self.n)
+        once = self.variance + sampling
+        now = noise * self.variance + people * sampling
+        worth = np.divide(once, now, out=np.full_like(once, 1 / max(noise, people)), where=now > 0)
+        support = None if self.support is None else replace(self.support, worth=worth, noise=noise)
+        raw = None if self.raw is None else self.raw.repeated(noise, people)
+        return replace(self, variance=noise * self.variance, people=people, support=support, raw=raw)
 
     def combine(self, *others: Estimate) -> Estimate:
         """One estimate from several of the same shares, each weighted by its inverse variance."""
@@ -306,6 +327,12 @@ def quantile(level: float, tests: int = 1) -> float:
     if not 0 < level < 1:
         raise NumberError(f"the confidence level lies between 0 and 1, not at {level!r}")
     return NormalDist().inv_cdf(1 - (1 - level) / (2 * tests))
+
+
+def _sampling(shares: Floats, n: int) -> Floats:
+    """The variance of a count among n people who were drawn from a population."""
+    shares = np.clip(shares, 0.0, 1.0)
+    return n * shares * (1 - shares)
 
 
 def _same_labels(first: Estimate, second: Estimate) -> None:

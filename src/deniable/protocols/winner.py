@@ -93,6 +93,6 @@ def _lead_errors(raw: Estimate, best: int, population: bool) -> Floats:
     if population:
         shares = np.clip(raw.frequencies, 0.0, 1.0)
         drawn = shares[best] + shares - (shares[best] - shares) ** 2
-        squares = squares + n * drawn
+        squares = squares + raw.people * n * drawn
     errors: Floats = np.sqrt(np.maximum(squares, 0.0)) / n
     return errors

@@ -2,8 +2,11 @@
 
 noise floor   the half-width of the interval of an answer that nobody gave, in the worst case over what the others gave:
               the smallest share that can be told from none
-notes         memoized answers repeat their noise, so that epochs added up have the noise of one of them, and not the
-              smaller one that the formulas of independent reports give
+repeats       one device may stand in several epochs of a sum. Of epochs with n_1, n_2, ... reports at most
+              sum min(n_e, n_f) over all pairs (e, f) come from the same device, so that the variance is at most D =
+              (sum min(n_e, n_f)) / (sum n_e) times that of as many people: K for K epochs of one size, and never more
+              than the number of epochs that a device answers. D applies to the sampling error, and to the noise where
+              answers are memoized; fresh noise averages out
 poisoning     m forged reports among n move a share by at most (m / n) / (p - q), for protocols that have p and q
 """
 
@@ -26,9 +29,17 @@ from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
 from deniable.protocols.pure import PureProtocol
 from deniable.surveys.terms import Longitudinal, Terms
 
-REPEATED = (
-    "answers are memoized and repeat their noise: over several epochs the errors are larger than shown, so read one "
-    "epoch at a time"
+SAME_NOISE = (
+    "answers are memoized and repeat their noise, which does not average out over several epochs: the errors allow for "
+    "the same devices in all of them"
+)
+SAME_PEOPLE = (
+    "one device may answer in several epochs: the errors allow for the same people in all of them, with fresh noise "
+    "each time"
+)
+UNKNOWN_EPOCHS = (
+    "answers are memoized and repeat their noise: the errors are those of one epoch, and too small if these reports "
+    "are of several"
 )
 NUMBERS = ("count", "frequency", "stderr", "low", "high")
 COLUMNS = ("question", "label", *NUMBERS, "n", "level", "simultaneous", "method", "protocol", "unlisted")
@@ -73,6 +84,46 @@ class Result:
         return content
 
 
+@dataclass(frozen=True)
+class Repeats:
+    """By how much variances exceed those of as many reports of different people."""
+
+    noise: float = 1.0
+    people: float = 1.0
+
+    @classmethod
+    def of(cls, terms: Terms | None, counts: Sequence[int]) -> Repeats:
+        """For the sum over epochs with so many reports each.
+
+        >>> from deniable.surveys.terms import Longitudinal
+        >>> Repeats.over(Longitudinal("memoize", epochs=30), [500, 500, 500, 500])
+        Repeats(noise=4.0, people=4.0)
+        >>> Repeats.over(Longitudinal("none", epochs=2), [500, 500, 500, 500])
+        Repeats(noise=1.0, people=2.0)
+        """
+        return cls() if terms is None else cls.over(terms.longitudinal, counts)
+
+    @classmethod
+    def over(cls, rule: Longitudinal, counts: Sequence[int]) -> Repeats:
+        total = sum(counts)
+        if rule.epochs == 1 or total == 0:
+            return cls()
+        # Of all pairs, the smallest epoch is the smaller one with every other, the largest with itself only.
+        pairs = sum((2 * place + 1) * n for place, n in enumerate(sorted(counts, reverse=True)))
+        most = min(pairs / total, float(rule.epochs))
+        return cls(most if rule.rule == "memoize" else 1.0, most)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the errors beside an estimate allow for, in sentences."""
+        if self.noise > 1:
+            return [SAME_NOISE]
+        return [SAME_PEOPLE] if self.people > 1 else []
+
+
+ONCE = Repeats()
+
+
 def result(
     protocol: Protocol,
     tally: Tally,
@@ -81,6 +132,7 @@ def result(
     candidates: Sequence[str] | None = None,
     simultaneous: bool = False,
     population: bool = False,
+    repeats: Repeats = ONCE,
 ) -> Result:
     """Estimate from a tally; open text needs the candidates to look for.
 
@@ -96,15 +148,20 @@ def result(
         raise SpecError("the answers are open text: name the texts to look for")
     else:
         estimated = protocol.estimate(tally)
+    if repeats != ONCE:
+        estimated = estimated.repeated(repeats.noise, repeats.people)
     if consistent is not None:
         estimated = estimated.consistent(consistent)
     ends = estimated.interval(level, simultaneous, population)
     return Result(estimated, level, estimated.errors(population), ends, simultaneous)
 
 
-def noise_floor(protocol: Protocol, n: int, level: float) -> float:
-    """The smallest share that can be told from none among n people."""
-    return quantile(level) * math.sqrt(protocol.worst_variance(n)) / n
+def noise_floor(protocol: Protocol, n: int, level: float, noise: float = 1.0, tests: int = 1) -> float:
+    """The smallest share that can be told from none among n reports, whose noise has so many times the variance.
+
+    For so many answers at once.
+    """
+    return quantile(level, tests) * math.sqrt(noise * protocol.worst_variance(n)) / n
 
 
 def poisoning(protocol: Protocol) -> float | None:
@@ -112,20 +169,14 @@ def poisoning(protocol: Protocol) -> float | None:
     return float(1 / (protocol.p - protocol.q)) if isinstance(protocol, PureProtocol) else None
 
 
-def trust(protocol: Protocol, n: int, level: float) -> dict[str, Any]:
+def trust(protocol: Protocol, n: int, level: float, repeats: Repeats = ONCE, tests: int = 1) -> dict[str, Any]:
     """What stands beside an estimate: its level of privacy, what the noise hides, and what forgers can do."""
     return {
         "epsilon": exact.canonical(protocol.epsilon),
         "realized_epsilon": protocol.realized_epsilon,
-        "noise_floor": finite(noise_floor(protocol, n, level)) if n else None,
+        "noise_floor": finite(noise_floor(protocol, n, level, repeats.noise, tests)) if n else None,
         "poisoning": poisoning(protocol),
     }
-
-
-def notes(terms: Terms | None, one_epoch: bool) -> list[str]:
-    """What the errors beside an estimate leave out, in sentences."""
-    rule = Longitudinal() if terms is None else terms.longitudinal
-    return [REPEATED] if rule.rule == "memoize" and rule.epochs > 1 and not one_epoch else []
 
 
 def finite(value: float) -> float | None:

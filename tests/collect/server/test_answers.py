@@ -6,16 +6,19 @@ import csv
 import hashlib
 import io
 import json
+import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from deniable.collect.counting import Counter
 from deniable.collect.server import estimates, tallies
-from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.results import REPEATED, result
+from deniable.protocols import GRR
+from deniable.surveys import Question, Survey, SurveyTally
+from deniable.surveys.results import SAME_NOISE, SAME_PEOPLE, result
 from tests.collect.server.live import eventually, in_thread
-from tests.collect.surveys import DAY, TODAY, WORDS, crowd, current, daily, memoized, mixed, plain, text
+from tests.collect.surveys import DAY, TODAY, WORDS, Crowd, crowd, current, daily, memoized, mixed, plain, text
 
 
 def test_the_list_in_pages(live):
@@ -68,7 +71,7 @@ def test_estimates_have_everything_beside_them(live):
     assert (answered["version"], reading["n"]) == (2000, 2000)
     for question in reading["questions"]:
         protocol = survey[question["id"]].protocol
-        own = result(protocol, tally[question["id"]], 0.9)
+        own = result(protocol, tally[question["id"]], 0.9, population=True)
         assert [share["frequency"] for share in question["answers"]] == pytest.approx(own.estimate.frequencies)
         assert [[share["low"], share["high"]] for share in question["answers"]] == pytest.approx(own.ends)
         assert question["epsilon"] == "1"
@@ -98,24 +101,89 @@ def test_too_few_answers_are_not_shown(tmp_path):
         (question,) = live.get(path, "analyst").json["series"][0]["questions"]
         assert (question["enough"], question["answers"], question["message"]) == (False, [], "not enough answers yet")
         lines = live.get(f"{path}.csv", "analyst").body.decode().splitlines()
-        assert lines[1].startswith("0,,smoke,,,")
+        assert re.match(r"0,,\d{4}-\d\d-\d\d 00:00:00,\d{4}-\d\d-\d\d 00:00:00,smoke,,,", lines[1])
         live.send(survey, 0, crowd(survey, 1, seed=9))
         (question,) = live.get(path, "analyst").json["series"][0]["questions"]
         assert question["enough"]
         assert len(question["answers"]) == 2
 
 
-def test_repeated_noise_is_noted(tmp_path):
-    """Several epochs of memoized answers look more exact than they are; one epoch does not, nor do fresh answers."""
+def test_errors_over_several_epochs_allow_for_the_same_devices(tmp_path):
+    """Memoized answers leave the error of one epoch; fresh ones average their noise, but not who was asked."""
     repeated, fresh = memoized(), daily()
     with in_thread(f"sqlite:///{tmp_path / 'store.db'}", repeated, fresh) as live:
-        for survey in (repeated, fresh):
-            live.send(survey, current(survey), crowd(survey, 60))
+        for survey, note in ((repeated, SAME_NOISE), (fresh, SAME_PEOPLE)):
+            for epoch in (current(survey) - 1, current(survey), current(survey) + 1):
+                live.send(survey, epoch, Crowd(crowd(survey, 600, seed=epoch).ids, crowd(survey, 600).answers))
             path = f"/v1/surveys/{survey.fingerprint}/estimates"
             (whole,) = live.get(path, "analyst").json["series"]
-            (alone,) = live.get(f"{path}?per=epoch", "analyst").json["series"]
-            assert whole["notes"] == ([REPEATED] if survey is repeated else [])
-            assert alone["notes"] == []
+            alone = live.get(f"{path}?per=epoch", "analyst").json["series"]
+            (others,) = live.get(f"{path}?about=respondents", "analyst").json["series"]
+            assert [one["notes"] for one in (whole, others, *alone)] == [[note], [note], [], [], []]
+            assert (whole["n"], [one["n"] for one in alone]) == (1800, [600] * 3)
+            numbers = zip(*(one["questions"][0]["answers"] for one in (whole, others, alone[0])), strict=True)
+            for total, respondents, single in numbers:
+                assert total["frequency"] == pytest.approx(single["frequency"])
+                assert respondents["stderr"] < total["stderr"]
+                if survey is repeated:
+                    for name in ("stderr", "low", "high"):
+                        assert total[name] == pytest.approx(single[name])
+                else:
+                    assert total["stderr"] < 0.9 * single["stderr"]
+                    sampled = total["stderr"] ** 2 - respondents["stderr"] ** 2
+                    share = total["frequency"]
+                    assert sampled == pytest.approx(share * (1 - share) / 600)
+            floors = [one["questions"][0]["noise_floor"] for one in (whole, alone[0])]
+            assert floors[0] / floors[1] == pytest.approx(1 if survey is repeated else 3**-0.5)
+
+
+def test_differences_are_those_of_two_estimates(live):
+    survey = mixed()
+    now, path = current(survey), f"/v1/surveys/{survey.fingerprint}/differences"
+    people = [crowd(survey, 800, seed=seed) for seed in (1, 2)]
+    for epoch, own in zip((now - 1, now), people, strict=True):
+        live.send(survey, epoch, own)
+    query = f"before={now - 1}&after={now}..&level=0.9&intervals=simultaneous"
+    answered = live.get(f"{path}?{query}", "analyst").json
+    counter = Counter(survey)
+    tallies = [counter.tally(800, counter.count(own.answers)) for own in people]
+    assert [question["id"] for question in answered["questions"]] == ["smoke", "drink", "age", "town"]
+    for question in answered["questions"]:
+        protocol = survey[question["id"]].protocol
+        before, after = (protocol.estimate(tally[question["id"]]) for tally in tallies)
+        change = after - before
+        assert (question["n_before"], question["n_after"], question["message"]) == (800, 800, None)
+        for name, wanted in (
+            ("before", before.frequencies),
+            ("after", after.frequencies),
+            ("difference", change.frequencies),
+            ("stderr", change.stderr),
+            ("low", change.interval(0.9, simultaneous=True)[:, 0]),
+            ("high", change.interval(0.9, simultaneous=True)[:, 1]),
+        ):
+            assert [answer[name] for answer in question["answers"]] == pytest.approx(wanted)
+    (age,) = live.get(f"{path}?{query}&question=age", "analyst").json["questions"]
+    assert age["id"] == "age"
+    assert live.get(f"{path}?before={now}", "analyst").problem == "malformed"
+    empty = live.get(f"{path}?before=0&after={now}", "analyst").json["questions"][0]
+    assert (empty["enough"], empty["answers"]) == (False, [])
+
+
+def test_intervals_of_all_answers_at_once(live):
+    survey = mixed()
+    people = crowd(survey, 500)
+    live.send(survey, current(survey), people)
+    path = f"/v1/surveys/{survey.fingerprint}/estimates"
+    counter = Counter(survey)
+    tally = counter.tally(500, counter.count(people.answers))
+    for about, population in (("population", True), ("respondents", False)):
+        query = f"intervals=simultaneous&about={about}&level=0.9"
+        for question in live.get(f"{path}?{query}", "analyst").json["series"][0]["questions"]:
+            protocol = survey[question["id"]].protocol
+            own = result(protocol, tally[question["id"]], 0.9, simultaneous=True, population=population)
+            assert [[share["low"], share["high"]] for share in question["answers"]] == pytest.approx(own.ends)
+            assert [share["stderr"] for share in question["answers"]] == pytest.approx(own.stderr)
+            assert (question["simultaneous"], question["population"]) == (True, population)
 
 
 def test_a_series_by_epoch(live):
@@ -155,6 +223,21 @@ def test_the_table_says_the_same_as_the_document(live):
     document = live.get(path, "analyst").json["series"][0]["questions"]
     table = list(csv.DictReader(io.StringIO(live.get(f"{path}.csv", "analyst").body.decode())))
     assert [float(row["frequency"]) for row in table] == [a["frequency"] for q in document for a in q["answers"]]
+    day = datetime.fromtimestamp(TODAY, UTC)
+    for row in table:
+        assert row["from_utc"] == f"{day:%Y-%m-%d %H:%M:%S}"
+        assert row["until_utc"] == f"{day + timedelta(days=1):%Y-%m-%d %H:%M:%S}"
+
+
+def test_no_cell_of_the_table_is_taken_for_a_date(tmp_path):
+    """A spreadsheet reads 1/2 as the first of February."""
+    half = Survey("half", [Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon="1/2"))], plain().terms)
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", half) as live:
+        live.send(half, 0, crowd(half, 10))
+        text = live.get(f"/v1/surveys/{half.fingerprint}/estimates.csv", "analyst").body.decode()
+    for row in csv.DictReader(io.StringIO(text)):
+        assert row["epsilon"] == "0.5"
+        assert "/" not in "".join(row.values())
 
 
 @pytest.mark.parametrize(

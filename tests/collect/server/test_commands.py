@@ -19,8 +19,9 @@ from deniable.collect.server import Settings, serve
 from deniable.collect.stores import open_store
 from deniable.engines import tally_files
 from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.results import SAME_NOISE, SAME_PEOPLE
 from tests.collect.server.live import TOKENS, Process, in_thread
-from tests.collect.surveys import crowd, current, daily, mixed, plain
+from tests.collect.surveys import Crowd, crowd, current, daily, memoized, mixed, plain
 
 
 def deniable(*arguments: str, code: int = 0) -> str:
@@ -287,3 +288,31 @@ def test_an_open_address_is_warned_of(url):
     _, errors = process.communicate(timeout=30)
     assert "warning: this address can be reached without encryption" in errors
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("survey", "note"), [(memoized(), SAME_NOISE), (daily(), SAME_PEOPLE)], ids=["memoize", "fresh"]
+)
+def test_several_epochs_are_estimated_as_the_service_does(url, survey, note):
+    """With the same errors and in the same words; over a single epoch there is nothing to be said."""
+    now, before = current(survey), current(survey) - 1
+    with in_thread(url, survey) as live:
+        for epoch in (before, now):
+            live.send(survey, epoch, Crowd(crowd(survey, 300, seed=epoch).ids, crowd(survey, 300).answers))
+        service = ["--from", f"http://127.0.0.1:{live.port}", "--token", TOKENS["analyst"], "--json"]
+        path, errors = f"/v1/surveys/{survey.fingerprint}/estimates", {}
+        for epochs in (f"{before}..{now}", str(now)):
+            run = CliRunner().invoke(
+                app, ["estimate", survey.fingerprint, *service, "--population", "--epochs", epochs]
+            )
+            (theirs,) = live.get(f"{path}?epochs={epochs}", "analyst").json["series"]
+            assert ([note] if note in " ".join(run.stderr.split()) else []) == theirs["notes"]
+            assert (theirs["notes"] == [note]) is (".." in epochs)
+            for own, other in zip(json.loads(run.stdout)["questions"], theirs["questions"], strict=True):
+                for name in ("frequency", "stderr", "low", "high"):
+                    assert [one[name] for one in own["answers"]] == pytest.approx(
+                        [one[name] for one in other["answers"]]
+                    )
+                errors[epochs] = own["answers"][0]["stderr"]
+        several, one = errors.values()
+        assert (several == pytest.approx(one)) is (note is SAME_NOISE)

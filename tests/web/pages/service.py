@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,12 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from deniable.collect.stores import Token, open_store
 from deniable.collect.tokens import hashed, new_token
 from deniable.surveys import Survey
 from tests.collect.server.live import free_port
-from tests.collect.surveys import crowd
+from tests.collect.surveys import Crowd, crowd
 
 PATIENCE = 60.0
 PROGRAM = [sys.executable, "-m", "deniable"]
@@ -54,8 +56,18 @@ class Service:
 
     def fill(self, survey: Survey, epoch: int, n: int, seed: int = 1) -> None:
         """Answers of made-up people."""
+        self.fill_with(survey, epoch, crowd(survey, n, seed))
+
+    def fill_with(self, survey: Survey, epoch: int, people: Crowd) -> None:
         with open_store(self.store) as store:
-            store.add([crowd(survey, n, seed).batch(survey, epoch)])
+            store.add([people.batch(survey, epoch)])
+
+    def ask(self, survey: Survey, path: str) -> Any:
+        """What the service says to an analyst."""
+        address = f"{self.address}/v1/surveys/{survey.fingerprint}/{path}"
+        request = urllib.request.Request(address, headers={"Authorization": f"Bearer {self.analyst}"})
+        with urllib.request.urlopen(request, timeout=20) as reply:
+            return json.load(reply)
 
     def count(self, survey: Survey) -> int:
         """Submissions that were counted."""

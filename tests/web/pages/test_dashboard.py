@@ -11,14 +11,18 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from deniable.protocols import GRR
+import pytest
+from playwright.sync_api import expect
+
+from deniable.domains import Integers
+from deniable.protocols import GRR, OUE
 from deniable.surveys import Question, Survey
-from deniable.surveys.results import REPEATED
+from deniable.surveys.results import SAME_NOISE
 from deniable.surveys.terms import Longitudinal
-from tests.collect.surveys import DAY, current, terms
+from tests.collect.surveys import DAY, Crowd, crowd, current, terms
 from tests.web.pages.browser import Log, eventually
 from tests.web.pages.service import Service
-from tests.web.pages.surveys import often, smoke, ten, thousand
+from tests.web.pages.surveys import often, single, smoke, ten, thousand
 from tests.web.pages.test_survey_page import COUNTED, answer
 
 Open = Callable[[str], Any]
@@ -142,24 +146,6 @@ def test_a_wrong_fingerprint_is_no_matter_of_the_token(service: Service, open_ta
         board.wait_for_selector("main a >> text=thousand")
 
 
-def test_a_difference_is_that_of_the_estimates(service: Service, open_tab: Open) -> None:
-    tab = open_tab(f"{service.address}/plan")
-    found = tab.evaluate(
-        """async (script) => {
-            const { differences, quantile } = await import(script);
-            const side = (frequency, stderr) => ({ answers: [{ label: "a", frequency, stderr }] });
-            return [differences(side(0.2, 0.03), side(0.5, 0.04), 0.95)[0], [0.9, 0.975, 0.995, 1e-7].map(quantile)];
-        }""",
-        f"{service.address}/web/current/pages/compare.js",
-    )
-    (row, quantiles) = found
-    assert abs(row["value"] - 0.3) < 1e-12
-    assert abs(row["stderr"] - 0.05) < 1e-12
-    assert abs(row["high"] - (0.3 + 1.959964 * 0.05)) < 1e-6
-    for ours, exact in zip(quantiles, (1.2815516, 1.9599640, 2.5758293, -5.1993376), strict=True):
-        assert abs(ours - exact) < 1e-6
-
-
 def test_fakes_widen_what_is_possible(service: Service, open_tab: Open) -> None:
     survey = ten("fakes")
     service.publish(survey)
@@ -187,7 +173,7 @@ def test_open_text_asks_for_candidates(service: Service, open_tab: Open) -> None
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
     board.wait_for_selector("text=Name texts to look for.")
-    board.get_by_label("Texts to look for, one a line").fill("rye\nsourdough\n")
+    board.get_by_label("Texts to look for, one per line").fill("rye\nsourdough\n")
     board.get_by_role("button", name="Look for these").click()
     board.wait_for_selector(".chart")
     assert board.locator(".chart .name").all_inner_texts() == ["rye", "sourdough"]
@@ -217,18 +203,169 @@ def test_times_are_told_in_days_and_hours(service: Service, open_tab: Open) -> N
     assert re.search(r"the periods [\d-]+ to [\d-]+ and [\d-]+ to [\d-]+ \(UTC\)\.", health), health
 
 
-def test_repeated_reports_are_warned_of(service: Service, open_tab: Open) -> None:
-    survey = often("warned")
+def test_a_memoized_survey_is_opened_at_its_latest_period(service: Service, open_tab: Open) -> None:
+    """Thirty periods of the same devices say no more than one, and are not drawn as if they did."""
+    survey = often("memoized board")
     service.publish(survey)
-    for epoch in (current(survey) - 1, current(survey)):
-        service.fill(survey, epoch, 100)
+    last = current(survey)
+    same = crowd(survey, 500).answers
+    for epoch in range(last - 9, last + 1):
+        service.fill_with(survey, epoch, Crowd(crowd(survey, 500, seed=epoch).ids, same))
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
-    warning = board.wait_for_selector("main .warn").inner_text()
-    assert warning.lower() == f"{REPEATED}."
-    board.get_by_label("From period").select_option(str(current(survey)))
-    board.get_by_label("To period").select_option(str(current(survey)))
-    eventually(board, lambda: board.locator("main .warn").count() == 0)
+    board.wait_for_selector(".chart")
+    tile = board.locator(".tile").first
+    assert tile.inner_text().split() == ["500", "answers"]
+    assert f"--epochs {last} " in board.locator(".command code").first.inner_text() + " "
+    assert board.locator("main > div .warn").count() == 0
+    expect(board.get_by_label("To period")).to_be_disabled()
+    single = lines(board)
+    board.locator("summary", has_text="Over time").click()
+    board.wait_for_selector(".uplot canvas")
+    assert board.locator(".series ~ div tbody tr").count() == 10, "over time all periods are drawn"
+    board.get_by_label("From period").select_option("")
+    expect(tile).to_have_text("5,000reports")
+    expect(board.locator("main .warn")).to_have_text(f"{SAME_NOISE[0].upper()}{SAME_NOISE[1:]}.")
+    assert "5,000 reports" in board.locator("[data-question=mood] .note").first.inner_text()
+    assert lines(board) == single, "the same shares with the same intervals"
+
+
+def lines(board: Any) -> list[str]:
+    return [str(text) for text in board.locator("[data-question] .chart .value").all_inner_texts()]
+
+
+def test_a_live_event_leaves_the_focus_and_what_is_folded_out(service: Service, open_tab: Open) -> None:
+    survey = ten("focus")
+    service.publish(survey)
+    for epoch in (current(survey) - 1, current(survey)):
+        service.fill(survey, epoch, 300)
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector(".live.on")
+    board.wait_for_selector(".chart")
+    panel = board.locator("[data-question=bread]")
+    panel.locator("summary", has_text="Table").first.click()
+    panel.locator("tbody").first.wait_for()
+    health = board.locator("section[aria-label='Ingest health']")
+    health.locator("summary").click()
+    kept = [
+        panel.locator("summary", has_text="Table").first,
+        panel.locator(".scroll").first,
+        panel.get_by_role("button", name="CSV").first,
+        panel.get_by_role("button", name="Copy the command").first,
+        health.locator("summary"),
+        board.get_by_label("Before: from"),
+    ]
+    board.locator("summary", has_text="Compare two").click()
+    n = 600
+    for seed, one in enumerate(kept, 2):
+        one.focus()
+        n += 1
+        service.fill(survey, current(survey), 1, seed=seed)
+        expect(board.locator(".tile b").first).to_have_text(str(n))
+        expect(one).to_be_focused()
+    assert panel.locator("tbody").first.is_visible()
+    assert health.locator("tbody").is_visible()
+
+
+def test_a_range_cannot_end_before_it_begins(service: Service, open_tab: Open) -> None:
+    survey = ten("reversed")
+    service.publish(survey)
+    last = current(survey)
+    for epoch, n in ((last - 2, 100), (last - 1, 200), (last, 400)):
+        service.fill(survey, epoch, n)
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector(".chart")
+    begin, end = board.get_by_label("From period"), board.get_by_label("To period")
+    first = board.locator(".tile b").first
+    end.select_option(str(last - 2))
+    expect(first).to_have_text("100")
+    begin.select_option(str(last))
+    expect(first).to_have_text("400")
+    expect(end).to_have_value(str(last))
+    end.select_option(str(last - 1))
+    expect(first).to_have_text("200")
+    expect(begin).to_have_value(str(last - 1))
+    assert f"--epochs {last - 1} " in board.locator(".command code").first.inner_text()
+    assert board.locator(".error:visible").count() == 0
+
+
+def test_what_ten_answers_say_is_drawn_within_the_scale(service: Service, open_tab: Open) -> None:
+    """Estimates from ten answers lie far outside of 0 to 100 %: the table says so, the chart stays inside."""
+    survey = ten("nothing")
+    service.publish(survey)
+    service.fill(survey, current(survey), 10)
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector("text=Not enough answers to say anything")
+    axis = board.locator(".axis text").all_text_contents()
+    assert (axis[0], axis[-1]) == ("0\u00a0%", "100\u00a0%")
+    outside = """svg => {
+        const room = svg.getBoundingClientRect();
+        const marks = [...svg.querySelectorAll("rect, line")].map((mark) => mark.getBoundingClientRect());
+        return marks.filter((box) => box.left < room.left - 2 || box.right > room.right + 2).length;
+    }"""
+    assert sum(svg.evaluate(outside) for svg in board.locator(".chart svg:not(.axis)").element_handles()) == 0
+    assert set(lines(board)) == {"wider than the scale"}
+    assert "without a mark at its end: goes beyond the scale" in board.locator(".legend").first.inner_text()
+    board.locator("summary", has_text="Table").first.click()
+    assert MINUS in board.wait_for_selector("[data-question=bread] tbody").inner_text()
+
+
+def test_numbers_keep_their_order(service: Service, open_tab: Open) -> None:
+    survey = single(OUE(Integers(18, 77), epsilon=2), "numbers")
+    service.publish(survey)
+    service.fill(survey, current(survey), 2000)
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector(".chart")
+    names = board.locator(".chart .name")
+    assert names.all_inner_texts() == [str(age) for age in range(18, 78)]
+    board.get_by_label("Order").select_option("share")
+    eventually(board, lambda: names.count() == 25)
+    shares = [float(text.split()[0].replace(MINUS, "-")) for text in lines(board)]
+    assert shares == sorted(shares, reverse=True)
+    board.get_by_label("Order").select_option("own")
+    eventually(board, lambda: names.count() == 60)
+
+
+def test_the_numbers_of_a_page_are_those_of_the_service(service: Service, open_tab: Open) -> None:
+    """Intervals for everybody, for those who answered, and differences: drawn as served, nothing is computed twice."""
+    survey = ten("served")
+    service.publish(survey)
+    last = current(survey)
+    for epoch in (last - 1, last):
+        service.fill(survey, epoch, 2000, seed=epoch)
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector(".chart")
+    tables = {}
+    board.locator("summary", has_text="Table").first.click()
+    for about in ("population", "respondents"):
+        board.get_by_label("Intervals are about").select_option(about)
+        words = re.compile("interval, all at once" + (", for those who answered" if about == "respondents" else "$"))
+        expect(board.locator("[data-question=bread] .legend li").filter(has_text=words)).to_have_count(1)
+        tables[about] = board.wait_for_selector("[data-question=bread] tbody").inner_text()
+        query = f"about={about}&intervals=simultaneous&question=bread"
+        (question,) = service.ask(survey, f"estimates?{query}")["series"][0]["questions"]
+        for row, share in zip(tables[about].split("\n"), question["answers"], strict=True):
+            cells = [float(re.sub("[^0-9.-]", "", cell.replace(MINUS, "-"))) for cell in row.split("\t")[1:5]]
+            wanted = [100 * share[name] for name in ("frequency", "stderr", "low", "high")]
+            assert cells == pytest.approx(wanted, abs=0.051)
+    assert tables["population"] != tables["respondents"]
+    board.locator("summary", has_text="Compare two").click()
+    board.get_by_role("button", name="Compare").click()
+    board.locator("[data-compare=bread] summary").click()
+    shown = board.wait_for_selector("[data-compare=bread] tbody").inner_text()
+    query = f"before={last - 1}&after={last}&intervals=simultaneous&question=bread"
+    (question,) = service.ask(survey, f"differences?{query}")["questions"]
+    changes = {change["label"]: change for change in question["answers"]}
+    for row in shown.split("\n"):
+        name, *cells = row.split("\t")
+        found = [float(re.sub("[^0-9.-]", "", cell.replace(MINUS, "-"))) for cell in cells]
+        parts = ("before", "after", "difference", "stderr", "low", "high")
+        assert found == pytest.approx([100 * changes[name][part] for part in parts], abs=0.051)
 
 
 def test_a_wrong_token_is_refused_and_a_right_one_is_not_kept(

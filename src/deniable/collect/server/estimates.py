@@ -2,37 +2,58 @@
 
 Hidden     fewer answers than the survey's `show_from` are "not enough answers yet", in place of shares that are noise
 Off loop   tallies are read and estimates computed in threads; a finished answer is kept until the sums change
-Series     one reading over all epochs asked for, or one an epoch (per=epoch), sent while the next is computed
+Series     one reading over all epochs asked for, or one per epoch (per=epoch), sent while the next is computed
+Several    over several epochs the errors allow for one device standing in each of them (`Repeats`)
+Changes    differences of two ranges of epochs are computed here as well, so that no page repeats the arithmetic
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import msgspec
 import numpy as np
 from starlette.responses import Response, StreamingResponse
 
-from deniable.collect.server.api import Answer, Call, Operation, Parameter
+from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
 from deniable.collect.server.epochs import RANGE, epoch_range, inside
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.service import Service
+from deniable.collect.server.versions import Progress
+from deniable.collect.stores.base import Epoch
 from deniable.collect.wire import JSON
 from deniable.domains import Strings
+from deniable.labels import label_spec
 from deniable.postprocess import METHODS
 from deniable.surveys import Question, SurveyTally
-from deniable.surveys.results import NUMBERS, notes, result, trust
+from deniable.surveys.results import NUMBERS, Repeats, Result, finite, result, trust
+from deniable.surveys.terms import write_time
 
 CSV = "text/csv"
+SIMULTANEOUS, POPULATION, RESPONDENTS = "simultaneous", "population", "respondents"
 NOT_ENOUGH = "not enough answers yet"
 OPEN_TEXT = "open text: name the texts to look for with candidates=..."
-HEAD = ("first", "last", "question", "label", *NUMBERS, "n", "level", "epsilon", "noise_floor", "poisoning")
+HEAD = (
+    "first",
+    "last",
+    "from_utc",
+    "until_utc",
+    "question",
+    "label",
+    *NUMBERS,
+    "n",
+    "level",
+    "epsilon",
+    "noise_floor",
+    "poisoning",
+)
 
 
 class Share(msgspec.Struct):
@@ -55,6 +76,10 @@ class QuestionReading(msgspec.Struct, kw_only=True):
     method: str
     n: int
     level: float
+    simultaneous: bool
+    """Whether the intervals hold for all answers of the question at once."""
+    population: bool
+    """Whether errors and intervals are about everybody whom the respondents were drawn from, or them alone."""
     enough: bool
     message: str | None = None
     """Why there are no answers here, if there are none."""
@@ -71,14 +96,58 @@ class QuestionReading(msgspec.Struct, kw_only=True):
 
 
 class Reading(msgspec.Struct):
-    """Estimates over the epochs from first to last; notes say in sentences what the errors beside them leave out."""
+    """Estimates over the epochs from first to last; notes say in sentences what the errors beside them allow for."""
 
     first: int
     last: int | None
+    starts: str | None
+    """When the first epoch that has reports began; null where there are none."""
+    ends: str | None
+    """When the last one ends."""
     n: int
     questions: list[QuestionReading]
     notes: list[str]
-    """Noise that memoized answers repeat from epoch to epoch; empty where nothing is left out."""
+    """What one device that stands in several epochs does to the errors; empty for one epoch."""
+
+
+class Change(msgspec.Struct):
+    """One answer: its share in both ranges, and after minus before with standard error and interval."""
+
+    label: Any
+    before: float | None
+    after: float | None
+    difference: float | None
+    stderr: float | None
+    low: float | None
+    high: float | None
+
+
+class QuestionChange(msgspec.Struct, kw_only=True):
+    """How the answers to one question have changed, as populations."""
+
+    id: str
+    text: str
+    n_before: int
+    n_after: int
+    level: float
+    simultaneous: bool
+    enough: bool
+    message: str | None = None
+    """Why there are no answers here, if there are none."""
+    answers: list[Change]
+
+
+class Differences(msgspec.Struct):
+    """Unbiased shares in one range of epochs minus those in another.
+
+    Errors of the two are taken as independent. Reports that a device repeats in both make them positively related, and
+    then the intervals are too wide, never too narrow.
+    """
+
+    survey: str
+    version: int
+    questions: list[QuestionChange]
+    notes: list[str]
 
 
 class Estimates(msgspec.Struct):
@@ -96,44 +165,105 @@ class Request:
     first: int
     last: int | None
     level: float
+    simultaneous: bool
+    population: bool
     post: str
     questions: tuple[str, ...]
     candidates: tuple[str, ...]
     top: int | None
 
     @classmethod
-    def of(cls, call: Call, entry: Entry) -> Request:
+    def of(cls, call: Call, entry: Entry, epochs: str = "epochs") -> Request:
         query = call.query
         known = [question.id for question in entry.survey]
         for id in query["question"]:
             if id not in known:
                 raise Problem("malformed", f"the questions of this survey are {', '.join(known)}")
         candidates = tuple(dict.fromkeys(text for text in query["candidates"] if text))
-        first, last = epoch_range(query["epochs"])
-        return cls(first, last, query["level"], query["post"], tuple(query["question"]), candidates, query["top"])
+        first, last = epoch_range(query[epochs])
+        return cls(
+            first,
+            last,
+            query["level"],
+            query["intervals"] == SIMULTANEOUS,
+            query.get("about", POPULATION) == POPULATION,
+            query.get("post", "none"),
+            tuple(query["question"]),
+            candidates,
+            query.get("top"),
+        )
 
     def asked(self, entry: Entry) -> list[Question]:
         return [question for question in entry.survey if not self.questions or question.id in self.questions]
 
 
-def reading(entry: Entry, tally: SurveyTally, request: Request, first: int, last: int | None) -> Reading:
+@dataclass(frozen=True)
+class Summed:
+    """A tally over the epochs from first to last, and how many reports each of those that have any brought."""
+
+    tally: SurveyTally
+    epochs: Sequence[Epoch]
+    first: int
+    last: int | None
+
+    def repeats(self, entry: Entry) -> Repeats:
+        return Repeats.of(entry.terms, [one.n for one in self.epochs])
+
+    def span(self, entry: Entry) -> tuple[str | None, str | None]:
+        """When the epochs that have reports began and ended."""
+        known = [one.epoch for one in self.epochs if one.n]
+        if not known:
+            return None, None
+        calendar = entry.terms.epochs
+        return write_time(calendar.start(min(known))), write_time(calendar.start(max(known) + 1))
+
+
+def reading(entry: Entry, summed: Summed, request: Request) -> Reading:
     """The estimates of one tally."""
-    questions = [_question(entry, question, tally, request) for question in request.asked(entry)]
-    n = next(iter(tally.tallies.values())).n
-    return Reading(first, last, n, questions, notes(entry.terms, one_epoch=first == last))
+    repeats = summed.repeats(entry)
+    questions = [_question(entry, question, summed.tally, repeats, request) for question in request.asked(entry)]
+    n = next(iter(summed.tally.tallies.values())).n
+    return Reading(summed.first, summed.last, *summed.span(entry), n, questions, repeats.notes)
 
 
-def _question(entry: Entry, question: Question, tally: SurveyTally, request: Request) -> QuestionReading:
+def _missing(entry: Entry, question: Question, n: int, request: Request) -> str | None:
+    """Why there is nothing to show, if there is nothing."""
+    if n < max(1, entry.terms.show_from):
+        return NOT_ENOUGH
+    return OPEN_TEXT if _open(question) and not request.candidates else None
+
+
+def _open(question: Question) -> bool:
+    return isinstance(question.protocol.domain, Strings)
+
+
+def _result(question: Question, tally: SurveyTally, repeats: Repeats, request: Request, method: str | None) -> Result:
+    return result(
+        question.protocol,
+        tally[question.id],
+        request.level,
+        method,
+        request.candidates if _open(question) else None,
+        request.simultaneous,
+        request.population,
+        repeats,
+    )
+
+
+def _question(
+    entry: Entry, question: Question, tally: SurveyTally, repeats: Repeats, request: Request
+) -> QuestionReading:
     protocol, own = question.protocol, tally[question.id]
-    text = isinstance(protocol.domain, Strings)
-    enough = own.n >= max(1, entry.terms.show_from)
+    message = _missing(entry, question, own.n, request)
+    tests = len(request.candidates) if _open(question) else protocol.domain.size
     head: dict[str, Any] = {"id": question.id, "text": question.text, "protocol": protocol.name, "n": own.n}
-    head |= {"level": request.level, "enough": enough} | trust(protocol, own.n, request.level)
-    if not enough or (text and not request.candidates):
-        message = OPEN_TEXT if enough else NOT_ENOUGH
+    head |= {"level": request.level, "simultaneous": request.simultaneous, "population": request.population}
+    head |= {"enough": message != NOT_ENOUGH}
+    head |= trust(protocol, own.n, request.level, repeats, max(1, tests) if request.simultaneous else 1)
+    if message is not None:
         return QuestionReading(**head, method=request.post, message=message, answers=[])
     method = None if request.post == "none" else request.post
-    found = result(protocol, own, request.level, method, request.candidates if text else None)
+    found = _result(question, tally, repeats, request, method)
     content = found.description(question.id, question.text)
     answers = content["answers"]
     if request.top is not None and request.top < len(answers):
@@ -141,6 +271,38 @@ def _question(entry: Entry, question: Question, tally: SurveyTally, request: Req
         answers = [answers[i] for i in order]
     rest = {key: content[key] for key in ("unlisted", "unlisted_stderr") if key in content}
     return QuestionReading(**head, **rest, method=content["method"], answers=[Share(**row) for row in answers])
+
+
+def changes(entry: Entry, version: int, before: Summed, after: Summed, request: Request) -> Differences:
+    """What has changed from one range of epochs to another."""
+    sides = [(one.tally, one.repeats(entry)) for one in (before, after)]
+    questions = []
+    for question in request.asked(entry):
+        messages = [_missing(entry, question, tally[question.id].n, request) for tally, _ in sides]
+        message = next(filter(None, messages), None)
+        head = {"id": question.id, "text": question.text, "level": request.level, "simultaneous": request.simultaneous}
+        n_before, n_after = (tally[question.id].n for tally, _ in sides)
+        answers: list[Change] = []
+        if message is None:
+            first, second = (_result(question, *side, request, None).estimate for side in sides)
+            change = second - first
+            rows = [first.frequencies, second.frequencies, change.frequencies, change.stderr]
+            ends = change.interval(request.level, request.simultaneous)
+            numbers = np.column_stack([*rows, ends]).tolist()
+            labels = map(label_spec, change.labels)
+            answers = [Change(label, *map(finite, row)) for label, row in zip(labels, numbers, strict=True)]
+        questions.append(
+            QuestionChange(
+                **head,  # type: ignore[arg-type]
+                n_before=n_before,
+                n_after=n_after,
+                enough=NOT_ENOUGH not in messages,
+                message=message,
+                answers=answers,
+            )
+        )
+    notes = [note for _, repeats in sides for note in repeats.notes]
+    return Differences(entry.fingerprint, version, questions, list(dict.fromkeys(notes)))
 
 
 # -- forms --------------------------------------------------------------------------------------------
@@ -151,18 +313,30 @@ def as_json(one: Reading) -> bytes:
 
 
 def as_csv(one: Reading) -> bytes:
-    """One line an answer; a question without answers has one line without a label."""
+    """One line per answer; a question without answers has one line without a label.
+
+    Written for spreadsheets: times without letters, and epsilon as a decimal number, for 1/2 would be read as a date.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for question in one.questions:
-        tail = [question.n, question.level, question.epsilon, question.noise_floor, question.poisoning]
-        head = [one.first, one.last, question.id]
+        epsilon = f"{float(Fraction(question.epsilon)):.15g}"
+        tail = [question.n, question.level, epsilon, question.noise_floor, question.poisoning]
+        head = [one.first, one.last, *(_spreadsheet(time) for time in (one.starts, one.ends)), question.id]
         if not question.answers:
             writer.writerow([*head, "", *[""] * len(NUMBERS), *tail])
         for share in question.answers:
             label = share.label if isinstance(share.label, str) else msgspec.json.encode(share.label).decode()
             writer.writerow([*head, label, *(getattr(share, name) for name in NUMBERS), *tail])
     return out.getvalue().encode()
+
+
+def _spreadsheet(time: str | None) -> str:
+    """
+    >>> _spreadsheet("2026-11-01T00:00:00Z")
+    '2026-11-01 00:00:00'
+    """
+    return "" if time is None else time.replace("T", " ").removesuffix("Z")
 
 
 async def estimates(call: Call) -> Response:
@@ -180,7 +354,7 @@ async def _respond(call: Call, kind: str) -> Response:
     ranges: Iterator[tuple[int, int | None]] = iter([(request.first, request.last)])
     if call.query["per"] == "epoch":
         ranges = iter([(one.epoch, one.epoch) for one in inside(progress.epochs, request.first, request.last)])
-    pieces = _pieces(service, entry, request, ranges, progress.version, kind)
+    pieces = _pieces(service, entry, request, ranges, progress, kind)
     # What cannot be computed is said before the first byte goes out.
     begin = [await anext(pieces), await anext(pieces)]
 
@@ -198,9 +372,10 @@ async def _pieces(
     entry: Entry,
     request: Request,
     ranges: Iterator[tuple[int, int | None]],
-    version: int,
+    progress: Progress,
     kind: str,
 ) -> AsyncIterator[bytes]:
+    version = progress.version
     if kind == CSV:
         opening, between, end, write = (",".join(HEAD) + "\n").encode(), b"", b"", as_csv
     else:
@@ -211,26 +386,70 @@ async def _pieces(
         key = entry.fingerprint, version, request, first, last, kind
         body = service.cache.get(key)
         if body is None:
-            body = await _computed(service, entry, request, first, last, write)
+            body = await _computed(service, entry, request, progress, first, last, write)
             service.cache.put(key, body)
         yield (between if place else b"") + body
     yield end
 
 
 async def _computed(
-    service: Service, entry: Entry, request: Request, first: int, last: int | None, write: Callable[[Reading], bytes]
+    service: Service,
+    entry: Entry,
+    request: Request,
+    progress: Progress,
+    first: int,
+    last: int | None,
+    write: Callable[[Reading], bytes],
 ) -> bytes:
+    summed = await _summed(service, entry, progress, first, last)
+    return await service.readers.compute(lambda: write(reading(entry, summed, request)))
+
+
+async def _summed(service: Service, entry: Entry, progress: Progress, first: int, last: int | None) -> Summed:
     tally = await service.readers.run(lambda store: store.tally(entry.fingerprint, first, last))
-    return await service.readers.compute(lambda: write(reading(entry, tally, request, first, last)))
+    return Summed(tally, inside(progress.epochs, first, last), first, last)
 
 
+async def differences(call: Call) -> Response:
+    service, entry = call.service, await call.entry()
+    if call.query["before"] is None or call.query["after"] is None:
+        raise Problem("malformed", "give two ranges of epochs, before and after")
+    request, later = (Request.of(call, entry, name) for name in ("before", "after"))
+    progress = await service.versions.read(entry.fingerprint)
+    before = await _summed(service, entry, progress, request.first, request.last)
+    after = await _summed(service, entry, progress, later.first, later.last)
+    made = await service.readers.compute(lambda: changes(entry, progress.version, before, after, request))
+    return json_response(made)
+
+
+LEVEL = Parameter(
+    "level",
+    {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.95},
+    "the confidence level of the intervals, between 0 and 1",
+)
+INTERVALS = Parameter(
+    "intervals",
+    {"type": "string", "enum": ["each", SIMULTANEOUS], "default": "each"},
+    "whether intervals hold for each answer by itself, or for all answers of a question at once (Bonferroni)",
+)
+QUESTIONS = Parameter(
+    "question", {"type": "string", "minLength": 1, "maxLength": 64}, "only these questions, by id", many=True
+)
+CANDIDATES = Parameter(
+    "candidates",
+    {"type": "string", "maxLength": 4096},
+    "texts to look for in answers of open text; repeat it for several",
+    many=True,
+)
 QUERY = (
     SURVEY,
     RANGE,
+    LEVEL,
+    INTERVALS,
     Parameter(
-        "level",
-        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.95},
-        "the confidence of the intervals, between 0 and 1",
+        "about",
+        {"type": "string", "enum": [POPULATION, RESPONDENTS], "default": POPULATION},
+        "errors and intervals for everybody whom the respondents were drawn from, or for those who answered",
     ),
     Parameter(
         "post",
@@ -240,17 +459,10 @@ QUERY = (
     Parameter(
         "per",
         {"type": "string", "enum": ["all", "epoch"], "default": "all"},
-        "one reading over all epochs, or one an epoch",
+        "one reading over all epochs, or one per epoch",
     ),
-    Parameter(
-        "question", {"type": "string", "minLength": 1, "maxLength": 64}, "only these questions, by id", many=True
-    ),
-    Parameter(
-        "candidates",
-        {"type": "string", "maxLength": 4096},
-        "texts to look for in answers of open text; repeat it for several",
-        many=True,
-    ),
+    QUESTIONS,
+    CANDIDATES,
     Parameter(
         "top",
         {"type": "integer", "minimum": 1, "maximum": 1_000_000},
@@ -278,5 +490,23 @@ OPERATIONS = (
         {200: Answer(f"Columns {', '.join(HEAD)}.", {CSV: {"type": "string"}})},
         role="analyst",
         parameters=QUERY,
+    ),
+    Operation(
+        "GET",
+        "/v1/surveys/{fingerprint}/differences",
+        "getDifferences",
+        "How much shares differ between two ranges of epochs, with standard errors and intervals.",
+        differences,
+        {200: Answer("The differences.", {JSON: Differences})},
+        role="analyst",
+        parameters=(
+            SURVEY,
+            replace(RANGE, name="before", help=f"what is compared with: {RANGE.help}"),
+            replace(RANGE, name="after", help=RANGE.help),
+            LEVEL,
+            INTERVALS,
+            QUESTIONS,
+            CANDIDATES,
+        ),
     ),
 )

@@ -16,10 +16,11 @@ text stands for itself, and a number or truth value for its JSON form.
 from __future__ import annotations
 
 import json
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,10 @@ class TextEstimate(Estimate):
         shares = np.append(raw.frequencies, 1 - raw.frequencies.sum())
         errors = np.append(raw.stderr, self.unlisted_stderr)
         return replace(self, counts=apply(method, shares, errors, raw.n)[:-1] * raw.n, method=method, raw=raw)
+
+    def repeated(self, noise: float, people: float) -> Self:
+        error = math.sqrt(noise) * self.unlisted_stderr
+        return replace(super().repeated(noise, people), unlisted_stderr=error)
 
     @property
     def enough(self) -> NDArray[np.bool_]:
