@@ -201,7 +201,7 @@ def _keep_serving(survey: Survey, survey_file: Path, service: Any) -> None:
         ]
     )
     output.write(f"\n  deniable answer {service.address} {survey.fingerprint}\n")
-    output.write(f"  deniable estimate {survey_file} --from {service.address} --token {service.analyst}\n")
+    output.write(f"  DENIABLE_TOKEN={service.analyst} deniable estimate {survey_file} --from {service.address}\n")
     sys.stdout.flush()
     try:
         service.wait()

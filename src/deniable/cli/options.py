@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from deniable.cli.files import read_text
 from deniable.errors import SpecError
 
 Source = Annotated[
@@ -30,18 +31,38 @@ Seed = Annotated[
         "--seed", metavar="N", help="Repeatable bits, for simulations only: they protect nobody.", show_default=False
     ),
 ]
-AdminToken = Annotated[
-    str | None,
-    typer.Option(
-        "--token", metavar="TOKEN", envvar="DENIABLE_TOKEN", help="An admin's token.", show_default="$DENIABLE_TOKEN"
-    ),
-]
-AnalystToken = Annotated[
-    str | None,
-    typer.Option(
-        "--token", metavar="TOKEN", envvar="DENIABLE_TOKEN", help="An analyst's token.", show_default="$DENIABLE_TOKEN"
-    ),
-]
+
+
+def _token(ctx: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
+    """A token from the environment, or from the file that the option names."""
+    source = ctx.get_parameter_source(param.name or "")
+    if value is None or source is None or source.name != "COMMANDLINE":
+        return value
+    if value.startswith("dn_"):
+        raise SpecError(
+            "--token-file takes a file that holds the token, not the token itself: everybody on this machine can read "
+            "a command line. Put the token in a file, or in the variable DENIABLE_TOKEN"
+        )
+    return read_text(value).strip()
+
+
+def _token_of(whom: str, variable: str = "DENIABLE_TOKEN") -> Any:
+    return typer.Option(
+        "--token-file",
+        metavar="FILE",
+        envvar=variable,
+        callback=_token,
+        show_envvar=False,
+        help=f"A file that holds {whom} token; '-' is standard input.",
+        show_default=f"the token in ${variable}",
+    )
+
+
+AdminToken = Annotated[str | None, _token_of("an admin's")]
+AnalystToken = Annotated[str | None, _token_of("an analyst's")]
+IngestToken = Annotated[str | None, _token_of("an ingest", "DENIABLE_INGEST_TOKEN")]
+"""Tokens are never arguments, because other users of a machine can read its command lines. A device does not send the
+token of an analyst who happens to answer on the same machine."""
 
 
 def examples(*lines: str) -> str:

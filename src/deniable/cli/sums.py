@@ -85,7 +85,9 @@ def sums(
         except ServiceRefused as refused:
             if refused.status != 401 or token:
                 raise
-            raise ServiceRefused(401, f"{refused}; give it with --token, or in the variable DENIABLE_TOKEN") from None
+            raise ServiceRefused(
+                401, f"{refused}; give it in a file with --token-file, or in the variable DENIABLE_TOKEN"
+            ) from None
     for sentence in repeats.notes:
         output.note("note", sentence)
     return found, tally, repeats

@@ -61,6 +61,45 @@ def kinds() -> Survey:
 MIXED = ["smoke=no", "drink=3", "age=42", "town=7"]
 
 
+def test_answers_on_the_command_line_are_warned_of(run, server, address):
+    assert "other users of this machine can read the answers" in run(*address, *MIXED).err
+    assert "warning" not in run(*address, *MIXED, "--dry-run").err, "a rehearsal tells nothing"
+
+
+@pytest.mark.parametrize("form", ["json", "lines", "stdin"])
+def test_answers_from_a_file(server, address, tmp_path, form, run):
+    """Nothing of an answer stands in an argument, and a refusal does not repeat it."""
+    answers = {"smoke": "no", "drink": 3, "age": 42, "town": 7}
+    lines = "".join(f"{id}={answer}\n" for id, answer in answers.items())
+    file = tmp_path / "answers"
+    file.write_text(json.dumps(answers) if form == "json" else lines, encoding="utf-8")
+    wrong = tmp_path / "wrong"
+    wrong.write_text(lines.replace("=no", "=sentinel"), encoding="utf-8")
+    refused = run(*address, "--answers", str(wrong), code=2).err
+    assert "is not one of" in refused
+    assert "sentinel" not in refused
+    assert "every question needs an answer: drink, age, town has none" in run(*address, "smoke=no", code=2).err
+    ran = run(*address, "--answers", "-", stdin=lines) if form == "stdin" else run(*address, "--answers", str(file))
+    assert "warning" not in ran.err
+    assert len(server.posts) == 1
+
+
+def test_a_survey_that_is_not_on_the_published_list_is_refused(run, server, address, tmp_path):
+    """A survey that was made for one person has a fingerprint of its own, which its owner has not published."""
+    known = tmp_path / "published.txt"
+    known.write_text(f"# of Example Institute\n{'ab' * 32}  another survey\n", encoding="utf-8")
+    asked = len(server.requests)
+    refused = run(*address, *MIXED, "--fingerprints", str(known), code=2).err
+    assert "not on the published list" in refused
+    assert len(server.requests) == asked, "not even the survey is fetched"
+    with known.open("a", encoding="utf-8") as file:
+        file.write(f"{address[-1].upper()}\n")
+    run(*address, *MIXED, "--fingerprints", str(known))
+    assert len(server.posts) == 1
+    known.write_text("abc\n", encoding="utf-8")
+    assert "line 1 of" in run(*address, "--fingerprints", str(known), code=2).err
+
+
 def test_answering(run, server, address):
     ran = run(*address, *MIXED)
     out = ran.out
@@ -191,10 +230,13 @@ def test_text_becomes_the_survey_s_labels(run, server):
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        (["smoke=no"], "add drink=... age=... town=..., or run this on a terminal to be asked"),
+        (
+            ["smoke=no"],
+            "drink, age, town has none. Give it with --answers FILE ('-' is standard input), or run this on a terminal",
+        ),
         (
             ["smoke=no", "--json"],
-            "add drink=... age=... town=..., or run this on a terminal without --json to be asked",
+            "or run this on a terminal without --json to be asked",
         ),
         (["smoke=maybe", *MIXED[1:]], "question 'smoke': 'maybe' is not one of the 2 categories (yes, no)"),
         (["smoke=", *MIXED[1:]], "question 'smoke': '' is not one of the 2 categories (yes, no)"),
@@ -391,8 +433,9 @@ def test_opting_out_and_withdrawing(run, server, address, tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="terminals as on Unix")
-def test_at_a_terminal(server, tmp_path):
-    """The person is asked, a wrong answer is asked for again, and the bytes are shown."""
+@pytest.mark.parametrize("options", [[], ["--no-echo"]], ids=["shown", "hidden"])
+def test_at_a_terminal(server, tmp_path, options):
+    """The person is asked, a wrong answer is asked for again, and the bytes are shown; hidden answers never."""
     import pty
     import subprocess
     import sys
@@ -402,7 +445,8 @@ def test_at_a_terminal(server, tmp_path):
     code = "from tests.collect.client.test_commands import app; app(prog_name='deniable')"
     parent, child = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "answer", server.url, survey.fingerprint, "--ledger", tmp_path / "l.sqlite"],
+        [sys.executable, "-c", code, "answer", server.url, survey.fingerprint, "--ledger", tmp_path / "l.db", *options],
+        start_new_session=True,  # no terminal but this one
         stdin=child,
         stdout=child,
         stderr=child,
@@ -424,7 +468,9 @@ def test_at_a_terminal(server, tmp_path):
     shown = seen.decode()
     assert "Do you smoke?" in shown
     assert "Example Institute" in shown
-    assert "please: question 'smoke': 'maybe' is not one of the 2 categories (yes, no)" in shown
+    assert "is not one of the 2 categories (yes, no)" in shown
+    assert ("please: question 'smoke': 'maybe' is not" in shown) == (not options)
+    assert ("maybe" in shown) == (not options)
     assert server.posts[0][24:].hex() in shown
 
 

@@ -31,6 +31,12 @@ from tests.collect.surveys import Crowd
 TOKENS = {role: new_token() for role in ("admin", "analyst", "ingest")}
 
 
+def token_file(folder: Path, role: str) -> str:
+    """Commands read tokens from files, not from arguments."""
+    (folder / role).write_text(f"{TOKENS[role]}\n", encoding="utf-8")
+    return str(folder / role)
+
+
 @dataclass
 class Answered:
     status: int

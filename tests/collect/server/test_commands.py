@@ -20,7 +20,7 @@ from deniable.collect.stores import open_store
 from deniable.engines import tally_files
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import SAME_NOISE, SAME_PEOPLE
-from tests.collect.server.live import TOKENS, Process, in_thread
+from tests.collect.server.live import TOKENS, Process, in_thread, token_file
 from tests.collect.surveys import Crowd, crowd, current, daily, memoized, mixed, plain
 
 
@@ -62,7 +62,7 @@ def test_a_survey_of_the_same_name_is_pointed_out(tmp_path, url):
     after.save(tmp_path / "survey.json")
     with in_thread(url, before, mixed()) as live:
         for said in ("published", "was published before"):
-            options = ["--to", f"http://127.0.0.1:{live.port}", "--token", TOKENS["admin"]]
+            options = ["--to", f"http://127.0.0.1:{live.port}", "--token-file", token_file(tmp_path, "admin")]
             done = CliRunner().invoke(app, ["survey", "publish", str(tmp_path / "survey.json"), *options])
             assert f"\n{said}: " in done.stdout
             assert done.stderr.count("note: ") == 1
@@ -174,7 +174,7 @@ def test_a_second_service_on_a_file_is_warned_of(tmp_path, url):
 def test_a_survey_by_its_name_or_the_beginning_of_its_fingerprint(tmp_path, monkeypatch, live):
     survey = daily()
     live.send(survey, current(survey), crowd(survey, 5))
-    service = ("--from", f"http://127.0.0.1:{live.port}", "--token", TOKENS["analyst"], "--json")
+    service = ("--from", f"http://127.0.0.1:{live.port}", "--token-file", token_file(tmp_path, "analyst"), "--json")
     monkeypatch.chdir(tmp_path)
     for given in ("daily", survey.fingerprint, survey.fingerprint[:6], survey.fingerprint[:9].upper()):
         assert json.loads(deniable("estimate", given, *service))["survey"] == survey.fingerprint
@@ -197,13 +197,18 @@ def test_a_service_that_names_surveys_falsely(tmp_path, monkeypatch, live):
     assert "which it is not" in refusal
 
 
-def test_without_a_token_the_way_to_one_is_shown(live):
+def test_without_a_token_the_way_to_one_is_shown(live, tmp_path):
     service = ("estimate", plain().fingerprint, "--from", f"http://127.0.0.1:{live.port}")
     missing = deniable(*service, code=2)
-    for words in ("needs a token", "deniable token create --role analyst", "--token", "DENIABLE_TOKEN"):
+    for words in ("needs a token", "deniable token create --role analyst", "--token-file", "DENIABLE_TOKEN"):
         assert words in missing
-    refused = deniable(*service, "--token", "dn_guess", code=2)
+    (tmp_path / "guess").write_text("dn_guess\n", encoding="utf-8")
+    refused = deniable(*service, "--token-file", str(tmp_path / "guess"), code=2)
     assert "is not accepted" in refused
+    given = deniable(*service, "--token-file", TOKENS["analyst"], code=2)
+    assert "everybody on this machine can read a command line" in given
+    assert TOKENS["analyst"] not in given
+    assert "No such option" in deniable(*service, "--token", TOKENS["analyst"], code=2)
     assert "Bearer" not in missing + refused
 
 
@@ -299,7 +304,7 @@ def test_several_epochs_are_estimated_as_the_service_does(url, survey, note):
     with in_thread(url, survey) as live:
         for epoch in (before, now):
             live.send(survey, epoch, Crowd(crowd(survey, 300, seed=epoch).ids, crowd(survey, 300).answers))
-        service = ["--from", f"http://127.0.0.1:{live.port}", "--token", TOKENS["analyst"], "--json"]
+        service = ["--from", f"http://127.0.0.1:{live.port}", "--token-file", token_file(tmp_path, "analyst"), "--json"]
         path, errors = f"/v1/surveys/{survey.fingerprint}/estimates", {}
         for epochs in (f"{before}..{now}", str(now)):
             run = CliRunner().invoke(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -11,7 +12,7 @@ from typer.testing import CliRunner, Result
 from deniable.cli import app
 from deniable.collect.stores import open_store
 from deniable.surveys import Survey
-from tests.collect.server.live import TOKENS, Live, Process
+from tests.collect.server.live import Live, Process, token_file
 from tests.collect.surveys import DAY, TODAY, daily, plain
 
 
@@ -21,8 +22,8 @@ def ran(*arguments: str, code: int = 0) -> Result:
     return done
 
 
-def admin(live: Live, option: str) -> tuple[str, ...]:
-    return option, f"http://127.0.0.1:{live.port}", "--token", TOKENS["admin"]
+def admin(live: Live, option: str, folder: Path) -> tuple[str, ...]:
+    return option, f"http://127.0.0.1:{live.port}", "--token-file", token_file(folder, "admin")
 
 
 def successor(before: Survey, **terms: object) -> Survey:
@@ -31,7 +32,7 @@ def successor(before: Survey, **terms: object) -> Survey:
 
 def test_a_survey_that_replaces_another(tmp_path, live):
     before, file = plain(), str(tmp_path / "survey.json")
-    to = admin(live, "--to")
+    to = admin(live, "--to", tmp_path)
     successor(before, replaces="f" * 64).save(file)
     typo = ran("survey", "publish", file, *to, "-o", str(tmp_path / "kept.json"), code=2).stderr
     assert f"replaces {'f' * 64}, which is not published there" in typo
@@ -51,12 +52,12 @@ def test_a_survey_that_replaces_another(tmp_path, live):
 
 
 def test_closing_a_survey(tmp_path, live):
-    survey, at = daily(), admin(live, "--at")
+    survey, at = daily(), admin(live, "--at", tmp_path)
     refused = ran("survey", "close", "daily", *at, code=2).stderr
     assert "say --yes" in refused
     states = {one["fingerprint"]: one["state"] for one in live.get("/v1/surveys").json["surveys"]}
     assert states[survey.fingerprint] == "collecting"
-    analyst = ("--at", at[1], "--token", TOKENS["analyst"])
+    analyst = ("--at", at[1], "--token-file", token_file(tmp_path, "analyst"))
     assert "403" in ran("survey", "close", "daily", *analyst, "--yes", code=2).stderr
     closed = ran("survey", "close", "daily", *at, "--yes").stdout
     assert survey.fingerprint in closed

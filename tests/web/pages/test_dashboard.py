@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 import shlex
 import subprocess
@@ -98,8 +99,9 @@ def test_the_numbers_are_those_of_the_command_line(service: Service, open_tab: O
     sign_in(board, service)
     board.wait_for_selector(".chart")
     line = board.locator(".command code").first.inner_text()
-    command = [sys.executable, "-m", *shlex.split(line), "--csv", "--token", service.analyst]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    command = [sys.executable, "-m", *shlex.split(line), "--csv"]
+    environment = os.environ | {"DENIABLE_TOKEN": service.analyst}
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
     with board.expect_download() as waiting:
         board.get_by_role("button", name="CSV").first.click()
     saved = waiting.value.path().read_text(encoding="utf-8")

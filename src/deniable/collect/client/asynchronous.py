@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ class AsyncClient:
         timeout: float = TIMEOUT,
         spread: float = 0.0,
         token: str | None = None,
+        published: Iterable[str] | None = None,
         insecure: bool = False,
         context: ssl.SSLContext | None = None,
     ) -> None:
@@ -50,6 +51,7 @@ class AsyncClient:
             timeout=timeout,
             spread=spread,
             token=token,
+            published=published,
             insecure=insecure,
             context=context,
         )

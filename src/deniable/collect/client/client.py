@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,8 @@ class Client:
                  apart: then `answer` only queues, and `flush` sends what is due
     token        for services that take reports with an ingest key only; one that not all devices share would tell them
                  apart
+    published    the fingerprints that the survey's owner has published, from another source than the link: any other
+                 is refused, because a survey that was made for one person would tell who answers it
     insecure     allows http:// to another machine, where anybody on the way can read who answers, and change it
     context      TLS settings of your own, such as the certificate of a private authority
 
@@ -87,10 +89,16 @@ class Client:
         timeout: float = TIMEOUT,
         spread: float = 0.0,
         token: str | None = None,
+        published: Iterable[str] | None = None,
         insecure: bool = False,
         context: ssl.SSLContext | None = None,
     ) -> None:
         self.fingerprint = check_fingerprint(fingerprint)
+        if published is not None and self.fingerprint not in set(published):
+            raise Untrusted(
+                "this survey is not on the published list, so it may have been made for you alone: nothing was fetched "
+                "and nothing was sent"
+            )
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         self._transport = Transport(server, timeout, insecure, context)
         self._clock, self._sleep, self._timer = clock, time.sleep, time.monotonic
