@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import deniable as dn
 from deniable.channels import Channel, line, randomized_response, truncated_geometric
 from deniable.errors import ChannelError, EpsilonError, LabelError, NumberError, ProbabilityError, ShapeError, SpecError
+from deniable.protocols import OLH, OUE, SubsetSelection
 from deniable.randomness import Simulation
 from tests.channels.small import (
     all_pairs,
@@ -639,3 +641,21 @@ def test_channels_do_not_change():
 def test_repr_says_what_matters():
     assert repr(Channel(COIN)) == "<Channel 2 x 2, epsilon 1.09862, 3-bit law>"
     assert "epsilon infinite" in repr(IDENTITY)
+
+
+@pytest.mark.parametrize("protocol", [OUE(1000, 1), SubsetSelection(40, 1), OLH(5000, 1)], ids=lambda p: p.name)
+def test_a_protocol_counts_its_cells_before_it_runs_any_branch(protocol, monkeypatch):
+    def ran(*_):
+        raise AssertionError("a branch was run")
+
+    monkeypatch.setattr(type(protocol), "_one", ran)
+    forms = protocol.report_forms
+    number = f"{forms:,}" if forms < 10**12 else f"at least 2^{forms.bit_length() - 1}"
+    with pytest.raises(ChannelError, match=f"has {re.escape(number)} forms .* list fewer answers or raise max_cells"):
+        protocol.channel()
+
+
+def test_the_cells_of_a_protocol_are_counted_exactly():
+    assert OUE(3, 1).channel(max_cells=24).shape == (3, 8)
+    with pytest.raises(ChannelError, match="8 forms of a report for each of 3 answers, more than 23 cells"):
+        OUE(3, 1).channel(max_cells=23)

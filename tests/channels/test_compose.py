@@ -121,7 +121,7 @@ def test_the_sum_of_levels_would_overstate_a_collection():
 def test_members_may_have_names():
     promise = collection({"Ada": randomized_response(3, "0.5"), "Bob": randomized_response(2, 2)})
     assert promise.worst == "Bob"
-    assert "level of member Bob" in str(promise)
+    assert "(the channel of member Bob)" in str(promise)
     assert "2 people" in str(promise)
     with pytest.raises(ChannelError, match="at least one member"):
         collection([])
@@ -161,3 +161,12 @@ def test_group_ratio_reads_its_distance():
     assert group_ratio(channel, 2, "line") == Fraction(1)
     with pytest.raises(NumberError, match="the distance"):
         group_ratio(channel, "far", "line")
+
+
+def test_a_member_without_noise_leaves_no_promise():
+    identity = Channel([[1, 0], [0, 1]])
+    promise = collection({"Ann": coin_response(), "Bob": identity})
+    assert math.isinf(promise.epsilon)
+    assert "no finite epsilon" in str(promise)
+    assert "Bob" in str(promise)
+    assert "infinite" not in str(promise)

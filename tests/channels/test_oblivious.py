@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from itertools import product
 
@@ -10,8 +11,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.channels import Channel, Query, exponential, hamming, randomized_response, truncated_geometric
-from deniable.errors import LabelError, ShapeError
+from deniable.channels import (
+    Channel,
+    DiscreteLaplace,
+    GridLaplace,
+    Query,
+    capacity,
+    collection,
+    exponential,
+    group_ratio,
+    hamming,
+    leakage,
+    line,
+    marginal_divergence,
+    min_capacity,
+    mixture,
+    mutual_information,
+    randomized_response,
+    truncated_geometric,
+    two_sided_geometric,
+    utility,
+)
+from deniable.channels import product as product_of
+from deniable.errors import ChannelError, LabelError, ShapeError
 from tests.channels.small import exactly, largest_ratio, rows
 
 
@@ -152,3 +174,110 @@ def test_refusals():
         _ = Query.of([(0,), (0, 1)], sum).edges
     with pytest.raises(LabelError, match="a label is"):
         Query.on_records(1, [0, 1], lambda records: None)
+
+
+# -- sizes ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_edges_are_those_of_all_pairs(name):
+    query = QUERIES[name]
+    every = {
+        frozenset((a, b))
+        for (x, a), (y, b) in product(zip(query.databases, query.values, strict=True), repeat=2)
+        if hamming(x, y) == 1 and a != b
+    }
+    assert {frozenset(edge) for edge in query.edges} == every
+
+
+def test_edges_do_not_look_at_all_pairs():
+    # 2^13 databases: all pairs would be 34 million.
+    count = Query.on_records(13, [0, 1], sum)
+    assert count.edges == tuple((i, i + 1) for i in range(13))
+    assert not count.has_cycle
+
+
+def test_edges_of_texts():
+    assert Query.of(["00", "01", "11"], lambda text: text, "hamming").edges == (("00", "01"), ("01", "11"))
+
+
+@pytest.mark.parametrize(
+    ("size", "values", "number"), [(30, 2, "1,073,741,824"), (17, 2, "131,072"), (10**9, 3, "3^1000000000")]
+)
+def test_databases_are_counted_before_they_are_listed(size, values, number):
+    with pytest.raises(ShapeError, match=f"are {re.escape(number)} databases, more than 65,536") as refused:
+        Query.on_records(size, range(values), sum)
+    # The way out that the message names works.
+    assert f"Query.of(range({size + 1}), int, 'line')" in str(refused.value)
+    assert Query.of(range(31), int, "line").sensitivity == 1
+
+
+# -- noise on numbers ----------------------------------------------------------------------------------
+
+
+def test_noise_on_numbers_has_an_epsilon_on_a_query():
+    total = QUERIES["sum"]  # sensitivity 5
+    assert total.epsilon(DiscreteLaplace("1/2", sensitivity=5)) == 0.5
+    assert total.epsilon(two_sided_geometric(1)) == 5
+    assert total.satisfies(DiscreteLaplace("1/2", 5), "1/2")
+    assert not total.satisfies(DiscreteLaplace("1/2", 4), "1/2")
+    grid = GridLaplace(1, "1.5", grid="0.5")
+    assert QUERIES["average"].sensitivity == 2
+    assert QUERIES["average"].epsilon(grid) == float(grid.epsilon_at(2))
+    # The clamped noise, a channel, comes to the same but for the rounding of its decay.
+    clamped = DiscreteLaplace("1/2", 5).clamp(0, 10)
+    assert total.epsilon(clamped) == pytest.approx(0.5, rel=1e-11)
+    assert total.epsilon(clamped) <= 0.5
+
+
+@pytest.mark.parametrize("noise", [DiscreteLaplace(1), GridLaplace(1, 1, 1)], ids=["integers", "grid"])
+def test_what_needs_a_matrix_says_how_to_get_one(noise):
+    count = QUERIES["count"]
+    for use in (count.oblivious, count.witness, lambda noise: utility(noise, [1 / 8] * 8, query=count)):
+        with pytest.raises(ChannelError, match=r"outputs without end .* give noise\.clamp\(0, 3\), a channel"):
+            use(noise)
+    flat = [1 / 4] * 4
+    for use in (
+        lambda noise: utility(noise, flat),
+        lambda noise: leakage(noise, flat),
+        lambda noise: mutual_information(noise, flat),
+        lambda noise: marginal_divergence(noise, flat, flat),
+        min_capacity,
+        capacity,
+        lambda noise: collection([noise]),
+        product_of,
+        lambda noise: mixture([noise], [1]),
+        lambda noise: group_ratio(noise, 1),
+    ):
+        with pytest.raises(ChannelError, match=r"give noise\.clamp\(low, high\), a channel"):
+            use(noise)
+    channel = noise.clamp(0, 3)
+    assert leakage(channel, flat).multiplicative > 1
+    assert marginal_divergence(channel, [1, 0, 0, 0], [0, 0, 0, 1]) > 0
+    assert utility(channel, flat).value > 1 / 4
+
+
+def test_what_is_no_mechanism_at_all_is_refused_too():
+    with pytest.raises(ChannelError, match="needs a channel, not a int"):
+        QUERIES["count"].epsilon(3)
+
+
+def test_clamping_loses_nothing_for_inputs_in_the_range():
+    # Outputs beyond the ends have the ratios of the ends: the information is that of a much wider clamp.
+    noise, prior = DiscreteLaplace(1), [0.5, 0.2, 0.3]
+    wide = noise.clamp(-60, 62)
+    padded = [0.0] * 60 + prior + [0.0] * 60
+    assert mutual_information(noise.clamp(0, 2), prior) == pytest.approx(mutual_information(wide, padded), rel=1e-9)
+
+
+def test_a_grid_is_clamped_to_its_multiples():
+    noise = GridLaplace(epsilon=1, sensitivity="0.5", grid="0.25")
+    channel = noise.clamp("-0.3", 1)
+    assert channel.inputs == channel.outputs == (-0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
+    assert channel.adjacency == line(2)
+    assert channel.satisfies(1, channel.adjacency)
+    assert channel.numerators.tolist() == DiscreteLaplace(1, 2).clamp(-1, 4).numerators.tolist()
+    with pytest.raises(ShapeError, match="fewer than two multiples"):
+        noise.clamp(0, "0.2")
+    with pytest.raises(ChannelError, match="2048 counts are the most"):
+        noise.clamp(0, 10**9)

@@ -40,6 +40,8 @@ def read_function(
     if isinstance(function, str):
         if function not in NAMED:
             raise NumberError(f"unknown function {function!r}: {', '.join(NAMED)}, a matrix or a function")
+        if function == "identity" and named is None:
+            return np.eye(len(truths)), tuple(truths)  # truths differ
         function = NAMED[function]
     if callable(function):
         rows = tuple(truths) if named is None else named

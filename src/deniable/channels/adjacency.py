@@ -46,6 +46,12 @@ class Adjacency:
             return self._metric(inputs, self.metric)
         return ((i, j, _ONE) for i, j in combinations(range(len(inputs)), 2))
 
+    def neighbours(self, inputs: Sequence[Label]) -> Iterator[tuple[int, int]]:
+        """The pairs at distance 1 or less, without a look at all pairs where the relation allows it."""
+        if self.kind == "hamming":
+            return _one_place_apart(inputs)
+        return ((i, j) for i, j, distance in self.pairs(inputs) if distance <= 1)
+
     def _line(self, size: int) -> Iterator[Pair]:
         for i in range(size):
             for j in range(i + 1, min(i + self.reach, size - 1) + 1):
@@ -109,9 +115,26 @@ def hamming(a: Any, b: Any) -> int:
     >>> hamming("0110", "0011")
     2
     """
+    _check_places(a, b)
+    return sum(label_key(x) != label_key(y) for x, y in zip(a, b, strict=True))
+
+
+def _check_places(a: Any, b: Any) -> None:
     if not (isinstance(a, tuple | str) and isinstance(b, tuple | str)) or len(a) != len(b):
         raise ShapeError("Hamming distance needs labels that are tuples or texts of one length")
-    return sum(label_key(x) != label_key(y) for x, y in zip(a, b, strict=True))
+
+
+def _one_place_apart(inputs: Sequence[Label]) -> Iterator[tuple[int, int]]:
+    """Labels that are equal but for one place meet in a bucket named after that place and the rest."""
+    keys: list[Any] = [label if isinstance(label, str) else label_key(label) for label in inputs]
+    for label in inputs:
+        _check_places(inputs[0], label)
+    for place in range(len(keys[0])):
+        buckets: dict[Hashable, list[int]] = {}
+        for i, key in enumerate(keys):
+            buckets.setdefault(key[:place] + key[place + 1 :], []).append(i)
+        for members in buckets.values():
+            yield from combinations(members, 2)
 
 
 def as_adjacency(value: Any) -> Adjacency:

@@ -17,6 +17,7 @@ import numpy as np
 from deniable.channels._newton import NewtonSystem
 from deniable.channels._vectors import Floats
 from deniable.channels.channel import Channel
+from deniable.channels.noise import as_channel
 from deniable.errors import NumberError
 
 WARM_UP = 5
@@ -51,6 +52,7 @@ def capacity(channel: Channel, tolerance: float = 1e-12, max_iterations: int = 1
     """
     if not tolerance > 0:
         raise NumberError(f"the tolerance must be positive, not {tolerance!r}")
+    channel = as_channel(channel)
     rows = channel.rows[:, channel.rows.max(axis=0) > 0]
     logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
     entropy = (rows * logs).sum(axis=1)

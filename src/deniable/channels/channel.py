@@ -23,7 +23,7 @@ from deniable.channels._rows import read_rows, reduce_rows
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.adjacency import ALL, Adjacency, as_adjacency
 from deniable.channels.levels import level_text
-from deniable.channels.witness import Witness, worst_of_all, worst_pairs
+from deniable.channels.witness import Witness, told_apart, worst_of_all, worst_pairs
 from deniable.errors import ChannelError, LabelError, ShapeError, SpecError
 from deniable.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label
 from deniable.randomness import Bits, Law, source_of
@@ -84,7 +84,7 @@ class Channel:
         """Make an exact channel of what a solver or a spreadsheet returned, trusting none of it.
 
         Negative entries become zero, rows are divided by their sums, and with `epsilon` the result is
-        mixed with as little noise as it takes to hold that level exactly.
+        mixed with as little noise as it takes to hold that epsilon exactly.
         """
         from deniable.channels.repair import repair
 
@@ -149,17 +149,17 @@ class Channel:
 
     @property
     def epsilon(self) -> float:
-        """The level of local differential privacy: ln of `ratio`."""
+        """The epsilon of local differential privacy: ln of `ratio`."""
         return self.witness().epsilon
 
     def epsilon_under(self, adjacency: Any) -> float:
-        """The level when only some pairs are to be protected, or in proportion to a distance."""
+        """The epsilon when only some pairs are to be protected, or in proportion to a distance."""
         return self.witness(adjacency).epsilon
 
     def satisfies(self, epsilon: Any, adjacency: Any = ALL) -> bool:
         """Whether no ratio exceeds e^(epsilon * distance): decided with integers."""
         level, relation = exact.as_epsilon(epsilon), as_adjacency(adjacency)
-        worst = [self._worst_pair] if relation.kind == "all" else worst_pairs(self, relation)
+        worst = [self._worst_pair] if relation.kind == "all" else self._worst_pairs(relation)
         return all(
             not isinstance(pair.ratio, float) and exact.exp_at_least(level * pair.distance, pair.ratio)
             for pair in worst
@@ -171,11 +171,22 @@ class Channel:
         if relation.kind == "all":
             return self._worst_pair
         nobody = Witness((self.inputs[0], self.inputs[0]), self.outputs[0], Fraction(1))
-        return max([nobody, *worst_pairs(self, relation)], key=lambda pair: pair.epsilon)
+        return max([nobody, *self._worst_pairs(relation)], key=lambda pair: pair.epsilon)
 
     @cached_property
     def _worst_pair(self) -> Witness:
         return worst_of_all(self)
+
+    def _worst_pairs(self, relation: Adjacency) -> Iterable[Witness]:
+        return worst_pairs(self, relation)
+
+    def _told_apart(self, i: int, j: int, distance: Fraction) -> Witness:
+        """The output that tells two inputs apart best."""
+        return told_apart(self, i, j, distance)
+
+    def _largest_of_columns(self) -> Sequence[int]:
+        """The largest numerator of each output."""
+        return list(self.numerators.max(axis=0))
 
     def delta(self, epsilon: Any) -> float:
         """The smallest delta for which the channel is (epsilon, delta)-private, never rounded down.
@@ -187,15 +198,19 @@ class Channel:
             raise ChannelError("delta is asked for at an epsilon of 0 or more")
         # A lower bound of e^epsilon can only make delta larger.
         odds = exact.exp_floor(level)
+        share = Fraction(self._largest_excess(odds), self.denominator * odds.denominator)
+        nearest = float(share)
+        return nearest if Fraction(nearest) >= share else math.nextafter(nearest, 1.0)
+
+    def _largest_excess(self, odds: Fraction) -> int:
+        """The largest sum of max(P(y | x) - odds P(y | x'), 0), times both denominators."""
         worst = 0
         scaled = self.numerators * odds.denominator
         other = self.numerators * odds.numerator
         for x in range(len(self.inputs)):
             excess = np.maximum(scaled[x] - other, 0).sum(axis=1)
             worst = max(worst, int(excess.max()))
-        share = Fraction(worst, self.denominator * odds.denominator)
-        nearest = float(share)
-        return nearest if Fraction(nearest) >= share else math.nextafter(nearest, 1.0)
+        return worst
 
     # -- using it ----------------------------------------------------------------------------------
 
@@ -230,7 +245,7 @@ class Channel:
         """Randomize one input position: one random word, more only on a tie."""
         if not 0 <= given < len(self.inputs):
             raise LabelError(f"positions of inputs run from 0 to {len(self.inputs) - 1}")
-        return source_of(bits).draw(self._laws[given])
+        return source_of(bits).draw(self._law(given))
 
     def sample_indices(self, given: ArrayLike, bits: Bits | None = None) -> NDArray[np.int64]:
         """Randomize many input positions at once."""
@@ -245,12 +260,18 @@ class Channel:
         starts = np.searchsorted(indices, np.arange(len(self.inputs) + 1), sorter=order)
         for x in np.flatnonzero(np.diff(starts)):
             places = order[starts[x] : starts[x + 1]]
-            out[places] = source_of(bits).draw(self._laws[x], places.size)
+            out[places] = source_of(bits).draw(self._law(int(x)), places.size)
         return out
 
+    def _law(self, given: int) -> Law:
+        """The law of one input's outputs, built when it is first drawn from."""
+        if given not in self._laws:
+            self._laws[given] = Law(self.numerators[given])
+        return self._laws[given]
+
     @cached_property
-    def _laws(self) -> list[Law]:
-        return [Law(row) for row in self.numerators]
+    def _laws(self) -> dict[int, Law]:
+        return {}
 
     def _is_label(self, value: Any) -> bool:
         try:

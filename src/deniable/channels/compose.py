@@ -1,9 +1,9 @@
 """Channels made of channels, and what a whole collection promises.
 
-product    independent answers to several questions: probabilities multiply, levels add
+product    independent answers to several questions: probabilities multiply, epsilons add
 mixture    one of several channels, picked at random before answering and not revealed
-collection everybody answers through a channel of their own: the level is the largest of theirs
-group      what the level becomes between inputs that are h steps apart
+collection everybody answers through a channel of their own: epsilon is the largest of theirs
+group      what epsilon becomes between inputs that are h steps apart
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from deniable import exact
 from deniable.channels.adjacency import HAMMING, as_adjacency
 from deniable.channels.channel import Channel
 from deniable.channels.levels import level_text
+from deniable.channels.noise import as_channel
 from deniable.channels.witness import pair_witnesses
 from deniable.errors import ChannelError, LabelError, ProbabilityError
 from deniable.labels import Label
@@ -39,7 +40,7 @@ def product(*channels: Channel) -> Channel:
     """
     if not channels:
         raise ChannelError("a product needs at least one channel")
-    cells = math.prod(math.prod(channel.shape) for channel in channels)
+    cells = math.prod(math.prod(as_channel(channel).shape) for channel in channels)
     if cells > MOST_CELLS:
         raise ChannelError(f"the product has {cells} cells, more than {MOST_CELLS}: keep the questions apart")
     numerators = np.array([[1]], dtype=object)
@@ -59,9 +60,9 @@ def mixture(channels: Sequence[Channel], weights: Iterable[Any]) -> Channel:
         raise ChannelError(f"there are {len(shares)} weights for {len(channels)} channels")
     if min(shares) < 0 or sum(shares) != 1:
         raise ProbabilityError("the weights of a mixture must be non-negative and sum to exactly 1")
-    first = channels[0]
+    first = as_channel(channels[0])
     names = first._input_index, first._output_index
-    if any((channel._input_index, channel._output_index) != names for channel in channels):
+    if any((as_channel(channel)._input_index, channel._output_index) != names for channel in channels):
         raise LabelError("the channels of a mixture must have the same inputs and outputs, in the same order")
     scale = math.lcm(*(s.denominator * c.denominator for s, c in zip(shares, channels, strict=True)))
     total = np.zeros(first.shape, dtype=object)
@@ -83,20 +84,26 @@ class Collection:
         return math.inf if isinstance(self.ratio, float) else exact.log(self.ratio)
 
     def __str__(self) -> str:
-        level = level_text(self.ratio, digits=6)
+        head = f"{self.members} people, each with a channel of their own: "
+        if isinstance(self.ratio, float):
+            return (
+                f"{head}the channel of member {self.worst} can give an input away for certain, so the collection "
+                "has no finite epsilon and is not differentially private."
+            )
         return (
-            f"{self.members} people, each with a channel of their own: whoever is replaced, no set of reports "
-            f"becomes more than e^{level} times as likely (the level of member {self.worst}). "
-            "The collection is differentially private at that level for every query."
+            f"{head}whoever is replaced, no set of reports becomes more than "
+            f"e^{level_text(self.ratio, digits=6)} times as likely (the channel of member {self.worst}). "
+            "The collection is differentially private at that epsilon for every query."
         )
 
 
 def collection(channels: Sequence[Channel] | dict[Any, Channel]) -> Collection:
-    """The level of the joint reports when one person's answer changes: the members' maximum.
+    """The epsilon of the joint reports when one person's answer changes: the members' maximum.
 
     Reports are independent, so in the ratio of two joint probabilities every factor but one cancels.
     """
-    members = channels if isinstance(channels, dict) else dict(enumerate(channels))
+    listed = channels.items() if isinstance(channels, dict) else enumerate(channels)
+    members = {name: as_channel(channel) for name, channel in listed}
     if not members:
         raise ChannelError("a collection needs at least one member")
     worst = max(members, key=lambda name: members[name].ratio)
@@ -107,7 +114,7 @@ def group_ratio(channel: Channel, distance: Any, metric: Any = HAMMING) -> Fract
     """The largest ratio between inputs that are exactly `distance` apart (1 when there are none)."""
     relation, steps = as_adjacency(metric), exact.fraction(distance, "the distance")
     worst: Fraction | float = Fraction(1)
-    for pair in pair_witnesses(channel, relation):
+    for pair in pair_witnesses(as_channel(channel), relation):
         if pair.distance == steps:
             worst = max(worst, pair.ratio)
     return worst

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from deniable.channels import _generators as gen
 from deniable.channels._vectors import Floats, probability_vector
+from deniable.channels.noise import as_channel
 from deniable.errors import LabelError, NumberError
 
 Function = Callable[[Floats], Floats]
@@ -238,6 +239,8 @@ def divergence(p: ArrayLike, q: ArrayLike, kind: str | FDivergence = "kl") -> fl
 
 def marginals(channel: Pushes, p0: ArrayLike, p1: ArrayLike) -> tuple[Floats, Floats]:
     """(M0, M1): what the collector sees when the answers have law p0, and when they have law p1."""
+    if not hasattr(channel, "push"):
+        channel = as_channel(channel)
     return (
         channel.push(probability_vector(p0, what="first distribution")),
         channel.push(probability_vector(p1, what="second distribution")),

@@ -22,6 +22,7 @@ from deniable import exact
 from deniable.channels._gains import Distribution, Function, read_function, read_prior
 from deniable.channels._vectors import probability_vector
 from deniable.channels.channel import Channel
+from deniable.channels.noise import as_channel
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ def leakage(channel: Channel, prior: Distribution, gain: Function = "identity") 
     >>> leakage(coin, [0.5, 0.5]).multiplicative
     1.5
     """
+    channel = as_channel(channel)
     weights = read_prior(prior, channel.inputs)
     matrix, _ = read_function(gain, channel.inputs)
     worth = matrix @ (weights[:, None] * channel.rows)
@@ -80,7 +82,7 @@ def min_capacity(channel: Channel) -> float:
     >>> round(min_capacity(Channel([["3/4", "1/4"], ["1/4", "3/4"]])), 6)
     0.405465
     """
-    return exact.log(Fraction(int(channel.numerators.max(axis=0).sum()), channel.denominator))
+    return exact.log(Fraction(sum(as_channel(channel)._largest_of_columns()), channel.denominator))
 
 
 def mutual_information(channel: Channel, prior: Distribution) -> float:
@@ -89,6 +91,7 @@ def mutual_information(channel: Channel, prior: Distribution) -> float:
     >>> round(mutual_information(Channel([[1, 0], [0, 1]]), [0.5, 0.5]), 6)
     0.693147
     """
+    channel = as_channel(channel)
     weights = read_prior(prior, channel.inputs)
     rows = channel.rows
     marginal = weights @ rows

@@ -1,19 +1,21 @@
-"""Noise that is added to a number: outputs without end, so no matrix, but the level is exact all the same.
+"""Noise that is added to a number: outputs without end, so no matrix, but epsilon is exact all the same.
 
 Law        discrete Laplace (two-sided geometric): P(z) = (1 - a) / (1 + a) a^|z|, a = e^(-epsilon / sensitivity),
            sampled exactly; on a grid the same law, in steps
 Privacy    inputs that differ by d integers: exactly epsilon d / sensitivity
 Error      unbiased; variance 2 a / (1 - a)^2 steps squared, below 2 (sensitivity / epsilon)^2
-Clamp      `clamp(low, high)` gives a `Channel`; there the decay is a fraction just above e^(-epsilon / sensitivity)
+Clamp      `clamp(low, high)` gives a `Channel`; there the decay is a fraction just above e^(-epsilon / sensitivity).
+           Nothing is lost for inputs in that range: outputs beyond its ends say no more than the ends do
 Source     Ghosh et al. 2009; Canonne, Kamath and Steinke 2020; on floating-point Laplace: Mironov 2012
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from deniable import exact
 from deniable.channels._vectors import Floats
 from deniable.channels.channel import Channel
-from deniable.channels.geometric import clamped_geometric, decay_ceil
-from deniable.errors import NumberError, ShapeError
+from deniable.channels.geometric import MOST_COUNTS, clamped_geometric, decay_ceil
+from deniable.errors import ChannelError, NumberError, ShapeError
 from deniable.randomness import Bits, source_of
 
 # Noise of this scale leaves 62 bits with probability e^-128.
@@ -40,9 +42,36 @@ class Noise(Protocol):
     def variance(self) -> float: ...
 
     def epsilon_at(self, distance: Any) -> Fraction:
-        """The exact level between two inputs that far apart."""
+        """The exact epsilon between two inputs that far apart."""
 
     def sample(self, values: Any, bits: Bits | None = None) -> Any: ...
+
+    def clamp(self, low: Any, high: Any) -> Channel:
+        """The noise on inputs from low to high, with outputs clamped to that range, as a channel."""
+
+
+def is_noise(value: Any) -> TypeGuard[Noise]:
+    """Whether this adds noise to numbers, and is no channel."""
+    return not isinstance(value, Channel) and hasattr(value, "epsilon_at") and hasattr(value, "clamp")
+
+
+def as_channel(value: Any, inputs: Iterable[Any] | None = None) -> Channel:
+    """A channel as it is; noise is refused with the call that makes a channel of it, for these inputs if given."""
+    if isinstance(value, Channel):
+        return value
+    if not is_noise(value):
+        raise ChannelError(f"this needs a channel, not a {type(value).__name__}")
+    low, high = "low", "high"
+    try:
+        ends = sorted(exact.fraction(entry) for entry in inputs or ())
+    except ValueError:
+        ends = []
+    if len(set(ends)) > 1:
+        low, high = str(ends[0]), str(ends[-1])
+    raise ChannelError(
+        f"{type(value).__name__} has outputs without end and no matrix: give noise.clamp({low}, {high}), a channel, "
+        "where the inputs lie in that range"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +174,7 @@ class GridLaplace:
         return self.noise.sensitivity
 
     def epsilon_at(self, distance: Any) -> Fraction:
-        """The exact level between inputs that far apart (a part of a step counts as a whole one)."""
+        """The exact epsilon between inputs that far apart (a part of a step counts as a whole one)."""
         return self.noise.epsilon_at(math.ceil(abs(exact.fraction(distance, "the distance")) / self.grid))
 
     @property
@@ -170,6 +199,21 @@ class GridLaplace:
         different, where = np.unique(noisy, return_inverse=True)
         out = np.array([float(int(k) * self.grid) for k in different])[where]
         return float(out.item()) if array.ndim == 0 else out.reshape(array.shape)
+
+    def clamp(self, low: Any, high: Any) -> Channel:
+        """The same noise on the multiples of the grid from low to high, with outputs clamped to that range.
+
+        >>> GridLaplace(epsilon=1, sensitivity="0.5", grid="0.25").clamp(0, 1).outputs
+        (0.0, 0.25, 0.5, 0.75, 1.0)
+        """
+        first = math.ceil(exact.fraction(low, "the lower end") / self.grid)
+        last = math.floor(exact.fraction(high, "the upper end") / self.grid)
+        if last <= first:
+            raise ShapeError(f"there are fewer than two multiples of the grid between {low} and {high}")
+        decay = decay_ceil(1 / self.noise.scale)
+        # Checked before the labels are listed.
+        labels = [float(k * self.grid) for k in range(first, min(last, first + MOST_COUNTS) + 1)]
+        return clamped_geometric(decay, first, last, self.steps, labels)
 
     def _to_steps(self, array: Floats) -> NDArray[np.int64]:
         # A float is the decimal that prints it, as the sensitivity is: 0.45 and 0.35 are 0.1 apart, which their

@@ -20,6 +20,7 @@ import numpy as np
 from deniable.channels._gains import Distribution, Function, read_function, read_prior
 from deniable.channels._vectors import Floats
 from deniable.channels.channel import Channel
+from deniable.channels.noise import as_channel
 from deniable.channels.oblivious import Query
 from deniable.errors import LabelError, NumberError, ShapeError
 from deniable.labels import Label, as_label, index_of, label_key, text
@@ -92,6 +93,7 @@ def utility(
     """
     if gain is not None and loss is not None:
         raise NumberError("give a gain or a loss, not both")
+    channel = as_channel(channel, query.values if isinstance(query, Query) else None)
     joint, truths = _joint(channel, prior, query)
     function = loss if loss is not None else "identity" if gain is None else gain
     matrix, named = read_function(function, truths, guesses)

@@ -1,4 +1,4 @@
-"""Which inputs an output tells apart best: the pairs that decide a channel's level, found with integers."""
+"""Which inputs an output tells apart best: the pairs that decide a channel's epsilon, found with integers."""
 
 from __future__ import annotations
 
@@ -47,12 +47,17 @@ def worst_of_all(channel: Channel) -> Witness:
 def pair_witnesses(channel: Channel, relation: Adjacency) -> Iterator[Witness]:
     """For each adjacent pair the output that tells them apart best."""
     for i, j, distance in relation.pairs(channel.inputs):
-        a, b = channel.numerators[i], channel.numerators[j]
-        high, low = np.maximum(a, b), np.minimum(a, b)
-        column = _largest_ratio(high, low)
-        first, second = (i, j) if a[column] >= b[column] else (j, i)
-        pair = channel.inputs[first], channel.inputs[second]
-        yield Witness(pair, channel.outputs[column], _ratio(high[column], low[column]), distance)
+        yield channel._told_apart(i, j, distance)
+
+
+def told_apart(channel: Channel, i: int, j: int, distance: Fraction) -> Witness:
+    """The output that tells two inputs apart best, found by comparing their rows."""
+    a, b = channel.numerators[i], channel.numerators[j]
+    high, low = np.maximum(a, b), np.minimum(a, b)
+    column = _largest_ratio(high, low)
+    first, second = (i, j) if a[column] >= b[column] else (j, i)
+    pair = channel.inputs[first], channel.inputs[second]
+    return Witness(pair, channel.outputs[column], _ratio(high[column], low[column]), distance)
 
 
 def worst_pairs(channel: Channel, relation: Adjacency) -> Iterable[Witness]:

@@ -284,6 +284,13 @@ class Protocol(ABC):
 
         For small domains: a report of b bytes has up to 256^b forms. `max_cells` bounds inputs x outputs.
         """
+        forms, size = self.report_forms, self.domain.size
+        if forms * size > max_cells:
+            number = f"{forms:,}" if forms < 10**12 else f"at least 2^{forms.bit_length() - 1}"
+            raise ChannelError(
+                f"the channel of this {self.name} has {number} forms of a report for each of {size:,} answers, more "
+                f"than {max_cells:,} cells: list fewer answers or raise max_cells; ratio and variance need no matrix"
+            )
         rows: list[dict[bytes, Fraction]] = []
         outputs: dict[bytes, None] = {}
         most_runs = max(1, max_cells)

@@ -7,9 +7,20 @@
 from __future__ import annotations
 
 from deniable.randomness.exhaustive import Enumeration, Exhaustive, exhaust
-from deniable.randomness.law import Law
+from deniable.randomness.law import KnownBoundaries, Law
 from deniable.randomness.secure import SYSTEM, Secure, source_of
 from deniable.randomness.simulation import Simulation
 from deniable.randomness.source import Bits
 
-__all__ = ["SYSTEM", "Bits", "Enumeration", "Exhaustive", "Law", "Secure", "Simulation", "exhaust", "source_of"]
+__all__ = [
+    "SYSTEM",
+    "Bits",
+    "Enumeration",
+    "Exhaustive",
+    "KnownBoundaries",
+    "Law",
+    "Secure",
+    "Simulation",
+    "exhaust",
+    "source_of",
+]

@@ -76,3 +76,42 @@ class Law:
                 return first
             digits = (digits << WORD_BITS) | more()
             scale <<= WORD_BITS
+
+
+class KnownBoundaries(Law):
+    """A law of which the boundaries' first words are known; its weights are built only when a tie asks for them.
+
+    `words` holds floor(2^64 C_j / D) for j = 1 .. m - 1, `unsettled` whether something was cut off.
+    """
+
+    __slots__ = ("_flags", "_make", "_whole")
+
+    def __init__(
+        self, words: NDArray[np.uint64], unsettled: NDArray[np.bool_], make: Callable[[], Sequence[int]]
+    ) -> None:
+        self._thresholds = words
+        self._flags = unsettled
+        self._make = make
+        self._whole: Law | None = None
+
+    def _exact(self) -> Law:
+        if self._whole is None:
+            self._whole = Law(self._make())
+        return self._whole
+
+    @property
+    def weights(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self._exact().weights
+
+    @property
+    def total(self) -> int:  # type: ignore[override]
+        return self._exact().total
+
+    def __len__(self) -> int:
+        return self._thresholds.size + 1
+
+    def choose(self, word: int, more: Callable[[], int]) -> int:
+        outcome = int(np.searchsorted(self._thresholds, np.uint64(word), side="right"))
+        if outcome and int(self._thresholds[outcome - 1]) == word and self._flags[outcome - 1]:
+            return self._exact()._settle(word, more)
+        return outcome
