@@ -298,7 +298,7 @@ def test_an_open_address_is_warned_of(url):
 @pytest.mark.parametrize(
     ("survey", "note"), [(memoized(), SAME_NOISE), (daily(), SAME_PEOPLE)], ids=["memoize", "fresh"]
 )
-def test_several_epochs_are_estimated_as_the_service_does(url, survey, note):
+def test_several_epochs_are_estimated_as_the_service_does(url, tmp_path, survey, note):
     """With the same errors and in the same words; over a single epoch there is nothing to be said."""
     now, before = current(survey), current(survey) - 1
     with in_thread(url, survey) as live:
