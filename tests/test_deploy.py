@@ -41,3 +41,16 @@ def test_two_workers_share_a_database_that_is_durable():
     assert "synchronous_commit=on" in database["command"]
     assert all(port.startswith("127.0.0.1:") for port in collect["ports"])
     assert (ROOT / "deploy" / collect["build"]["context"]).resolve() == ROOT
+
+
+def test_no_password_is_on_a_command_line_or_in_the_file():
+    for service in COMPOSE["services"].values():
+        words = " ".join(service["command"])
+        assert "password" not in words.lower()
+        assert "$" not in words
+        settings = service["environment"]
+        assert not any("PASSWORD" in name and not name.endswith("_FILE") for name in settings)
+        assert settings.get("DENIABLE_STORE", "").count(":") <= 1
+        (file,) = [value for name, value in settings.items() if name.endswith("PASSWORD_FILE")]
+        assert file == f"/run/secrets/{service['secrets'][0]}"
+    assert [*COMPOSE["secrets"]] == ["database_password"]

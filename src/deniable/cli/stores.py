@@ -4,11 +4,36 @@ from __future__ import annotations
 
 import os
 from typing import Annotated
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import typer
 
 from deniable._extras import require
+from deniable.cli.files import read_text
 from deniable.collect.stores import Store, StoreError, open_store
+from deniable.errors import SpecError
+
+PASSWORD_FILE = "DENIABLE_STORE_PASSWORD_FILE"
+
+
+def _whole(ctx: typer.Context, param: typer.CallbackParam, url: str) -> str:
+    """The URL with the password that a file holds. One on the command line is refused."""
+    if not url.startswith(("postgresql://", "postgres://")):
+        return url
+    source = ctx.get_parameter_source(param.name or "")
+    if has_password(url):
+        if source is not None and source.name == "COMMANDLINE":
+            raise SpecError(
+                "everybody on this machine can read a password on a command line: leave it out of --store, and name a "
+                f"file that holds it in the variable {PASSWORD_FILE}, or give the whole URL in DENIABLE_STORE"
+            )
+        return url
+    file = os.environ.get(PASSWORD_FILE)
+    if not file:
+        return url
+    password = read_text(file).strip("\r\n")
+    return f"{url}{'&' if '?' in url else '?'}password={quote(password, safe='')}"
+
 
 StoreUrl = Annotated[
     str,
@@ -16,6 +41,7 @@ StoreUrl = Annotated[
         "--store",
         metavar="URL",
         envvar="DENIABLE_STORE",
+        callback=_whole,
         help="sqlite:///name.db, sqlite:////absolute/name.db or postgresql://user@host/name.",
     ),
 ]
@@ -29,6 +55,15 @@ def sqlite_file(url: str) -> str | None:
     ('/var/lib/collect.db', None)
     """
     return url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else None
+
+
+def has_password(url: str) -> bool:
+    """
+    >>> has_password("postgresql://ada:secret@host/db"), has_password("postgresql://ada@host/db?host=/run/pg")
+    (True, False)
+    """
+    user, at, _ = url.partition("://")[2].rpartition("@")
+    return bool(at and ":" in user) or any(key == "password" for key, _ in parse_qsl(urlsplit(url).query))
 
 
 def is_made(url: str) -> bool:

@@ -216,7 +216,7 @@ def publish(
             raise typer.Exit(1)
         if to is not None:
             made.save(to)
-        fresh = service.publish(made)
+        fresh = service.publish(made, weaker_privacy=allowed)
     namesakes = [one for id, one in published.items() if one.name == made.name and id != made.fingerprint]
     if is_draft(content):
         _print_made(made, plans, content)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,11 +36,20 @@ def token(ctx: typer.Context) -> None:
         output.write(ctx.get_help() + "\n")
 
 
-@app.command(epilog=examples("deniable token create --role analyst --store sqlite:///collect.db"))
+@app.command(
+    epilog=examples(
+        "deniable token create --role analyst --store sqlite:///collect.db",
+        "deniable token create --role admin -o admin.token",
+    )
+)
 def create(
     role: Annotated[str, typer.Option(metavar="|".join(ROLES), help="What the token allows.", show_default=False)],
     store: StoreUrl = DEFAULT,
     label: Annotated[str, typer.Option(metavar="TEXT", help="What it is for, in your words.")] = "",
+    to: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write it to a new file that only you can read."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a token and print it, this once: what is kept is its SHA-256."""
@@ -50,11 +61,25 @@ def create(
     made = new_token()
     kept = Token(hashed(made), role, label)
     with existing(store) as opened:
+        if to is not None:
+            _write_secret(to, made)
         opened.add_token(kept)
     if as_json:
-        output.document({"token": made, "id": kept.sha256, "role": role, "label": label})
+        shown_once = {} if to is not None else {"token": made}
+        output.document(shown_once | {"id": kept.sha256, "role": role, "label": label})
+    elif to is not None:
+        output.write(f"saved: {to}\n")
     else:
         output.write(made + "\n")
+
+
+def _write_secret(path: Path, token: str) -> None:
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        raise SpecError(f"{str(path)!r} is there already: name a new file") from None
+    with os.fdopen(descriptor, "w") as file:
+        file.write(token + "\n")
 
 
 @app.command("list", epilog=examples("deniable token list --store sqlite:///collect.db --json"))

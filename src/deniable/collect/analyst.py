@@ -104,9 +104,13 @@ class Analyst:
             raise MismatchError(f"the service sent another survey than {fingerprint}")
         return Survey.from_spec(json.loads(raw))
 
-    def publish(self, survey: Survey) -> bool:
-        """Publish; False if it was published before."""
-        reply = self._read("/v1/surveys", "POST", survey.canonical, {"Content-Type": "application/json"})
+    def publish(self, survey: Survey, weaker_privacy: bool = False) -> bool:
+        """Publish; False if it was published before.
+
+        One that replaces a survey with more privacy is refused unless `weaker_privacy` says that it is meant.
+        """
+        path = "/v1/surveys" + ("?weaker_privacy=true" if weaker_privacy else "")
+        reply = self._read(path, "POST", survey.canonical, {"Content-Type": "application/json"})
         return reply.status == 201
 
     def close_survey(self, fingerprint: str) -> None:

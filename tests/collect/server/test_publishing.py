@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from deniable.cli import app
 from deniable.collect.stores import open_store
 from deniable.surveys import Survey
-from tests.collect.server.live import Live, Process, token_file
+from tests.collect.server.live import Answered, Live, Process, token_file
 from tests.collect.surveys import DAY, TODAY, daily, plain
 
 
@@ -49,6 +49,29 @@ def test_a_survey_that_replaces_another(tmp_path, live):
     same = successor(before, replaces=before.fingerprint, purpose="To test it again.")
     same.save(file)
     assert "\npublished: " in ran("survey", "publish", file, *to).stdout
+
+
+def test_the_service_refuses_less_privacy_by_itself(live):
+    """Whoever publishes without the command line has to say that it is meant, too."""
+    before = plain()
+    weak = successor(before, replaces=before.fingerprint, retention="reports")
+    strong = successor(before, replaces=before.fingerprint, purpose="To test it again.")
+    nowhere = successor(before, replaces="f" * 64)
+
+    def publish(survey: Survey, query: str = "") -> Answered:
+        return live.ask("POST", f"/v1/surveys{query}", survey.canonical, "admin", {"Content-Type": "application/json"})
+
+    for query in ("", "?weaker_privacy=false"):
+        refused = publish(weak, query)
+        assert (refused.status, refused.problem) == (409, "weakerPrivacy")
+        assert "retention" in refused.json["detail"]
+    assert live.get(f"/v1/surveys/{weak.fingerprint}").problem == "unknownSurvey"
+    assert publish(nowhere).problem == "malformed"
+    assert publish(weak, "?weaker_privacy=1").problem == "malformed"
+    assert publish(strong).status == 201
+    assert publish(weak, "?weaker_privacy=true").status == 201
+    # What is published is published.
+    assert publish(weak).status == 200
 
 
 def test_closing_a_survey(tmp_path, live):

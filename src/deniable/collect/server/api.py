@@ -52,6 +52,10 @@ class Parameter:
             if not schema.get("minLength", 0) <= len(text) <= schema.get("maxLength", 1 << 16):
                 raise self._wrong(f"text of {schema.get('minLength', 0)} to {schema.get('maxLength')} characters")
             return text
+        if kind == "boolean":
+            if text not in ("true", "false"):
+                raise self._wrong("true or false")
+            return text == "true"
         try:
             # Plain digits only: Python alone would take 1_000, spaces and other scripts' digits.
             if not re.fullmatch(r"-?[0-9]{1,18}" if kind == "integer" else r"-?[0-9.eE+-]{1,40}", text):

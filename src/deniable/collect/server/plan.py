@@ -12,7 +12,7 @@ import msgspec
 from starlette.responses import Response
 
 from deniable import planning
-from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
+from deniable.collect.server.api import Answer, Call, Operation, Parameter
 from deniable.collect.server.problems import Problem
 from deniable.collect.wire import JSON
 from deniable.domains import Domain, Integers, Strings
@@ -99,10 +99,13 @@ async def plan(call: Call) -> Response:
     if sum(given is not None for given in (epsilon, people, width)) != 2:
         raise Problem("malformed", "give two of epsilon, people and width: the third follows")
     domain: Domain = Strings() if size is None else Integers(0, size - 1)
-    made = await call.service.readers.compute(
-        lambda: planned(planning.plan(domain, epsilon=epsilon, n=people, width=width, level=query["level"]))
-    )
-    return json_response(made)
+
+    def work() -> bytes:
+        made = planning.plan(domain, epsilon=epsilon, n=people, width=width, level=query["level"])
+        return msgspec.json.encode(planned(made))
+
+    answer = await call.service.aside.answer(tuple(sorted(query.items())), work)
+    return Response(answer, 200, None, JSON)
 
 
 OPERATIONS = (

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from deniable.collect.server.aside import Aside
 from deniable.collect.server.auth import RANK, bearer, forbidden, unauthorized
 from deniable.collect.server.body import Receiving
 from deniable.collect.server.cache import Cache
@@ -34,6 +35,7 @@ class Service:
         self.registry = Registry(settings, self.readers)
         self.versions = Versions(self.readers, settings.refresh_seconds)
         self.receiving = Receiving(settings)
+        self.aside = Aside()
         self.cache = Cache(settings.cache_bytes)
         self.bucket = (
             None if settings.rate is None else Bucket(settings.rate, max(settings.rate, settings.max_submissions))
@@ -101,6 +103,7 @@ class Service:
             with suppress(Problem, StoreError):
                 await self.readers.run(lambda store: store.mix())
             await asyncio.get_running_loop().run_in_executor(None, self.readers.stop)
+            self.aside.stop()
             log("stopped", shard=self.settings.shard)
 
     async def _keep_house(self) -> None:

@@ -20,6 +20,7 @@ from deniable.collect.stores.base import OPEN, StoreError
 from deniable.collect.wire import JSON
 from deniable.exact import canonical
 from deniable.surveys import Survey
+from deniable.surveys.diff import diff, weaker
 from deniable.surveys.strict import parse_json
 from deniable.surveys.terms import write_time
 
@@ -124,6 +125,9 @@ async def publish(call: Call) -> Response:
         raise Problem("overloaded", "the service is being restarted", {"Retry-After": "1"})
     content = await call.json(msgspec.Raw)
     survey = await service.readers.compute(lambda: _parsed(bytes(content)))
+    await service.registry.refresh()
+    if not call.query["weaker_privacy"]:
+        _refuse_weaker(service, survey)
     new = await service.writer.run(lambda store: store.publish(survey))
     await service.registry.refresh()
     if new:
@@ -140,6 +144,19 @@ def _parsed(content: bytes) -> Survey:
     # What is served later must read as what was accepted now.
     Survey.from_spec(json.loads(survey.canonical))
     return survey
+
+
+def _refuse_weaker(service: Service, survey: Survey) -> None:
+    """Refuse a new survey that replaces one with more privacy, or one that is not here."""
+    before = survey.terms.replaces if survey.terms is not None else None
+    if before is None or service.registry.get(survey.fingerprint) is not None:
+        return
+    entry = service.registry.get(before)
+    if entry is None:
+        raise Problem("malformed", f'it replaces {before}, which is not published here: correct its "replaces"')
+    lost = ", ".join(change.what for change in weaker(diff(entry.survey, survey)))
+    if lost:
+        raise Problem("weakerPrivacy", f"{lost}: if that is meant, publish it with weaker_privacy=true")
 
 
 async def close(call: Call) -> Response:
@@ -184,13 +201,22 @@ OPERATIONS = (
         "POST",
         "/v1/surveys",
         "publishSurvey",
-        "Publish a survey in full form, as deniable survey new writes it.",
+        "Publish a survey in full form, as deniable survey new writes it. One that replaces another is refused if "
+        "privacy gets weaker by that, unless that is said to be meant.",
         publish,
         {
             200: Answer("The survey was published before.", {JSON: Publication}),
             201: Answer("The survey is published.", {JSON: Publication}, {"Location": "Where it is."}),
         },
         role="admin",
+        problems=("weakerPrivacy",),
+        parameters=(
+            Parameter(
+                "weaker_privacy",
+                {"type": "boolean", "default": False},
+                "whether the survey may have less privacy than the one that it replaces: true or false",
+            ),
+        ),
         bodies={JSON: {"type": "object"}},
     ),
     Operation(

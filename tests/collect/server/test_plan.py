@@ -1,0 +1,52 @@
+"""Plans for anybody, beside a collection that they must not hold up."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from deniable import planning
+from deniable.collect.server import aside
+from tests.collect.server.live import eventually, in_thread
+from tests.collect.surveys import crowd, plain
+
+
+def test_a_flood_of_plans_holds_up_nothing_else(tmp_path, monkeypatch):
+    """While plans take for ever, analysts and devices are answered, and planners beyond a few are told to wait."""
+    survey, release, real = plain(), threading.Event(), planning.plan
+
+    def slow(*arguments, **options):
+        release.wait(30)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(planning, "plan", slow)
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey) as live, ThreadPoolExecutor(30) as people:
+        asked = [people.submit(live.get, f"/v1/plan?categories={n}&epsilon=1&people=100") for n in range(2, 32)]
+        eventually(lambda: sum(plan.done() for plan in asked) == 30 - aside.WAITING)
+        assert live.send(survey, 0, crowd(survey, 50)).status == 200
+        assert live.get(f"/v1/surveys/{survey.fingerprint}/estimates", "analyst").status == 200
+        release.set()
+        answered = [plan.result(30) for plan in asked]
+        statuses = [one.status for one in answered]
+        assert statuses.count(200) == aside.WAITING
+        assert statuses.count(503) == 30 - aside.WAITING
+        assert all(int(one.headers["retry-after"]) >= 1 for one in answered if one.status == 503)
+
+
+def test_the_same_plan_is_made_once(tmp_path, monkeypatch):
+    made, real = [], planning.plan
+
+    def counted(*arguments, **options):
+        made.append(options)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(planning, "plan", counted)
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", plain()) as live, ThreadPoolExecutor(8) as people:
+        path = "/v1/plan?categories=10&epsilon=1&people=100"
+        answers = {one.body for one in people.map(live.get, [path] * 20)}
+        assert len(answers) == len(made) == 1
+        assert live.get(path + "&level=0.9").body not in answers
+        assert len(made) == 2
+        # A refusal is not kept, and costs the others nothing.
+        assert live.get("/v1/plan?categories=10&epsilon=65&people=100").problem == "malformed"
+        assert live.get(path).status == 200
