@@ -106,11 +106,11 @@ export class Board {
       this.#select("last", "To period", LASTS),
       this.#select("level", "Confidence level", [[0.9, "90 %"], [0.95, "95 %"], [0.99, "99 %"]]),
       this.#select("at", "Intervals hold for", [["once", "all answers at once"], ["each", "each answer by itself"]]),
-      this.#select("about", "Intervals are about", [["population", "everybody: those asked are a sample"], ["respondents", "only those who answered"]]),
+      this.#select("about", "Intervals are about", [["population", "everybody"], ["respondents", "those who answered"]]),
       this.#select("view", "Estimates", [["both", "unbiased and consistent"], ["raw", "unbiased"], ["consistent", "consistent"]]),
       this.#select("post", "Made consistent by", Object.entries(METHODS)),
       this.#select("top", "Answers", [...tops, [null, "all"]]),
-      this.#select("order", "Order", [["auto", "numbers in order, long lists by share"], ["own", "as the question has it"], ["share", "most common first"]]),
+      this.#select("order", "Order", [["auto", "usual"], ["own", "as asked"], ["share", "most common first"]]),
     );
   }
 

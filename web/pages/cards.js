@@ -69,6 +69,7 @@ export function health(survey, status) {
         "Periods",
         ["Period", "State", "Counted", "Hash of the final sums"],
         epochs.map(({ epoch, state, n, sha256 }) => [`${epoch}: ${period(survey.terms.epochs, epoch)}`, state, count(n), sha256 ? h("code", {}, sha256.slice(0, 16), "…") : "–"]),
+        { class: "periods" },
       ),
     ),
   );

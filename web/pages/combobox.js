@@ -42,7 +42,6 @@ export function combobox(labels, { id, describedBy, change = () => undefined }) 
       chosen = labels.indexOf(input.value.trim()); // two labels that differ in case or accents only
       if (chosen < 0) chosen = null;
     }
-    change();
   }
 
   function open(at = -1) {
@@ -85,7 +84,7 @@ export function combobox(labels, { id, describedBy, change = () => undefined }) 
     change();
   }
 
-  input.addEventListener("input", () => (search(), open()));
+  input.addEventListener("input", () => (search(), open(), change()));
   input.addEventListener("focus", () => input.select());
   input.addEventListener("click", () => list.hidden && (search(), open()));
   input.addEventListener("blur", close);

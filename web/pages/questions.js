@@ -14,7 +14,11 @@ export function questionField({ id, text, protocol }, number, changed) {
   const { domain } = protocol;
   const build = domain.kind === "integers" ? numberField : domain.kind === "strings" ? textField : categoryField;
   const error = h("p", { class: "error", id: newId("error") });
-  const { content, input, value, problem = () => null } = build(domain, `q-${id}`, { text, error, changed });
+  const edited = () => {
+    complain(null); // whoever corrects an answer need not read what was wrong with it
+    changed();
+  };
+  const { content, input, value, problem = () => null } = build(domain, `q-${id}`, { text, error, changed: edited });
   const grouped = input instanceof NodeList || Array.isArray(input);
   const element = h(
     "fieldset",
@@ -23,12 +27,12 @@ export function questionField({ id, text, protocol }, number, changed) {
     content,
     error,
   );
-  const complain = (message) => {
+  function complain(message) {
     error.textContent = message ?? "";
     element.classList.toggle("invalid", Boolean(message));
     for (const one of grouped ? input : [input]) one.toggleAttribute?.("aria-invalid", false);
     for (const one of grouped ? input : [input]) if (message) one.setAttribute("aria-invalid", "true");
-  };
+  }
   const focus = () => (grouped ? input[0] : input).focus();
   return { id, element, value, problem, complain, focus };
 }
