@@ -3,15 +3,19 @@
 PYTHON  ?= python3
 WORKERS ?= auto
 
-VENV  := .venv
-BIN   := $(VENV)/bin
-READY := $(VENV)/.ready
-SMALL := $(VENV)/.small
-PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+SMALL  := $(VENV)/.small
+OLDEST := .venv-oldest
+PIP    := -m pip --disable-pip-version-check -qq
+
+# Keep compiled files: without them every test process and every command compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow bench bench-quick bench-check docs lint system format clean distclean
+.PHONY: help demo test test-floats test-slow bench bench-quick bench-check docs lint system format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -22,6 +26,9 @@ demo: $(SMALL) ## a sensitive survey collected over HTTP on this machine
 
 test: lint system ## lint, then all tests but the slow ones, doctests included
 	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 -m "not slow"
+
+test-floats: $(READY) $(OLDEST)/.ready ## the tests marked floats as other processors round, and with the oldest numpy and SciPy
+	@$(BIN)/python tools/float_kernels.py $(VENV) $(OLDEST)
 
 test-slow: $(READY) system ## the tests marked slow
 	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 -m slow || [ $$? -eq 5 ]  # 5: none is marked
@@ -56,8 +63,8 @@ clean: ## remove what was built, except .venv
 	rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
-distclean: clean ## remove .venv as well
-	rm -rf $(VENV)
+distclean: clean ## remove the environments as well
+	rm -rf $(VENV) $(OLDEST)
 
 # Two stages, so that the demo does not wait for Spark, a browser and the tools of the docs.
 $(SMALL): pyproject.toml
@@ -68,10 +75,16 @@ $(SMALL): pyproject.toml
 	  echo "making $(VENV) with $(PYTHON) (once)" && $(PYTHON) -m venv --clear $(VENV); \
 	fi
 	@echo "installing deniable in $(VENV) (again only when pyproject.toml changes)"
-	@$(PIP) install --no-compile -e '.[serve]'
+	@$(BIN)/python $(PIP) install --no-compile -e '.[serve]'
 	@touch $@
 
 $(READY): $(SMALL)
 	@echo "installing the tools of a developer in $(VENV) (again only when pyproject.toml changes)"
-	@$(PIP) install -e '.[dev]'
+	@$(BIN)/python $(PIP) install -e '.[dev]'
+	@touch $@
+
+$(OLDEST)/.ready: $(READY) tools/float_kernels.py
+	@echo "making $(OLDEST) with the oldest numpy and SciPy that are supported (again only when pyproject.toml changes)"
+	@$(BIN)/python -m venv --clear $(OLDEST)
+	@$(BIN)/python tools/float_kernels.py --oldest | xargs -d '\n' $(OLDEST)/bin/python $(PIP) install --no-compile --only-binary :all:
 	@touch $@
