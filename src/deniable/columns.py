@@ -1,13 +1,14 @@
 """Columns of answers, whatever they come in: lists, numpy, pandas, polars, Arrow.
 
 Columns that are dictionary-encoded already (Arrow dictionaries, pandas categoricals) give codes and entries, so that
-labels are looked up once an entry and not once a row. None of these packages is imported: a column is known by what
-it can do.
+labels are looked up once per entry and not once per row. None of these packages is imported: a column is known by
+what it can do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,15 +39,55 @@ def absent(place: int) -> DomainError:
     )
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Coded:
+    """A column as codes into its different entries; -1 is a missing one."""
+
+    codes: NDArray[np.int64]
+    entries: Sequence[Any]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def map(self, meaning: Callable[[Any], Any]) -> Coded:
+        """The column with another entry in the place of each."""
+        return Coded(self.codes, [meaning(entry) for entry in self.entries])
+
+
+def coded(values: Any) -> Coded:
+    """Any column as codes and entries; 1, 1.0 and True are different entries."""
+    found = dictionary(values)
+    if found is not None:
+        return Coded(*found)
+    if hasattr(values, "to_list"):  # polars without pyarrow, and pandas
+        values = values.to_list()
+    table: dict[Any, int] = {}
+    entries: list[Any] = []
+    codes = []
+    for value in flat(values).tolist():
+        try:
+            code = -1 if is_absent(value) else table.setdefault((type(value), value), len(entries))
+        except TypeError:  # what cannot be hashed is an entry of its own
+            code = len(entries)
+        if code == len(entries):
+            entries.append(value)
+        codes.append(code)
+    return Coded(np.array(codes, dtype=np.int64), entries)
+
+
 def dictionary(values: Any) -> tuple[NDArray[np.int64], Sequence[Any]] | None:
     """Codes and entries of a column that holds, or can cheaply get, a dictionary."""
+    if isinstance(values, Coded):
+        return values.codes, values.entries
     if hasattr(values, "cat") and hasattr(values, "dtype") and hasattr(values.cat, "codes"):  # pandas
         return np.asarray(values.cat.codes, dtype=np.int64), list(values.cat.categories)
-    if hasattr(values, "to_arrow"):  # polars
-        values = values.to_arrow()
+    values = _arrow(values)
     if hasattr(values, "dictionary_encode"):  # Arrow
         array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
-        encoded = array if hasattr(array, "dictionary") else array.dictionary_encode()
+        try:
+            encoded = array if hasattr(array, "dictionary") else array.dictionary_encode()
+        except NotImplementedError:  # of lists and structures
+            return None
         codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
         return codes, encoded.dictionary.to_pylist()
     return None
@@ -54,6 +95,13 @@ def dictionary(values: Any) -> tuple[NDArray[np.int64], Sequence[Any]] | None:
 
 def flat(values: Any) -> NDArray[Any]:
     """A flat array; one value counts as a column of one, and mixed kinds stay what they are."""
+    if isinstance(values, Coded):
+        if values.codes.size and values.codes.min() < 0:
+            raise absent(int(np.argmin(values.codes)))
+        if values.entries and set(map(type, values.entries)) <= {int}:
+            return np.array(flat(values.entries)[values.codes])
+        values = [values.entries[code] for code in values.codes.tolist()]
+    values = _arrow(values)
     if isinstance(values, str | bytes | int | float) or values is None or not hasattr(values, "__len__"):
         values = list(values) if hasattr(values, "__iter__") and not isinstance(values, str | bytes) else [values]
     if isinstance(values, list | tuple):
@@ -65,8 +113,6 @@ def flat(values: Any) -> NDArray[Any]:
         array = np.empty(len(values), dtype=object)
         array[:] = values
         return array
-    if hasattr(values, "to_arrow"):  # polars
-        values = values.to_arrow()
     if hasattr(values, "null_count"):  # Arrow
         if values.null_count:
             raise absent(int(np.argmax(values.is_null())))
@@ -82,3 +128,13 @@ def flat(values: Any) -> NDArray[Any]:
 def unique(array: NDArray[Any]) -> tuple[NDArray[np.int64], list[Any]]:
     entries, codes = np.unique(array, return_inverse=True)
     return codes, entries.tolist()
+
+
+def _arrow(values: Any) -> Any:
+    """A column of polars as one of Arrow, or as a list where pyarrow is not installed."""
+    if not hasattr(values, "to_arrow"):
+        return values
+    try:
+        return values.to_arrow()
+    except ImportError:
+        return values.to_list()

@@ -112,9 +112,9 @@ class Categories:
         )
 
     def _from_codes(self, codes: NDArray[Any], entries: Sequence[Any]) -> Positions:
-        used, places = np.unique(codes, return_index=True)
         table = np.zeros(len(entries) + 1, dtype=np.int64)  # the last is for -1, a missing answer
-        for code, place in zip(used.tolist(), places.tolist(), strict=True):
+        for place in np.sort(np.unique(codes, return_index=True)[1]).tolist():  # the first refused row is named
+            code = int(codes[place])
             table[code] = self._find(None if code < 0 else entries[code], place)
         return np.asarray(table[codes])
 
@@ -293,8 +293,11 @@ class Strings:
             encoded = np.array([table.setdefault(text, len(table)) for text in listed], dtype=np.int64), list(table)
         codes, entries = encoded
         used, places, within = np.unique(codes, return_index=True, return_inverse=True)
-        given = zip(used.tolist(), places.tolist(), strict=True)
-        return within, [self.text(None if code < 0 else entries[code], place) for code, place in given]
+        texts = [""] * used.size
+        for which in np.argsort(places).tolist():  # the first refused row is named
+            code = int(used[which])
+            texts[which] = self.text(None if code < 0 else entries[code], int(places[which]))
+        return within, texts
 
     def text(self, value: Any, place: int) -> str:
         """An answer in NFC; refuses what is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import io
 import os
 import sys
@@ -273,8 +274,21 @@ def test_an_answer_that_is_not_listed_counts_as_other(tmp_path: Path, out: Path)
         (b"smoke,x\nyes,1\nSECRET,2,3\n", "row 2 of .* has 3 cells, the header has 2"),
         (b"Smoke\nyes\n", "has no column 'smoke'; it has 'Smoke'"),
         (b"smoke,smoke\nyes,yes\n", "has the column 'smoke' twice"),
-        (b"smoke\nyes\n\xff\xfe\n", "not a CSV file in UTF-8"),
-        (b"\xff\xfes\x00m\x00", "neither Parquet nor text"),
+        (b"smoke\nyes\nf\xfcnf\n", r"is not in UTF-8 but perhaps in Latin-1.*iconv -f WINDOWS-1252 -t UTF-8"),
+        ("smoke;größe\nyes;1\n".encode("latin-1"), r"is not in UTF-8 but perhaps in Latin-1.*iconv"),
+        (b"\xff\xfes\x00m\x00", r"in UTF-16: .*iconv -f UTF-16 -t UTF-8"),
+        (gzip.compress(b"smoke\nSECRET\n"), r"compressed with gzip: .*gunzip -c FILE \| deniable privatize"),
+        (b"PK\x03\x04 SECRET", r"an Excel workbook.*save the sheet as CSV"),
+        (b"\xd0\xcf\x11\xe0 SECRET", r"an Excel workbook.*save the sheet as CSV"),
+        (b"ARROW1\0\0 SECRET", r"an Arrow file: .*survey.privatize\(table\)"),
+        (b'[{"smoke": "SECRET"}]', r"is JSON: write the answers as CSV"),
+        (b"\x7fELF\0 SECRET", "neither Parquet nor text"),
+        (
+            b"Smoker,age\nSECRET,1\n",
+            r"did you mean 'Smoker'\? .*columns=\{'smoke': 'Smoker'\}, or --column smoke=Smoker",
+        ),
+        (b"smoke,x\nSECRET, y\n", r"row 1 of .*column 'smoke', a str, is not one of"),
+        (b"x,smoke\n1, yes\n", r"row 1 of .*column 'smoke'.*without the blanks around it, it would be one"),
         (b'smoke,x\n"SECRET,1\nno,2\n', "is not a CSV|has 1 cells"),
         (b"PAR1 SECRET", "truncated or damaged"),
     ],
@@ -282,7 +296,7 @@ def test_an_answer_that_is_not_listed_counts_as_other(tmp_path: Path, out: Path)
 def test_files_that_hold_no_answers(tmp_path: Path, out: Path, content: bytes, message: str) -> None:
     source = tmp_path / "answers.csv"
     source.write_bytes(content)
-    with pytest.raises(ReportError, match=message) as refused:
+    with pytest.raises((ReportError, DomainError), match=message) as refused:
         privatize_file(SURVEY, source, out, {"smoke": "smoke"})
     assert "SECRET" not in str(refused.value)
     assert nothing_left(out)

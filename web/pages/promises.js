@@ -11,7 +11,7 @@ const [STRONG_UP_TO, MODERATE_UP_TO] = [1n, 3n]; // the largest epsilon of a ban
 const WATCHERS = "those who ask, whoever runs the server and whoever listens on the way";
 const CAREFUL = "Answer only what you would also say openly.";
 const ADDRESS =
-  "A report holds no name, no address, no cookie and no time but its period. The server still sees the network address that it comes from, and when, as with every web page; its program writes neither down.";
+  "A report holds no name, no address, no cookie and no time but its period. The server still sees the network address that it comes from, and when, as with every web page; its program keeps neither.";
 
 /** The sentences that hold for this survey, by name; `here` is what keeps the ledger: a device or a browser. */
 export function promises(survey, here = "this browser") {
@@ -85,8 +85,8 @@ function seen(survey) {
 export function people(survey) {
   const [question] = survey.questions;
   if (survey.questions.length === 1 && sendsAnother(question) !== null) return `${another(question)}${several(survey) && !survey.showsChanges ? " each time" : ""}.`;
-  const all = epochsOf(survey) > 1 ? "all your reports" : "your report";
-  return `Of 100 guesses between two answers that are equally likely before, at most about ${rightOf100(survey)} are right from ${survey.showsChanges ? "one report" : all}.`;
+  const all = epochsOf(survey) > 1 ? "all reports of one person" : "a report like yours";
+  return `Of 100 guesses between two equally likely answers, made from ${survey.showsChanges ? "one report" : all}, at most about ${rightOf100(survey)} are right.`;
 }
 
 /** Of 100 guesses between two equally likely cases, how many are right on average at most. */
@@ -161,7 +161,7 @@ function device(survey, here) {
 /** What the service keeps of a report. */
 export function kept({ terms }) {
   return terms.retention === "tally"
-    ? "sums only; a report is erased within seconds after it is counted"
+    ? "sums only; no report is kept once it is counted"
     : "every randomized report, to be analysed again later";
 }
 

@@ -68,7 +68,7 @@ def parse_json(content: str, where: str) -> Any:
         value = Decimal(written)
         # Turned into an integer, 1e999999999 would fill the memory.
         if value and abs(value.adjusted()) > _LARGEST_EXPONENT:
-            raise SpecError(f"{where} holds {written[:40]}, which is out of any sensible range")
+            raise SpecError(f"{where} holds a number that is out of any sensible range")
         return value
 
     try:

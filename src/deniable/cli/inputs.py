@@ -136,15 +136,16 @@ class Names:
             places[written] = -1 if written in places else place
         return cls(labels, what, places)
 
-    def find(self, written: str) -> int | None:
+    def find(self, written: str, show: bool = True) -> int | None:
         normal = unicodedata.normalize("NFC", written)
         place = self.places.get(normal, self.places.get(normal.strip()))
         if place == -1:
-            raise LabelError(f"two {self.what}s are written {written.strip()!r}: rename one of them")
+            how = repr(written.strip()) if show else "alike"
+            raise LabelError(f"two {self.what}s are written {how}: rename one of them")
         return place
 
     def place(self, written: str, where: str = "", show: bool = True) -> int:
-        place = self.find(written)
+        place = self.find(written, show)
         if place is None:
             listed = ", ".join(repr(text(label)) for label in self.labels[:8])
             more = ", ..." if len(self.labels) > 8 else ""

@@ -14,7 +14,7 @@ from deniable.cli import output
 from deniable.cli.files import STDIN, only_one_stdin
 from deniable.cli.options import Seed, examples
 from deniable.cli.reports import bits_from
-from deniable.cli.targets import About, Target, level, progress, questions, read_target, refuse_keyboard
+from deniable.cli.targets import About, Target, level, progress, questions, read_first, refuse_keyboard
 from deniable.errors import LabelError, SpecError
 from deniable.surveys import Survey
 
@@ -95,7 +95,7 @@ def privatize(
     if as_text and format not in (None, Format.text):
         raise SpecError(f"--text and --format {format} exclude each other: choose one")
     chosen = _format(to, Format.text if as_text else format)
-    target = read_target(survey)
+    target = read_first(survey, answers, "privatize")
     columns = _columns(target, question, column)
     jobs = _jobs(answers, to, chosen)
     if any(os.path.exists(where) and os.path.exists(survey) and os.path.samefile(where, survey) for _, where in jobs):

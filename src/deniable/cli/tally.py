@@ -13,7 +13,7 @@ import typer
 from deniable.cli import output
 from deniable.cli.files import STDIN, only_one_stdin
 from deniable.cli.options import examples
-from deniable.cli.targets import About, Output, Target, many, progress, read_target, refuse_keyboard
+from deniable.cli.targets import About, Output, Target, many, progress, read_first, refuse_keyboard
 from deniable.errors import ReportError, SpecError
 from deniable.protocols import Tally
 from deniable.surveys import SurveyTally
@@ -112,7 +112,7 @@ def tally(
         raise SpecError(f"a tally is written as JSON: call it {to.with_suffix('.json').name!r}")
     if engine is Engine.local and (master is not None or wheel is not None):
         raise SpecError("--master and --wheel are for a cluster: add --engine spark")
-    target = read_target(survey)
+    target = read_first(survey, inputs, "tally")
     inputs = _chosen(target, survey, inputs)
     if engine is Engine.local:
         from deniable.engines import count_files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import threading
@@ -48,6 +49,29 @@ def read_target(source: str) -> Target:
         return Survey.from_spec(content)
     except DeniableError as wrong:
         raise type(wrong)(f"{where}: {wrong}") from None
+
+
+def read_first(source: str, others: list[str], command: str) -> Target:
+    """The survey in the first argument; a survey among the others says that they were swapped."""
+    try:
+        return read_target(source)
+    except (DeniableError, OSError):
+        found = next((other for other in others if _is_target(other)), None)
+        if found is None:
+            raise
+    order = f"{shlex.quote(found)} {shlex.quote(source)}"
+    raise SpecError(f"{source!r} is no survey, and {found!r} is one: did you mean deniable {command} {order} ...?")
+
+
+def _is_target(source: str) -> bool:
+    try:
+        with open(source, "rb") as file:
+            if file.read(16).lstrip()[:1] != b"{":
+                return False
+        read_target(source)
+    except (DeniableError, OSError):
+        return False
+    return True
 
 
 def questions(target: Target) -> dict[str, tuple[str, Protocol]]:

@@ -3,10 +3,10 @@
 CSV        UTF-8, with a header; comma, semicolon or tab, whichever is most frequent in the header; blank lines do
            not count
 Parquet    one column a question, of text, numbers or truth values, not of lists
-Alike      text is matched with how the answers are written, 1 or "1", true or "True", and stands for a whole number
-           that is written so, 3 or 3.0; decimals that are whole are whole numbers. Where one answer is 1 and another
-           "1", text of Parquet is the text, and a CSV is refused
-Missing    an empty cell, a null, and empty text in a question of open text are refused; empty text may be a category
+Alike      as in every table (`surveys.tables`). Where one answer is 1 and another "1", text of Parquet is the text, and
+           a CSV is refused
+Missing    an empty cell, a null, and empty text that is no category: refused, unless the question says which answer
+           stands for them
 Rows       count from 1, without the header
 Messages   name row, column and kind of a bad answer, never the answer; the parser's own messages quote it and are
            not passed on
@@ -17,23 +17,41 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 from deniable._extras import require
-from deniable.columns import absent
-from deniable.domains import Categories, Domain, Integers, Strings
+from deniable.domains import Categories, Domain
 from deniable.engines.parquet import opened
 from deniable.engines.source import Source
-from deniable.errors import DomainError, ReportError
-from deniable.labels import Label, whole_number, written
-
-Columns = Mapping[str, str]
-"""Which column of the input answers which question: question id -> column name."""
+from deniable.errors import ReportError
+from deniable.surveys import tables
+from deniable.surveys.tables import Columns, column_place
 
 BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 16
+
+NOT_UTF8 = (
+    'is not in UTF-8 but perhaps in Latin-1, as Excel writes it: save it as "CSV UTF-8", or convert it with '
+    "iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
+)
+_AS_CSV = "save the sheet as CSV (UTF-8), or as Parquet"
+_UNPACK = "unpack it first, or pipe it in: {} | deniable privatize SURVEY - -o REPORTS"
+_OTHER_FORMATS = {
+    b"\x1f\x8b": f"compressed with gzip: {_UNPACK.format('gunzip -c FILE')}",
+    b"\x28\xb5\x2f\xfd": f"compressed with zstd: {_UNPACK.format('zstd -dc FILE')}",
+    b"BZh": f"compressed with bzip2: {_UNPACK.format('bunzip2 -c FILE')}",
+    b"\xfd7zXZ": f"compressed with xz: {_UNPACK.format('xz -dc FILE')}",
+    b"PK\x03\x04": f"an Excel workbook, or another zip archive: {_AS_CSV}",
+    b"\xd0\xcf\x11\xe0": f"an Excel workbook: {_AS_CSV}",
+    b"\xff\xfe": "text in UTF-16: convert it with iconv -f UTF-16 -t UTF-8 FILE > NEW",
+    b"\xfe\xff": "text in UTF-16: convert it with iconv -f UTF-16 -t UTF-8 FILE > NEW",
+    b"ARROW1": "an Arrow file: write the table as Parquet, or give it to survey.privatize(table)",
+    b"\xff\xff\xff\xff": "an Arrow stream: write the table as Parquet, or give it to survey.privatize(table)",
+    b"SQLite format 3": "a database of SQLite: export the table as CSV",
+    b"{": "JSON: write the answers as CSV with a header, or as Parquet",
+    b"[{": "JSON: write the answers as CSV with a header, or as Parquet",
+}
 
 _CELLS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
@@ -49,24 +67,11 @@ def read_answers(source: Source, columns: Columns, domains: Mapping[str, Domain]
 
 
 def as_answers(domain: Domain, column: Any, typed: bool) -> Any:
-    """A column of Arrow as the domain takes it; text becomes the labels that are written so.
-
-    A `typed` column can tell 1 and "1" apart.
-    """
+    """A column of Arrow as the domain takes it; numbers and truth values are left as they are."""
     types = require("pyarrow", "files").types
     kind = getattr(column.type, "value_type", column.type)
-    if types.is_decimal(kind) and not isinstance(domain, Strings):
-        return _translate(column, lambda entry: int(entry) if entry == int(entry) else float(entry))
-    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
-        return column
-    if isinstance(domain, Strings):
-        return _not_empty(column)
-    if isinstance(domain, Integers):
-        return _translate(column, lambda entry: entry if (number := whole_number(entry)) is None else number)
-    if all(isinstance(label, str) for label in domain.labels):
-        return column
-    labels = _by_writing(domain, typed)
-    return _translate(column, lambda entry: labels.get(entry, entry))
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return tables.as_answers(domain, column, typed) if text or types.is_decimal(kind) else column
 
 
 def check_types(schema: Any, names: Iterable[str], where: str) -> None:
@@ -79,50 +84,13 @@ def check_types(schema: Any, names: Iterable[str], where: str) -> None:
             raise ReportError(f"column {name!r} of {where} holds {what}, not text or numbers")
 
 
-def _not_empty(column: Any) -> Any:
-    """Empty text is no answer where any text may be one: a CSV has the same for a missing answer."""
-    column = column if hasattr(column, "dictionary") else column.dictionary_encode()
-    entries = column.dictionary.to_pylist()
-    if "" in entries and not column.null_count:
-        empty = column.indices.to_numpy() == entries.index("")
-        if empty.any():
-            raise absent(int(np.argmax(empty)))
-    return column
-
-
-def _translate(column: Any, meaning: Any) -> Any:
-    """Labels for a column, looked up once an entry."""
-    if column.null_count:
-        return column
-    column = column if hasattr(column, "dictionary") else column.dictionary_encode()
-    entries = [meaning(entry) for entry in column.dictionary.to_pylist()]
-    codes = column.indices.to_numpy()
-    if {type(entry) for entry in entries} == {int}:
-        return np.array(entries, dtype=np.int64)[codes]
-    return [entries[code] for code in codes.tolist()]
-
-
-def _by_writing(domain: Categories, typed: bool) -> dict[str, Label]:
-    """Labels by how they are written as text."""
-    texts = {label for label in domain.labels if isinstance(label, str)} if typed else set()
-    table: dict[str, Label] = {}
-    for label in domain.labels:
-        for form in written(label):
-            if form in texts and not isinstance(label, str):
-                continue
-            if form in table:
-                raise DomainError(f"two answers are written {form!r}: a CSV cannot tell them apart, but Parquet can")
-            table[form] = label
-    return table
-
-
 # -- CSV ---------------------------------------------------------------------------------------------
 
 
 def _from_csv(source: Source, columns: Columns, domains: Mapping[str, Domain]) -> Iterator[dict[str, Any]]:
     pa, reader = require("pyarrow", "files"), require("pyarrow.csv", "files")
     names, delimiter = csv_header(source)
-    chosen = {id: _column(names, column, source.name) for id, column in columns.items()}
+    chosen = {id: column_place(names, column, id, source.name) for id, column in columns.items()}
     exact = [names[place] for place in chosen.values()]
     # An empty cell is a missing answer, unless it is the name of one.
     empty = [] if any("" in domains[id].labels for id in columns if isinstance(domains[id], Categories)) else [""]
@@ -143,8 +111,10 @@ def _from_csv(source: Source, columns: Columns, domains: Mapping[str, Domain]) -
         )
         for batch in batches:
             yield {id: batch.column(place) for place, id in enumerate(chosen)}
+        return
     except pa.ArrowInvalid as wrong:
-        raise ReportError(_csv_complaint(source.name, str(wrong))) from None
+        complaint = _csv_complaint(source.name, str(wrong))
+    raise ReportError(complaint)
 
 
 def _csv_complaint(where: str, wrong: str) -> str:
@@ -153,30 +123,31 @@ def _csv_complaint(where: str, wrong: str) -> str:
     if cells is not None:
         row, expected, found = map(int, cells.groups())
         return f"row {row - 1} of {where} has {found} cells, the header has {expected}"
-    return f"{where} is not a CSV file in UTF-8: it has broken quotes, a row of more than 1 MiB, or other bytes"
+    if "UTF8" in wrong:
+        return f"{where} {NOT_UTF8}"
+    return f"{where} is not a CSV file: it has broken quotes, or a row of more than 1 MiB"
 
 
 def csv_header(source: Source) -> tuple[list[str], str]:
     """The names in the first line, and the delimiter."""
-    try:
+    refuse_format(source)
+    if b"\0" in source.head:
+        raise ReportError(f"{source.name} is neither Parquet nor text")
+    # Exceptions of the codec and the parser hold the line, which may be an answer: none is raised further, or from.
+    with suppress(UnicodeDecodeError):
         line = source.head.decode("utf-8-sig").strip("\r\n")
-    except UnicodeDecodeError:
-        raise ReportError(f"{source.name} is neither Parquet nor text in UTF-8") from None
-    delimiter = max(",;\t", key=line.count)
-    try:
-        return next(csv.reader([line], delimiter=delimiter)), delimiter
-    except csv.Error:
-        raise ReportError(f"the first line of {source.name} is not the header of a CSV file") from None
+        delimiter = max(",;\t", key=line.count)
+        with suppress(csv.Error):
+            return next(csv.reader([line], delimiter=delimiter)), delimiter
+        raise ReportError(f"the first line of {source.name} is not the header of a CSV file")
+    raise ReportError(f"{source.name} {NOT_UTF8}")
 
 
-def _column(names: list[str], wanted: str, where: str) -> int:
-    places = [place for place, name in enumerate(names) if name.strip() == wanted]
-    if len(places) == 1:
-        return places[0]
-    if places:
-        raise ReportError(f"{where} has the column {wanted!r} twice: rename one")
-    shown = ", ".join(repr(name) for name in names[:8]) + (", ..." if len(names) > 8 else "")
-    raise ReportError(f"{where} has no column {wanted!r}; it has {shown}")
+def refuse_format(source: Source) -> None:
+    """Refuse what is neither CSV nor Parquet, with the way to make it one of them."""
+    for start, what in _OTHER_FORMATS.items():
+        if source.head.startswith(start):
+            raise ReportError(f"{source.name} is {what}")
 
 
 # -- Parquet -----------------------------------------------------------------------------------------
@@ -185,7 +156,7 @@ def _column(names: list[str], wanted: str, where: str) -> int:
 def _from_parquet(source: Source, columns: Columns) -> Iterator[dict[str, Any]]:
     with opened(source) as file:
         names = file.schema_arrow.names
-        exact = {id: names[_column(names, column, source.name)] for id, column in columns.items()}
+        exact = {id: names[column_place(names, column, id, source.name)] for id, column in columns.items()}
         check_types(file.schema_arrow, exact.values(), source.name)
     # Text comes out as a dictionary and codes where it was stored so.
     with opened(source, read_dictionary=list(exact.values())) as file:

@@ -37,6 +37,12 @@ class Layout:
 
     target: Survey | Protocol
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.target, Survey | Protocol):
+            raise SpecError(
+                f"a survey or a protocol is wanted, not an object of type {type(self.target).__name__}: check the order"
+            )
+
     @cached_property
     def protocols(self) -> dict[str, Protocol]:
         """The protocol of each column."""

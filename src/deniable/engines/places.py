@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from deniable._extras import require
+from deniable.columns import kind
 from deniable.engines.urls import below, filesystem, is_url, nowhere, plain, said_of, shown, split_options
-from deniable.errors import MismatchError, ReportError
+from deniable.errors import MismatchError, ReportError, SpecError
 
 STDIN = "-"
 
@@ -65,11 +66,13 @@ class Refused:
 # -- from what was asked for to files ------------------------------------------------------------------
 
 
-def expand(inputs: Iterable[str | Path]) -> list[Place | Refused]:
+def expand(inputs: str | Path | Iterable[str | Path]) -> list[Place | Refused]:
     """Files in order, each once; an input that gives none is refused."""
     found: list[Place | Refused] = []
     seen: dict[str, str] = {}
-    for given in inputs:
+    for given in [inputs] if isinstance(inputs, str | Path) else inputs:
+        if not isinstance(given, str | Path):
+            raise SpecError(f"inputs are given by the names of their files, not as {kind(given)}")
         name = plain(given)
         try:
             places = _remote(name) if is_url(name) else _local(name)

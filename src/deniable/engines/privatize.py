@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from deniable.engines.answers import Columns, as_answers, read_answers
+from deniable.columns import kind
+from deniable.engines.answers import as_answers, read_answers
 from deniable.engines.layout import ID, ID_BYTES, Layout
 from deniable.engines.local import Progress
 from deniable.engines.reports import report_writer, rows_at_once
 from deniable.engines.source import Source
-from deniable.errors import DomainError, ReportError
+from deniable.errors import DomainError, ReportError, SpecError
 from deniable.protocols import Protocol
 from deniable.protocols.reports import Bytes
 from deniable.randomness import Bits, source_of
 from deniable.surveys import Survey
+from deniable.surveys.tables import Columns, chosen_columns, refusal
 
 WORKING_BYTES = 1 << 23
 
@@ -39,15 +41,16 @@ def privatize_file(
     answered by the column of its id. The first bad answer ends it, and then there is no file. With `ids` each row gets
     16 random bytes, by which a row that is delivered twice is known.
     """
+    _check_types(target, answers, output)
     layout = Layout(target)
-    chosen = {id: id for id in layout.protocols} if columns is None else dict(columns)
-    names = layout.some(chosen)
+    chosen = chosen_columns(layout.protocols, columns)
+    names = tuple(chosen)
     source, rows = Source.open(answers), 0
     try:
         if source.path is not None and isinstance(output, str | Path) and _same(source.path, output):
             raise ReportError(f"{source.name} holds the answers: the reports would take their place, name another file")
         with report_writer(output, target, names, format, ids) as writer:
-            for batch in _randomized(source, layout, {id: chosen[id] for id in names}, source_of(bits)):
+            for batch in _randomized(source, layout, chosen, source_of(bits)):
                 if ids:
                     batch = {**batch, ID: _fresh_ids(source_of(bits), len(batch[names[0]]))}
                 writer.write(batch)
@@ -59,6 +62,19 @@ def privatize_file(
     finally:
         source.close()
     return rows
+
+
+def _check_types(target: Any, answers: Any, output: Any) -> None:
+    """Before anything is done with them: what others say of a wrong argument quotes it, rows and all."""
+    if not isinstance(target, Survey | Protocol) and isinstance(answers, Survey | Protocol):
+        raise SpecError("the survey comes first: privatize_file(survey, answers, output)")
+    if not isinstance(answers, str | Path):
+        raise SpecError(
+            f"answers are given by the name of their file, not as {kind(answers)}: survey.privatize(table) takes "
+            "frames of pandas and polars, Arrow tables and DuckDB relations"
+        )
+    if not isinstance(output, str | Path) and not hasattr(output, "write"):
+        raise SpecError(f"the reports go to a file, by its name or open for writing in binary, not to {kind(output)}")
 
 
 def _fresh_ids(bits: Bits, rows: int) -> Bytes:
@@ -84,31 +100,7 @@ def _randomized(source: Source, layout: Layout, columns: Columns, bits: Bits) ->
 
 
 def _reports(protocol: Protocol, column: Any, name: str, row: int, source: Source, bits: Bits) -> Bytes:
-    def randomize(part: Any) -> Bytes:
-        return protocol.privatize(as_answers(protocol.domain, part, typed=source.is_parquet), bits).array
-
     try:
-        return randomize(column)
+        return protocol.privatize(as_answers(protocol.domain, column, typed=source.is_parquet), bits).array
     except DomainError as wrong:
-        place, complaint = _first_bad(column, randomize, wrong)
-        where = f"row {row + place + 1} of {source.name}, column {name!r}"
-        # The domain counts within what it was given, one value.
-        kind = complaint.removeprefix("value 0")
-        raise DomainError(f"{where}{kind}" if kind != complaint else f"{where}: {complaint}") from None
-
-
-def _first_bad(column: Any, randomize: Callable[[Any], Bytes], wrong: DomainError) -> tuple[int, str]:
-    """Where the first refused answer stands, by halving, and what is said about it alone."""
-    good, bad = 0, len(column)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        try:
-            randomize(column.slice(good, middle - good))
-            good = middle
-        except DomainError:
-            bad = middle
-    try:
-        randomize(column.slice(good, 1))
-    except DomainError as alone:
-        return good, str(alone)
-    return good, str(wrong)
+        raise refusal(wrong, name, source.name, row) from None

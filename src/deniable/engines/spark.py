@@ -25,6 +25,7 @@ from deniable.engines.units import Gathered, Unit, count_unit, cut
 from deniable.errors import DeniableError, LabelError, ReportError
 from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.tables import chosen_columns
 
 # -- files ---------------------------------------------------------------------------------------------
 
@@ -158,8 +159,7 @@ def write_frame(
 
 
 def _chosen(layout: Layout, columns: Mapping[str, str] | None, frame: Any) -> dict[str, str]:
-    given = {id: id for id in layout.protocols} if columns is None else dict(columns)
-    chosen = {id: given[id] for id in layout.some(given)}
+    chosen = chosen_columns(layout.protocols, columns)
     check_names(frame.columns, chosen.values())
     return chosen
 

@@ -17,6 +17,7 @@ Everything else (checking, packing, identity, enumeration, error bars) is inheri
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -40,6 +41,17 @@ from deniable.randomness import Bits, exhaust, source_of
 from deniable.specs import fingerprint
 
 Positions = NDArray[np.int64]
+
+
+def as_rows(reports: Any) -> Bytes:
+    """An array of bytes. Not by a cast: numpy's exceptions may quote an answer, and it makes bytes of any number."""
+    array = None
+    with suppress(ValueError):  # rows of different lengths
+        array = np.asarray(reports)
+    whole = array is not None and (array.dtype.kind in "iu" or array.size == 0)
+    if array is None or not whole or (array.dtype != np.uint8 and ((array < 0) | (array > 255)).any()):
+        raise ReportError("reports are rows of bytes; answers have to be privatized first")
+    return np.ascontiguousarray(array, dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -201,10 +213,7 @@ class Protocol(ABC):
                 raise MismatchError(self._difference("reports", reports.fingerprint, reports.spec))
             array = reports.array
         else:
-            try:
-                array = np.ascontiguousarray(reports, dtype=np.uint8)
-            except (TypeError, ValueError, OverflowError):
-                raise ReportError("reports are rows of bytes; answers have to be privatized first") from None
+            array = as_rows(reports)
         if array.ndim != 2 or array.shape[1] != self.report_bytes:
             raise ReportError(f"a report of this protocol has {self.report_bytes} bytes, not {array.shape[-1]}")
         return array

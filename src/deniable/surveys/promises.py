@@ -121,10 +121,10 @@ def people(survey: Survey) -> str:
         each = " each time" if survey.draws > 1 and not survey.shows_changes else ""
         return f"{_another(survey.questions[0])}{each}."
     level = survey.lifetime_epsilon
-    by = "one report" if level is None else "all your reports" if _epochs(survey) > 1 else "your report"
-    right = right_of_100(survey)
+    one = "all reports of one person" if _epochs(survey) > 1 else "a report like yours"
     return (
-        f"Of 100 guesses between two answers that are equally likely before, at most about {right} are right from {by}."
+        f"Of 100 guesses between two equally likely answers, made from {'one report' if level is None else one}, "
+        f"at most about {right_of_100(survey)} are right."
     )
 
 
@@ -184,7 +184,7 @@ def lifetime(survey: Survey) -> str:
 
 ADDRESS = (
     "A report holds no name, no address, no cookie and no time but its period. The server still sees the network "
-    "address that it comes from, and when, as with every web page; its program writes neither down."
+    "address that it comes from, and when, as with every web page; its program keeps neither."
 )
 
 
@@ -222,7 +222,7 @@ def kept(survey: Survey) -> str:
     """What the service keeps of a report."""
     assert survey.terms is not None
     if survey.terms.retention == "tally":
-        return "sums only; a report is erased within seconds after it is counted"
+        return "sums only; no report is kept once it is counted"
     return "every randomized report, to be analysed again later"
 
 

@@ -19,16 +19,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deniable import exact
 from deniable.channels.levels import epsilon_text, largest_text
-from deniable.errors import DeniableError, LabelError, NumberError, SpecError
-from deniable.protocols import Protocol, load
+from deniable.errors import DeniableError, DomainError, LabelError, NumberError, ReportError, SpecError
+from deniable.protocols import Protocol, Reports, load
+from deniable.randomness import Bits
 from deniable.specs import canonical_bytes, fingerprint
 from deniable.surveys.strict import as_text, check_texts, keys, load_json, short
 from deniable.surveys.terms import FEW_FORMS, Terms
 from deniable.surveys.whole import whole
+
+if TYPE_CHECKING:
+    from deniable.surveys.tally import SurveyTally
 
 PLAIN, COLLECTED = 1, 2
 
@@ -213,6 +217,48 @@ class Survey:
     def forms(self) -> int:
         """How many different submissions there can be."""
         return math.prod(question.protocol.report_forms for question in self.questions)
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    def privatize(
+        self, table: Any, columns: Mapping[str, str] | None = None, bits: Bits | None = None
+    ) -> dict[str, Reports]:
+        """Randomize a table of answers, one row per person: reports for each question, by its id.
+
+        `table` is a frame of pandas or polars, an Arrow table, a DuckDB relation, or a dictionary of columns. `columns`
+        says which column answers which question, {"smoke": "Do you smoke?"}; without it each question is answered by
+        the column of its id. Nothing is randomized if one answer is refused.
+
+        >>> from deniable.protocols import GRR
+        >>> survey = Survey("habits", [Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=1))])
+        >>> reports = survey.privatize({"smoke": ["yes", "no", "no"]})
+        >>> len(reports["smoke"]), survey.tally(reports)["smoke"].n
+        (3, 3)
+        """
+        from deniable.surveys.tables import as_answers, chosen_columns, refusal, table_columns
+
+        chosen = chosen_columns([question.id for question in self], columns)
+        reports: dict[str, Reports] = {}
+        for id, column in table_columns(table, chosen).items():
+            protocol = self[id].protocol
+            try:
+                reports[id] = protocol.privatize(as_answers(protocol.domain, column), bits)
+            except DomainError as wrong:
+                raise refusal(wrong, chosen[id], "the table") from None
+        lengths = sorted({len(column) for column in reports.values()})
+        if len(lengths) > 1:
+            raise ReportError(f"the columns of the table have different lengths: {', '.join(map(str, lengths))}")
+        return reports
+
+    def tally(self, reports: Mapping[str, Reports]) -> SurveyTally:
+        """Add up what `privatize` gave; a question without reports has an empty tally."""
+        from deniable.surveys.tally import SurveyTally
+
+        strange = [id for id in reports if id not in {question.id for question in self}]
+        if strange:
+            self[strange[0]]
+        counted = {q.id: q.protocol.tally(reports[q.id], self.source(q.id)) for q in self if q.id in reports}
+        return SurveyTally(self.fingerprint, {**SurveyTally.empty(self).tallies, **counted})
 
     # -- files -------------------------------------------------------------------------------------
 

@@ -1,0 +1,189 @@
+"""Answers in a table: one row per person, one column per question.
+
+Tables     pandas and polars frames, Arrow tables, DuckDB relations and whatever else has Arrow's C stream interface;
+           a dictionary of columns, or of the answers of one person
+Written    text is matched with how the answers are written, 1 or "1", true or "True", and stands for a whole number
+           that is written so, 3 or 3.0; decimals that are whole are whole numbers
+Missing    a null, NaN, and empty text that is no answer; refused unless the question says which answer stands for it
+Messages   name row and column of a bad answer, never the answer
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from deniable._extras import require
+from deniable.columns import coded, kind
+from deniable.domains import Categories, Domain, Integers, Strings
+from deniable.errors import DomainError, LabelError, ReportError, SpecError
+from deniable.labels import Label, whole_number, written
+
+Columns = Mapping[str, str]
+"""Which column of a table answers which question: question id -> column name."""
+
+_PLACE = re.compile(r"value (\d+)")
+_MOST_NAMED = 8
+
+
+def table_columns(table: Any, columns: Columns) -> dict[str, Any]:
+    """The column of each question, by its id."""
+    refuse_other_things(table)
+    if not isinstance(table, Mapping) and not _is_frame(table, "pandas") and not _is_frame(table, "polars"):
+        table = _as_arrow(table)
+    names = list(table.keys() if isinstance(table, Mapping) else getattr(table, "column_names", table.columns))
+    chosen = {id: names[column_place(names, name, id, "the table")] for id, name in columns.items()}
+    return {id: table[name] for id, name in chosen.items()}
+
+
+def chosen_columns(ids: Iterable[str], columns: Columns | None) -> dict[str, str]:
+    """Which column answers which question, in the order of the questions; by default the one of its id."""
+    known = list(ids)
+    if columns is None:
+        return {id: id for id in known}
+    if not isinstance(columns, Mapping):
+        raise SpecError(f"columns are given as {{id of the question: name of the column}}, not as {kind(columns)}")
+    for id, name in columns.items():
+        if not isinstance(id, str) or not isinstance(name, str):
+            raise SpecError("columns are given as {id of the question: name of the column}, both of them text")
+        if id not in known:
+            swapped = name in known and f"; did you mean columns={{{name!r}: {id!r}}}, the question first?"
+            raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}{swapped or ''}")
+    return {id: columns[id] for id in known if id in columns}
+
+
+def refuse_other_things(table: Any) -> None:
+    """Refuse what is no table, before anything could quote its contents."""
+    name = type(table).__name__
+    if isinstance(table, str | Path):
+        raise SpecError(
+            "this is the name of a file, not a table: use dn.engines.privatize_file(survey, answers, output), or read "
+            "the file with pandas or polars first"
+        )
+    if _is_frame(table, "pyspark"):
+        raise SpecError("for a DataFrame of Spark use deniable.engines.spark.write_frame(frame, survey, folder)")
+    if name == "LazyFrame":
+        raise SpecError("a LazyFrame has no rows yet: give frame.collect()")
+    if name == "Series":
+        raise SpecError("this is one column, and a table has one per question: give {'id of the question': column}")
+    if isinstance(table, list | tuple):
+        raise SpecError("answers are given as a table or a dictionary of columns, {'id of the question': [...]}")
+
+
+def _is_frame(table: Any, package: str) -> bool:
+    return type(table).__module__.partition(".")[0] == package and hasattr(table, "columns")
+
+
+def _as_arrow(table: Any) -> Any:
+    if not hasattr(table, "__arrow_c_stream__"):
+        for export in ("to_arrow_table", "arrow", "to_arrow"):  # older versions of DuckDB, and others
+            if hasattr(table, export):
+                return _as_arrow(getattr(table, export)())
+        raise SpecError(
+            f"{kind(table)} is no table: give a frame of pandas or polars, an Arrow table, a DuckDB "
+            "relation, or a dictionary of columns"
+        )
+    return require("pyarrow", "files").table(table)
+
+
+def column_place(names: list[str], wanted: str, id: str, where: str) -> int:
+    """Where a column is; a name that is nearly the right one is pointed out."""
+    places = [place for place, name in enumerate(names) if str(name).strip() == wanted]
+    if len(places) == 1:
+        return places[0]
+    if places:
+        raise ReportError(f"{where} has the column {wanted!r} twice: rename one")
+    shown = ", ".join(repr(name) for name in names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+    raise ReportError(f"{where} has no column {wanted!r}; it has {shown or 'none'}{_meant(names, wanted, id)}")
+
+
+def _meant(names: Iterable[Any], wanted: str, id: str) -> str:
+    by_letters = {_letters(str(name)): str(name) for name in names}
+    close = get_close_matches(_letters(wanted), by_letters, n=1, cutoff=0.75)
+    if not close:
+        return ""
+    name = by_letters[close[0]].strip()
+    return f" (did you mean {name!r}? Then say columns={{{id!r}: {name!r}}}, or --column {id}={_quoted(name)})"
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name.casefold())
+
+
+def _quoted(name: str) -> str:
+    from shlex import quote
+
+    return quote(name)
+
+
+def as_answers(domain: Domain, column: Any, typed: bool = True) -> Any:
+    """A column as the domain takes it; text becomes the labels that are written so.
+
+    A `typed` column can tell 1 and "1" apart; in text such as CSV nothing can.
+    """
+    if getattr(getattr(column, "dtype", None), "kind", "O") in "iufb":  # numbers of numpy and pandas
+        return column
+    found = coded(column)
+    if not isinstance(domain, Strings):
+        found = found.map(lambda entry: _number(entry) if isinstance(entry, Decimal) else entry)
+    if not any(isinstance(entry, str) for entry in found.entries):
+        return found
+    if isinstance(domain, Strings):
+        meaning: Callable[[str], Any] = str
+    elif isinstance(domain, Integers):
+        meaning = _whole
+    else:
+        meaning = _label_of(domain, typed)
+    empty = "" in domain.labels if isinstance(domain, Categories) else False
+    return found.map(
+        lambda entry: entry if not isinstance(entry, str) else None if not entry and not empty else meaning(entry)
+    )
+
+
+def _number(value: Decimal) -> int | float:
+    return int(value) if value.is_finite() and value == int(value) else float(value)
+
+
+def _whole(entry: str) -> int | str:
+    number = whole_number(entry)
+    return entry if number is None else number
+
+
+def _label_of(domain: Categories, typed: bool) -> Callable[[str], Label]:
+    """What a text stands for."""
+    if all(isinstance(label, str) for label in domain.labels):
+        return str
+    table = _by_writing(domain, typed)
+    numbers = {label for label in domain.labels if isinstance(label, int) and not isinstance(label, bool)}
+
+    def meaning(entry: str) -> Label:
+        number = whole_number(entry)
+        return table.get(entry, number if number in numbers else entry)
+
+    return meaning
+
+
+def _by_writing(domain: Categories, typed: bool) -> dict[str, Label]:
+    """Labels by how they are written as text."""
+    texts = {label for label in domain.labels if isinstance(label, str)} if typed else set()
+    table: dict[str, Label] = {}
+    for label in domain.labels:
+        for form in written(label):
+            if form in texts and not isinstance(label, str):
+                continue
+            if form in table:
+                raise DomainError(f"two answers are written {form!r}: a CSV cannot tell them apart, but Parquet can")
+            table[form] = label
+    return table
+
+
+def refusal(wrong: DomainError, column: str, where: str, row: int = 0) -> DomainError:
+    """What a domain said of one value of a column, with row and column instead of the value's place."""
+    found = _PLACE.match(str(wrong))
+    if found is None:
+        return DomainError(f"column {column!r} of {where}: {wrong}")
+    return DomainError(f"row {row + int(found[1]) + 1} of {where}, column {column!r}{str(wrong)[found.end() :]}")
