@@ -2,12 +2,14 @@
 
 export type Answer = string | number | bigint | boolean;
 
-export type Refusal = "spec" | "domain" | "context" | "budget" | "closed" | "storage" | "network" | "optedOut";
+export type Refusal = "spec" | "domain" | "context" | "budget" | "closed" | "storage" | "network" | "optedOut" | "changed";
 
 /** Everything that is refused. The message can be shown to the respondent and never contains the answer. */
 export class DeniableError extends Error {
     constructor(kind: Refusal, message: string);
     readonly kind: Refusal;
+    /** Of the kind "changed": what `Client.changes` says. */
+    readonly changes?: readonly Change[];
 }
 
 /** Random words and exact draws from them. */
@@ -142,6 +144,9 @@ export interface Store {
     update(change: (kept: unknown) => unknown): Promise<void>;
     /** Run one task at a time, over all tabs. */
     exclusive<T>(task: () => Promise<T>): Promise<T>;
+    /** Whether what is kept stays; `persist` asks for it. */
+    persisted?(): Promise<Persisted>;
+    persist?(): Promise<Persisted>;
 }
 
 export class BrowserStore implements Store {
@@ -149,7 +154,22 @@ export class BrowserStore implements Store {
     read(): Promise<unknown>;
     update(change: (kept: unknown) => unknown): Promise<void>;
     exclusive<T>(task: () => Promise<T>): Promise<T>;
+    persisted(): Promise<Persisted>;
+    persist(): Promise<Persisted>;
 }
+
+/** Whether the browser promises not to clear the record on its own. */
+export type Persisted = boolean | "unknown";
+
+/** One difference between a survey and the one that it replaces. */
+export interface Change {
+    readonly what: string;
+    readonly before: string;
+    readonly after: string;
+    readonly privacy: "weaker" | "stronger" | "neutral";
+}
+
+export function surveyChanges(before: Survey, after: Survey): Change[];
 
 export interface Submission {
     readonly survey: string;
@@ -159,11 +179,13 @@ export interface Submission {
     /** What was debited for it: an exact fraction. */
     readonly epsilon: string;
     readonly state: "queued" | "sent" | "dropped" | "withdrawn";
-    /** Why it was dropped. */
+    /** Why it was dropped; of one that was sent, "deleted" or "notHeld" after `deleteSent`. */
     readonly reason: string;
-    /** Both absent once withdrawn. */
+    /** Kept while it waits; where the service keeps reports, until `idUntil`, so that it can be deleted there. */
     readonly id?: string;
-    /** Every byte of the request's body. */
+    /** Seconds since 1970; 0 where the service keeps no reports. */
+    readonly idUntil: number;
+    /** Every byte of the request's body, while it waits. A fresh receipt has them too. */
     readonly bytes?: Uint8Array;
 }
 
@@ -173,6 +195,7 @@ export interface Receipt extends Submission {
 }
 
 export interface Budget {
+    readonly owner: string;
     readonly group: string;
     readonly cap: string;
     readonly spent: string;
@@ -197,27 +220,24 @@ export interface ClientOptions {
 export class Client {
     constructor(options: ClientOptions);
     survey(): Promise<Survey>;
-    answer(values: Readonly<Record<string, unknown>>): Promise<Receipt>;
+    /** How the survey differs from the one that it replaces, where that was answered here and this one was not. */
+    changes(): Promise<Change[]>;
+    /** Refuses with the kind "changed" while there are `changes` that nobody has accepted. */
+    answer(values: Readonly<Record<string, unknown>>, options?: { acceptChanges?: boolean }): Promise<Receipt>;
     /** Send what waits; gives the number of submissions that still do. */
     deliver(): Promise<number>;
     history(): Promise<Submission[]>;
     budget(): Promise<Budget | null>;
+    state(): Promise<{ optedOut: boolean; remembers: boolean; persisted: Persisted }>;
+    persist(): Promise<Persisted>;
+    /** Ask a service that keeps reports to delete those of this device; how many it deleted, does not hold, or failed. */
+    deleteSent(): Promise<{ deleted: number; notHeld: number; failed: number }>;
     withdraw(): Promise<void>;
     optOut(): Promise<void>;
     optIn(): Promise<void>;
 }
 
-export function keyedReport(
-    secret: Uint8Array,
-    pinnedFingerprint: string,
-    question: Pick<Question, "id" | "protocol">,
-    epoch: number | null,
-    answer: unknown,
-): Uint8Array;
-export function valueDigest(
-    secret: Uint8Array,
-    pinnedFingerprint: string,
-    question: Pick<Question, "id" | "protocol">,
-    answer: unknown,
-): Uint8Array;
-export function reportId(secret: Uint8Array, pinnedFingerprint: string, epoch: number): Uint8Array;
+/** The key of so many epochs later. */
+export function advance(key: Uint8Array, epochs: number): Uint8Array;
+/** The id of an epoch's submission, from the key of that epoch. */
+export function reportId(key: Uint8Array, pinnedFingerprint: string, epoch: number): Uint8Array;

@@ -12,8 +12,9 @@
  *   specs                canonical JSON, fingerprints, strict reading
  *   texts                which characters the texts of a survey may hold
  *   surveys              the published questions and terms, checked against a pinned fingerprint
+ *   changes              what is different in a survey that replaces another
  *   ledger               what this browser has answered and spent, in IndexedDB
- *   client               answer, retry, history, budget, withdraw, opt out
+ *   client               answer, retry, history, budget, delete, withdraw, opt out
  *
  * The Python package `deniable` draws the same bytes from the same random words; `test/vectors.json` holds both to it.
  */
@@ -23,7 +24,8 @@ export class DeniableError extends Error {
   constructor(kind, message) {
     super(message);
     this.name = "DeniableError";
-    this.kind = kind; // "spec", "domain", "context", "budget", "closed", "storage", "network" or "optedOut"
+    // "spec", "domain", "context", "budget", "closed", "storage", "network", "optedOut" or "changed"
+    this.kind = kind;
   }
 }
 
@@ -996,14 +998,91 @@ function serverAddress(text) {
   return url.href.replace(/\/+$/, "");
 }
 
+// -- changes ---------------------------------------------------------------------------------------------------------
+
+const plainText = (value) => (typeof value === "string" ? value : canonicalText(value, 0));
+
+/** How much a longitudinal rule shows beside its epsilon, and the rule in words. */
+function ruleShows({ rule, values }) {
+  if (rule === "none") return [1, "none"];
+  if (values === 1) return [0, "memoize the first answer"];
+  return [2, `memoize ${values} answers, which shows changes and returns`];
+}
+
+/**
+ * What is different in `after`, a survey that replaces `before`: each difference with what it does to privacy, "weaker",
+ * "stronger" or "neutral". The list is that of the Python package.
+ */
+export function surveyChanges(before, after) {
+  const [old, now] = [before, after].map(({ bytes }) => JSON.parse(new TextDecoder().decode(bytes)));
+  const changes = [];
+  const note = (what, from, to, privacy = "neutral") => {
+    const [was, is] = [plainText(from), plainText(to)];
+    if (was !== is) changes.push({ what, before: was, after: is, privacy });
+  };
+  const grows = (what, from, to) => note(what, from, to, isAbove(readSum(to), readSum(from)) ? "weaker" : "stronger");
+  const asked = (spec) => new Map(spec.questions.map((question) => [question.id, question]));
+  const [earlier, later] = [asked(old), asked(now)];
+  const inWords = ({ text, protocol }) => `${text} (epsilon ${protocol.epsilon})`;
+  note("name", old.name, now.name);
+  for (const [id, question] of earlier) {
+    if (!later.has(id)) note(`question ${id}`, inWords(question), "not asked", "stronger");
+  }
+  for (const [id, question] of later) {
+    const known = earlier.get(id);
+    if (!known) {
+      note(`question ${id}`, "not asked", inWords(question), "weaker");
+      continue;
+    }
+    const [mine, other] = [known.protocol, question.protocol];
+    note(`question ${id}: text`, known.text, question.text);
+    note(`question ${id}: answers`, mine.domain, other.domain);
+    grows(`question ${id}: epsilon`, mine.epsilon, other.epsilon);
+    note(`question ${id}: protocol`, mine.protocol, other.protocol);
+    const named = ["protocol", "domain", "epsilon"];
+    const rest = [...new Set([...Object.keys(mine), ...Object.keys(other)])].filter((key) => !named.includes(key));
+    for (const key of rest.sort()) note(`question ${id}: ${key}`, mine[key] ?? "none", other[key] ?? "none");
+  }
+  const [order, newOrder] = [[...earlier.keys()], [...later.keys()]];
+  if (order.length === newOrder.length && order.every((id) => later.has(id))) {
+    note("order of the questions", order.join(", "), newOrder.join(", "));
+  }
+  grows("epsilon of a submission", before.epsilon, after.epsilon);
+  const [life, newLife] = [before.lifetimeEpsilon, after.lifetimeEpsilon];
+  if (life !== null && newLife !== null) grows("epsilon of a lifetime", life, newLife);
+  else note("epsilon of a lifetime", life ?? "no number", newLife ?? "no number", newLife === null ? "weaker" : "stronger");
+  // A budget belongs to an owner's group: what was spent in another does not count in the new one.
+  note("owner", old.owner, now.owner, "weaker");
+  note("purpose", old.purpose, now.purpose);
+  note("budget group", old.budget.group, now.budget.group, "weaker");
+  grows("lifetime budget", old.budget.epsilon, now.budget.epsilon);
+  const [[shown, rule], [newShown, newRule]] = [old.longitudinal, now.longitudinal].map(ruleShows);
+  if (old.longitudinal.rule !== now.longitudinal.rule) {
+    note("longitudinal rule", rule, newRule, newShown > shown ? "weaker" : "stronger");
+  } else {
+    const [values, newValues] = [old.longitudinal.values ?? 1, now.longitudinal.values ?? 1];
+    note("values that a device memoizes", values, newValues, newValues > values ? "weaker" : "stronger");
+  }
+  note("epochs that a device answers", old.longitudinal.epochs, now.longitudinal.epochs);
+  note("retention", old.retention, now.retention, now.retention === "reports" ? "weaker" : "stronger");
+  note("shown from n", old.show_from, now.show_from, now.show_from < old.show_from ? "weaker" : "stronger");
+  note("opens", old.opens, now.opens);
+  note("expires", old.expires, now.expires);
+  note("length of an epoch", `${old.epochs.seconds} seconds`, `${now.epochs.seconds} seconds`);
+  for (const key of ["origin", "early", "late"]) note(`epochs: ${key}`, old.epochs[key], now.epochs[key]);
+  note("replaces", old.replaces ?? "none", now.replaces ?? "none");
+  return changes;
+}
+
 // -- ledger ----------------------------------------------------------------------------------------------------------
 //
 // One document for all surveys of this origin, read and written in one transaction:
 //   optedOut   whether the respondent takes part in nothing here
-//   secret     32 random bytes, of which all reports and their ids are functions
-//   groups     budget group -> { spent, cap }, exact fractions; the smallest cap that any of its surveys promised binds
-//   surveys    fingerprint -> { bytes of the survey, memos, submissions }
-// A submission is written with its debit, in full, before anything is sent; a crash re-sends those very bytes.
+//   groups     [owner, budget group] -> { spent, cap }, exact fractions; the smallest cap that any survey promised binds
+//   surveys    fingerprint -> { bytes of the survey, key of its ids, memos, submissions }
+// A submission is written with its debit, in full, before anything is sent; a crash re-sends those very bytes. Once the
+// service has answered for it they are erased, and nothing here tells what was answered: a report is drawn from
+// crypto.getRandomValues, and no key gives it again. Memos, of a survey that repeats reports, hold the answer itself.
 
 const LEDGER_VERSION = 1;
 
@@ -1040,6 +1119,16 @@ export class BrowserStore {
     return globalThis.navigator.locks.request(this.#name, task);
   }
 
+  /** Whether the browser promises not to clear this site's data on its own: true, false or "unknown". */
+  async persisted() {
+    return asked(() => globalThis.navigator.storage.persisted());
+  }
+
+  /** Ask the browser for that promise; some ask the respondent. */
+  async persist() {
+    return (await this.persisted()) === true || asked(() => globalThis.navigator.storage.persist());
+  }
+
   async #transact(mode, change) {
     this.#database ??= this.#open();
     try {
@@ -1064,7 +1153,15 @@ export class BrowserStore {
   }
 }
 
-const NO_LEDGER = "this browser keeps no ledger here, so nothing is sent: what is spent could not be remembered";
+const NO_LEDGER =
+  "this browser does not let this page keep a record of what was answered, so nothing is sent. Leave the private window, " +
+  "or allow cookies and site data for this site in the browser's settings, then load the page again";
+const PATIENCE = 5000; // milliseconds for a question of the browser's that nobody answers
+
+async function asked(question) {
+  const unanswered = new Promise((resolve) => setTimeout(resolve, PATIENCE, "unknown"));
+  return Promise.race([Promise.resolve().then(question), unanswered]).catch(() => "unknown");
+}
 
 function perform(database, mode, change) {
   return new Promise((resolve, reject) => {
@@ -1088,30 +1185,37 @@ function perform(database, mode, change) {
 
 // -- client ----------------------------------------------------------------------------------------------------------
 
-// All that a device draws is a function of its secret, which crypto.getRandomValues made: a ledger that was restored
-// from a copy repeats a report, it never draws a second one. Answers are part of the key, because two reports of one
-// stream would differ only where both tell the truth.
+// The id of a submission is keyed, so that a ledger that was restored from a copy gives the same one and is counted
+// once. Each survey has a key of its own, which moves on with the epochs: what is left here gives no id of the past.
 
-const keyed = (secret, use, ...parts) => hmac(secret, concat(utf8(`deniable-${use}-v1\0`), ...parts));
+const FARTHEST = 2 ** 16; // epochs over which a key is followed; beyond, a new one is made
 const fromHex = (text) => Uint8Array.from(text.match(/../g), (pair) => parseInt(pair, 16));
-const questionBytes = (pinned, id) => concat(fromHex(pinned), [id.length], utf8(id));
+const randomBytes = (count) => globalThis.crypto.getRandomValues(new Uint8Array(count));
 
-/** The report of one answer, from the stream of (secret, survey, question, epoch, answer); epoch null: for ever. */
-export function keyedReport(secret, pinned, { id, protocol }, epoch, answer) {
-  const scope = epoch === null ? [0] : concat([1], toBytes(epoch, 4));
-  const key = keyed(secret, "memo", questionBytes(pinned, id), scope, protocol.encode(answer));
-  let block = 0;
-  const stream = new RandomBits((bytes) => bytes.set(hmac(key, concat(toBytes(block++, 4), [0, 0, 0, 0]))), 32);
-  return protocol.privatize(answer, stream);
+/** The key of so many epochs later. */
+export function advance(key, epochs) {
+  for (let i = 0; i < epochs; i++) key = sha256(key);
+  return key;
 }
 
-/** How the ledger knows a memoized answer again. */
-export function valueDigest(secret, pinned, { id, protocol }, answer) {
-  return keyed(secret, "value", questionBytes(pinned, id), protocol.encode(answer));
+/** The id of an epoch's submission, from the key of that epoch. */
+export function reportId(key, pinned, epoch) {
+  return hmac(key, concat(utf8("deniable-report-id-v1\0"), fromHex(pinned), toBytes(epoch, 4))).slice(0, 16);
 }
 
-export function reportId(secret, pinned, epoch) {
-  return keyed(secret, "report-id", fromHex(pinned), toBytes(epoch, 4)).slice(0, 16);
+/** The id of an epoch's submission; its key is replaced by that of the next epoch. */
+function nextId(own, pinned, epoch, first) {
+  const { epoch: start, key } = own.key ?? { epoch: first, key: randomBytes(32) };
+  if (epoch < start) return randomBytes(16); // the clock was set back, and that epoch's key is erased
+  const current = epoch - start <= FARTHEST ? advance(key, epoch - start) : randomBytes(32);
+  own.key = { epoch: epoch + 1, key: advance(current, 1) };
+  return reportId(current, pinned, epoch);
+}
+
+/** An id as it stands in an address. */
+function idText(id) {
+  const text = btoa(String.fromCharCode(...fromHex(id)));
+  return text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
 const DEFAULTS = Object.freeze({
@@ -1156,70 +1260,99 @@ export class Client {
 
   /** The survey, fetched once and checked; a device keeps the bytes of a survey that it has answered. */
   async survey() {
+    if (this.#survey) return this.#survey;
     const ledger = await this.#read();
     const kept = ledger.surveys.get(this.#pinned)?.bytes;
     if (!kept) checkOptedIn(ledger);
-    this.#survey ??= kept
+    this.#survey = kept
       ? await Survey.fromBytes(kept, this.#pinned)
       : await Survey.fetch(this.#server, this.#pinned, this.#options.fetch);
     return this.#survey;
   }
 
   /**
+   * How this survey differs from the one that it replaces (`surveyChanges`). Empty where this device has answered no
+   * such survey, and once it has answered this one: then somebody has agreed.
+   */
+  async changes() {
+    const survey = await this.survey();
+    const { surveys } = await this.#read();
+    const before = surveys.get(survey.terms?.replaces)?.bytes;
+    if (!before || surveys.get(this.#pinned)?.submissions.length) return [];
+    const known = await Survey.fromBytes(before, survey.terms.replaces).catch(() => null);
+    if (known?.terms) return surveyChanges(known, survey);
+    // A newer version may refuse what an older one has taken.
+    return [{ what: "survey", before: "one that cannot be read any more", after: survey.name, privacy: "weaker" }];
+  }
+
+  /**
    * Randomize the answers to all questions, write them down, then send them. The receipt holds the bytes and says what
    * became of them; while the server cannot be reached they wait, and `deliver` tries again. There is one submission an
-   * epoch: answering again gives the receipt of the first, which is then not `fresh`.
+   * epoch: answering again gives the receipt of the first, which is then not `fresh`, and whose bytes are erased once
+   * they were sent. A survey that replaces one that was answered here is refused with the kind "changed" and the list
+   * of `changes`, until `acceptChanges` is set.
    */
-  async answer(values) {
+  async answer(values, { acceptChanges = false } = {}) {
     const survey = await this.survey();
     if (!survey.terms) refuse("closed", "a survey of version 1 is for files: it has no terms of a collection");
+    const changes = acceptChanges ? [] : await this.changes();
+    if (changes.length) {
+      const what = "this survey replaces one that was answered here and differs from it: agree to the changes first";
+      throw Object.assign(new DeniableError("changed", what), { changes });
+    }
+    await this.#store.persist?.();
     const record = (ledger) => this.#record(ledger, survey, values);
-    const { epoch, fresh } = await this.#store.exclusive(() => this.#update(record));
+    const { fresh, repeats: _, ...made } = await this.#store.exclusive(() => this.#update(record));
     await this.deliver();
-    return { ...(await this.history()).find((entry) => entry.epoch === epoch), fresh };
+    return { ...made, ...(await this.history()).find(({ epoch }) => epoch === made.epoch), fresh };
   }
 
   /** Debit and submission, or a refusal; caps come first, so that a refusal says nothing about the answers. */
   #record(ledger, survey, values) {
     checkOptedIn(ledger);
-    const { opens, expires, epochs, longitudinal, budget } = survey.terms;
+    const { opens, expires, epochs, longitudinal, budget, owner, retention } = survey.terms;
     const time = this.#options.now();
     if (time < 1000 * opens || time >= 1000 * expires) refuse("closed", "the survey is not open at this time");
     const epoch = epochs.at(time / 1000);
-    const own = ledger.surveys.get(this.#pinned) ?? { bytes: survey.bytes, memos: new Map(), submissions: [] };
-    if (own.submissions.some((submission) => submission.epoch === epoch)) return { epoch, fresh: false };
+    const own = ledger.surveys.get(this.#pinned) ?? { memos: new Map(), submissions: [] };
+    const earlier = own.submissions.find((submission) => submission.epoch === epoch);
+    if (earlier) return { ...earlier, fresh: false };
     if (own.submissions.length >= longitudinal.epochs) {
       refuse("budget", "this device has answered as often as the survey allows");
     }
     const { cost, sum, cap, enough } = nextDebit(ledger, survey, own.submissions);
     if (!enough) {
-      const most = `this device has given away as much as all surveys of "${budget.group}" together may learn from it`;
+      const whose = `all surveys of "${owner}" in the group "${budget.group}"`;
+      const most = `this device has given away as much as ${whose} together may learn from it`;
       refuse("budget", `${most}, and another answer would go beyond that`);
     }
     survey.checkAnswers(values);
-    ledger.secret ??= globalThis.crypto.getRandomValues(new Uint8Array(32));
+    own.bytes = survey.bytes;
     const reports = survey.questions.map((question) =>
       longitudinal.rule === "memoize"
-        ? this.#memoized(ledger.secret, own.memos, question, longitudinal.values, values[question.id])
-        : keyedReport(ledger.secret, this.#pinned, question, epoch, values[question.id]),
+        ? this.#memoized(own.memos, question, longitudinal.values, values[question.id])
+        : question.protocol.privatize(values[question.id]),
     );
-    const id = reportId(ledger.secret, this.#pinned, epoch);
+    const id = nextId(own, this.#pinned, epoch, epochs.first);
     const bytes = concat(utf8("DNR1"), toBytes(epoch, 4), id, ...reports);
-    const epsilon = writeFraction(cost);
-    own.submissions.push({ id: hex(id), epoch, time, epsilon, state: "queued", reason: "", bytes });
+    // Until then a service that keeps reports may be asked to delete this one, by its id.
+    const idUntil = retention === "reports" ? epochs.origin + (epoch + epochs.late + 1) * epochs.seconds : 0;
+    const state = { state: "queued", reason: "", repeats: true };
+    const made = { id: hex(id), epoch, time, epsilon: writeFraction(cost), ...state, idUntil, bytes };
+    own.submissions.push(made);
     ledger.surveys.set(this.#pinned, own);
-    ledger.groups.set(budget.group, { spent: writeFraction(sum), cap });
-    return { epoch, fresh: true };
+    ledger.groups.set(groupKey(survey.terms), { spent: writeFraction(sum), cap });
+    return { ...made, fresh: true };
   }
 
   /** A known answer repeats its report; a new one is drawn while there is room; after that the first is repeated. */
-  #memoized(secret, memos, question, most, answer) {
-    const drawn = memos.get(question.id) ?? [];
-    const digest = hex(valueDigest(secret, this.#pinned, question, answer));
-    const known = drawn.find((memo) => memo.digest === digest) ?? (drawn.length < most ? undefined : drawn[0]);
+  #memoized(memos, { id, protocol }, most, answer) {
+    const drawn = memos.get(id) ?? [];
+    const value = hex(protocol.encode(answer));
+    const known = drawn.find((memo) => memo.value === value) ?? (drawn.length < most ? undefined : drawn[0]);
     if (known) return known.report;
-    const report = keyedReport(secret, this.#pinned, question, null, answer);
-    memos.set(question.id, [...drawn, { digest, report }]);
+    const report = protocol.privatize(answer);
+    memos.set(id, [...drawn, { value, report }]);
     return report;
   }
 
@@ -1236,6 +1369,7 @@ export class Client {
 
   async #sendAll() {
     let [waiting, after] = [0, 0];
+    await this.#forgetIds();
     for (const { id, bytes } of (await this.history()).filter(({ state }) => state === "queued")) {
       if ((await this.#read()).optedOut) return { waiting: 0, after: 0 };
       const outcome = await this.#send(bytes);
@@ -1277,10 +1411,28 @@ export class Client {
     return { state: "queued", after: Number(reply.headers.get("Retry-After")) || 0 };
   }
 
-  /** Everything that left this device for this survey or waits to: bytes, level, state. */
+  /** Every submission of this survey: epoch, epsilon, state, and the bytes of those that wait. */
   async history() {
     const own = (await this.#read()).surveys.get(this.#pinned);
-    return (own?.submissions ?? []).map((submission) => ({ survey: this.#pinned, ...submission }));
+    return (own?.submissions ?? []).map(({ repeats: _, ...submission }) => ({ survey: this.#pinned, ...submission }));
+  }
+
+  /**
+   * Whether the respondent has opted out here; whether anything is remembered by which a report could be repeated, sent
+   * or found; and whether the browser promises to keep the record: true, false or "unknown".
+   */
+  async state() {
+    await this.#forgetIds();
+    const { optedOut, surveys } = await this.#read();
+    const remembers = [...surveys.values()].some(
+      ({ key, memos, submissions }) => key || memos.size || submissions.some(({ id }) => id),
+    );
+    return { optedOut, remembers, persisted: (await this.#store.persisted?.()) ?? "unknown" };
+  }
+
+  /** Ask the browser to keep the record of what was answered: true, false or "unknown". `answer` asks as well. */
+  async persist() {
+    return (await this.#store.persist?.()) ?? "unknown";
   }
 
   /**
@@ -1293,33 +1445,74 @@ export class Client {
     const ledger = await this.#read();
     const { spent, cap, enough } = nextDebit(ledger, survey, ledger.surveys.get(this.#pinned)?.submissions ?? []);
     const [top, bottom] = add(readFraction(cap), times(readSum(spent), [-1n, 1n]));
-    return { group: survey.terms.budget.group, cap, spent, left: top < 0n ? "0" : writeFraction([top, bottom]), enough };
+    const left = top < 0n ? "0" : writeFraction([top, bottom]);
+    return { owner: survey.terms.owner, group: survey.terms.budget.group, cap, spent, left, enough };
   }
 
   /**
-   * Delete the secret, the memoized answers and all bytes, waiting or sent, of all surveys on this origin, and opt out.
-   * What was spent stays spent and answered epochs stay answered, or coming back would begin a second lifetime.
+   * Ask a service that keeps reports to delete those of this device, by their ids, and erase the ids here. The service
+   * does so while their epoch is open; what waits here may have arrived, so it is asked for too and not sent any more.
+   * Asking shows the service which address these reports came from. Says how many were deleted, were not held any more,
+   * or could not be asked for: those ids are kept.
+   */
+  async deleteSent() {
+    return this.#store.exclusive(async () => {
+      await this.#forgetIds();
+      const result = { deleted: 0, notHeld: 0, failed: 0 };
+      for (const { id, idUntil } of await this.history()) {
+        if (!id || !idUntil) continue;
+        const outcome = await this.#delete(id);
+        result[outcome]++;
+        if (outcome !== "failed") await this.#update((ledger) => settleDeleted(ledger.surveys.get(this.#pinned), id, outcome));
+      }
+      return result;
+    });
+  }
+
+  async #delete(id) {
+    try {
+      const address = `${this.#server}/v1/surveys/${this.#pinned}/reports/${idText(id)}`;
+      const signal = AbortSignal.timeout(30000);
+      const reply = await this.#options.fetch(address, { ...QUIET, method: "DELETE", signal });
+      if (reply.status === 409) return "notHeld"; // a survey that keeps no reports
+      const { deleted } = reply.status === 200 ? await reply.json() : {};
+      return { true: "deleted", false: "notHeld" }[deleted] ?? "failed";
+    } catch {
+      return "failed";
+    }
+  }
+
+  /** Erase the ids of sent reports that a service would not delete any more. */
+  async #forgetIds() {
+    const over = ({ id, idUntil, state }) => id && state !== "queued" && idUntil <= this.#options.now() / 1000;
+    const { surveys } = await this.#read();
+    if (![...surveys.values()].some(({ submissions }) => submissions.some(over))) return;
+    await this.#update((ledger) => {
+      for (const { submissions } of ledger.surveys.values()) for (const one of submissions.filter(over)) delete one.id;
+    });
+  }
+
+  /**
+   * Delete keys, memoized answers, waiting bytes and ids of all surveys on this origin, and opt out. What was spent stays
+   * spent and answered epochs stay answered, or coming back would begin a second lifetime. To have reports deleted at a
+   * service that keeps them, call `deleteSent` first.
    */
   async withdraw() {
     await this.#update((ledger) => {
-      ledger.optedOut = true;
-      delete ledger.secret;
+      leave(ledger);
+      const withdrawn = { state: "withdrawn", reason: "", repeats: false, idUntil: 0 };
       for (const own of ledger.surveys.values()) {
-        own.memos = new Map();
-        const withdrawn = { state: "withdrawn", reason: "" };
         own.submissions = own.submissions.map(({ epoch, time, epsilon }) => ({ epoch, time, epsilon, ...withdrawn }));
       }
     });
   }
 
-  /** Take part in nothing on this origin: no request is made, not even for the survey, and what waits is dropped. */
+  /**
+   * Take part in nothing on this origin: no request is made, not even for the survey. What waits is dropped, and what
+   * only answering needs is deleted: keys, memoized answers and the surveys' bytes.
+   */
   async optOut() {
-    await this.#update((ledger) => {
-      ledger.optedOut = true;
-      for (const { submissions } of ledger.surveys.values()) {
-        for (const { id } of submissions) settle(submissions, id, { state: "dropped", reason: "optedOut" });
-      }
-    });
+    await this.#update(leave);
   }
 
   async optIn() {
@@ -1330,28 +1523,58 @@ export class Client {
 /** A sum of fractions, which may be longer than each. */
 const readSum = (text) => (text === "0" ? [0n, 1n] : readFraction(text, "what was spent", Infinity));
 
-/** What a group has spent, and its cap: the smallest that any of its surveys promised. */
-function groupBudget(ledger, { group, epsilon }) {
-  const { spent, cap } = ledger.groups.get(group) ?? { spent: "0", cap: epsilon };
+/** A budget is of an owner and a group: nobody else's survey draws on it. */
+const groupKey = ({ owner, budget }) => JSON.stringify([owner, budget.group]);
+
+/** What an owner's group has spent, and its cap: the smallest that any of its surveys promised. */
+function groupBudget(ledger, terms) {
+  const { epsilon } = terms.budget;
+  const { spent, cap } = ledger.groups.get(groupKey(terms)) ?? { spent: "0", cap: epsilon };
   return { spent, cap: isAbove(readFraction(cap), readFraction(epsilon)) ? epsilon : cap };
 }
 
 /** What the next submission costs, what is spent with it, and whether the group's cap allows that. */
 function nextDebit(ledger, { epsilon, terms }, submissions) {
   // The k-th submission holds at most k different values: the first `draws` are paid for, whatever the answers are.
-  const drawn = submissions.filter(({ state }) => state !== "withdrawn").length;
+  // After memos were deleted values are drawn anew and paid for anew: only what can be repeated counts as drawn.
+  const drawn = submissions.filter(({ repeats }) => repeats).length;
   const cost = drawn < terms.draws ? readSum(epsilon) : [0n, 1n];
-  const { spent, cap } = groupBudget(ledger, terms.budget);
+  const { spent, cap } = groupBudget(ledger, terms);
   const sum = add(readSum(spent), cost);
   return { cost, sum, spent, cap, enough: !isAbove(sum, readFraction(cap)) };
+}
+
+/** Opt out, and forget all that only answering needs. */
+function leave(ledger) {
+  ledger.optedOut = true;
+  for (const own of ledger.surveys.values()) {
+    for (const { id } of own.submissions) settle(own.submissions, id, { state: "dropped", reason: "optedOut" });
+    for (const submission of own.submissions) submission.repeats = false;
+    own.memos = new Map();
+    delete own.key;
+    delete own.bytes;
+  }
 }
 
 function checkOptedIn({ optedOut }) {
   if (optedOut) refuse("optedOut", "you have opted out: nothing is fetched and nothing is sent");
 }
 
-/** What became of a submission; one that was dropped or withdrawn meanwhile stays so. */
+/** What became of a submission: its bytes are erased, and its id unless a report may be deleted by it. */
 function settle(submissions, id, { state, reason }) {
   const queued = submissions.find((entry) => entry.id === id && entry.state === "queued");
-  if (queued) Object.assign(queued, { state, reason });
+  if (!queued) return; // dropped or withdrawn meanwhile, it stays so
+  Object.assign(queued, { state, reason });
+  delete queued.bytes;
+  if (!queued.idUntil) delete queued.id;
+}
+
+/** A service has answered for the deletion of a report: nothing is left here to find it by. */
+function settleDeleted(own, id, outcome) {
+  const entry = own?.submissions.find((submission) => submission.id === id);
+  if (!entry) return;
+  if (entry.state === "queued") entry.state = outcome === "deleted" ? "sent" : "dropped"; // it had arrived, or never did
+  if (entry.state === "sent" || !entry.reason) entry.reason = outcome;
+  delete entry.bytes;
+  delete entry.id;
 }

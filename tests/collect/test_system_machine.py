@@ -10,6 +10,7 @@ with ledgers on disk, a wire that loses requests and responses. What must hold, 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -41,7 +42,7 @@ from tests.collect.wire_faults import DROP_REQUEST, DROP_RESPONSE, TEAR_REQUEST,
 
 DEVICES = st.integers(0, 2)
 VALUES = st.sampled_from(["yes", "no"])
-STEPS = st.sampled_from(["begun", "checked", "secret", "drawn", "written", "committed", "sending", "replied", "marked"])
+STEPS = st.sampled_from(["begun", "checked", "drawn", "keyed", "written", "committed", "sending", "replied", "marked"])
 CAP = 4
 
 
@@ -72,6 +73,8 @@ class System(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="deniable-machine-"))
+        self.notes = self.folder / "notes"
+        self.notes.mkdir()
         self.survey = the_survey()
         self.url = f"sqlite:///{self.folder / 'store.db'}" if self.urls is None else next(self.urls)
         with open_store(self.url) as store:
@@ -86,6 +89,11 @@ class System(RuleBasedStateMachine):
         self.restored: set[int] = set()
 
     def client(self, device: int, step: Any = lambda step: None) -> Client:
+        def noting(reached: str) -> None:
+            if reached == "committed":
+                self.note(device)
+            step(reached)
+
         client = Client(
             self.wire.url,
             self.survey.fingerprint,
@@ -93,19 +101,27 @@ class System(RuleBasedStateMachine):
             clock=lambda: time.time() + 86_400 * self.days[device],
             timeout=10,
         )
-        return hooked(client, step)
+        return hooked(client, noting)
 
     def ledger(self, device: int) -> Path:
         return self.folder / f"device-{device}" / "ledger.sqlite"
 
     def take_stock(self, device: int) -> None:
-        """What a ledger says it has sent, or will."""
+        """What a ledger was going to send, and what it says was acknowledged."""
         if not self.ledger(device).exists():
             return
+        for path in self.notes.iterdir():
+            body = path.read_bytes()
+            self.offered.setdefault(body[8:24], set()).add(body)
         for submission in Ledger(self.ledger(device)).submissions(self.survey.fingerprint):
-            self.offered.setdefault(submission.id, set()).add(submission.body)
             if submission.state == SENT:
                 self.acknowledged.add(submission.id)
+
+    def note(self, device: int) -> None:
+        """Keep what waits: a ledger erases it once it is acknowledged, perhaps in a process that dies then."""
+        for submission in Ledger(self.ledger(device)).submissions(self.survey.fingerprint):
+            if submission.body:
+                (self.notes / hashlib.sha256(submission.body).hexdigest()).write_bytes(submission.body)
 
     # -- what devices do ---------------------------------------------------------------------------
 

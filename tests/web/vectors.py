@@ -11,7 +11,8 @@ explicit    vectors with their random bytes in full, among them the rare branche
 thresholds  specs and their integers only, over the whole range of epsilon
 canonical   JSON values and their canonical bytes
 surveys     specs, canonical bytes and fingerprints
-keyed       what a device draws from its secret: reports of an epoch and for ever (epoch null), digests and ids
+ids         a survey's key for the epoch `start`, the key of a later epoch, and the id of that epoch's submission
+changes     two surveys, and what is different in the second: [what, what it does to privacy]
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.collect.client import memo
+from deniable.collect.client import report_ids
 from deniable.domains import Categories, Integers, Strings
 from deniable.exact import WORD, Dyadic
 from deniable.labels import label_spec
@@ -34,6 +36,7 @@ from deniable.protocols import PROTOCOLS, Protocol
 from deniable.randomness import Bits
 from deniable.specs import canonical_bytes
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
+from deniable.surveys.diff import diff
 from deniable.surveys.terms import read_time
 
 FILE = Path(__file__).parents[2] / "web" / "test" / "vectors.json"
@@ -253,26 +256,44 @@ def surveys() -> list[Survey]:
     ]
 
 
-def keyed() -> Iterator[dict[str, Any]]:
-    """Every question of the surveys that can be collected, drawn from two secrets."""
-    secrets = [bytes(32), hashlib.sha256(b"a device").digest()]
-    for number, survey in enumerate(surveys()[2:], start=2):
-        for question in survey:
-            domain = question.protocol.domain
-            for answer in TEXTS if isinstance(domain, Strings) else answers(domain)[:4]:
-                for secret, epoch in ((secrets[0], 0), (secrets[1], None), (secrets[1], 2**32 - 2)):
-                    scope = memo.PERMANENT if epoch is None else memo.in_epoch(epoch)
-                    value = memo.encode_value(domain, answer)
-                    yield {
-                        "survey": number,
-                        "question": question.id,
-                        "answer": label_spec(answer),
-                        "secret": secret.hex(),
-                        "epoch": epoch,
-                        "report": memo.draw(secret, survey.fingerprint, question, scope, answer).hex(),
-                        "digest": memo.value_digest(secret, survey.fingerprint, question.id, value).hex(),
-                        "id": memo.report_id(secret, survey.fingerprint, epoch or 0).hex(),
-                    }
+def ids() -> Iterator[dict[str, Any]]:
+    """Ids of epochs from the key of an earlier one."""
+    for survey in surveys()[2:]:
+        for key, start, epoch in ((bytes(32), 0, 0), (hashlib.sha256(b"a device").digest(), 3, 3 + 1000)):
+            later = report_ids.advance(key, epoch - start)
+            yield {
+                "fingerprint": survey.fingerprint,
+                "key": key.hex(),
+                "start": start,
+                "epoch": epoch,
+                "later": later.hex(),
+                "id": report_ids.report_id(later, survey.fingerprint, epoch).hex(),
+            }
+    last = 2**32 - 2
+    yield {
+        "fingerprint": "0123456789abcdef" * 4,
+        "key": bytes(range(32)).hex(),
+        "start": last,
+        "epoch": last,
+        "later": bytes(range(32)).hex(),
+        "id": report_ids.report_id(bytes(range(32)), "0123456789abcdef" * 4, last).hex(),
+    }
+
+
+def changes() -> Iterator[dict[str, Any]]:
+    """What is different in one survey that can be collected, seen from another."""
+    one, other = surveys()[2:]
+    reordered = Survey("daily", list(reversed(one.questions)), one.terms)
+    assert one.terms is not None
+    grown = replace(one.terms, longitudinal=Longitudinal("memoize", 3, 1), show_from=5, owner="Somebody else")
+    for before, after in ((one, other), (other, one), (one, one), (one, reordered)):
+        yield _change(before, after)
+    yield _change(Survey("daily", [one.questions[0]], one.terms), Survey("daily", [one.questions[0]], grown))
+
+
+def _change(before: Survey, after: Survey) -> dict[str, Any]:
+    found = [[change.what, change.privacy] for change in diff(before, after)]
+    return {"before": before.canonical.decode(), "after": after.canonical.decode(), "changes": found}
 
 
 def document() -> dict[str, Any]:
@@ -293,7 +314,8 @@ def document() -> dict[str, Any]:
         "thresholds": list(threshold_cases()),
         "canonical": [{"value": value, "bytes": canonical_bytes(value).hex()} for value in CANONICAL],
         "surveys": published,
-        "keyed": list(keyed()),
+        "ids": list(ids()),
+        "changes": list(changes()),
     }
 
 

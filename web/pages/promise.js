@@ -67,9 +67,9 @@ export function promise(survey) {
   );
 }
 
-/** What this browser has spent of its budget, which is the same for all surveys of a group. */
-export function spent({ spent: gone, cap, group }) {
-  return `has spent epsilon ${decimal(gone)} of at most ${decimal(cap)} for all surveys of “${group}”`;
+/** What this browser has spent of its budget, which is the same for all surveys of an owner's group. */
+export function spent({ spent: gone, cap, owner, group }) {
+  return `has spent epsilon ${decimal(gone)} of at most ${decimal(cap)} for all surveys of “${owner}” in the group “${group}”`;
 }
 
 /** `budget` is an element that says what was spent so far. */

@@ -18,16 +18,16 @@ import { rehearse } from "./rehearsal.js";
 const RETRY_SECONDS = 15;
 
 const OUTCOMES = {
-  sent: ["Thank you: your report is counted", "What left this browser is listed below, byte by byte."],
+  sent: ["Thank you: your report is counted", "This browser has erased its bytes."],
   dropped: ["Your report was not counted", "Below is why."],
   withdrawn: ["You have withdrawn", "This browser has deleted its report of this period and sends no other for it."],
 };
 
 /** Why nothing is asked any more, in the words of whoever is asked. */
-function usedUp({ group }, submissions) {
+function usedUp({ owner, group }, submissions) {
   const again = submissions.some(({ state }) => state === "withdrawn");
   return [
-    `There is a limit to what all surveys of “${group}” together may learn from this browser, and another answer would go beyond it. So it answers no more of them, and nothing is sent.`,
+    `There is a limit to what all surveys of “${owner}” in the group “${group}” together may learn from this browser, and another answer would go beyond it. So it answers no more of them, and nothing is sent.`,
     again ? " Reports that you have withdrawn still count: what was sent cannot be taken back." : "",
   ].join("");
 }
@@ -41,7 +41,6 @@ function focusOn(heading) {
 class SurveyView {
   #root;
   #client;
-  #store;
   #server;
   #turn = 0;
   #replaced = h("div", {});
@@ -52,18 +51,21 @@ class SurveyView {
   #said = h("p", { role: "status", class: "hidden" }); // there from the start, or screen readers would not speak it
   #sent = h("div", {});
   #spent = h("span", {});
+  #left = new Map(); // epoch -> bytes that left while this page was open; the ledger erases them
   #leaving;
   #shown = null;
   #outcome = null;
   #form = h("div", {});
   #sending = false;
 
-  constructor(root, client, store, server) {
+  constructor(root, client, server) {
     this.#root = root;
     this.#server = server;
     this.#client = client;
-    this.#store = store;
-    this.#leaving = leaving(client, () => this.refresh());
+    this.#leaving = leaving(client, () => {
+      this.#left.clear();
+      return this.#survey ? this.refresh() : this.start();
+    });
   }
 
   async start() {
@@ -71,7 +73,10 @@ class SurveyView {
     try {
       this.#survey = await this.#client.survey();
     } catch (error) {
-      if (error.kind === "optedOut") return show(this.#root, this.#optedOut());
+      if (error.kind === "optedOut") {
+        this.#leaving.offer(await this.#client.state());
+        return show(this.#root, this.#optedOut(), this.#leaving.element);
+      }
       return show(this.#root, refusal(error, error.kind === "network" ? () => this.start() : null));
     }
     if (!this.#survey.terms) {
@@ -125,15 +130,16 @@ class SurveyView {
   async #look() {
     const turn = ++this.#turn;
     const submissions = await this.#client.history();
-    const { optedOut = false, secret = null } = (await this.#store.read()) ?? {};
+    const { optedOut, remembers } = await this.#client.state();
     const budget = optedOut && !submissions.length ? null : await this.#client.budget(); // who is out has no survey either
     if (turn !== this.#turn) return; // a later look shows more
     // All of it is known before any is shown, so that the page never contradicts itself.
-    const known = submissions.map(({ epoch, state }) => `${epoch} ${state}`).join();
-    if (known !== this.#shown) show(this.#sent, history(this.#survey, submissions)); // what is folded out stays so
+    const entries = submissions.map((one) => ({ bytes: this.#left.get(one.epoch), ...one }));
+    const known = entries.map(({ epoch, state, bytes }) => `${epoch} ${state} ${Boolean(bytes)}`).join();
+    if (known !== this.#shown) show(this.#sent, history(this.#survey, entries)); // what is folded out stays so
     this.#shown = known;
     if (budget) this.#spent.textContent = spent(budget);
-    this.#leaving.offer({ optedOut, remembers: secret !== null });
+    this.#leaving.offer({ optedOut, remembers });
     if (optedOut) {
       this.#fields = [];
       this.#life.hidden = true;
@@ -187,7 +193,8 @@ class SurveyView {
       return this.#closed("Waiting to be sent", text, "warn");
     }
     const [title, text] = OUTCOMES[state];
-    this.#closed(title, `${text} ${next}`, state === "sent" ? "fine" : "warn");
+    const shown = state === "sent" && this.#left.has(epoch) ? " Until you close this page they are shown below, one by one." : "";
+    this.#closed(title, `${text}${shown} ${next}`, state === "sent" ? "fine" : "warn");
   }
 
   #ask() {
@@ -260,7 +267,8 @@ class SurveyView {
     const look = setInterval(() => this.refresh(), 700);
     try {
       if (this.#shut(await this.#listed())) return show(this.#message, h("p", { class: "card warn" }, "Nothing was sent."));
-      const { fresh } = await this.#client.answer(values);
+      const { fresh, epoch, bytes } = await this.#client.answer(values);
+      if (fresh) this.#left.set(epoch, bytes);
       show(this.#message, fresh ? null : h("p", { class: "card warn" }, "This browser had answered for this period already, in another tab; the first report stands and nothing new was sent."));
     } catch (error) {
       show(this.#message, refusal(error));
@@ -296,7 +304,7 @@ export async function mountSurvey(root, { server, fingerprint }) {
   } catch (error) {
     return show(root, refusal(error));
   }
-  const view = new SurveyView(root, client, store, server.replace(/\/*$/, "/"));
+  const view = new SurveyView(root, client, server.replace(/\/*$/, "/"));
   // Another tab may have answered meanwhile.
   const seen = () => document.visibilityState === "visible" && root.isConnected && view.refresh().catch(() => undefined);
   document.addEventListener("visibilitychange", seen);

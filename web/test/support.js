@@ -45,6 +45,11 @@ export class Server {
     this.requests.push({ address, ...options });
     if (options.method === "GET") return new Response(this.bytes);
     const reply = this.replies.shift() ?? 200;
+    if (options.method === "DELETE") {
+      if (reply === "unheard") throw new TypeError("Failed to fetch");
+      if (typeof reply === "object") return Response.json(reply);
+      return reply === 200 ? Response.json({ deleted: true }) : new Response("{}", { status: reply });
+    }
     if (reply === "unheard") throw new TypeError("Failed to fetch");
     this.bodies.push(Buffer.from(options.body).toString("hex"));
     if (reply === "lost") throw new TypeError("Failed to fetch");

@@ -120,7 +120,7 @@ def report(client: Client, receipt: Receipt, earlier: Submission | None) -> None
     spent, cap = epsilon_text(spending.spent), epsilon_text(spending.cap)
     facts = [
         ("state", state(receipt.submission, receipt.reason)),
-        ("budget", f"{spent} of {cap} spent in the group {shown(spending.group)}"),
+        ("budget", f"{spent} of {cap} spent in the group {shown(spending.group)} of {shown(spending.owner)}"),
     ]
     if receipt.fresh:
         output.facts(fields(receipt.body) + facts)
@@ -137,9 +137,9 @@ def report(client: Client, receipt: Receipt, earlier: Submission | None) -> None
 
 def document(client: Client, receipt: Receipt) -> None:
     """The same as JSON."""
-    more = {"fresh": receipt.fresh, "next_epoch": next_epoch(client, receipt.epoch), "budget": client.budget().spec()}
+    more = {"next_epoch": next_epoch(client, receipt.epoch), "budget": client.budget().spec()}
     reason = receipt.submission.reason or receipt.reason
-    output.document(receipt.submission.spec() | {"reason": reason} | more)
+    output.document(receipt.spec() | {"reason": reason} | more)
 
 
 def next_epoch(client: Client, epoch: int) -> str | None:

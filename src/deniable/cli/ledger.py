@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,9 +17,10 @@ from deniable.cli.output import shown
 from deniable.cli.published import SHORTEST, choose
 from deniable.errors import LabelError, SpecError
 from deniable.specs import is_fingerprint
+from deniable.surveys.terms import write_time
 
 if TYPE_CHECKING:
-    from deniable.collect.client import Ledger
+    from deniable.collect.client import Ledger, Submission
 
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
@@ -44,18 +46,20 @@ Which = Annotated[
     )
 )
 def ledger(ctx: typer.Context) -> None:
-    """This device's ledger: every byte that was sent, the lifetime budget, opting out and withdrawing."""
+    """This device's ledger: what was sent, every byte that waits, the lifetime budget, opting out and withdrawing."""
     if ctx.invoked_subcommand is None:
         output.write(ctx.get_help() + "\n")
 
 
 @app.command()
 def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False) -> None:
-    """Show every submission, with every byte that has left this device or is waiting to, and any opting out.
+    """Show every submission, with every byte of those that wait, what is remembered, and any opting out.
 
-    A body is a header of 8 bytes, an id of 16, and the randomized answers.
+    A body is a header of 8 bytes, an id of 16, and the randomized answers. It is erased once the service has taken it;
+    where the service keeps reports, the id stays until the report cannot be deleted there any more.
     """
     book = _existing(ledger)
+    book.forget_ids(time.time())
     which = None if survey is None else _known(book, survey)
     found = book.submissions(which)
     if as_json:
@@ -72,7 +76,8 @@ def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False)
                 ("epoch", str(known.epoch)),
                 ("state", state(known)),
                 ("epsilon", epsilon_text(known.epsilon)),
-                ("body", f"{known.body.hex()} ({len(known.body)} bytes)" if known.body else "deleted"),
+                ("body", f"{known.body.hex()} ({len(known.body)} bytes)" if known.body else _erased(known)),
+                *([("id", _kept(known))] if known.erased and known.id else []),
             ]
         )
 
@@ -93,10 +98,10 @@ def budget(ledger: LedgerFile = None, as_json: Json = False) -> None:
     rows = []
     for known in found:
         amounts = [epsilon_text(amount) for amount in (known.spent, known.cap, known.left)]
-        rows.append([shown(known.group), "", "", *amounts])
+        rows.append([shown(known.owner), shown(known.group), "", "", *amounts])
         for survey, spent in known.surveys:
-            rows.append(["", _name(book, survey), survey[:_DIGITS], epsilon_text(spent), "", ""])
-    output.table(["group", "survey", "fingerprint", "spent", "cap", "left"], rows, left=3)
+            rows.append(["", "", _name(book, survey), survey[:_DIGITS], epsilon_text(spent), "", ""])
+    output.table(["owner", "group", "survey", "fingerprint", "spent", "cap", "left"], rows, left=4)
 
 
 @app.command()
@@ -107,6 +112,9 @@ def optout(
     new: Annotated[bool, typer.Option("--new", help="Make the ledger, on a device that has none.")] = False,
 ) -> None:
     """Take no part any more, in one survey or in any: nothing is sent, not even a request.
+
+    What only that survey needs is deleted: remembered answers, its key, what waits, and its bytes. Which epochs were
+    answered and what that has cost stays.
 
     A survey that this device has not met is named by all 64 digits of its fingerprint.
     """
@@ -130,7 +138,7 @@ def withdraw(
     ledger: LedgerFile = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Delete this device's secret, memos, outbox and sent bytes, and opt out of everything.
+    """Delete remembered answers, keys, ids and what waits on this device, and opt out of everything.
 
     Which surveys and epochs were answered, and what that has cost, stays in the ledger: what has been sent cannot be
     called back, so coming back does not begin with a full budget.
@@ -139,12 +147,21 @@ def withdraw(
     if not yes:
         if not sys.stdin.isatty():
             raise SpecError("this deletes what cannot be restored: add --yes")
-        typer.confirm(f"Delete the answers and the secret of {book.path}?", abort=True, err=True)
+        typer.confirm(f"Delete remembered answers, keys and all that waits in {book.path}?", abort=True, err=True)
     book.withdraw()
     output.write(
         f"withdrawn: {book.path} has opted out of every survey, and keeps which surveys and epochs were answered and "
         "what was spent, but no byte of an answer\n"
     )
+
+
+def _erased(submission: Submission) -> str:
+    return "sent, erased" if submission.state == "sent" else "erased"
+
+
+def _kept(submission: Submission) -> str:
+    until = write_time(int(submission.id_until))
+    return f"{submission.id.hex()} (kept until {until}, to have the report deleted at the service)"
 
 
 def _existing(path: LedgerFile, otherwise: str = "answering makes one") -> Ledger:

@@ -1,7 +1,8 @@
 """What changes for a respondent when one survey replaces another.
 
-Weaker     a promise gets worse: more epsilon, asked more often, a question more, reports kept, a fresh budget group,
-           fewer answers needed before estimates are shown, several memoized answers, whose repeats show changes
+Weaker     a promise gets worse: more epsilon, asked more often, a question more, reports kept, another budget (of
+           another owner or group), fewer answers needed before estimates are shown, several memoized answers, whose
+           repeats show changes
 Stronger   the other way round
 Neutral    anything else; a changed answer list or protocol at the same epsilon is no weaker, but it is a new question
 
@@ -94,10 +95,10 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Change]:
         elif new is not None:
             yield Change("collection", "from files only", "over the network")
         return
-    yield from _compared("owner", old.owner, new.owner)
+    # A budget belongs to an owner's group: what was spent in another does not count in the new one.
+    yield from _compared("owner", old.owner, new.owner, privacy=WEAKER)
     yield from _compared("purpose", old.purpose, new.purpose)
     if old.budget.group != new.budget.group:
-        # What was spent in the old group does not count in the new one.
         yield Change("budget group", old.budget.group, new.budget.group, WEAKER)
     yield from _compared("lifetime budget", old.budget.epsilon, new.budget.epsilon, less_is=STRONGER)
     yield from _rules(old, new)

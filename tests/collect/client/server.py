@@ -19,7 +19,7 @@ CUT = b"["
 
 @dataclass
 class Server:
-    """Surveys by GET, submissions by POST, counted once an id; `script` says how the next posts are treated."""
+    """Surveys by GET, submissions by POST, counted once an id, deleted by DELETE; `script` says what posts meet."""
 
     surveys: dict[str, bytes] = field(default_factory=dict)
     script: list = field(default_factory=list)
@@ -128,6 +128,11 @@ class Server:
             found = self.surveys.get(fingerprint)
             return response(404, b"{}") if found is None else response(200, found)
         action = self.script.pop(0) if self.script else OK
+        if method == "DELETE":
+            if isinstance(action, tuple):
+                return response(action[0], b"{}", action[1])
+            held = self.counted.pop(wire.from_text(path.split("/")[5], wire.ID_BYTES), None)
+            return response(200, json.dumps({"deleted": held is not None}).encode())
         if action == PORTAL:
             return response(200, b"<html>Please log in</html>")
         if isinstance(action, tuple) and isinstance(action[0], int):

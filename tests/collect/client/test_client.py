@@ -7,18 +7,32 @@ import hashlib
 import inspect
 import json
 import re
-import shutil
+import sqlite3
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from deniable.collect import wire
-from deniable.collect.client import AsyncClient, BudgetSpent, Client, Ledger, NotOpen, OptedOut, Untrusted
+from deniable.collect.client import (
+    AsyncClient,
+    BudgetSpent,
+    Client,
+    Deleted,
+    Ledger,
+    NotOpen,
+    OptedOut,
+    SuccessorDiffers,
+    Untrusted,
+)
 from deniable.collect.http import ForbiddenAddress, Unreachable
 from deniable.errors import DeniableError, DomainError, LabelError
-from deniable.surveys import Survey
+from deniable.protocols import GRR
+from deniable.surveys import Question, Survey
+from deniable.surveys.diff import diff
+from deniable.surveys.terms import Budget, Longitudinal
 from tests.collect.client.server import DROP_REQUEST, DROP_RESPONSE, OK, PORTAL, TORN
-from tests.collect.surveys import DAY, SMOKE, TODAY, current, daily, memoized, mixed, plain, text
+from tests.collect.surveys import DAY, SMOKE, TODAY, current, daily, memoized, mixed, plain, terms, text
 
 MIXED = {"smoke": "yes", "drink": 3, "age": 42, "town": 7}
 
@@ -66,8 +80,7 @@ def test_the_length_does_not_depend_on_the_answer(server, device, clock):
     lengths = set()
     for bread in ("rye", "x" * 4000, "pumpernickel"):
         other = device(text(), ledger=client.ledger.path.with_name(f"{len(bread)}.sqlite"))
-        other.answer({"bread": bread})
-        lengths.add(len(other.history()[0].body))
+        lengths.add(len(other.answer({"bread": bread}).body))
     assert len(lengths) == 1
     assert len(set(server.posts)) == 3
 
@@ -86,10 +99,17 @@ def test_history_and_budget_show_everything(device, clock, server):
     for _ in range(3):
         client.answer({"smoke": "yes"})
         clock.days(1)
-    assert [known.body for known in client.history()] == server.posts
+    assert [(known.epoch, known.state, known.body, known.id) for known in client.history()] == [
+        (epoch, "sent", b"", b"") for epoch in (10, 11, 12)
+    ]
+    clock.days(1)
+    server.script = [(503, {})]
+    waiting = client.answer({"smoke": "yes"})
+    assert client.history()[-1].body == waiting.body == server.posts[-1]
     budget = client.budget()
-    assert (budget.group, budget.cap, budget.spent, budget.left) == ("tests", 5, 3, 2)
-    assert dict(budget.surveys) == {client.fingerprint: Fraction(3)}
+    assert (budget.owner, budget.group, budget.cap) == ("Example Institute", "tests", 5)
+    assert (budget.spent, budget.left) == (4, 1)
+    assert dict(budget.surveys) == {client.fingerprint: Fraction(4)}
 
 
 def test_asyncio(server, tmp_path, clock):
@@ -110,8 +130,8 @@ def test_asyncio(server, tmp_path, clock):
             return receipts, await client.history()
 
     receipts, history = asyncio.run(answer())
-    assert len({receipt.body for receipt in receipts}) == 1
-    assert [receipt.fresh for receipt in receipts].count(True) == 1
+    (first,) = [receipt for receipt in receipts if receipt.fresh]
+    assert {receipt.body for receipt in receipts} <= {first.body, b""}
     assert [known.state for known in history] == ["withdrawn"]
     assert len(server.counted) == 1
     assert server.conflicts == 0
@@ -143,7 +163,8 @@ def test_an_epoch_is_answered_once_and_the_second_answer_is_not_looked_at(server
     client = device(daily())
     first = client.answer({"smoke": "yes"})
     second = client.answer({"smoke": "this is no answer at all"})
-    assert (second.fresh, second.body) == (False, first.body)
+    assert (second.fresh, second.state, second.body) == (False, "sent", b"")
+    assert server.posts == [first.body]
     assert client.budget().spent == 1
     assert len(server.posts) == 1
 
@@ -268,13 +289,15 @@ def test_a_reason_cannot_write_anything_into_the_ledger(server, device):
 def test_several_epochs_wait_and_are_sent_in_order(server, device, clock):
     client = device(daily())
     server.script = [DROP_RESPONSE, DROP_REQUEST, (503, {})]
+    bodies = []
     for _ in range(3):
-        assert client.answer({"smoke": "yes"}).state == "queued"
+        receipt = client.answer({"smoke": "yes"})
+        assert receipt.state == "queued"
+        bodies.append(receipt.body)
         clock.days(1)
     assert client.flush().sent == 3
     assert server.conflicts == 0
-    assert sorted(server.counted.values()) == sorted(known.body for known in client.history())
-    assert len(server.counted) == 3
+    assert sorted(server.counted.values()) == sorted(bodies)
 
 
 def test_a_slow_server_is_given_up_and_tried_again(server, device):
@@ -412,13 +435,12 @@ def test_answers_that_are_none(server, device, answers, error, match):
 
 
 def test_a_whole_float_is_the_whole_number(tmp_path):
-    """With the same secret the same bytes, so which of the two it was is not told."""
-    survey = mixed()
-    exact, floated = (Ledger(tmp_path / name) for name in ("exact.sqlite", "floated.sqlite"))
-    made, _ = exact.submit(survey, 0, MIXED)
-    floated.pin(survey)
-    shutil.copy(exact.secret_path, floated.secret_path)
-    assert floated.submit(survey, 0, MIXED | {"age": 42.0})[0].body == made.body
+    """A memoized one repeats the report of the other."""
+    question = Question("n", "?", GRR(1000, epsilon=1))
+    survey = Survey("numbers", [question], terms(longitudinal=Longitudinal("memoize", epochs=5, values=3)))
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    first, second = (ledger.submit(survey, epoch, {"n": n})[0] for epoch, n in enumerate((42, 42.0)))
+    assert first.body[24:] == second.body[24:]
 
 
 def test_open_text_that_is_no_text(server, device):
@@ -497,15 +519,13 @@ def test_withdrawing_deletes_everything_but_the_debits(server, device, clock):
     client = device(memoized())
     server.script = [OK, (503, {})]
     bodies = [client.answer({"mood": "good"}).body]
-    secret = client.ledger.secret_path.read_bytes()
     clock.days(1)
     bodies.append(client.answer({"mood": "bad"}).body)
     client.withdraw()
-    assert not client.ledger.secret_path.exists()
     assert [(known.state, known.body, known.id) for known in client.history()] == [("withdrawn", b"", b"")] * 2
     stored = b"".join(path.read_bytes() for path in client.ledger.path.parent.iterdir())
     assert not any(body in stored or body[8:24] in stored for body in bodies)
-    assert secret not in stored
+    assert client.survey().canonical not in stored
     requests = len(server.requests)
     assert client.flush().sent == 0
     with pytest.raises(OptedOut):
@@ -517,11 +537,143 @@ def test_withdrawing_deletes_everything_but_the_debits(server, device, clock):
     assert client.budget().spent == 2
     clock.days(1)
     again = client.answer({"mood": "good"})
-    assert again.submission.epsilon == 1, "drawn with a new secret, so paid for again"
+    assert again.submission.epsilon == 1, "drawn anew, so paid for again"
     clock.days(1)
     with pytest.raises(BudgetSpent):
         client.answer({"mood": "good"})
-    assert client.ledger.secret_path.read_bytes() != secret
+
+
+# -- deleting reports ------------------------------------------------------------------------------------
+
+
+def asked(server) -> list[bytes]:
+    """Everything that was sent with DELETE, but for the host."""
+    return [raw.split(b"\r\n")[0] for raw in server.requests if raw.startswith(b"DELETE")]
+
+
+def test_reports_of_this_device_are_deleted_by_their_ids(server, device, clock):
+    client = device(daily(retention="reports"), token="ingest")  # which deleting does not need
+    bodies = [client.answer({"smoke": "yes"}).body]
+    clock.days(1)
+    bodies.append(client.answer({"smoke": "yes"}).body)
+    kept = [known.id for known in client.history()]
+    assert kept == [body[8:24] for body in bodies]
+    assert all(known.erased for known in client.history())
+    del server.counted[kept[1]]
+    assert client.delete_sent() == Deleted(deleted=1, not_held=1)
+    paths = [f"DELETE /v1/surveys/{client.fingerprint}/reports/{wire.to_text(id)} HTTP/1.1".encode() for id in kept]
+    assert asked(server) == paths
+    assert not any(b"Authorization" in raw for raw in server.requests if raw.startswith(b"DELETE"))
+    assert [(known.state, known.reason, known.id) for known in client.history()] == [
+        ("sent", "deleted", b""),
+        ("sent", "notHeld", b""),
+    ]
+    assert client.delete_sent() == Deleted()
+    assert len(asked(server)) == 2
+    assert client.budget().spent == 2, "what was sent was seen"
+
+
+def test_ids_are_kept_while_nobody_answers_for_the_deletion(server, device):
+    client = device(daily(retention="reports"))
+    client.answer({"smoke": "yes"})
+    for trouble in ((503, {}), (404, {}), (429, {})):
+        server.script = [trouble]
+        failed = client.delete_sent()
+        assert (failed.failed, failed.reason) == (1, f"status {trouble[0]}")
+    assert client.history()[0].id
+    server.script = [(409, {})]
+    assert client.delete_sent() == Deleted(not_held=1)
+    assert not client.history()[0].id
+
+
+def test_an_id_is_kept_no_longer_than_the_service_deletes_by_it(server, device, clock):
+    client = device(daily(retention="reports"))
+    client.answer({"smoke": "yes"})
+    late = client.terms().epochs.late
+    assert client.history()[0].id_until == client.terms().epochs.start(10 + late + 1)
+    clock.days(late)
+    client.flush(timeout=0)
+    assert client.history()[0].id
+    clock.days(1)
+    client.flush(timeout=0)
+    assert client.history()[0].id == b""
+    assert client.delete_sent() == Deleted()
+    assert asked(server) == []
+
+
+def test_a_survey_that_keeps_counts_leaves_no_id_to_delete_by(server, device):
+    client = device(daily())
+    client.answer({"smoke": "yes"})
+    assert client.history()[0].id == b""
+    assert client.delete_sent() == Deleted()
+    assert asked(server) == []
+
+
+def test_what_may_have_arrived_without_a_reply_is_deleted_too(server, device, clock):
+    client = device(daily(retention="reports"))
+    server.script = [DROP_RESPONSE, DROP_REQUEST, DROP_REQUEST]
+    client.answer({"smoke": "yes"})
+    clock.days(1)
+    client.answer({"smoke": "yes"})
+    assert [known.state for known in client.history()] == ["queued", "queued"]
+    assert client.delete_sent() == Deleted(deleted=1, not_held=1)
+    assert [(known.state, known.reason) for known in client.history()] == [("sent", "deleted"), ("dropped", "notHeld")]
+    assert client.flush().sent == 0
+
+
+def test_reports_can_be_deleted_after_opting_out_but_not_after_withdrawing(server, device):
+    client = device(daily(retention="reports"))
+    client.answer({"smoke": "yes"})
+    client.opt_out()
+    assert client.delete_sent() == Deleted(deleted=1)
+    other = device(daily(retention="reports"), ledger=client.ledger.path.with_name("other.sqlite"))
+    other.answer({"smoke": "yes"})
+    other.withdraw()
+    assert other.delete_sent() == Deleted()
+
+
+# -- a survey that replaces another ----------------------------------------------------------------------
+
+
+def succeeding(before: Survey, epsilon: str = "2") -> Survey:
+    question = Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=epsilon))
+    return Survey("daily", [question], replace(before.terms, replaces=before.fingerprint, budget=Budget("tests", 10)))
+
+
+@pytest.mark.parametrize(("epsilon", "worse"), [("2", True), ("1/2", False)])
+def test_a_successor_of_a_pinned_survey_is_answered_when_somebody_has_agreed(server, device, clock, epsilon, worse):
+    before = daily()
+    after = succeeding(before, epsilon)
+    assert device(before).answer({"smoke": "yes"}).state == "sent"
+    posts, client = len(server.posts), device(after)
+    with pytest.raises(SuccessorDiffers) as caught:
+        client.answer({"smoke": "yes"})
+    assert caught.value.predecessor == before.fingerprint
+    assert list(caught.value.changes) == client.changes() == diff(before, after)
+    assert ("epsilon of a submission" in str(caught.value)) is worse
+    assert len(server.posts) == posts
+    assert client.history() == []
+    assert client.answer({"smoke": "yes"}, accept_changes=True).state == "sent"
+    clock.days(1)
+    assert client.changes() == []
+    assert client.answer({"smoke": "yes"}).state == "sent", "agreed once"
+
+
+def test_a_successor_of_an_unknown_survey_is_a_new_one(device):
+    client = device(succeeding(daily()))
+    assert client.changes() == []
+    assert client.answer({"smoke": "yes"}).fresh
+
+
+def test_a_predecessor_that_cannot_be_read_any_more_counts_as_weaker(device):
+    before = daily()
+    client = device(succeeding(before))
+    client.survey()
+    with sqlite3.connect(client.ledger.path) as connection:
+        connection.execute("INSERT INTO survey VALUES (?, 'x', ?)", (before.fingerprint, b"{}"))
+    connection.close()
+    (change,) = client.changes()
+    assert change.privacy == "weaker"
 
 
 def test_today_is_in_the_tenth_epoch():

@@ -109,7 +109,7 @@ def test_answering(run, server, address):
     assert body[8:24].hex() in out
     assert body[24:].hex() in out
     assert "sent" in out
-    assert "4 of 100 spent in the group tests" in out
+    assert "4 of 100 spent in the group tests of Example Institute" in " ".join(out.split())
     assert f"{len(body)} bytes in all" in out
     assert f"{body[24:].hex()} ({len(body) - 24} bytes, randomized)" in out
     assert f"a new device ledger was made: {os.environ['DENIABLE_LEDGER']}" in ran.err
@@ -269,7 +269,9 @@ def test_not_sent_yet_and_dropped(run, server):
     ran = run("answer", server.url, survey.fingerprint, "smoke=yes", code=75)
     assert "it waits in the ledger: run the same command again to send the same bytes" in ran.err
     assert "state    waiting to be sent (status 503)" in ran.out
-    assert "waiting to be sent" in run("ledger", "show").out
+    shown = run("ledger", "show").out
+    assert "waiting to be sent" in shown
+    assert f"{server.posts[0].hex()} ({len(server.posts[0])} bytes)" in shown
     server.script = [(503, {})]
     waits = run("answer", server.url, survey.fingerprint, "--json", code=75).json
     assert (waits["state"], waits["reason"]) == ("queued", "status 503")
@@ -284,13 +286,15 @@ def test_the_ledger(run, server, address, tmp_path):
     run(*address, *MIXED)
     (body,) = server.posts
     shown = run("ledger", "show").out
-    assert f"{body.hex()} ({len(body)} bytes)" in shown
+    assert "body     sent, erased" in shown
+    assert body[8:24].hex() not in shown
     assert "mixed, " in shown
     (known,) = run("ledger", "show", address[2], "--json").json["submissions"]
-    assert (known["bytes"], known["state"], known["epsilon"]) == (body.hex(), "sent", "4")
+    assert (known["bytes"], known["id"], known["state"], known["epsilon"]) == ("", "", "sent", "4")
     (budget,) = run("ledger", "budget", "--json").json["budgets"]
     assert (budget["cap"], budget["spent"], budget["left"]) == ("100", "4", "96")
     table = run("ledger", "budget").out
+    assert "Example Institute" in table
     assert "tests" in table
     assert "mixed" in table
     assert "withdraw" in run("ledger").out
@@ -423,8 +427,7 @@ def test_opting_out_and_withdrawing(run, server, address, tmp_path):
     run("ledger", "optout", "--undo")
     assert "add --yes" in run("ledger", "withdraw", code=2).err
     assert "keeps which surveys and epochs were answered and what was spent" in run("ledger", "withdraw", "--yes").out
-    assert not Ledger(tmp_path / "ledger.sqlite").secret_path.exists()
-    assert "deleted" in run("ledger", "show").out
+    assert "body     erased" in run("ledger", "show").out
     other = plain()
     server.publish(other)
     requests = len(server.requests)

@@ -7,15 +7,16 @@ import os
 import shutil
 import sqlite3
 import stat
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from deniable.collect.client import BudgetSpent, Ledger, LedgerError, OptOuts, Untrusted, default_path, memo
+from deniable.collect.client import BudgetSpent, Ledger, LedgerError, OptOuts, Untrusted, default_path
 from deniable.errors import DomainError
 from deniable.protocols import GRR
 from deniable.surveys import Question, Survey
-from deniable.surveys.terms import Longitudinal
+from deniable.surveys.terms import Budget, Longitudinal
 from tests.collect.surveys import SMOKE, daily, memoized, mixed, terms
 
 unix = pytest.mark.skipif(os.name == "nt", reason="permissions as on Unix")
@@ -51,7 +52,7 @@ def test_a_budget_is_shared_by_the_surveys_of_a_group_and_the_smallest_cap_count
     ledger.submit(grouped("first", budget=10), 0, YES)
     ledger.submit(grouped("second", budget=2), 0, YES)
     said = (
-        r"budget of the group 'tests' .* epsilon 2 of 2 is spent, 0 is left, and the answer would cost 1; nothing was"
+        r"for the group 'tests' .* epsilon 2 of 2 is spent, 0 is left, and the answer would cost 1; nothing was drawn"
     )
     with pytest.raises(BudgetSpent, match=said):
         ledger.submit(grouped("third", budget=10), 0, YES)
@@ -91,20 +92,14 @@ def test_a_value_repeats_its_report_and_at_the_cap_the_first_one_is_repeated(led
     assert ledger.budgets()[0].spent == 2
 
 
-def test_with_one_value_everything_depends_on_the_first_answer_alone(tmp_path):
-    survey, key, sent = changing(values=1), os.urandom(32), set()
-    for number, rest in enumerate([(1, 2, 3), (0, 0, 0), (7, 6, 5)]):
-        ledger = Ledger(tmp_path / f"{number}.sqlite")
-        put_secret(ledger, key)
-        sent.add(tuple(ledger.submit(survey, epoch, {"n": n})[0].body for epoch, n in enumerate((4, *rest))))
+def test_with_one_value_everything_depends_on_the_first_answer_alone(ledger, path):
+    survey = changing(values=1)
+    ledger.submit(survey, 0, {"n": 4})
+    copy, sent = path.read_bytes(), set()
+    for rest in [(1, 2, 3), (0, 0, 0), (7, 6, 5)]:
+        path.write_bytes(copy)
+        sent.add(tuple(Ledger(path).submit(survey, epoch, {"n": n})[0].body for epoch, n in enumerate(rest, start=1)))
     assert len(sent) == 1
-
-
-def put_secret(ledger: Ledger, key: bytes) -> None:
-    """A ledger that begins with this secret, as one does that was restored from before its first answer."""
-    ledger.opt_in()
-    ledger.secret_path.touch(mode=0o600)
-    ledger.secret_path.write_bytes(key)
 
 
 def test_each_question_is_memoized_on_its_own(ledger):
@@ -174,72 +169,73 @@ def test_a_bad_answer_costs_nothing_and_leaves_nothing(ledger):
     assert ledger.submit(daily(), 0, YES)[1]
 
 
-def test_no_value_is_in_the_files(path, ledger):
-    survey = Survey(
-        "named",
-        [Question("who", "?", GRR(["sentinelone", "sentineltwo"], epsilon=1))],
-        terms(longitudinal=Longitudinal("memoize", 5, 2), budget=2),
-    )
-    key = os.urandom(32)
-    put_secret(ledger, key)
-    ledger.submit(survey, 0, {"who": "sentinelone"})
-    content = path.read_bytes().replace(survey.canonical, b"")
-    assert b"sentinelone" not in content
-    value = memo.encode_value(survey["who"].protocol.domain, "sentinelone")
-    assert memo.value_digest(key, survey.fingerprint, "who", value) in content
-    assert memo.stream_key(key, survey.fingerprint, "who", memo.PERMANENT, value) not in content
-    assert key not in content
+# -- owners ----------------------------------------------------------------------------------------------
 
 
-# -- restored copies -------------------------------------------------------------------------------------
+def owned(owner: str, group: str, budget: int, name: str = "asked") -> Survey:
+    made = terms(longitudinal=Longitudinal(epochs=1), budget=budget)
+    return Survey(name, [SMOKE], replace(made, owner=owner, budget=Budget(group, Fraction(budget))))
 
 
-@pytest.mark.parametrize("survey", [daily(), mixed(), memoized()], ids=lambda survey: survey.name)
-def test_a_restored_ledger_repeats_itself_byte_for_byte(path, survey):
-    answers = {question.id: question.protocol.domain.labels[-1] for question in survey}
-    ledger, copies = Ledger(path), []
-    ledger.opt_in()
-    sent = []
-    for epoch in range(survey.terms.longitudinal.epochs if survey.name != "memoized" else 3):
-        copies.append(path.read_bytes())
-        sent.append(ledger.submit(survey, epoch, answers)[0])
-    for start, copy in enumerate(copies):
-        path.write_bytes(copy)
-        for epoch in range(len(sent)):
-            again, fresh = Ledger(path).submit(survey, epoch, answers)
-            assert (again.id, again.body, fresh) == (sent[epoch].id, sent[epoch].body, epoch >= start)
+def test_a_stranger_neither_drains_nor_lowers_the_budget_of_another_s_group(ledger):
+    ledger.submit(owned("Institute", "health", 2, "first"), 0, YES)
+    for number in range(3):
+        stranger = owned("Stranger", "health", 1, f"stranger {number}")
+        if number == 0:
+            ledger.submit(stranger, 0, YES)
+            continue
+        with pytest.raises(BudgetSpent, match="budget of 'Stranger' for the group 'health'"):
+            ledger.submit(stranger, 0, YES)
+    assert ledger.submit(owned("Institute", "health", 2, "second"), 0, YES)[1]
+    told = [(known.owner, known.group, known.cap, known.spent) for known in ledger.budgets()]
+    assert told == [("Institute", "health", 2, 2), ("Stranger", "health", 1, 1)]
+    assert ledger.spending(owned("Stranger", "health", 5).terms).cap == 1
+    assert ledger.spending(owned("Nobody yet", "health", 5).terms).spent == 0
 
 
-def test_fresh_randomness_would_be_noticed(path, monkeypatch):
-    """The test above can fail: here the draw forgets its key."""
-    ledger, survey, answers = Ledger(path), mixed(), MIXED
-    ledger.opt_in()
-    copy = path.read_bytes()
-    first = ledger.submit(survey, 0, answers)[0]
-    path.write_bytes(copy)
-    monkeypatch.setattr(memo, "stream_key", lambda *_: os.urandom(32))
-    again = Ledger(path).submit(survey, 0, answers)[0]
-    assert again.id == first.id
-    assert again.body != first.body
+def test_owner_and_group_are_two_things(ledger):
+    """Not one text made of both, which two pairs could share."""
+    ledger.submit(owned("a", "b.c", 1), 0, YES)
+    assert ledger.submit(owned("a.b", "c", 1), 0, YES)[1]
 
 
-def test_a_copy_from_before_a_withdrawal_is_not_used(path, ledger):
+# -- leaving ---------------------------------------------------------------------------------------------
+
+
+def test_opting_out_deletes_what_only_that_survey_needs(path, ledger):
+    ledger.submit(memoized(), 0, {"mood": "good"})
+    ledger.submit(changing(values=2), 0, {"n": 5})
+    ledger.opt_out(memoized().fingerprint)
+    assert ledger.pinned(memoized().fingerprint) is None
+    assert memoized().canonical not in path.read_bytes()
+    assert ledger.surveys()[memoized().fingerprint] == "memoized", "a name to come back by"
+    with sqlite3.connect(path) as connection:
+        tables = ("memo", "id_key")
+        left = {connection.execute(f"SELECT DISTINCT survey FROM {table}").fetchone() for table in tables}
+    connection.close()
+    assert left == {(changing(values=2).fingerprint,)}
+    (dropped,) = ledger.submissions(memoized().fingerprint)
+    assert (dropped.state, dropped.reason, dropped.body, dropped.id) == ("dropped", "optedOut", b"", b"")
+    assert dropped.epsilon == 1, "what was spent stays spent"
+
+
+def test_coming_back_draws_anew_and_pays_anew(ledger):
+    again = changing(values=1, budget=10)
+    ledger.submit(again, 0, {"n": 5})
+    assert ledger.submit(again, 1, {"n": 5})[0].epsilon == 0
+    ledger.opt_out(again.fingerprint)
+    ledger.opt_in(again.fingerprint)
+    assert ledger.submit(again, 2, {"n": 5})[0].epsilon == 1
+    assert ledger.submit(again, 3, {"n": 5})[0].epsilon == 0
+
+
+def test_a_copy_from_before_a_withdrawal_still_has_everything(path, ledger):
+    """Which is why a withdrawal cannot reach backups; the docs say so."""
     ledger.submit(daily(), 0, YES)
     copy = path.read_bytes()
     ledger.withdraw()
     path.write_bytes(copy)
-    with pytest.raises(LedgerError, match="missing"):
-        Ledger(path).submit(daily(), 1, YES)
-
-
-def test_a_copy_from_between_a_withdrawal_and_coming_back_draws_with_the_new_secret(path, ledger):
-    ledger.submit(mixed(), 0, MIXED)
-    ledger.withdraw()
-    ledger.opt_in()
-    copy = path.read_bytes()
-    daily_answer = ledger.submit(daily(), 1, YES)[0]
-    path.write_bytes(copy)
-    assert Ledger(path).submit(daily(), 1, YES)[0] == daily_answer
+    assert Ledger(path).submit(daily(), 1, YES)[1]
 
 
 # -- fails closed ----------------------------------------------------------------------------------------
@@ -255,36 +251,13 @@ def closed(path, match):
         assert "\n" not in str(caught.value)
 
 
-def test_the_secret_is_missing_another_torn_or_open_to_others(path, ledger):
+@unix
+def test_a_ledger_that_others_can_read(path, ledger):
     ledger.submit(daily(), 0, YES)
-    key = ledger.secret_path.read_bytes()
-    ledger.secret_path.write_bytes(os.urandom(32))
-    closed(path, "is not the secret of this ledger")
-    ledger.secret_path.write_bytes(key[:31])
-    closed(path, "damaged")
-    ledger.secret_path.write_bytes(key)
-    if os.name == "posix":
-        ledger.secret_path.chmod(0o644)
-        closed(path, "chmod 600")
-        ledger.secret_path.chmod(0o600)
-    Ledger(path).submit(daily(), 1, YES)
-    ledger.secret_path.unlink()
-    with pytest.raises(LedgerError, match="restore it, or withdraw"):
-        ledger.submit(daily(), 2, YES)
-    ledger.withdraw()
-    ledger.opt_in()
-    assert ledger.submit(daily(), 3, YES)[1]
-
-
-def test_the_ledger_is_missing_or_empty_beside_its_secret(path, ledger):
-    ledger.submit(daily(), 0, YES)
-    content = path.read_bytes()
-    path.unlink()
-    closed(path, "missing but its secret is there")
-    path.write_bytes(b"")
-    closed(path, "empty but its secret is there")
-    path.write_bytes(content)
-    assert Ledger(path).submit(daily(), 0, YES)[1] is False
+    path.chmod(0o644)
+    closed(path, "can be read by others: chmod 600")
+    path.chmod(0o600)
+    assert Ledger(path).submit(daily(), 1, YES)[1]
 
 
 @pytest.mark.parametrize("damage", ["noise", "middle", "half"])
@@ -371,10 +344,8 @@ def test_only_the_owner_reads_the_files(tmp_path, monkeypatch):
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(ledger.secret_path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert {entry.name for entry in path.parent.iterdir()} == {"ledger.sqlite", "ledger.sqlite.secret"}
-    assert len(ledger.secret_path.read_bytes()) == 32
+    assert [entry.name for entry in path.parent.iterdir()] == ["ledger.sqlite"]
 
 
 def test_only_the_default_directory_is_made(tmp_path):
@@ -395,16 +366,6 @@ def test_looking_makes_no_files(path, ledger):
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_secret_is_never_replaced(path, ledger):
-    from deniable.collect.client import secret
-
-    made = secret.create(ledger.secret_path)
-    with pytest.raises(LedgerError, match="cannot be written"):
-        secret.create(ledger.secret_path)
-    assert secret.read(ledger.secret_path) == made
-    assert [entry.name for entry in path.parent.iterdir()] == [ledger.secret_path.name]
-
-
 def test_a_program_that_changes_its_directory_keeps_its_ledger(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ledger = Ledger("mine.sqlite")
@@ -421,12 +382,11 @@ def test_where_data_is_kept(monkeypatch, tmp_path):
     assert Ledger().path == tmp_path / "deniable" / "ledger.sqlite"
 
 
-def test_a_copied_ledger_with_its_secret_is_the_same_device(path, ledger, tmp_path):
+def test_a_copied_ledger_is_the_same_device(path, ledger, tmp_path):
     ledger.submit(daily(), 0, YES)
     moved = Ledger(tmp_path / "moved.sqlite")
     shutil.copy(path, moved.path)
-    shutil.copy(ledger.secret_path, moved.secret_path)
-    assert moved.submit(daily(), 1, YES)[0] == ledger.submit(daily(), 1, YES)[0]
+    assert moved.submit(daily(), 1, YES)[0].id == ledger.submit(daily(), 1, YES)[0].id
 
 
 # -- opting out ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Any sequence of answers, clock moves, crashes, lost replies and restored copies: caps hold, bytes never change."""
+"""Any sequence of answers, clock moves, crashes, lost replies, restored copies: caps hold, what waits never changes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Device(RuleBasedStateMachine):
     """One device, two surveys of one budget group, a server that may misbehave."""
 
     kind = Client
-    values = 30
+    both_ways = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,6 +61,7 @@ class Device(RuleBasedStateMachine):
             self.server.publish(survey)
         # A person who is asked again about the same epoch says the same.
         self.said: dict[tuple[str, int], int] = {}
+        self.written: set[bytes] = set()
 
     def teardown(self) -> None:
         self.server.close()
@@ -73,18 +74,20 @@ class Device(RuleBasedStateMachine):
     @rule(survey=surveys, value=st.integers(0, 29), step=st.sampled_from(EVERY_STEP))
     def answer(self, survey, value, step):
         def die(reached):
+            if reached == "committed":
+                self.written |= {known.body for known in self.client(survey).ledger.submissions()}
             if reached == step:
                 raise Died
 
         client = self.client(survey, die)
         with suppress(NotOpen):
-            said = self.said.setdefault((survey.fingerprint, client.epoch()), value % self.values)
+            said = self.said.setdefault((survey.fingerprint, client.epoch()), value)
             with suppress(Refused, Died):
                 client.answer({"q": said})
 
     @rule(days=st.integers(-3, 3))
     def move_the_clock(self, days):
-        self.clock.days(days)
+        self.clock.days(days if self.both_ways else abs(days))
 
     @rule(trouble=st.lists(st.sampled_from(TROUBLE), max_size=3))
     def trouble(self, trouble):
@@ -108,7 +111,7 @@ class Device(RuleBasedStateMachine):
             known = ledger.submissions(survey.fingerprint)
             assert len(known) <= survey.terms.longitudinal.epochs
             assert len({submission.epoch for submission in known}) == len(known)
-            assert sum(submission.epsilon for submission in known) <= survey.lifetime_epsilon
+            assert sum(submission.epsilon for submission in known) <= survey.budget_epsilon
 
     @invariant()
     def bytes_never_change(self):
@@ -116,29 +119,72 @@ class Device(RuleBasedStateMachine):
 
     @invariant()
     def what_was_sent_is_what_was_written(self):
-        assert set(self.server.posts) <= {known.body for known in self.client(FRESH).ledger.submissions()}
+        assert set(self.server.posts) <= self.written
+
+    @invariant()
+    def what_is_settled_is_erased(self):
+        for known in self.client(FRESH).ledger.submissions():
+            assert known.erased == (known.state != "queued")
+            assert bool(known.id) == (known.state == "queued")
+
+    @invariant()
+    def one_survey_and_epoch_have_one_id(self):
+        ids: dict[tuple[bytes, bytes], set[bytes]] = {}
+        for raw in self.server.requests:
+            if raw.startswith(b"POST"):
+                body = raw.partition(b"\r\n\r\n")[2]
+                ids.setdefault((raw.split(b" ")[1], body[4:8]), set()).add(body[8:24])
+        assert all(len(found) == 1 for found in ids.values())
 
 
 class Restored(Device):
-    """The same with copies of the ledger that are put back: what was sent may be forgotten, but never changes.
+    """The same with copies of the ledger that are put back: what was sent may be forgotten and drawn again.
 
-    Of no more values than are memoized: beyond, which memo is the first depends on what was restored.
+    It counts once, since the ids are the same. Without clocks that are set back and without leaving, after which the
+    keys of the ids are erased.
     """
 
-    values = MEMO.values
+    both_ways = False
     copies = Bundle("copies")
 
     @rule(target=copies)
     def copy(self):
-        self.client(FRESH).survey()
+        for survey in (FRESH, KEPT):
+            self.client(survey).survey()
         return self.path.read_bytes()
 
     @rule(copy=copies)
     def restore(self, copy):
         self.path.write_bytes(copy)
 
-    def what_was_sent_is_what_was_written(self):
+    @rule(survey=surveys, value=st.integers(0, 29))
+    def answer_twice(self, survey, value):
+        copy = self.copy()
+        self.answer(survey, value, None)
+        self.path.write_bytes(copy)
+        self.answer(survey, value, None)
+
+    def opt_out_and_in(self):
+        """Not here."""
+
+    def bytes_never_change(self):
         """Not after a restore."""
+
+
+class Renewed(Restored):
+    """What must be caught: a device whose ids are random, so that a second sample counts twice."""
+
+    def client(self, survey, step=lambda step: None):
+        client = super().client(survey, step)
+        submit = client.ledger.submit
+
+        def renewed(survey, *rest):
+            with client.ledger._transaction() as connection:
+                connection.execute("UPDATE id_key SET key = randomblob(32)")
+            return submit(survey, *rest)
+
+        client.ledger.submit = renewed
+        return client
 
 
 class Forgetful(Device):
@@ -169,3 +215,8 @@ def test_many_sequences(machine):
 def test_a_client_that_draws_again_is_caught():
     with pytest.raises(AssertionError):
         check(Forgetful, phases=[Phase.generate], report_multiple_bugs=False)
+
+
+def test_ids_that_a_restored_copy_does_not_repeat_are_caught():
+    with pytest.raises(AssertionError):
+        check(Renewed, phases=[Phase.generate], report_multiple_bugs=False)

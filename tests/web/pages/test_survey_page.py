@@ -95,7 +95,8 @@ def test_a_budget_that_is_used_up_is_told_before_anything_is_asked(service: Serv
     tab.wait_for_selector(COUNTED)
     tab.goto(service.survey_page(tight[1]))
     tab.wait_for_selector("text=This browser has given enough away")
-    assert "all surveys of “tests” together may learn from this browser" in tab.inner_text("main")
+    whose = "all surveys of “Example Institute” in the group “tests” together may learn from this browser"
+    assert whose in tab.inner_text("main")
     assert tab.locator("form").count() == 0
     assert len(log.posts) == 1
 
@@ -307,13 +308,31 @@ def test_withdrawal_forgets_what_was_sent(service: Service, open_tab: Open) -> N
 
 
 def test_who_has_opted_out_is_not_asked_to_keep_taking_part(service: Service, open_tab: Open) -> None:
-    tab = answered(service, open_tab, "out, then withdrawn")
+    """Of a service that keeps reports: an id is left by which the report can be deleted there."""
+    survey = Survey("out, then withdrawn", smoke().questions, terms(retention="reports"))
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
     tab.click("text=Withdraw…")
     tab.get_by_role("button", name="Keep taking part").click()
     tab.click("text=Opt out")
     tab.wait_for_selector("text=You have opted out")
     tab.click("text=Withdraw…")
     expect(tab.locator("dialog button")).to_have_text(["Withdraw", "Cancel"])
+    tab.reload()
+    tab.wait_for_selector("text=You have opted out")
+    tab.click("text=Withdraw…")
+    tab.get_by_role("button", name="Withdraw", exact=True).click()
+    expect(tab.locator("section[aria-label=Leaving]"), "nothing is left to be deleted").to_be_hidden()
+
+
+def test_opting_out_leaves_nothing_to_withdraw(service: Service, open_tab: Open) -> None:
+    tab = answered(service, open_tab, "out")
+    tab.click("text=Opt out")
+    tab.wait_for_selector("text=You have opted out")
+    expect(tab.locator("section[aria-label=Leaving]")).to_be_hidden()
+    assert tab.locator(".bytes").count() == 0
 
 
 def test_cleared_storage_is_a_new_device(service: Service, open_tab: Open) -> None:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from deniable.collect.client.asynchronous import AsyncClient
 from deniable.collect.client.client import Client, Flushed
-from deniable.collect.client.errors import BudgetSpent, LedgerError, NotOpen, OptedOut, Refused, Untrusted
+from deniable.collect.client.errors import (
+    BudgetSpent,
+    LedgerError,
+    NotOpen,
+    OptedOut,
+    Refused,
+    SuccessorDiffers,
+    Untrusted,
+)
 from deniable.collect.client.ledger import Ledger, default_path
-from deniable.collect.client.records import OptOuts, Receipt, Spending, Submission
+from deniable.collect.client.records import Deleted, OptOuts, Receipt, Spending, Submission
 
 __all__ = [
     "AsyncClient",
     "BudgetSpent",
     "Client",
+    "Deleted",
     "Flushed",
     "Ledger",
     "LedgerError",
@@ -22,6 +31,7 @@ __all__ = [
     "Refused",
     "Spending",
     "Submission",
+    "SuccessorDiffers",
     "Untrusted",
     "default_path",
 ]

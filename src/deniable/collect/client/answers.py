@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from deniable.collect.client.memo import encode_value
-from deniable.domains import Categories, Domain, Integers
+from deniable.domains import Categories, Domain, Integers, Strings
 from deniable.errors import DomainError, LabelError
 from deniable.labels import whole_number, written
 from deniable.surveys import Question, Survey
@@ -68,6 +67,21 @@ def check_answer(question: Question, answer: Any, said: str | None = None) -> No
         if said is not None:  # who reads the answer itself need not be told its type
             complaint = re.sub(r"^the answer(, an? \w+,)?", lambda _: said, complaint)
         raise DomainError(f"question {question.id!r}: {complaint}") from None
+
+
+def encode_value(domain: Domain, value: Any) -> bytes:
+    """One answer as a ledger keeps a memoized one; what is no answer is refused without being named.
+
+    00 and the position in the domain as 8 bytes, little-endian; for open text 01 and the text in Unicode form NFC as
+    UTF-8. An unlisted answer of a domain with `other` has the position of `other`.
+
+    >>> encode_value(Categories(["yes", "no"]), "no").hex()
+    '000100000000000000'
+    """
+    if isinstance(domain, Strings):
+        _, texts = domain.column([value])
+        return b"\1" + texts[0].encode()
+    return b"\0" + int(domain.index([value])[0]).to_bytes(8, "little")
 
 
 def from_text(domain: Domain, entry: str) -> Any:

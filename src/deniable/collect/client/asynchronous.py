@@ -11,9 +11,10 @@ from typing import Any
 
 from deniable.collect.client.client import Client, Flushed
 from deniable.collect.client.ledger import Ledger
-from deniable.collect.client.records import Receipt, Spending, Submission
+from deniable.collect.client.records import Deleted, Receipt, Spending, Submission
 from deniable.collect.http import TIMEOUT
 from deniable.surveys import Survey
+from deniable.surveys.diff import Change
 from deniable.surveys.terms import Terms
 
 
@@ -73,8 +74,13 @@ class AsyncClient:
     async def epoch(self, record: bool = True) -> int:
         return await asyncio.to_thread(self.client.epoch, record)
 
-    async def answer(self, answers: Mapping[str, Any], *, wait: float | None = 0.0) -> Receipt:
-        return await asyncio.to_thread(self.client.answer, answers, wait=wait)
+    async def changes(self, record: bool = True) -> list[Change]:
+        return await asyncio.to_thread(self.client.changes, record)
+
+    async def answer(
+        self, answers: Mapping[str, Any], *, wait: float | None = 0.0, accept_changes: bool = False
+    ) -> Receipt:
+        return await asyncio.to_thread(self.client.answer, answers, wait=wait, accept_changes=accept_changes)
 
     async def flush(self, timeout: float | None = None) -> Flushed:
         return await asyncio.to_thread(self.client.flush, timeout)
@@ -84,6 +90,9 @@ class AsyncClient:
 
     async def budget(self) -> Spending:
         return await asyncio.to_thread(self.client.budget)
+
+    async def delete_sent(self) -> Deleted:
+        return await asyncio.to_thread(self.client.delete_sent)
 
     async def opt_out(self) -> None:
         await asyncio.to_thread(self.client.opt_out)

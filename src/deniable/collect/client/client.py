@@ -1,9 +1,10 @@
 """The device's side of a collection: answer a pinned survey so that nobody learns what was said.
 
 Pinned     a client is built for one fingerprint. The server is only where the bytes come from: other bytes are refused
-Local      answers are randomized here; what leaves is in the ledger first, and `history()` shows every byte of it
+Local      answers are randomized here; what leaves is in the ledger first, and is erased there once it has arrived
 Refused    before anything leaves: other bytes than the pinned survey, a survey without terms, not open yet or expired,
-           unknown or missing answers, a spent budget, an opted-out device (which makes no request at all)
+           unknown or missing answers, a spent budget, an opted-out device (which makes no request at all), a survey
+           that replaces a pinned one until somebody has agreed to the differences
 Messages   never contain an answer, and nothing is logged
 Metadata   a request carries the survey's fingerprint, the submission and nothing else (`collect.http`); the server
            still sees the address that it comes from, unless a relay stands between
@@ -20,12 +21,23 @@ from pathlib import Path
 from typing import Any
 
 from deniable.collect.client import outbox
-from deniable.collect.client.errors import NotOpen, OptedOut, Untrusted, check_fingerprint
+from deniable.collect.client.errors import NotOpen, OptedOut, SuccessorDiffers, Untrusted, check_fingerprint
 from deniable.collect.client.ledger import Ledger
-from deniable.collect.client.records import DROPPED, QUEUED, SENT, Receipt, Spending, Submission
+from deniable.collect.client.records import (
+    DELETED,
+    DROPPED,
+    NOT_HELD,
+    QUEUED,
+    SENT,
+    Deleted,
+    Receipt,
+    Spending,
+    Submission,
+)
 from deniable.collect.http import TIMEOUT, Transport, Turn, Unreachable
 from deniable.errors import DeniableError
 from deniable.surveys import Survey
+from deniable.surveys.diff import WEAKER, Change, diff
 from deniable.surveys.strict import parse_json
 from deniable.surveys.terms import Terms, write_time
 
@@ -51,7 +63,7 @@ class Client:
     ledger       a file in a directory that is there, or a `Ledger`: one for all surveys of the device, by default
                  where the system keeps a user's data. Another file is another device
     clock        seconds since 1970, to know the epoch by
-    timeout      seconds to wait for each reply
+    timeout      seconds in which a reply must have come, whole
     spread       seconds over which sending is put off at random, so that the moment of an answer does not tell devices
                  apart: then `answer` only queues, and `flush` sends what is due
     token        for services that take reports with an ingest key only; one that not all devices share would tell them
@@ -156,23 +168,44 @@ class Client:
 
     # -- answering ---------------------------------------------------------------------------------
 
-    def answer(self, answers: Mapping[str, Any], *, wait: float | None = 0.0) -> Receipt:
+    def changes(self, record: bool = True) -> list[Change]:
+        """How this survey differs from the one that it replaces, as far as that matters here.
+
+        Empty where it replaces none that this device has pinned, and once it was answered here: then somebody has
+        agreed. Each change says what it does to privacy: "weaker", "stronger" or "neutral".
+        """
+        survey, before = self.survey(record), self.terms(record).replaces
+        known = None if before is None else self.ledger.pinned(before)
+        if before is None or known is None or self.history():
+            return []
+        try:
+            return diff(verified(known, before), survey)
+        except Untrusted:  # a newer version may refuse what an older one has taken
+            return [Change("survey", "one that cannot be read here any more", survey.name, WEAKER)]
+
+    def answer(self, answers: Mapping[str, Any], *, wait: float | None = 0.0, accept_changes: bool = False) -> Receipt:
         """Randomize, debit and queue the answers of this epoch, and try to send them.
 
         `answers` has an answer for each question, by its id. Sends once by default; with `wait` tries for so many
         seconds, and with None until it is done. What could not be sent stays queued, for `flush` or the next `answer`.
         An epoch that was answered already is not answered again: the receipt is of the first time, and the answers
         given now are not looked at, beyond being to the right questions.
+
+        A survey that replaces one that this device has pinned is answered only with `accept_changes=True`, or else
+        raises `SuccessorDiffers`, which carries the `changes`.
         """
         self._refuse_opted_out()
         survey, epoch = self.survey(), self.epoch()
+        changes = [] if accept_changes else self.changes()
+        if changes:
+            raise SuccessorDiffers(self.terms().replaces or "", changes)
         due = self._clock() + outbox.some_of(self._spread) if self._spread else 0.0
         submission, fresh = self.ledger.submit(survey, epoch, answers, due)
-        reason = ""
+        reason, body = "", submission.body
         if submission.state == QUEUED:
             reason = self.flush(wait).reason
             submission = next(known for known in self.history() if known.epoch == epoch)
-        return Receipt.of(submission, fresh, reason)
+        return Receipt.of(submission, fresh, reason, body)
 
     def flush(self, timeout: float | None = None) -> Flushed:
         """Send what is queued, the same bytes again until they are answered for, at most for `timeout` seconds.
@@ -181,6 +214,7 @@ class Client:
         """
         with self._sending:
             end = None if timeout is None else self._timer() + timeout
+            self.ledger.forget_ids(self._clock())
             try:
                 return self._flush(end)
             finally:
@@ -225,28 +259,55 @@ class Client:
     # -- looking -----------------------------------------------------------------------------------
 
     def history(self) -> list[Submission]:
-        """Every submission of this survey, with every byte that has left or will leave."""
+        """Every submission of this survey, with every byte of those that wait; what was sent is erased."""
         return self.ledger.submissions(self.fingerprint)
 
     def budget(self) -> Spending:
-        """The lifetime budget of the survey's group on this device."""
+        """The lifetime budget of the survey's owner and group on this device."""
         return self.ledger.spending(self.terms())
 
     # -- leaving -----------------------------------------------------------------------------------
 
+    def delete_sent(self) -> Deleted:
+        """Ask a service that keeps reports to delete those of this device, by their ids, and erase the ids here.
+
+        The service deletes a report while its epoch is open; after that, and for a survey that keeps counts only, no
+        id is left and nothing is asked. What waits here may have arrived without a reply, so it is asked for as well
+        and not sent any more. Asking shows the service which address these reports came from.
+        """
+        with self._sending:
+            self.ledger.forget_ids(self._clock())
+            count, reason = {DELETED: 0, NOT_HELD: 0, QUEUED: 0}, ""
+            try:
+                for submission in self.history():
+                    if submission.id_until:
+                        outcome = outbox.delete(self._transport, submission)
+                        count[outcome.state] += 1
+                        if outcome.state == QUEUED:
+                            reason = outcome.reason
+                        else:
+                            self.ledger.mark_deleted(submission, outcome.state)
+            finally:
+                self._transport.close()
+            return Deleted(count[DELETED], count[NOT_HELD], count[QUEUED], reason)
+
     def opt_out(self) -> None:
-        """Take no part in this survey any more: what is queued is dropped, and no request is made until `opt_in`."""
+        """Take no part in this survey any more: what waits and what only this survey needs is deleted here.
+
+        No request is made until `opt_in`, but for `delete_sent`.
+        """
         self.ledger.opt_out(self.fingerprint)
 
     def opt_in(self) -> None:
-        """Take part in this survey again; what was dropped stays so."""
+        """Take part in this survey again; what was dropped stays so, and the survey is fetched again."""
         self.ledger.opt_in(self.fingerprint)
 
     def withdraw(self) -> None:
-        """Leave every survey of this device: secret, memos, outbox and sent bytes are deleted.
+        """Leave every survey of this device: memos, keys, what waits and the ids are deleted.
 
         The debits stay, and so does the list of answered epochs: what was sent cannot be called back, so someone who
-        comes back must not begin with a full budget. Whoever deletes the ledger's files as well is a new device.
+        comes back must not begin with a full budget. Whoever deletes the ledger's file as well is a new device. To
+        have reports deleted at a service that keeps them, call `delete_sent` first.
         """
         self.ledger.withdraw()
 

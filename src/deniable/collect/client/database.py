@@ -2,7 +2,9 @@
 
 Durable    journal in a file of its own that is deleted at commit, synchronous EXTRA (FULL, and the directory is synced
            as well): what was committed survives power loss. One file to copy, nothing beside it between operations
-Erased     secure_delete: what is deleted is overwritten with zeros in the file
+Erased     secure_delete: what is deleted is overwritten with zeros in the file, and the journal is gone at commit.
+           Leaving also writes the file anew, since the gaps would tell how much was there. A file system that copies
+           on write, or a backup, may still have the old bytes
 Threads    a connection lives for one operation, in one thread; operations of a process take turns
 Processes  BEGIN IMMEDIATE: one writer at a time, the others wait
 Forks      no connection is ever inherited: a fork waits until the running operation of any thread has ended
@@ -13,12 +15,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from deniable.collect.client import secret
 from deniable.collect.client.errors import LedgerError
 
 APPLICATION = 0x444E4C31  # "DNL1"
@@ -26,25 +28,23 @@ VERSION = 1
 PATIENCE = 30.0
 
 SCHEMA = """
-CREATE TABLE identity (
-    one INTEGER PRIMARY KEY CHECK (one = 1), generation INTEGER NOT NULL, secret_check BLOB, withdrawn INTEGER NOT NULL
-);
-INSERT INTO identity VALUES (1, 0, NULL, 0);
-CREATE TABLE survey (fingerprint TEXT PRIMARY KEY, canonical BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE survey (fingerprint TEXT PRIMARY KEY, name TEXT NOT NULL, canonical BLOB) WITHOUT ROWID;
+CREATE TABLE id_key (survey TEXT PRIMARY KEY, epoch INTEGER NOT NULL, key BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE submission (
-    survey TEXT NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL, id BLOB, body BLOB, due REAL NOT NULL,
+    survey TEXT NOT NULL, epoch INTEGER NOT NULL, id BLOB, body BLOB, due REAL NOT NULL, id_until REAL NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('queued', 'sent', 'dropped', 'withdrawn')), reason TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (survey, epoch)
+    repeats INTEGER NOT NULL DEFAULT 1, PRIMARY KEY (survey, epoch)
 ) WITHOUT ROWID;
 CREATE TABLE memo (
-    survey TEXT NOT NULL, question TEXT NOT NULL, place INTEGER NOT NULL, digest BLOB NOT NULL, report BLOB NOT NULL,
-    PRIMARY KEY (survey, question, place), UNIQUE (survey, question, digest)
+    survey TEXT NOT NULL, question TEXT NOT NULL, place INTEGER NOT NULL, value BLOB NOT NULL, report BLOB NOT NULL,
+    PRIMARY KEY (survey, question, place), UNIQUE (survey, question, value)
 ) WITHOUT ROWID;
 CREATE TABLE spending (
-    survey TEXT NOT NULL, epoch INTEGER NOT NULL, budget TEXT NOT NULL, epsilon TEXT NOT NULL,
+    survey TEXT NOT NULL, epoch INTEGER NOT NULL, owner TEXT NOT NULL, budget TEXT NOT NULL, epsilon TEXT NOT NULL,
     PRIMARY KEY (survey, epoch)
 ) WITHOUT ROWID;
-CREATE TABLE budget (name TEXT PRIMARY KEY, cap TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE budget (owner TEXT NOT NULL, name TEXT NOT NULL, cap TEXT NOT NULL, PRIMARY KEY (owner, name))
+    WITHOUT ROWID;
 CREATE TABLE opt_out (survey TEXT PRIMARY KEY, chosen INTEGER NOT NULL) WITHOUT ROWID;
 """
 
@@ -53,25 +53,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release)
 
 
-def present(path: Path) -> bool:
-    """Whether there is a ledger; one that has gone while its secret stayed is a lost one, and refused."""
-    # In this order: another process may be making both at this moment, the ledger first.
-    kept = secret.exists(secret.secret_path(path))
-    if os.path.lexists(path):
-        return True
-    if kept:
-        raise LedgerError(f"the ledger {str(path)!r} is missing but its secret is there: restore it, or remove both")
-    return False
-
-
 @contextmanager
-def transaction(path: Path, check: bool = True) -> Iterator[sqlite3.Connection]:
+def transaction(path: Path, check: bool = True, compact: bool = False) -> Iterator[sqlite3.Connection]:
     """One transaction that holds the write lock from its first statement: all of it is done, or nothing.
 
-    `check` reads every page, to find damage that a single statement would not meet.
+    `check` reads every page, to find damage that a single statement would not meet; `compact` writes the file anew
+    after the commit.
     """
     with _turn, _explained(path):
-        if not present(path):
+        if not os.path.lexists(path):
             _make(path)
         with closing(_connect(path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -79,6 +69,9 @@ def transaction(path: Path, check: bool = True) -> Iterator[sqlite3.Connection]:
                 _prepare(connection, path, check)
                 yield connection
                 connection.execute("COMMIT")
+                if compact:
+                    with suppress(sqlite3.OperationalError):  # a full disk: what was asked for is committed
+                        connection.execute("VACUUM")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -90,7 +83,18 @@ def _make(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         return  # another process was first
-    secret.sync_directory(path.parent)
+    _sync_directory(path.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    """Make a new name durable, where directories can be synced."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -100,7 +104,13 @@ def _connect(path: Path) -> sqlite3.Connection:
             # A store has such a journal and a ledger never: to set another would change it, or wait for who uses it.
             raise LedgerError(_foreign(path))
         connection.execute("PRAGMA journal_mode = DELETE")
-        for setting in ("synchronous = EXTRA", "secure_delete = ON", "trusted_schema = OFF", "cell_size_check = ON"):
+        for setting in (
+            "synchronous = EXTRA",
+            "secure_delete = ON",
+            "temp_store = MEMORY",
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+        ):
             connection.execute(f"PRAGMA {setting}")
     except BaseException:
         connection.close()
@@ -114,9 +124,6 @@ def _prepare(connection: sqlite3.Connection, path: Path, check: bool) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if tables == application == version == 0:
-        if secret.exists(secret.secret_path(path)):
-            # The tables are committed before there is a secret, so these were lost.
-            raise LedgerError(f"the ledger {str(path)!r} is empty but its secret is there: restore it, or remove both")
         for statement in filter(str.strip, SCHEMA.split(";")):
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -128,6 +135,8 @@ def _prepare(connection: sqlite3.Connection, path: Path, check: bool) -> None:
         raise LedgerError(_foreign(path))
     if version != VERSION:
         raise LedgerError(f"the ledger {str(path)!r} is of version {version}, unknown here: try a newer deniable")
+    if os.name == "posix" and stat.S_IMODE(os.stat(path).st_mode) & 0o077:
+        raise LedgerError(f"the ledger {str(path)!r} can be read by others: chmod 600 it")
     if check and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
         raise LedgerError(_damaged(path))
 

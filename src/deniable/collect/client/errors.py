@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from deniable.errors import DeniableError
 from deniable.specs import is_fingerprint
+from deniable.surveys.diff import Change, weaker
 
 
 class LedgerError(DeniableError, RuntimeError):
-    """A ledger that cannot be used: damaged, foreign, busy, or without its secret. Nothing is drawn or sent."""
+    """A ledger that cannot be used: damaged, foreign, busy, or open to others. Nothing is drawn or sent."""
 
 
 class Refused(DeniableError, RuntimeError):
@@ -29,6 +31,22 @@ class OptedOut(Refused):
 
 class BudgetSpent(Refused):
     """Nothing may be given away any more: the lifetime epsilon or the number of answers is used up."""
+
+
+class SuccessorDiffers(Refused):
+    """A survey that replaces one that this device has pinned, and nobody has agreed to the differences yet."""
+
+    def __init__(self, predecessor: str, changes: Sequence[Change]) -> None:
+        self.predecessor = predecessor
+        """The fingerprint of the pinned survey."""
+        self.changes = tuple(changes)
+        """What is different, each with what it does to privacy: "weaker", "stronger" or "neutral"."""
+        worse = "; ".join(change.what for change in weaker(list(changes)))
+        how = f"with weaker privacy in: {worse}" if worse else "with privacy no weaker"
+        super().__init__(
+            f"this survey replaces {predecessor[:12]}, which this device knows, and differs from it, {how}. Nothing "
+            "was drawn or sent: look at `changes`, then answer with accept_changes=True"
+        )
 
 
 class Untrusted(DeniableError, ValueError):

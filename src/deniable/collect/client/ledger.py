@@ -10,32 +10,49 @@ Refusals   come before the answers are looked at: whether a device answers depen
            participation only, so that silence says nothing
 Clock      an epoch is answered once, whichever way the clock moves; a clock that goes back may fill an epoch that was
            left out, within the same caps
-Values     are nowhere in the file; a memoized one is known by a keyed digest (`memo`)
-Withdrawn  secret, memos, outbox and sent bytes are deleted; the debits and the list of answered epochs stay, or coming
-           back would begin a second lifetime
+Answers    are drawn from the system's generator, and no key is kept that would give a report again. While a submission
+           waits, the file tells no more than its bytes do; once it is settled they are erased, and the file tells
+           nothing of it. The id is keyed for each survey, and the key of a past epoch is erased (`report_ids`)
+Memoized   the device must know its own answer to repeat its report: value and report are in the file, in the clear
+Leaving    opting out deletes what only that survey needs (memos, key, waiting bytes, the survey's own bytes), and
+           withdrawing does so for all and erases the ids as well. The debits and the list of answered epochs stay, or
+           coming back would begin a second lifetime
+Restored   a ledger that was put back from a copy gives the same ids, but draws again: what was answered since the copy
+           and is answered again counts once, although a second sample has left, which costs up to another epsilon each.
+           Debits made since the copy are forgotten with it
 """
 
 from __future__ import annotations
 
-import hmac
 import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from deniable.collect import wire
-from deniable.collect.client import memo, rows, secret
+from deniable.collect.client import rows
 from deniable.collect.client.answers import check_questions, checked
-from deniable.collect.client.database import present, transaction
+from deniable.collect.client.database import transaction
 from deniable.collect.client.errors import LedgerError, OptedOut, check_fingerprint
-from deniable.collect.client.records import DROPPED, OPTED_OUT, QUEUED, WITHDRAWN, OptOuts, Spending, Submission
+from deniable.collect.client.records import (
+    DELETED,
+    DROPPED,
+    OPTED_OUT,
+    QUEUED,
+    SENT,
+    WITHDRAWN,
+    OptOuts,
+    Spending,
+    Submission,
+)
 from deniable.surveys import Survey
 from deniable.surveys.terms import Terms
 
-STEPS = ("begun", "checked", "secret", "drawn", "written", "committed")
+STEPS = ("begun", "checked", "drawn", "keyed", "written", "committed")
 """Where a test may stop a submission, by setting `Ledger._step`."""
 
 
@@ -44,7 +61,7 @@ class Ledger:
 
     The file is made by the first thing that has to be written; until then the ledger is empty. Without a path it lies
     where the system keeps a user's data (`default_path`), in a directory that is made for it; the directory of a path
-    that is given must be there. Beside the file lies the device's secret.
+    that is given must be there.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -64,21 +81,17 @@ class Ledger:
     @property
     def exists(self) -> bool:
         """Whether there is a file; if not, this is a device that has done nothing yet."""
-        if present(self.path):
+        if os.path.lexists(self.path):
             return True
         if not self._makes_folder and not os.path.isdir(self.path.parent):
             raise LedgerError(f"there is no directory {str(self.path.parent)!r} for a ledger: name another, or make it")
         return False
 
-    @property
-    def secret_path(self) -> Path:
-        return secret.secret_path(self.path)
-
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, compact: bool = False) -> Iterator[sqlite3.Connection]:
         if not self.exists and self._makes_folder:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with transaction(self.path, check=not self._sound) as connection:
+        with transaction(self.path, check=not self._sound, compact=compact) as connection:
             self._sound = True
             yield connection
 
@@ -101,40 +114,18 @@ class Ledger:
                 return earlier[0], False
             debit = rows.debit(connection, survey, terms)
             self._step("checked")
-            key = self._secret(connection)
-            self._step("secret")
-            reports = rows.draw(connection, key, survey, terms, epoch, checked(survey, answers))
+            reports = rows.draw(connection, survey, terms, checked(survey, answers))
             self._step("drawn")
-            id = memo.report_id(key, survey.fingerprint, epoch)
+            id = rows.next_id(connection, survey, terms, epoch)
+            self._step("keyed")
             body = wire.encode(epoch, id, reports, survey.report_bytes)
-            made = Submission(survey.fingerprint, epoch, id, body, QUEUED, "", debit, due)
+            # Until then a service that keeps reports may be asked to delete this one, by its id.
+            until = terms.epochs.start(epoch + terms.epochs.late + 1) if terms.retention == "reports" else 0
+            made = Submission(survey.fingerprint, epoch, id, body, QUEUED, "", debit, due, float(until))
             rows.write(connection, made, survey, terms)
             self._step("written")
         self._step("committed")
         return made, True
-
-    def _secret(self, connection: sqlite3.Connection) -> bytes:
-        """The secret that belongs to this ledger, made where there has been none."""
-        known, withdrawn = connection.execute("SELECT secret_check, withdrawn FROM identity").fetchone()
-        key = secret.read(self.secret_path) if secret.exists(self.secret_path) else None
-        if known is not None and not withdrawn:
-            if key is None:
-                raise LedgerError(
-                    f"the device's secret {str(self.secret_path)!r} is missing, and the ledger has answers drawn with "
-                    "it: restore it, or withdraw"
-                )
-            if not hmac.compare_digest(_check(key), known):
-                raise LedgerError(
-                    f"{str(self.secret_path)!r} is not the secret of this ledger: restore it, or withdraw"
-                )
-            return key
-        if key is not None and withdrawn and _check(key) == known:
-            secret.destroy(self.secret_path)
-            key = None
-        # A secret that the ledger does not know is kept: the ledger is an older copy, or a process died in between.
-        key = key or secret.create(self.secret_path)
-        connection.execute("UPDATE identity SET secret_check = ?, withdrawn = 0", (_check(key),))
-        return key
 
     # -- sending -----------------------------------------------------------------------------------
 
@@ -148,20 +139,41 @@ class Ledger:
             return rows.submissions(connection, "survey = ? AND state = ?", survey, QUEUED)
 
     def mark(self, submission: Submission, state: str, reason: str = "") -> None:
-        """What became of a queued submission; one that was dropped or withdrawn meanwhile stays so."""
+        """What became of a queued submission; one that was dropped or withdrawn meanwhile stays so.
+
+        Its bytes are erased, and so is its id where the service keeps no reports.
+        """
+        which = "survey = ? AND epoch = ? AND id = ?"
+        with self._transaction() as connection:
+            rows.settle(connection, state, reason, which, submission.survey, submission.epoch, submission.id)
+
+    def mark_deleted(self, submission: Submission, reason: str) -> None:
+        """A service has answered for the deletion of this report: nothing is left here to find it by."""
+        state = submission.state
+        if state == QUEUED:  # it had arrived without a reply, or it never did
+            state = SENT if reason == DELETED else DROPPED
+        elif state != SENT:
+            reason = submission.reason
         with self._transaction() as connection:
             connection.execute(
-                "UPDATE submission SET state = ?, reason = ? WHERE survey = ? AND epoch = ? AND state = ? AND id = ?",
-                (state, reason, submission.survey, submission.epoch, QUEUED, submission.id),
+                "UPDATE submission SET state = ?, reason = ?, id = NULL, body = NULL, due = 0 "
+                "WHERE survey = ? AND epoch = ? AND id = ?",
+                (state, reason, submission.survey, submission.epoch, submission.id),
             )
+
+    def forget_ids(self, now: float) -> None:
+        """Erase the ids of sent reports that a service would not delete any more."""
+        if not self.exists:
+            return
+        with self._transaction() as connection:
+            connection.execute("UPDATE submission SET id = NULL WHERE state <> ? AND id_until <= ?", (QUEUED, now))
 
     # -- surveys -----------------------------------------------------------------------------------
 
     def pin(self, survey: Survey) -> None:
         """Keep a survey's bytes, so that they are not fetched again."""
         with self._transaction() as connection:
-            row = (survey.fingerprint, survey.canonical)
-            connection.execute("INSERT OR REPLACE INTO survey VALUES (?, ?)", row)
+            rows.pin(connection, survey)
 
     def pinned(self, fingerprint: str) -> bytes | None:
         """A survey's bytes, where they are known."""
@@ -169,7 +181,7 @@ class Ledger:
             return None
         with self._transaction() as connection:
             row = connection.execute("SELECT canonical FROM survey WHERE fingerprint = ?", (fingerprint,)).fetchone()
-            return None if row is None else bytes(row[0])
+            return None if row is None or row[0] is None else bytes(row[0])
 
     def surveys(self) -> dict[str, str]:
         """The names of all surveys that this device has met, by fingerprint; empty where its bytes are not known."""
@@ -190,19 +202,19 @@ class Ledger:
             return rows.submissions(connection, "survey = ?", survey)
 
     def budgets(self) -> list[Spending]:
-        """The lifetime budget of every group that was ever answered."""
+        """The lifetime budget of every owner's group that was ever answered."""
         if not self.exists:
             return []
         with self._transaction() as connection:
-            caps = connection.execute("SELECT name, cap FROM budget ORDER BY name").fetchall()
-            return [rows.spending(connection, name, rows.amount(cap)) for name, cap in caps]
+            caps = connection.execute("SELECT owner, name, cap FROM budget ORDER BY owner, name").fetchall()
+            return [rows.spending(connection, owner, name, rows.amount(cap)) for owner, name, cap in caps]
 
     def spending(self, terms: Terms) -> Spending:
         """The budget that a survey with these terms draws on."""
         for known in self.budgets():
-            if known.group == terms.budget.group:
-                return Spending(known.group, min(known.cap, terms.budget.epsilon), known.surveys)
-        return Spending(terms.budget.group, terms.budget.epsilon)
+            if (known.owner, known.group) == (terms.owner, terms.budget.group):
+                return replace(known, cap=min(known.cap, terms.budget.epsilon))
+        return Spending(terms.owner, terms.budget.group, terms.budget.epsilon)
 
     # -- leaving -----------------------------------------------------------------------------------
 
@@ -221,15 +233,17 @@ class Ledger:
             return rows.opt_outs(connection)
 
     def opt_out(self, survey: str | None = None) -> None:
-        """Take no part any more in this survey, or in any; what waits is dropped."""
+        """Take no part any more in this survey, or in any: what waits is dropped, and what only it needs is deleted.
+
+        That is its memos, its key, the waiting bytes and the survey's own bytes. The debits and the list of answered
+        epochs stay, and so does the id of a report that a service may still be asked to delete.
+        """
         if survey is not None:
             check_fingerprint(survey)
-        with self._transaction() as connection:
+        with self._transaction(compact=True) as connection:
             rows.choose(connection, survey, out=True)
-            connection.execute(
-                "UPDATE submission SET state = ?, reason = ? WHERE state = ? AND (?4 IS NULL OR survey = ?4)",
-                (DROPPED, OPTED_OUT, QUEUED, survey),
-            )
+            rows.settle(connection, DROPPED, OPTED_OUT, "(?3 IS NULL OR survey = ?3)", survey)
+            rows.forget(connection, survey)
 
     def opt_in(self, survey: str | None = None) -> None:
         """Take part again, in this survey (whatever was chosen for the others) or in all."""
@@ -239,22 +253,13 @@ class Ledger:
             rows.choose(connection, survey, out=False)
 
     def withdraw(self) -> None:
-        """Delete secret, memos, outbox and sent bytes, and opt out of everything; debits stay."""
-        with self._transaction() as connection:
-            connection.execute("DELETE FROM memo")
+        """Delete memos, keys, outbox and ids, and opt out of everything; debits and answered epochs stay."""
+        with self._transaction(compact=True) as connection:
+            rows.forget(connection, None)
             connection.execute(
                 "UPDATE submission SET state = ?, reason = '', id = NULL, body = NULL, due = 0", (WITHDRAWN,)
             )
             rows.choose(connection, None, out=True)
-            connection.execute("UPDATE identity SET withdrawn = 1, generation = generation + 1")
-        self._step("forgotten")
-        # A crash before this line leaves a file that the ledger no longer trusts, and that the next use removes.
-        secret.destroy(self.secret_path)
-
-
-def _check(key: bytes) -> bytes:
-    """How a ledger knows its secret, without holding it."""
-    return hmac.digest(key, b"deniable-ledger-check-v1", "sha256")
 
 
 def default_path() -> Path:

@@ -6,6 +6,8 @@
 5xx         tried again; like 429, not before the time that Retry-After names
 no reply    tried again: the server may have counted it, and then counts the id only once
 anything    else (a redirect, a page of some captive portal) is no answer of this service: tried again
+Deleting    200 with "deleted" true or false, or 409 of a service that keeps no reports, is an answer; anything else is
+            none, and the id is kept
 Pauses      1 s, doubled up to 30 s, each times a random factor from 1/2 to 1
 """
 
@@ -22,7 +24,7 @@ from email.utils import parsedate_to_datetime
 import msgspec
 
 from deniable.collect import wire
-from deniable.collect.client.records import DROPPED, QUEUED, SENT, Submission
+from deniable.collect.client.records import DELETED, DROPPED, NOT_HELD, QUEUED, SENT, Submission
 from deniable.collect.http import Reply, Transport, Unreachable
 
 SHORTEST, LONGEST = 1.0, 30.0
@@ -65,6 +67,27 @@ def judged(reply: Reply, now: Callable[[], float] = time.time) -> Outcome:
     if 400 <= reply.status < 500 and reply.status not in ABOUT_THE_WAY:
         return Outcome(DROPPED, reason)
     return Outcome(QUEUED, reason, retry_after(reply.headers.get("Retry-After"), now()))
+
+
+def delete(transport: Transport, submission: Submission) -> Outcome:
+    """Ask once for a report to be deleted: DELETED, NOT_HELD, or QUEUED with the reason why nobody has answered."""
+    path = f"/v1/surveys/{submission.survey}/reports/{wire.to_text(submission.id)}"
+    try:
+        reply = transport.request("DELETE", path)
+    except Unreachable as wrong:
+        return Outcome(QUEUED, str(wrong))
+    if reply.status == 409:
+        return Outcome(NOT_HELD)
+    if reply.status != 200:
+        return Outcome(QUEUED, f"status {reply.status}{_problem(reply.body)}")
+    try:
+        return Outcome(DELETED if msgspec.json.decode(reply.body, type=_Deletion).deleted else NOT_HELD)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Outcome(QUEUED, "the reply is not one of this service")
+
+
+class _Deletion(msgspec.Struct):
+    deleted: bool
 
 
 class _Answer(msgspec.Struct):

@@ -9,12 +9,16 @@ from typing import Any
 from deniable import exact
 from deniable.collect import wire
 from deniable.privacy import Account
+from deniable.surveys.terms import write_time
 
 QUEUED, SENT, DROPPED, WITHDRAWN = "queued", "sent", "dropped", "withdrawn"
 OPTED_OUT = "optedOut"
+DELETED, NOT_HELD = "deleted", "notHeld"
+"""What a service said about the deletion of a report."""
 
 _WORDS = {
     OPTED_OUT: "this device has opted out",
+    NOT_HELD: "it was taken back before it had arrived",
     wire.BAD_PAYLOAD: "the service does not take it for an answer to this survey",
     wire.EPOCH_CLOSED: "its epoch is closed",
     wire.EPOCH_TOO_EARLY: "its epoch has not begun at the service, so look at this device's clock",
@@ -26,24 +30,35 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Submission:
-    """One epoch's answers as they leave the device: the very bytes, and what became of them.
+    """One epoch's answers as they leave the device: the very bytes while they wait, and what became of them.
 
     The state is "queued" (waiting to be sent), "sent" (the service has taken it), "dropped" (the service has refused
-    it, or the device has opted out) or "withdrawn" (its bytes are deleted here, whether they were sent or not).
+    it, or the device has opted out) or "withdrawn" (the device has left). Only what is queued has bytes: they are
+    erased as soon as anything else is known.
     """
 
     survey: str
     epoch: int
     id: bytes
+    """Empty once erased: with the bytes, or where the service keeps reports, when `id_until` has passed."""
     body: bytes
-    """All that is sent: header, id and randomized answers. Empty once withdrawn."""
+    """All that is sent: header, id and randomized answers. Empty once erased."""
     state: str
     reason: str = ""
-    """Why it was dropped: the server's word, or "optedOut"."""
+    """Why it was dropped: the server's word, or "optedOut". Of one that was sent, "deleted" or "notHeld" after
+    `delete_sent`."""
     epsilon: Fraction = Fraction(0)
     """What was debited for it; nothing where every value was paid for before."""
     due: float = 0.0
     """Not sent before this moment."""
+    id_until: float = 0.0
+    """Until when the id is kept, so that the report can be deleted at a service that keeps reports; 0 where it is not
+    kept beyond the bytes."""
+
+    @property
+    def erased(self) -> bool:
+        """Whether nothing of what was drawn is left here."""
+        return not self.body
 
     @property
     def words(self) -> str:
@@ -65,6 +80,7 @@ class Submission:
             "state": self.state,
             "reason": self.reason,
             "epsilon": exact.canonical(self.epsilon),
+            "id_until": write_time(int(self.id_until)) if self.id_until else None,
         }
 
 
@@ -77,12 +93,15 @@ class Receipt:
     """False where this epoch was answered before: then the submission is that earlier one, and nothing was drawn."""
     reason: str = ""
     """Why it is still queued or was dropped, in words."""
+    body: bytes = b""
+    """Every byte that is waiting or has left the device just now: header, id and randomized answers. The ledger does
+    not keep what was sent, so it is empty where that was earlier."""
 
     @classmethod
-    def of(cls, submission: Submission, fresh: bool, waiting: str) -> Receipt:
+    def of(cls, submission: Submission, fresh: bool, waiting: str, body: bytes = b"") -> Receipt:
         """With the reason that belongs to its state; `waiting` is why it could not be sent."""
         reasons = {QUEUED: waiting, DROPPED: submission.words}
-        return cls(submission, fresh, reasons.get(submission.state, ""))
+        return cls(submission, fresh, reasons.get(submission.state, ""), body or submission.body)
 
     @property
     def epoch(self) -> int:
@@ -92,10 +111,24 @@ class Receipt:
     def state(self) -> str:
         return self.submission.state
 
-    @property
-    def body(self) -> bytes:
-        """Every byte that leaves, or has left, the device for it: header, id and randomized answers."""
-        return self.submission.body
+    def spec(self) -> dict[str, Any]:
+        """For JSON."""
+        id = self.body[wire.HEADER_BYTES : wire.HEADER_BYTES + wire.ID_BYTES] or self.submission.id
+        return self.submission.spec() | {"id": id.hex(), "bytes": self.body.hex(), "fresh": self.fresh}
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """What `delete_sent` came to, as numbers of reports."""
+
+    deleted: int = 0
+    """The service held them and has deleted them."""
+    not_held: int = 0
+    """The service does not hold them, or not any more."""
+    failed: int = 0
+    """The service could not be asked; their ids are kept to try again."""
+    reason: str = ""
+    """Why the last one failed."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +148,9 @@ class OptOuts:
 
 @dataclass(frozen=True)
 class Spending:
-    """A group's lifetime budget on this device."""
+    """The lifetime budget of one owner's group on this device."""
 
+    owner: str
     group: str
     cap: Fraction
     """The smallest cap that any answered survey of the group has named."""
@@ -138,6 +172,7 @@ class Spending:
     def spec(self) -> dict[str, Any]:
         """For JSON."""
         return {
+            "owner": self.owner,
             "group": self.group,
             "cap": exact.canonical(self.cap),
             "spent": exact.canonical(self.spent),
