@@ -3,7 +3,7 @@
 import { ROOT } from "./api.js";
 import { health, phase, specCard, tile } from "./cards.js";
 import { Comparison } from "./compare.js";
-import { h, newId, show, update } from "./dom.js";
+import { focusOn, h, newId, show, update } from "./dom.js";
 import { count, decimal, period, plural } from "./format.js";
 import { QuestionPanel } from "./panel.js";
 
@@ -68,6 +68,7 @@ export class Board {
       this.compare.element,
       h("div", { class: "columns" }, specCard(this.survey), this.#health),
     );
+    focusOn(this.#place.querySelector("h1"));
     await this.load();
     const states = (on) => {
       this.#live.classList.toggle("on", on);

@@ -4,7 +4,7 @@ import { Survey } from "../deniable.js";
 import { ROOT } from "./api.js";
 import { Board } from "./board.js";
 import { phase } from "./cards.js";
-import { h, show } from "./dom.js";
+import { focusOn, h, show } from "./dom.js";
 import { decimal } from "./format.js";
 import { signIn } from "./signin.js";
 
@@ -23,10 +23,15 @@ async function open(fingerprint) {
     const survey = await Survey.fetch(ROOT, fingerprint);
     board = new Board(main, api, survey);
     await board.start();
+    return;
   } catch (error) {
     show(main, h("section", { class: "card warn", role: "alert" }, h("h1", {}, "This survey cannot be shown"), h("p", {}, `${error.message}.`)));
   }
+  title();
 }
+
+/** What was clicked is gone: go on from the new title. */
+const title = () => focusOn(main.querySelector("h1"));
 
 function go(event, fingerprint) {
   event.preventDefault(); // a new page would forget the token
@@ -48,6 +53,7 @@ function choose(surveys) {
   const order = ["collecting", "waiting", "over", "closed"];
   const sorted = [...surveys].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state) || a.name.localeCompare(b.name));
   show(main, h("h1", {}, "Dashboard"), sorted.length ? sorted.map(entry) : h("p", {}, "No survey is published yet."));
+  title();
 }
 
 /** Tokens are looked at first: who is told that there is no such survey has a good one. */
@@ -77,8 +83,9 @@ async function enter(signed) {
   const probe = pinned() ?? surveys[0]?.fingerprint;
   const known = probe ? await signed.json(`${CHECKED_TOKEN}${probe}/status`, { epochs: "0" }).catch(unknown) : surveys;
   api = signed;
-  if (!known) return show(main, nowhere());
-  await route(surveys);
+  if (known) return route(surveys);
+  show(main, nowhere());
+  return title();
 }
 
 async function route(known = null) {

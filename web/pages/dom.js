@@ -48,6 +48,12 @@ function become(place, old, node) {
   return update(old, ...node.childNodes);
 }
 
+/** Take the focus to a heading, which screen readers then read out. */
+export function focusOn(heading) {
+  heading?.setAttribute("tabindex", "-1");
+  heading?.focus({ preventScroll: true });
+}
+
 const FEW_ROWS = 14;
 
 /** A table with a caption that screen readers announce; `rows` are lists of text or elements. */

@@ -6,7 +6,7 @@
 import { BrowserStore, Client, DeniableError } from "../deniable.js";
 import { Api } from "./api.js";
 import { notOpen, shut, successor } from "./closing.js";
-import { h, show } from "./dom.js";
+import { focusOn, h, show } from "./dom.js";
 import { period } from "./format.js";
 import { history, leaving } from "./history.js";
 import { life } from "./life.js";
@@ -30,12 +30,6 @@ function usedUp({ owner, group }, submissions) {
     `There is a limit to what all surveys of “${owner}” in the group “${group}” together may learn from this browser, and another answer would go beyond it. So it answers no more of them, and nothing is sent.`,
     again ? " Reports that you have withdrawn still count: what was sent cannot be taken back." : "",
   ].join("");
-}
-
-/** Take the focus to a heading, which screen readers then read out. */
-function focusOn(heading) {
-  heading?.setAttribute("tabindex", "-1");
-  heading?.focus({ preventScroll: true });
 }
 
 class SurveyView {

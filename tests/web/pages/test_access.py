@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from deniable.protocols import GRR
 from deniable.surveys import Question, Survey
@@ -194,9 +195,11 @@ def test_the_dashboard_and_the_planner_are_used_by_keyboard_alone(service: Servi
     tab.keyboard.type(service.analyst)
     tab.keyboard.press("Enter")
     tab.wait_for_selector("text=keys of analysts")
+    expect(tab.locator("h1", has_text="Dashboard")).to_be_focused()
     until(tab, "keys of analysts")
     tab.keyboard.press("Enter")
     tab.wait_for_selector(".chart")
+    expect(tab.locator("h1", has_text="keys of analysts")).to_be_focused()
     until(tab, "range")
     for _ in range(30):
         tab.keyboard.press("ArrowRight")
