@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from deniable.channels import noisy_count, noisy_max_law, report_noisy_max
+from deniable.channels import DiscreteLaplace, central, noisy_count, noisy_max_law, report_noisy_max
 from deniable.errors import ChannelError, EpsilonError, LabelError, NumberError, ShapeError
 from deniable.randomness import Simulation
 from tests.statistics import accepts, draws_needed, tabulate
@@ -168,3 +168,20 @@ def test_histograms_that_are_none(function, counts, epsilon, neighbours, kind, r
 def test_a_sum_too_long_is_refused(counts, epsilon):
     with pytest.raises(ChannelError, match="simulate report_noisy_max"):
         noisy_max_law(counts, epsilon)
+
+
+def test_many_counts_in_blocks(monkeypatch):
+    counts = np.random.default_rng(3).integers(0, 40, 30).tolist()
+    law = noisy_max_law(counts, "1/2")
+    monkeypatch.setattr(central, "_BLOCK_CELLS", 100)
+    assert noisy_max_law(counts, "1/2") == pytest.approx(law, rel=1e-12)
+    # The winner by its definition, one noisy count at a time.
+    noise = DiscreteLaplace("1/4")
+    z = np.arange(-400, 450)
+    point = np.array([noise.probability(z - count) for count in counts])
+    below = np.cumsum(point, axis=1)
+    strictly = below - point
+    direct = [
+        (point[i] * np.prod(strictly[:i], axis=0) * np.prod(below[i + 1 :], axis=0)).sum() for i in range(len(counts))
+    ]
+    assert law == pytest.approx(np.array(direct), rel=1e-9)

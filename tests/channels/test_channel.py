@@ -6,6 +6,8 @@ import copy
 import math
 import pickle
 import re
+import subprocess
+import sys
 from decimal import Decimal
 from fractions import Fraction
 
@@ -659,3 +661,14 @@ def test_the_cells_of_a_protocol_are_counted_exactly():
     assert OUE(3, 1).channel(max_cells=24).shape == (3, 8)
     with pytest.raises(ChannelError, match="8 forms of a report for each of 3 answers, more than 23 cells"):
         OUE(3, 1).channel(max_cells=23)
+
+
+def test_hypothesis_is_there_without_an_import_of_its_own():
+    code = (
+        "import sys, deniable as dn; dn.channels; assert 'deniable.channels.hypothesis' not in sys.modules;"
+        "print(dn.channels.hypothesis.sample_size([0.75, 0.25], [0.25, 0.75], 0.05, 0.05).n)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "9"
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = dn.channels.nothing

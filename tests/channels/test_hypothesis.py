@@ -480,3 +480,16 @@ def test_the_plot_shows_both_mechanisms_and_the_reference():
     assert direct[-1] == pytest.approx(effective_sample_size(randomized_response(3, 0.8), p0, p1))
     np.testing.assert_allclose(reference / one_bit[0], [1, 4, 16, 64])
     assert plot_effective_sample_size(p0, p1, [1, 2], kind="tv", ax=ax) is ax
+
+
+def test_the_search_for_people_says_what_it_tries():
+    said = []
+
+    def progress(what, share):
+        said.append(what)
+
+    found = sample_size([0.6, 0.4], [0.4, 0.6], 0.05, 0.05, progress)
+    assert f"are {found.n} reports enough?" in said
+    before = len(said)
+    assert people_needed(randomized_response(2, 1), [0.9, 0.1], [0.5, 0.5], 0.05, 0.05, progress).private.n == 75
+    assert "are 75 reports enough?" in said[before:]

@@ -13,7 +13,7 @@ import pytest
 
 from deniable import errors, exact
 from deniable.channels import FDivergence, binary, divergence, marginal_divergence, randomized_response
-from deniable.design import extremal
+from deniable.design import extremal, regimes, staircase
 from deniable.design._curves import curve_of
 from deniable.design._pair import Pair
 from deniable.design._partition import best_partition, partition_value
@@ -237,3 +237,20 @@ def test_ten_thousand_symbols_in_seconds(kind, epsilon):
     # Some seconds suffice for 1e-9; on a busy machine the search for multipliers stops earlier, after 20.
     assert design.relative_gap < 1e-6
     assert design.certificate.verify()
+
+
+def test_hypotheses_with_names():
+    named = extremal({"a": 0.5, "b": 0.3, "c": 0.2}, {"c": 0.6, "a": 0.2, "b": 0.2}, 1)
+    listed = extremal([0.5, 0.3, 0.2], [0.2, 0.2, 0.6], 1, inputs=["a", "b", "c"])
+    assert named.inputs == listed.inputs == ("a", "b", "c")
+    assert (named.law, named.value) == (listed.law, listed.value)
+    assert extremal({"a": 0.5, "b": 0.5}, {"a": 0.2, "b": 0.8}, 1, inputs=["b", "a"]).inputs == ("b", "a")
+    assert staircase({"x": 0.5, "y": 0.5}, {"y": 0.75, "x": 0.25}, 1).inputs == ("x", "y")
+    assert regimes({"x": 0.5, "y": 0.5}, {"y": 0.75, "x": 0.25}, epsilons=[1, 2]).pair.size == 2
+    for p0, p1, words in (
+        ({"a": 0.5, "b": 0.5}, [0.2, 0.8], "the other has none"),
+        ({"a": 0.5, "b": 0.5}, {"a": 0.2, "c": 0.8}, "the second hypothesis misses 'b'"),
+        ({"a": 0.5, "b": 0.5}, {"a": 0.2, "b": 0.7, "c": 0.1}, "has 3 symbols, not 2"),
+    ):
+        with pytest.raises(errors.DeniableError, match=words):
+            extremal(p0, p1, 1)

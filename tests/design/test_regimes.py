@@ -65,3 +65,10 @@ def test_pictures():
     assert len(top.lines) == 2
     assert bottom.get_ylabel() == "outputs"
     pyplot.close("all")
+
+
+def test_a_result_fits_on_two_lines():
+    found = regimes([0.5, 0.3, 0.2], [0.2, 0.2, 0.6], epsilons=[1, 2, 3, 4])
+    assert len(repr(found)) < 200
+    for part in ("3 symbols", "kl", f"{found.binary.low:.4f}", f"{found.response.high:.4f}", "4 epsilons"):
+        assert part in repr(found)

@@ -11,6 +11,7 @@ from deniable import errors
 from deniable.channels import marginal_divergence, randomized_response
 from deniable.channels import mutual_information as information
 from deniable.design import (
+    _program,
     best_columns,
     extremal,
     mutual_information,
@@ -132,3 +133,27 @@ def test_refusals():
         several([], 1)
     with pytest.raises(errors.ShapeError, match="same symbols"):
         several([(p0, p1), ([1, 0, 0], [0, 0, 1])], 1)
+
+
+@pytest.mark.parametrize("goal", ["information", "smallest", "weighted"])
+def test_a_few_columns_at_a_time_reach_the_whole_program(goal, monkeypatch):
+    chance = np.random.default_rng(8)
+    laws = chance.dirichlet(np.ones(7), size=4)
+
+    def design(progress=None):
+        if goal == "information":
+            return mutual_information(laws[0], 1, progress=progress)
+        return several([(laws[0], laws[1]), (laws[2], laws[3])], 1, goal=goal, progress=progress)
+
+    whole = design()
+    monkeypatch.setattr(_program, "ALL_AT_ONCE", 10)
+    monkeypatch.setattr(_program, "AT_A_TIME", 5)
+    said: list[str] = []
+    parts = design(lambda what, _: said.append(what))
+    assert len(parts.trace) > 2 > len(whole.trace)
+    assert max(step.columns for step in parts.trace) < whole.trace[0].columns
+    assert parts.value == pytest.approx(whole.value, rel=1e-9)
+    assert parts.relative_gap < 1e-8
+    assert sum("above the prices" in what for what in said) == len(parts.trace) - 1
+    assert parts.certificate.verify()
+    assert any(what.startswith("proof") for what in said)

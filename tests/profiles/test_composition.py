@@ -96,3 +96,35 @@ def test_refusals():
         linked_profiles(FIRST, FIRST, [[1]])
     with pytest.raises(DeniableError, match="sums to 1"):
         linked_profiles(FIRST, FIRST, [[1, 1, 0]] * 3)
+
+
+def test_any_number_of_releases_composes():
+    graph = ProfileGraph.chain([[0.2, 0.3, 0.5], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]])
+    releases = [SmoothCategorical(graph, epsilon) for epsilon in ("0.4", "0.2", "0.7")]
+    three = compose(*releases)
+    # The joint law, multiplied out, over every edge.
+    laws = [
+        [[Fraction(int(top), int(bottom)) for top in law] for law, bottom in zip(r._laws, r._bottoms, strict=True)]
+        for r in releases
+    ]
+    joint = [[a * b * c for a in laws[0][i] for b in laws[1][i] for c in laws[2][i]] for i in range(graph.size)]
+    worst = max(
+        max(p / q, q / p) for i, j in graph.whole.edges.tolist() for p, q in zip(joint[i], joint[j], strict=True)
+    )
+    assert three.ratio == worst
+    assert three.bound == releases[0].ratio * releases[1].ratio * releases[2].ratio
+    assert three.holds
+    assert compose(*[FIRST] * 50).ratio == FIRST.ratio**50
+    assert compose(FIRST).ratio == FIRST.ratio
+    assert compose(FIRST, SECOND, FIRST, profiles="independent").ratio == max(FIRST.ratio, SECOND.ratio)
+
+
+def test_one_sample_many_times():
+    once, twice, often = (same_sample(*[FIRST] * count).epsilon for count in (1, 2, 6))
+    assert same_sample(FIRST).ratio == FIRST.ratio
+    assert once < twice < often
+    with pytest.raises(DeniableError, match=r"1,073,741,824 joint outputs, .* compose fewer"):
+        same_sample(*[FIRST] * 30)
+    for function in (compose, independent_profiles, independent_samples, same_sample):
+        with pytest.raises(DeniableError, match="nothing to compose"):
+            function()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from deniable.channels import inference
 from deniable.channels.adjacency import ALL, HAMMING, LINE, Adjacency, hamming, line
 from deniable.channels.binary import binary
@@ -33,6 +36,9 @@ from deniable.channels.subset_selection import subset_selection
 from deniable.channels.utility import Utility, utility
 from deniable.channels.witness import Witness
 
+if TYPE_CHECKING:
+    from deniable.channels import hypothesis
+
 __all__ = [
     "ALL",
     "DIVERGENCES",
@@ -59,6 +65,7 @@ __all__ = [
     "exponential",
     "group_ratio",
     "hamming",
+    "hypothesis",
     "inference",
     "leakage",
     "line",
@@ -80,3 +87,10 @@ __all__ = [
     "utility",
     "warner",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when first used: most programs do without it.
+    if name == "hypothesis":
+        return import_module("deniable.channels.hypothesis")
+    raise AttributeError(f"module 'deniable.channels' has no attribute {name!r}")

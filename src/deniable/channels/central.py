@@ -21,6 +21,7 @@ from deniable.randomness import Bits, source_of
 
 _LARGEST = 1 << 62
 _MOST_CELLS = 1 << 24
+_BLOCK_CELLS = 1 << 20
 
 
 def noisy_count(count: Any, epsilon: Any, bits: Bits | None = None) -> Any:
@@ -77,9 +78,19 @@ def noisy_max_law(counts: Sequence[int], epsilon: Any, neighbours: str = "substi
     reach = int(np.ptp(array)) + int(np.ceil(45 / rate))
     if reach * array.size > _MOST_CELLS:
         raise ChannelError("the sum over noisy counts is too long: raise epsilon, or simulate report_noisy_max")
+    law = np.zeros(array.size)
     values = np.arange(array.min() - reach, array.max() + reach + 1)
-    gaps = values[None, :] - array[:, None]
+    for start in range(0, values.size, max(1, _BLOCK_CELLS // array.size)):
+        law += _wins(array, values[start : start + max(1, _BLOCK_CELLS // array.size)], rate)
+    return law
+
+
+def _wins(counts: NDArray[np.int64], values: NDArray[np.int64], rate: float) -> Floats:
+    """P(each position wins with one of these noisy counts): strictly above those before it, not below those after."""
+    gaps = values - counts[:, None]
     point = np.tanh(rate / 2) * np.exp(-rate * np.abs(gaps))
-    below, strictly = _at_most(gaps, rate), _at_most(gaps - 1, rate)
-    wins = [point[i] * np.prod(strictly[:i], axis=0) * np.prod(below[i + 1 :], axis=0) for i in range(array.size)]
-    return np.array([win.sum() for win in wins])
+    none = np.ones((1, values.size))
+    before = np.cumprod(np.concatenate([none, _at_most(gaps[:-1] - 1, rate)]), axis=0)
+    after = np.cumprod(np.concatenate([none, _at_most(gaps[:0:-1], rate)]), axis=0)[::-1]
+    won: Floats = (point * before * after).sum(axis=1)
+    return won

@@ -9,7 +9,7 @@ Order      groups ascend by P0/P1; prefix sums are exact before they become floa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,6 +22,28 @@ from numpy.typing import ArrayLike, NDArray
 from deniable import exact
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.errors import ProbabilityError, ShapeError
+from deniable.labels import as_label, as_labels, label_key
+
+
+def read_hypotheses(p0: Any, p1: Any, inputs: Iterable[Any] | None = None) -> tuple[Any, Any, Iterable[Any] | None]:
+    """Two laws in one order and the names of their symbols; mappings {label: probability} bring the names along.
+
+    >>> read_hypotheses({"yes": 0.5, "no": 0.5}, {"no": 0.25, "yes": 0.75})
+    ([0.5, 0.5], [0.75, 0.25], ('yes', 'no'))
+    """
+    if not isinstance(p0, Mapping) and not isinstance(p1, Mapping):
+        return p0, p1, inputs
+    if not isinstance(p0, Mapping) or not isinstance(p1, Mapping):
+        raise ShapeError("one hypothesis has names and the other has none: give both as {label: probability}")
+    names = as_labels(list(p0) if inputs is None else inputs, len(p0), "input")
+    laws = [{label_key(as_label(name)): share for name, share in law.items()} for law in (p0, p1)]
+    for law, what in zip(laws, ("first", "second"), strict=True):
+        missing = [name for name in names if label_key(name) not in law]
+        if missing or len(law) != len(names):
+            odd = f"misses {missing[0]!r}" if missing else f"has {len(law)} symbols, not {len(names)}"
+            raise ShapeError(f"the {what} hypothesis {odd}: both need a probability for each of the same symbols")
+    first, second = ([law[label_key(name)] for name in names] for law in laws)
+    return first, second, names
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -27,7 +27,7 @@ from deniable import exact
 from deniable.channels._vectors import Floats
 from deniable.channels.divergences import DIVERGENCES, FDivergence
 from deniable.design._curves import Curve, curve_of
-from deniable.design._pair import Pair
+from deniable.design._pair import Pair, read_hypotheses
 from deniable.design._partition import Partition, best_partition
 from deniable.design._proof import numeric_bound, proven_bound, proven_value
 from deniable.design.base import Certificate, Check, Design, Verdict
@@ -40,8 +40,8 @@ from deniable.specs import integer_text, read_integer
 
 
 def extremal(
-    p0: ArrayLike | Sequence[Any],
-    p1: ArrayLike | Sequence[Any],
+    p0: ArrayLike | Sequence[Any] | Mapping[Any, Any],
+    p1: ArrayLike | Sequence[Any] | Mapping[Any, Any],
     epsilon: Any,
     divergence: str | FDivergence = "kl",
     inputs: Iterable[Any] | None = None,
@@ -49,16 +49,18 @@ def extremal(
 ) -> Design:
     """The mechanism that maximizes the divergence between reports under `p0` and reports under `p1`.
 
-    `progress` is called with what is being done, in the search and when the certificate is worked out.
+    Hypotheses as {label: probability} name the inputs. `progress` is called with what is being done, in the search and
+    when the certificate is worked out.
 
     >>> design = extremal([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], epsilon=1)
     >>> design.law.block, round(design.value, 9), design.relative_gap < 1e-9
     ((1, 0, 0), 0.03999738, True)
     """
     began = time.perf_counter()
-    pair = Pair.read(p0, p1)
+    first, second, listed = read_hypotheses(p0, p1, inputs)
+    pair = Pair.read(first, second)
     level = exact.as_epsilon(epsilon)
-    names = None if inputs is None else as_labels(inputs, pair.size, "input")
+    names = None if listed is None else as_labels(listed, pair.size, "input")
     curve = curve_of(divergence)
     odds = rise(level)
     watch = Watch(progress)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from deniable import exact
 from deniable.channels.divergences import FDivergence
 from deniable.design._curves import Curve, curve_of
-from deniable.design._pair import Pair
+from deniable.design._pair import Pair, read_hypotheses
 from deniable.design._partition import Cuts, Partition, best_partition, partition_value
 from deniable.design._proof import numeric_bound, proven_bound
 from deniable.design.dual import multipliers
@@ -83,11 +83,21 @@ class Regimes:
         """Scanned levels below the threshold at which randomized response is optimal already."""
         return tuple(at.epsilon for at in self.scan if at.epsilon <= self.response.low and at.response_optimal)
 
+    def __repr__(self) -> str:
+        return (
+            f"<Regimes of {self.pair.size} symbols ({self.divergence.name}): binary up to epsilon {_ends(self.binary)}"
+            f", randomized response from {_ends(self.response)} on; {len(self.scan)} epsilons scanned>"
+        )
+
     def plot(self, axes: Any = None) -> Any:
         """Value and number of outputs over epsilon, with the regimes marked."""
         from deniable.design.plots import plot_regimes
 
         return plot_regimes(self, axes)
+
+
+def _ends(bracket: Bracket) -> str:
+    return f"{bracket.low:.4f} to {bracket.high:.4f}"
 
 
 def binary_guarantee(epsilon: Any) -> float:
@@ -114,7 +124,7 @@ def regimes(
     >>> found.binary.width <= 1e-4, found.binary.low < found.response.high
     (True, True)
     """
-    pair = Pair.read(p0, p1)
+    pair = Pair.read(*read_hypotheses(p0, p1)[:2])
     curve = curve_of(divergence)
     grid = np.geomspace(0.01, 16, 49) if epsilons is None else np.unique(np.asarray(epsilons, dtype=np.float64))
     if grid.size < 2 or not np.isfinite(grid).all():

@@ -27,11 +27,12 @@ from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.divergences import FDivergence, find_divergence
 from deniable.design._coarse import coarse_groups, merged
 from deniable.design._columns import ColumnUtility, Custom, Divergences, family, information
+from deniable.design._pair import read_hypotheses
 from deniable.design._program import Solution, bits_of, solve
 from deniable.design.base import Design
 from deniable.design.extremal import extremal, rise
 from deniable.design.staircase_certificate import StaircaseCertificate, channel_values, enumerated_bound
-from deniable.design.trace import Watch
+from deniable.design.trace import Progress, Watch
 from deniable.errors import LabelError, ShapeError
 
 MOST_SYMBOLS = 16
@@ -55,29 +56,42 @@ def staircase(
     epsilon: Any,
     divergence: str | FDivergence = "kl",
     inputs: Iterable[Any] | None = None,
+    progress: Progress | None = None,
 ) -> Design:
-    """The extremal mechanism by the 2^k program: slow, and the yardstick for `extremal`."""
+    """The extremal mechanism by the 2^k program: slow, and the yardstick for `extremal`.
+
+    Here and below `progress` is called with what is being done.
+    """
     found = find_divergence(divergence)
-    return _design(f"staircase ({found.name})", family([(p0, p1)], found), epsilon, None, inputs)
+    first, second, names = read_hypotheses(p0, p1, inputs)
+    return _design(f"staircase ({found.name})", family([(first, second)], found), epsilon, None, names, progress)
 
 
-def best_columns(utility: Callable[[Floats], Any], k: int, epsilon: Any, inputs: Iterable[Any] | None = None) -> Design:
+def best_columns(
+    utility: Callable[[Floats], Any],
+    k: int,
+    epsilon: Any,
+    inputs: Iterable[Any] | None = None,
+    progress: Progress | None = None,
+) -> Design:
     """The mechanism that maximizes the sum over outputs of your sublinear `utility` of the column.
 
     `utility` takes an array with a column of the channel in each row and returns a number for each.
     """
     custom = Custom(exact.whole(k, "the number of symbols"), utility)
-    return _design("staircase (your utility)", custom, epsilon, None, inputs)
+    return _design("staircase (your utility)", custom, epsilon, None, inputs, progress)
 
 
-def mutual_information(prior: ArrayLike, epsilon: Any, inputs: Iterable[Any] | None = None) -> Design:
+def mutual_information(
+    prior: ArrayLike, epsilon: Any, inputs: Iterable[Any] | None = None, progress: Progress | None = None
+) -> Design:
     """The mechanism whose reports carry most information about symbols that follow `prior`.
 
     >>> design = mutual_information([0.5, 0.25, 0.25], epsilon=1)
     >>> round(design.value, 9), design.relative_gap < 1e-9
     (0.115215436, True)
     """
-    return _design("mutual information", information(prior), epsilon, None, inputs)
+    return _design("mutual information", information(prior), epsilon, None, inputs, progress)
 
 
 def several(
@@ -87,6 +101,7 @@ def several(
     goal: str = "smallest",
     weights: ArrayLike | None = None,
     inputs: Iterable[Any] | None = None,
+    progress: Progress | None = None,
 ) -> Design:
     """One mechanism for several pairs of hypotheses: the best "smallest" or "weighted" divergence of the family."""
     if goal not in ("smallest", "weighted"):
@@ -96,20 +111,25 @@ def several(
     if goal == "smallest":
         if weights is not None:
             raise LabelError("weights belong to goal='weighted': the smallest divergence has none")
-        return _design(f"smallest of {members.members} ({found.name})", members, epsilon, None, inputs)
+        return _design(f"smallest of {members.members} ({found.name})", members, epsilon, None, inputs, progress)
     even = np.full(members.members, 1 / members.members)
     shares = even if weights is None else probability_vector(weights, members.members, "weights of the family")
-    return _design(f"weighted sum of {members.members} ({found.name})", members, epsilon, shares, inputs)
+    return _design(f"weighted sum of {members.members} ({found.name})", members, epsilon, shares, inputs, progress)
 
 
 def _design(
-    name: str, utility: ColumnUtility, epsilon: Any, weights: Floats | None, inputs: Iterable[Any] | None
+    name: str,
+    utility: ColumnUtility,
+    epsilon: Any,
+    weights: Floats | None,
+    inputs: Iterable[Any] | None,
+    progress: Progress | None,
 ) -> Design:
     began = time.perf_counter()
     level = exact.as_epsilon(epsilon)
     shares = np.ones(1) if weights is None and utility.members == 1 else weights
     names = None if inputs is None else tuple(inputs)
-    odds, watch = rise(level), Watch()
+    odds, watch = rise(level), Watch(progress)
     if utility.size <= MOST_SYMBOLS:
         solution = solve(utility, odds, shares, watch)
         rows = solution.rows
@@ -121,7 +141,7 @@ def _design(
     channel = Channel.from_floats(rows, level, inputs=names)
     value = channel_values(utility, channel, shares)
     watch.worth(value)
-    certify = partial(_certify, utility, channel, level, shares, certify_with, value)
+    certify = partial(_certify, utility, channel, level, shares, certify_with, value, progress)
     return Design(name, level, value, channel, certify, names, tuple(watch.steps), time.perf_counter() - began)
 
 
@@ -132,7 +152,9 @@ def _certify(
     weights: Floats | None,
     solution: Solution | None,
     value: float,
+    progress: Progress | None,
 ) -> StaircaseCertificate:
+    Watch(progress).say(f"proof: all columns of {utility.size} symbols")
     shares = None if weights is None else tuple(weights.tolist())
     if solution is not None:
         mixed, prices = tuple(solution.weights.tolist()), tuple(solution.multipliers.tolist())

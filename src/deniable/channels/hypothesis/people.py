@@ -24,6 +24,9 @@ from deniable.channels.hypothesis._types import count_types
 from deniable.channels.hypothesis.ratio_test import MOST_REPORTS, check_rate, level_test
 from deniable.errors import NumberError
 
+Progress = Callable[[str, float | None], object]
+"""Called with what is being done; how much is left is not known before the end."""
+
 _QUICK_TYPES = 20_000
 _PATIENT_TYPES = 1_000_000
 # An exact error this close to the target, relatively, counts as reaching it.
@@ -73,8 +76,12 @@ def effective_sample_size(channel: Pushes, p0: ArrayLike, p1: ArrayLike, kind: s
     return min(private / clear, 1.0)
 
 
-def sample_size(m0: ArrayLike, m1: ArrayLike, type_one: float, type_two: float) -> SampleSize:
+def sample_size(
+    m0: ArrayLike, m1: ArrayLike, type_one: float, type_two: float, progress: Progress | None = None
+) -> SampleSize:
     """The least number of reports of law m0 or m1 with which a test errs at most that often either way.
+
+    `progress` is called before each number of reports that is tried.
 
     >>> sample_size([0.75, 0.25], [0.25, 0.75], 0.05, 0.05)
     SampleSize(lower=9, upper=9)
@@ -89,6 +96,8 @@ def sample_size(m0: ArrayLike, m1: ArrayLike, type_one: float, type_two: float) 
 
     @cache
     def enough(n: int) -> bool | None:
+        if progress is not None:
+            progress(f"are {n:,} reports enough?", None)
         return _enough(pair, n, type_one, type_two)
 
     upper = _least(lambda n: enough(n) is True)
@@ -96,7 +105,14 @@ def sample_size(m0: ArrayLike, m1: ArrayLike, type_one: float, type_two: float) 
     return SampleSize(lower, upper)
 
 
-def people_needed(channel: Pushes, p0: ArrayLike, p1: ArrayLike, type_one: float, type_two: float) -> PeopleNeeded:
+def people_needed(
+    channel: Pushes,
+    p0: ArrayLike,
+    p1: ArrayLike,
+    type_one: float,
+    type_two: float,
+    progress: Progress | None = None,
+) -> PeopleNeeded:
     """How many people tell p0 from p1 with errors at most those rates, with the channel and without it.
 
     >>> from deniable.channels import randomized_response
@@ -104,8 +120,8 @@ def people_needed(channel: Pushes, p0: ArrayLike, p1: ArrayLike, type_one: float
     >>> result.private.n, result.direct.n
     (75, 13)
     """
-    private = sample_size(*marginals(channel, p0, p1), type_one, type_two)
-    return PeopleNeeded(private, sample_size(p0, p1, type_one, type_two))
+    private = sample_size(*marginals(channel, p0, p1), type_one, type_two, progress)
+    return PeopleNeeded(private, sample_size(p0, p1, type_one, type_two, progress))
 
 
 def _enough(pair: Pair, n: int, type_one: float, type_two: float) -> bool | None:

@@ -1,11 +1,12 @@
 """Several releases together, as computed statements: what adds up, what does not, and by how much it fails.
 
 Observation 3   a function of the output tells no more than the output
-Observation 4   two independent samples of one profile: the levels add
-Observation 5   two profiles chosen independently: each choice keeps the larger level
+Observation 4   independent samples of one profile: the epsilons add
+Observation 5   profiles chosen independently: each choice keeps the largest epsilon
 Otherwise       (one sample released twice, or profiles chosen in dependence) there is no bound, and `compose` refuses;
                 `same_sample` and `linked_profiles` compute what really happens, which can be anything up to infinity
-Exact           joint laws are integers, so each `realized` level is the level of the joint release, not a bound
+Exact           laws are integers, so `epsilon` is that of the joint release, not a bound. Of independent samples the
+                worst joint output is the worst of each, edge by edge: any number of releases costs their sum
 Source          Geumlek and Chaudhuri 2019, section 4 and figure 1
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,12 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.errors import ChannelError, MismatchError, ProbabilityError, ShapeError
 from deniable.labels import Label
-from deniable.protocols.profiles.graph import Integers
+from deniable.protocols.profiles.graph import Integers, ProfileGraph
 from deniable.protocols.profiles.mechanism import ProfileMechanism
-from deniable.protocols.profiles.verifier import Verdict, verify, worst
+from deniable.protocols.profiles.verifier import Verdict, edge_ratios, verify, worst
+
+# Of the joint outputs of one sample; so many integers are still comfortable.
+MOST_CELLS = 1 << 20
 
 _SAMPLES = ("independent", "same", "dependent")
 _PROFILES = ("same", "independent", "dependent")
@@ -32,7 +37,7 @@ _PROFILES = ("same", "independent", "dependent")
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Two releases seen together."""
+    """Releases seen together."""
 
     case: str
     bound: Fraction | float
@@ -47,7 +52,7 @@ class Composition:
 
     @property
     def epsilon(self) -> float:
-        """The exact level of the joint release."""
+        """The exact epsilon of the joint release."""
         return _log(self.ratio)
 
     @property
@@ -56,20 +61,18 @@ class Composition:
 
 
 def post_process(mechanism: ProfileMechanism, function: Channel) -> Verdict:
-    """Observation 3: the level after any function of the output, randomized or not, that does not see the secret."""
+    """Observation 3: the epsilon after any function of the output, randomized or not, that does not see the secret."""
     if function.shape[0] != mechanism.graph.whole.width:
         raise ShapeError(f"the function takes {function.shape[0]} inputs, the mechanism has {mechanism.table.shape[2]}")
     tables = [Channel.from_integers(rows, int(rows[0].sum())) for rows in mechanism.table.dot(function.numerators)]
     return verify(mechanism.graph, tables, mechanism.asked)
 
 
-def compose(
-    first: ProfileMechanism, second: ProfileMechanism, samples: str = "independent", profiles: str = "same"
-) -> Composition:
-    """The level of both releases together, where there is one; otherwise a refusal that says why.
+def compose(*releases: ProfileMechanism, samples: str = "independent", profiles: str = "same") -> Composition:
+    """The epsilon of all releases together, where there is one; otherwise a refusal that says why.
 
-    `samples` are "independent", the "same" observation twice, or otherwise "dependent"; `profiles` are the "same" for
-    both releases, or chosen in two "independent" or "dependent" steps.
+    `samples` are "independent", the "same" observation each time, or otherwise "dependent"; `profiles` are the "same"
+    for all releases, or chosen in "independent" or "dependent" steps.
     """
     if samples not in _SAMPLES or profiles not in _PROFILES:
         raise ChannelError(f"samples are one of {', '.join(_SAMPLES)}; profiles one of {', '.join(_PROFILES)}")
@@ -83,37 +86,56 @@ def compose(
             "releases of one sample, or of dependent ones, do not compose: the noise averages out and the data stay "
             "the same (same_sample computes how much that tells); release once, and reuse the output"
         )
-    return independent_samples(first, second) if profiles == "same" else independent_profiles(first, second)
+    return independent_samples(*releases) if profiles == "same" else independent_profiles(*releases)
 
 
-def independent_samples(first: ProfileMechanism, second: ProfileMechanism) -> Composition:
-    """Observation 4: two independent samples of one profile; the levels add, the ratios multiply."""
-    _same_graph(first, second)
-    laws = _outer(first._laws, second._laws)
-    found = _worst(first, laws, first._bottoms * second._bottoms)
-    return Composition("independent samples", _times(first.ratio, second.ratio), *found)
+def independent_samples(*releases: ProfileMechanism) -> Composition:
+    """Observation 4: independent samples of one profile; the epsilons add, the ratios multiply."""
+    graph = _one_graph(releases)
+    bound = reduce(_times, (release.ratio for release in releases))
+    # A joint output is an output of each release, so the largest joint ratio of two profiles is the product of the
+    # largest of each, in one direction.
+    ratio: Fraction | float = Fraction(0)
+    i = j = 0
+    parts = [edge_ratios(release._laws, release._bottoms, graph.whole.edges) for release in releases]
+    for place, ends in enumerate(graph.whole.edges.tolist()):
+        for direction in (0, 1):
+            joint = reduce(_times, (part[place][direction] for part in parts))
+            if joint > ratio:
+                ratio, (i, j) = joint, ends if direction == 0 else ends[::-1]
+    return Composition("independent samples", bound, ratio, (graph.labels[i], graph.labels[j]))
 
 
-def independent_profiles(first: ProfileMechanism, second: ProfileMechanism) -> Composition:
-    """Observation 5: two profiles chosen independently; the other release says nothing about this choice."""
-    ratio = max(first.ratio, second.ratio)
-    worse = first if first.ratio == ratio else second
-    return Composition("independent profiles", ratio, ratio, worse.verdict.edge)
+def independent_profiles(*releases: ProfileMechanism) -> Composition:
+    """Observation 5: profiles chosen independently; the other releases say nothing about this choice."""
+    if not releases:
+        raise ChannelError("there is nothing to compose: give at least one release")
+    worse = max(releases, key=lambda release: release.ratio)
+    return Composition("independent profiles", worse.ratio, worse.ratio, worse.verdict.edge)
 
 
-def same_sample(first: ProfileMechanism, second: ProfileMechanism) -> Composition:
-    """One observation released twice: the exact level, which no bound in the two levels covers."""
-    _same_graph(first, second)
-    whole = first.graph.whole
-    laws = np.array(
-        [
-            (whole.numerators[i][:, None, None] * a[:, :, None] * b[:, None, :]).sum(axis=0).ravel()
-            for i, (a, b) in enumerate(zip(first.table, second.table, strict=True))
-        ],
-        dtype=object,
-    )
-    bottoms = whole.denominators * (int(first.table[0, 0].sum()) * int(second.table[0, 0].sum()))
-    return Composition("one sample twice", math.inf, *_worst(first, laws, bottoms))
+def same_sample(*releases: ProfileMechanism) -> Composition:
+    """One observation released several times: the exact epsilon, which no bound in the single ones covers."""
+    whole = _one_graph(releases).whole
+    forms = math.prod(release.table.shape[2] for release in releases)
+    if forms * whole.width * len(whole.numerators) > MOST_CELLS:
+        raise ChannelError(
+            f"{len(releases)} releases of one sample have {forms:,} joint outputs, for {len(whole.numerators):,} "
+            f"profiles of {whole.width} symbols more than {MOST_CELLS:,} cells: compose fewer"
+        )
+    laws = np.array([_joint(whole.numerators[i], [r.table[i] for r in releases]) for i in range(len(whole.numerators))])
+    bottoms = whole.denominators * math.prod(int(release.table[0, 0].sum()) for release in releases)
+    case = "one sample twice" if len(releases) == 2 else f"one sample {len(releases)} times"
+    return Composition(case, math.inf, *_worst(releases[0], laws.astype(object), bottoms))
+
+
+def _joint(profile: Integers, tables: list[Integers]) -> Integers:
+    """The law of the outputs of several channels that see the same symbol, all outputs in one row."""
+    paths = profile[:, None]
+    for table in tables:
+        paths = (paths[:, :, None] * table[:, None, :]).reshape(len(profile), -1)
+    law: Integers = paths.sum(axis=0)
+    return law
 
 
 def linked_profiles(first: ProfileMechanism, second: ProfileMechanism, following: Any) -> Composition:
@@ -151,9 +173,12 @@ def _worst(mechanism: ProfileMechanism, laws: Integers, bottoms: Integers) -> tu
     return ratio, (mechanism.graph.labels[i], mechanism.graph.labels[j])
 
 
-def _same_graph(first: ProfileMechanism, second: ProfileMechanism) -> None:
-    if first.graph != second.graph:
+def _one_graph(releases: tuple[ProfileMechanism, ...]) -> ProfileGraph:
+    if not releases:
+        raise ChannelError("there is nothing to compose: give at least one release")
+    if any(release.graph != releases[0].graph for release in releases):
         raise MismatchError("releases of one person's profile compose over one graph: these mechanisms have two")
+    return releases[0].graph
 
 
 def _times(first: Fraction | float, second: Fraction | float) -> Fraction | float:

@@ -122,3 +122,18 @@ def worst(laws: Integers, bottoms: Integers, edges: Positions) -> tuple[Fraction
 def _ends(edge: Positions, in_order: bool) -> tuple[int, int]:
     i, j = (int(end) for end in edge)
     return (i, j) if in_order else (j, i)
+
+
+def edge_ratios(laws: Integers, bottoms: Integers, edges: Positions) -> list[tuple[Fraction | float, Fraction | float]]:
+    """For each edge (i, j) the largest P_i(y) / P_j(y) over outputs, and the largest P_j(y) / P_i(y)."""
+    return [(_largest(laws, bottoms, i, j), _largest(laws, bottoms, j, i)) for i, j in edges.tolist()]
+
+
+def _largest(laws: Integers, bottoms: Integers, i: int, j: int) -> Fraction | float:
+    top, low = 0, 1
+    for high, other in zip(laws[i], laws[j], strict=True):
+        if high > 0 and other == 0:
+            return math.inf
+        if high * low > top * other:
+            top, low = int(high), int(other)
+    return Fraction(top * int(bottoms[j]), low * int(bottoms[i]))
