@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 
+import typer.testing
 from hypothesis import settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -12,6 +14,10 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # A busy machine is no reason to fail, and a failure must come back on the next run.
 settings.register_profile("deniable", deadline=None, derandomize=True)
 settings.load_profile("deniable")
+
+# Typer's runner builds the tree of all commands for each call, which takes longer than most commands do.
+if hasattr(typer.testing, "_get_command"):
+    typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 
 def pytest_collection_finish() -> None:

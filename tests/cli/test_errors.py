@@ -81,7 +81,7 @@ def test_usage(run, args, message):
         ("randomized-response:k=1e9,epsilon=1", "at most"),
         ("randomized-response:labels=a,a,epsilon=1", "twice"),
         ("truncated-geometric:n=0,epsilon=1", "n >= 1"),
-        ("truncated-geometric:n=9999,epsilon=1", "memory"),
+        ("truncated-geometric:n=9999,epsilon=1", "2048 counts"),
         ("subset-selection:k=9999,epsilon=1", "subsets"),
         ("subset-selection:k=4,epsilon=1,w=4", "subset"),
         ("binary:p0=0.5,0.5,p1=1,epsilon=1", "entries"),
