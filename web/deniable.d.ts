@@ -209,6 +209,8 @@ export interface ClientOptions {
     server: string;
     /** The survey's fingerprint, from a source other than the server. */
     fingerprint: string;
+    /** The fingerprints that the survey's owner has published: any other survey is refused. */
+    published?: Iterable<string> | null;
     store?: Store;
     fetch?: Fetch;
     now?: () => number;

@@ -1233,10 +1233,16 @@ export class Client {
   #options;
   #survey = null;
 
-  /** `server` and the pinned `fingerprint` are the embedding page's; the other parts are exchanged by tests. */
-  constructor({ server, fingerprint: pinned, store = new BrowserStore(), ...options }) {
+  /**
+   * `server` and the pinned `fingerprint` are the embedding page's. `published` lists the fingerprints that the survey's
+   * owner has published elsewhere: any other is refused, as a survey that was made for one person would tell who answers.
+   * The other parts are exchanged by tests.
+   */
+  constructor({ server, fingerprint: pinned, published = null, store = new BrowserStore(), ...options }) {
     checkContext();
     check(isFingerprint(pinned), "the pinned fingerprint is 64 hexadecimal digits");
+    const listed = published === null || [...published].includes(pinned);
+    check(listed, "this survey is not on the published list, so it may have been made for you alone: nothing is sent");
     this.#server = serverAddress(server);
     this.#pinned = pinned;
     this.#store = store;

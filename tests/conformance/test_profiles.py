@@ -83,7 +83,7 @@ class Bragging(Warner):
 
     def estimate(self, tally: Any) -> Any:
         good = super().estimate(tally)
-        return replace(good, noise=0.9 * good.noise)
+        return replace(good, variance=0.9 * good.variance)
 
 
 class ProfileLast(Warner):

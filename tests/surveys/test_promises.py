@@ -74,14 +74,18 @@ BEHAVIOUR = {
     "people": "tests/surveys/test_promises.py::test_the_people_and_the_guesses_are_those_of_the_law",
     "factor": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
     "questions": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
+    "device": "tests/collect/test_promises_kept.py::test_a_device_keeps_what_the_sentence_says",
+    "kept": "tests/collect/test_promises_kept.py::test_a_service_keeps_what_the_sentence_says",
+    "leaving": "tests/collect/test_promises_kept.py::test_leaving_does_what_the_sentence_says",
+    "address": "tests/collect/test_promises_kept.py::test_a_request_holds_what_the_sentence_says",
+    "storage": "tests/surveys/test_promises.py::test_a_browser_that_may_forget_promises_nothing_about_all_reports",
     "often": "tests/surveys/test_promises.py::test_a_device_answers_as_often_and_repeats_what_the_sentence_says",
     "lifetime": "tests/surveys/test_promises.py::test_a_number_for_all_reports_is_stated_only_where_it_holds",
 }
-ELSEWHERE = {"device", "kept", "leaving", "address"}
 
 
 def test_every_sentence_has_a_test_of_what_it_claims() -> None:
-    assert {name for survey in ALL for name in promises(survey)} - ELSEWHERE == set(BEHAVIOUR)
+    assert {name for survey in ALL for name in promises(survey, lasting=False)} == set(BEHAVIOUR)
     for place in BEHAVIOUR.values():
         file, _, test = place.partition("::")
         assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8")
@@ -95,7 +99,8 @@ def test_both_languages_say_the_same() -> None:
       for await (const chunk of process.stdin) text += chunk;
       const said = [];
       for (const [pinned, canonical] of JSON.parse(text)) {{
-        said.push(promises(await Survey.fromBytes(new TextEncoder().encode(canonical), pinned), "this device"));
+        const survey = await Survey.fromBytes(new TextEncoder().encode(canonical), pinned);
+        said.push([true, false].map((lasting) => promises(survey, "this device", lasting)));
       }}
       console.log(JSON.stringify(said));
     """
@@ -103,7 +108,7 @@ def test_both_languages_say_the_same() -> None:
     done = run(tool("node"), "--input-type=module", "--eval", script, input=given)
     assert done.returncode == 0, done.stderr
     for survey, other in zip(ALL, json.loads(done.stdout), strict=True):
-        assert other == promises(survey)
+        assert other == [promises(survey, lasting=lasting) for lasting in (True, False)]
 
 
 # -- the law ---------------------------------------------------------------------------------------------
@@ -145,6 +150,17 @@ def test_nobody_becomes_surer_than_the_sentence_says(survey: Survey) -> None:
         assert most > 99.9 if "and more than 99.9" in said else stated[1] - 0.11 < most <= stated[1] + 1e-9
     else:
         assert len(stated) == 1
+
+
+def test_a_browser_that_may_forget_promises_nothing_about_all_reports() -> None:
+    for survey in ALL:
+        said, forgetful = promises(survey), promises(survey, "this browser", lasting=False)
+        if survey.terms.longitudinal.epochs == 1:  # type: ignore[union-attr]
+            assert forgetful == promises(survey, "this browser")
+            continue
+        assert "no number is promised for all reports together" in forgetful["storage"]
+        assert not re.search(r"in all\b|Nobody|epsilon \d.* in all|sure from all", " ".join(forgetful.values()))
+        assert "storage" not in said
 
 
 def test_nobody_is_said_in_the_strong_band_alone() -> None:

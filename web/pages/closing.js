@@ -1,6 +1,6 @@
 /** Why a survey asks nothing now: by its own terms, or because its service says that it takes no report. */
 
-import { h } from "./dom.js";
+import { h, table } from "./dom.js";
 import { moment, period } from "./format.js";
 
 const PHASES = {
@@ -26,6 +26,21 @@ export function shut(terms, listed, now) {
   const epoch = epochs.at(now);
   const next = epoch < epochs.last ? `The next period begins on ${moment(epochs.origin + (epoch + 1) * epochs.seconds)} (UTC).` : "It was the last one.";
   return ["This period is closed", `Answers for ${period(epochs, epoch)} (UTC) are not taken any more, so nothing is asked. ${next}`];
+}
+
+const PRIVACY = { weaker: "weaker privacy", stronger: "stronger privacy", neutral: "no weaker" };
+
+/** How a survey differs from the one that it replaces and that was answered here; `agree` goes on to the questions. */
+export function differences(changes, agree) {
+  const weaker = changes.filter(({ privacy }) => privacy === "weaker").length;
+  return h(
+    "section",
+    { class: `card ${weaker ? "warn" : ""}`, "aria-labelledby": "changes-title" },
+    h("h2", { id: "changes-title" }, "This survey has changed since you answered it"),
+    h("p", {}, weaker ? "It protects you less than before: see the rows marked “weaker privacy”." : "It protects you no less than before.", " Nothing is asked until you have seen what is different."),
+    table("What is different", ["What", "Before", "Now", "Privacy"], changes.map(({ what, before, after, privacy }) => [what, before, after, PRIVACY[privacy]])),
+    h("button", { type: "button", class: "second", onclick: agree }, "Go on to the questions"),
+  );
 }
 
 /** A way to the survey that has taken this one's place, if there is one; `server` ends in a slash. */

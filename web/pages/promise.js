@@ -22,27 +22,28 @@ function crowd(marked, sentence) {
   return h("figure", { class: "crowd" }, picture, h("figcaption", {}, words(sentence)));
 }
 
-function picture(survey, sentence) {
+function picture(survey, sentence, lasting) {
   const [question] = survey.questions;
   const another = survey.questions.length === 1 ? sendsAnother(question) : null;
-  return crowd(another === null ? rightOf100(survey) : Math.floor(another + 0.5), sentence);
+  return crowd(another === null ? rightOf100(survey, lasting) : Math.floor(another + 0.5), sentence);
 }
 
-export function promise(survey) {
-  const said = promises(survey);
-  const level = band(survey);
+export function promise(survey, lasting = true) {
+  const said = promises(survey, "this browser", lasting);
+  const level = band(survey, lasting);
   const again = survey.terms.draws > 1;
-  const bound = survey.lifetimeEpsilon;
+  const bound = said.storage ? null : survey.lifetimeEpsilon;
   const one = survey.questions.length > 1 ? "from one report: all its answers together" : "from one report";
   const all = `from all that you ever send for this survey, ${plural(survey.terms.longitudinal.epochs, "report")} at most, together`;
   return h(
     "section",
     { class: `card promise ${level}`, "aria-label": "The promise" },
     h("p", { class: "big" }, h("b", {}, said.band), " ", words(said.sure)),
-    picture(survey, said.people),
+    picture(survey, said.people, lasting),
     h("p", level === WEAK ? { class: "error" } : {}, said.seen),
     h("p", {}, "Your browser changes the answer by chance before anything leaves. ", said.address),
     survey.terms.longitudinal.epochs > 1 ? h("p", {}, said.often) : null,
+    said.storage ? h("p", { class: "card warn" }, said.storage) : null,
     h(
       "details",
       {},
@@ -73,9 +74,9 @@ export function spent({ spent: gone, cap, owner, group }) {
 }
 
 /** `budget` is an element that says what was spent so far. */
-export function terms(survey, budget) {
+export function terms(survey, budget, lasting = true) {
   const own = survey.terms;
-  const said = promises(survey);
+  const said = promises(survey, "this browser", lasting);
   const { longitudinal } = own;
   const often =
     longitudinal.epochs === 1

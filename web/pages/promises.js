@@ -13,23 +13,28 @@ const CAREFUL = "Answer only what you would also say openly.";
 const ADDRESS =
   "A report holds no name, no address, no cookie and no time but its period. The server still sees the network address that it comes from, and when, as with every web page; its program keeps neither.";
 
-/** The sentences that hold for this survey, by name; `here` is what keeps the ledger: a device or a browser. */
-export function promises(survey, here = "this browser") {
+/**
+ * The sentences that hold for this survey, by name. `here` is what keeps the ledger: a device or a browser. If it has not
+ * promised to keep it, `lasting` is false, and a survey of several epochs states nothing about all reports together.
+ */
+export function promises(survey, here = "this browser", lasting = true) {
+  const bounded = lasting || epochsOf(survey) === 1;
   const said = {
-    band: `Protection: ${band(survey)}.`,
-    sure: sureOf(survey),
-    seen: seen(survey),
-    people: people(survey),
-    factor: factors(survey),
+    band: `Protection: ${band(survey, lasting)}.`,
+    sure: sureOf(survey, bounded),
+    seen: seen(survey, lasting),
+    people: people(survey, lasting),
+    factor: factors(survey, bounded),
     questions: questions(survey),
-    lifetime: lifetime(survey),
+    lifetime: bounded || survey.showsChanges ? lifetime(survey) : `no number, as ${here} may forget`,
+    storage: bounded ? "" : storage(survey, here),
   };
   if (survey.terms) {
     Object.assign(said, {
       often: often(survey, here),
       device: device(survey, here),
       kept: kept(survey),
-      leaving: leaving(survey),
+      leaving: stays(survey.terms.retention),
       address: ADDRESS,
     });
   }
@@ -43,10 +48,11 @@ const isAtMost = (text, most) => {
   return top <= most * bottom;
 };
 
-/** How well all that a device may send for the survey is protected. */
-export function band({ lifetimeEpsilon: level }) {
+/** How well all that a device may send for the survey is protected; strong only if its ledger lasts. */
+export function band(survey, lasting = true) {
+  const { lifetimeEpsilon: level } = survey;
   if (level === null || !isAtMost(level, MODERATE_UP_TO)) return WEAK;
-  return isAtMost(level, STRONG_UP_TO) ? STRONG : MODERATE;
+  return isAtMost(level, STRONG_UP_TO) && (lasting || epochsOf(survey) === 1) ? STRONG : MODERATE;
 }
 
 /** How sure somebody can become at most who found two cases equally likely: rounded up to a tenth of a percent. */
@@ -64,34 +70,37 @@ const epochsOf = (survey) => survey.terms?.longitudinal.epochs ?? 1;
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const thousands = (n) => n.toLocaleString("en");
 
-function sureOf(survey) {
+function sureOf(survey, bounded) {
   const what = survey.questions.length === 1 ? "possible answers" : "possible sets of answers";
   const said = `Somebody who finds two ${what} equally likely can become ${upTo(survey.epsilon)} sure of one of them`;
   if (survey.showsChanges) return `${said} from one report. For all reports together no number holds.`;
+  if (!bounded) return `${said} from one report.`;
   if (several(survey)) return `${said} from one report, and ${upTo(survey.lifetimeEpsilon)} sure from all ${thousands(survey.terms.draws)} together.`;
   return `${said} from ${epochsOf(survey) > 1 ? "all your reports" : "your report"}.`;
 }
 
-function seen(survey) {
+function seen(survey, lasting) {
   if (survey.showsChanges) return `${capital(WATCHERS)} can see when your answer changes and when an earlier one returns. ${CAREFUL}`;
   return {
     [STRONG]: "Nobody gets to see what you chose: not those who ask, not whoever runs the server, not whoever listens on the way.",
     [MODERATE]: `${epochsOf(survey) === 1 ? "Your report does" : "Your reports do"} not prove what you chose, but ${WATCHERS} can make a good guess.`,
     [WEAK]: `${capital(WATCHERS)} can find out what you chose, or nearly so. ${CAREFUL}`,
-  }[band(survey)];
+  }[band(survey, lasting)];
 }
 
 /** The picture in words: people who send another answer, where a report is an answer; else guesses that are right. */
-export function people(survey) {
+export function people(survey, lasting = true) {
   const [question] = survey.questions;
   if (survey.questions.length === 1 && sendsAnother(question) !== null) return `${another(question)}${several(survey) && !survey.showsChanges ? " each time" : ""}.`;
-  const all = epochsOf(survey) > 1 ? "all reports of one person" : "a report like yours";
-  return `Of 100 guesses between two equally likely answers, made from ${survey.showsChanges ? "one report" : all}, at most about ${rightOf100(survey)} are right.`;
+  const many = epochsOf(survey) > 1;
+  const all = many ? (lasting ? "all reports of one person" : "one report") : "a report like yours";
+  return `Of 100 guesses between two equally likely answers, made from ${survey.showsChanges ? "one report" : all}, at most about ${rightOf100(survey, lasting)} are right.`;
 }
 
 /** Of 100 guesses between two equally likely cases, how many are right on average at most. */
-export function rightOf100(survey) {
-  return Math.floor(100 / (1 + Math.exp(-fraction(survey.lifetimeEpsilon ?? survey.epsilon))) + 0.5);
+export function rightOf100(survey, lasting = true) {
+  const bound = (lasting ? survey.lifetimeEpsilon : null) ?? survey.epsilon;
+  return Math.floor(100 / (1 + Math.exp(-fraction(bound))) + 0.5);
 }
 
 /** Of 100 people with the same answer, how many send another one on average; null where a report is no answer. */
@@ -106,10 +115,11 @@ function another(question) {
   return `Of 100 people who answer like you, ${n ? `about ${n} ${n === 1 ? "sends" : "send"}` : "fewer than 1 sends"} another answer`;
 }
 
-function factors(survey) {
+function factors(survey, bounded) {
   const what = survey.questions.length > 1 ? "your answers" : "your answer";
   const said = `Whatever you answer, the odds that anybody gives to ${what} change by at most a factor of ${level(survey.epsilon)}`;
   if (survey.showsChanges) return `${said} from one report; for all reports together no factor holds.`;
+  if (!bounded) return `${said} from one report.`;
   if (several(survey)) return `${said} each time, and ${level(survey.lifetimeEpsilon)} in all, however often you take part.`;
   return `${said}${epochsOf(survey) > 1 ? " in all, however often you take part" : ""}.`;
 }
@@ -151,11 +161,15 @@ function often(survey, here) {
   return `${times}. The same answer repeats the same report, for up to ${thousands(values)} different answers; after those ${here} repeats the first report. Whoever links your reports, for example by your network address, sees when your answer changes and which earlier answer returns.`;
 }
 
+function storage(survey, here) {
+  return `${capital(here)} has not promised to keep the data of this site. If it deletes them, it forgets what was sent and begins anew, with up to ${thousands(epochsOf(survey))} more reports. So no number is promised for all reports together.`;
+}
+
 function device(survey, here) {
   if (survey.terms.longitudinal.rule === "memoize") {
     return `${capital(here)} keeps your answer and its randomized report, because it must repeat the report. Whoever can read the data of ${here} can read your answer. Leaving deletes both.`;
   }
-  return `${capital(here)} does not keep your answer. It keeps the randomized report until the server has taken it, and then erases it; what stays is that you answered, for which period, and what it cost.`;
+  return `${capital(here)} does not keep your answer. It keeps the randomized report until the server has taken it, and then erases it; what stays is that you answered, for which period, and what it cost${survey.terms.retention === "reports" ? "; and, while the server can delete the report, its random number" : ""}.`;
 }
 
 /** What the service keeps of a report. */
@@ -165,8 +179,9 @@ export function kept({ terms }) {
     : "every randomized report, to be analysed again later";
 }
 
-function leaving({ terms }) {
-  return terms.retention === "tally"
+/** What a service that keeps sums, or reports, can do for somebody who leaves. */
+export function stays(retention) {
+  return retention === "tally"
     ? "What was counted stays in the sums: the server keeps no report that could be taken out again."
     : "The server keeps your randomized reports. It can be asked to delete those of periods that it has not closed; the request shows it the network address behind those reports.";
 }

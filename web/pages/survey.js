@@ -5,8 +5,8 @@
 
 import { BrowserStore, Client, DeniableError } from "../deniable.js";
 import { Api } from "./api.js";
-import { notOpen, shut, successor } from "./closing.js";
-import { focusOn, h, show } from "./dom.js";
+import { differences, notOpen, shut, successor } from "./closing.js";
+import { focusOn, h, show, update } from "./dom.js";
 import { period } from "./format.js";
 import { history, leaving } from "./history.js";
 import { life } from "./life.js";
@@ -19,6 +19,7 @@ const RETRY_SECONDS = 15;
 
 const OUTCOMES = {
   sent: ["Thank you: your report is counted", "This browser has erased its bytes."],
+  repeated: ["Thank you: your report is counted", "This browser keeps your answer and its bytes, to repeat them, until you leave."],
   dropped: ["Your report was not counted", "Below is why."],
   withdrawn: ["You have withdrawn", "This browser has deleted its report of this period and sends no other for it."],
 };
@@ -47,6 +48,9 @@ class SurveyView {
   #spent = h("span", {});
   #left = new Map(); // epoch -> bytes that left while this page was open; the ledger erases them
   #leaving;
+  #promise = h("div", {});
+  #lasting = false;
+  #agreed = false;
   #shown = null;
   #outcome = null;
   #form = h("div", {});
@@ -56,10 +60,11 @@ class SurveyView {
     this.#root = root;
     this.#server = server;
     this.#client = client;
-    this.#leaving = leaving(client, () => {
+    const done = () => {
       this.#left.clear();
       return this.#survey ? this.refresh() : this.start();
-    });
+    };
+    this.#leaving = leaving(client, () => this.#survey, done);
   }
 
   async start() {
@@ -77,6 +82,7 @@ class SurveyView {
       return show(this.#root, refusal(new DeniableError("closed", "this survey is for files: it has no terms of a collection")));
     }
     const { name, terms: own } = this.#survey;
+    this.#say((await this.#client.state()).persisted === true);
     this.#fields = [];
     this.#outcome = null;
     if (this.#root === document.querySelector("main")) document.title = name;
@@ -84,8 +90,7 @@ class SurveyView {
       this.#root,
       h("h1", {}, name),
       h("p", {}, "Asked by ", h("b", {}, own.owner), `. Purpose: ${own.purpose}`),
-      promise(this.#survey),
-      terms(this.#survey, this.#spent),
+      this.#promise,
       this.#replaced,
       this.#said,
       this.#form,
@@ -96,6 +101,17 @@ class SurveyView {
     );
     await this.refresh();
     this.#deliverWaiting();
+  }
+
+  /** The promise, and what it stands on: of several reports it holds only if the browser keeps its record. */
+  #say(lasting) {
+    this.#lasting = lasting;
+    update(this.#promise, promise(this.#survey, lasting), terms(this.#survey, this.#spent, lasting)); // what is open stays so
+  }
+
+  async #persist() {
+    if (this.#lasting || this.#survey.terms.longitudinal.epochs === 1) return;
+    if ((await this.#client.persist()) === true) this.#say(true);
   }
 
   #optedOut() {
@@ -152,8 +168,24 @@ class SurveyView {
     }
     if (!budget.enough) return this.#closed(TITLES.budget, usedUp(budget, submissions));
     if (this.#fields.length) return;
+    const changes = this.#agreed ? [] : await this.#client.changes();
     const listed = await this.#listed();
-    if (turn === this.#turn && !this.#shut(listed)) this.#ask();
+    if (turn !== this.#turn || this.#shut(listed)) return;
+    if (changes.length) return this.#compare(changes);
+    this.#ask();
+    this.#persist();
+  }
+
+  /** What is different from the survey that was answered here before; nothing is asked until it was read. */
+  #compare(changes) {
+    if (this.#outcome === "changed") return;
+    this.#outcome = "changed";
+    const agree = async () => {
+      this.#agreed = true;
+      await this.refresh();
+      focusOn(this.#form.querySelector("legend, label, h2"));
+    };
+    show(this.#form, differences(changes, agree));
   }
 
   #listed() {
@@ -186,7 +218,7 @@ class SurveyView {
       show(this.#message);
       return this.#closed("Waiting to be sent", text, "warn");
     }
-    const [title, text] = OUTCOMES[state];
+    const [title, text] = OUTCOMES[state === "sent" && this.#survey.terms.longitudinal.rule === "memoize" ? "repeated" : state];
     const shown = state === "sent" && this.#left.has(epoch) ? " Until you close this page they are shown below, one by one." : "";
     this.#closed(title, `${text}${shown} ${next}`, state === "sent" ? "fine" : "warn");
   }
@@ -261,7 +293,7 @@ class SurveyView {
     const look = setInterval(() => this.refresh(), 700);
     try {
       if (this.#shut(await this.#listed())) return show(this.#message, h("p", { class: "card warn" }, "Nothing was sent."));
-      const { fresh, epoch, bytes } = await this.#client.answer(values);
+      const { fresh, epoch, bytes } = await this.#client.answer(values, { acceptChanges: this.#agreed });
       if (fresh) this.#left.set(epoch, bytes);
       show(this.#message, fresh ? null : h("p", { class: "card warn" }, "This browser had answered for this period already, in another tab; the first report stands and nothing new was sent."));
     } catch (error) {

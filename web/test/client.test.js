@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { advance, hex, loadProtocol, reportId } from "../deniable.js";
+import { advance, Client, hex, loadProtocol, reportId } from "../deniable.js";
 import { MemoryStore } from "../memory.js";
 import { DAY, SERVER, device, spec } from "./support.js";
 
@@ -595,4 +595,13 @@ test("answers outside a domain are refused without being named", () => {
     }
   }
   assert.equal(numbers.privatize(10n).length, 1);
+});
+
+test("a survey that is not on the published list is refused before anything is fetched", async () => {
+  const requests = [];
+  const fetch = async (...request) => void requests.push(request);
+  const options = { server: "https://collect.example", fingerprint: "ab".repeat(32), store: new MemoryStore(), fetch };
+  assert.throws(() => new Client({ ...options, published: ["cd".repeat(32)] }), refused("spec"));
+  assert.ok(new Client({ ...options, published: ["cd".repeat(32), "ab".repeat(32)] }));
+  assert.deepEqual(requests, []);
 });

@@ -82,6 +82,9 @@ def answer(
     ] = False,
     wait: Annotated[float, typer.Option(metavar="SECONDS", help="Keep trying to send for so long.")] = 0.0,
     token: IngestToken = None,
+    accept_changes: Annotated[
+        bool, typer.Option("--accept-changes", help="Answer a survey although it differs from the one it replaces.")
+    ] = False,
     insecure: Annotated[bool, typer.Option("--insecure", help="Allow http:// to another machine.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -112,6 +115,7 @@ def answer(
             raise OptedOut(f"`deniable ledger optout {fingerprint} --undo{where}` takes part again")
         earlier = _submission(client, client.epoch(record=False))
         if earlier is None:
+            _agree(client, accept_changes)
             receipt = _answered(client, _given(client, answers or [], file), wait, as_json, no_echo)
         else:
             receipt = _again(client, earlier, wait)
@@ -126,11 +130,26 @@ def answer(
         raise typer.Exit(NOT_SENT)
 
 
+def _agree(client: Client, accepted: bool) -> None:
+    """Show how the survey differs from the one that it replaces and this device knows, before anything is asked."""
+    changes = client.changes(record=False)
+    if not changes:
+        return
+    view.changes(changes)
+    if accepted:
+        return
+    if not sys.stdin.isatty():
+        raise SpecError(
+            "this survey replaces one that this device knows: read what is different and add --accept-changes"
+        )
+    typer.confirm("Answer it nevertheless?", abort=True, err=True)
+
+
 def _answered(client: Client, given: Mapping[str, Any], wait: float, as_json: bool, no_echo: bool) -> Receipt:
     """Ask, record and send. Nothing is recorded before the answers are known to be answers."""
     new = not client.ledger.exists
     answers, introduced = _collect(client.survey(record=False), given, as_json, no_echo)
-    receipt = client.answer(answers, wait=wait)
+    receipt = client.answer(answers, wait=wait, accept_changes=True)  # `_agree` has shown them
     if new:
         output.note("note", f"a new device ledger was made: {client.ledger.path}")
     if not introduced and not as_json:

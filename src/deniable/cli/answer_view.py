@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from deniable.surveys.promises import promises
 if TYPE_CHECKING:
     from deniable.collect.client import Client, Receipt, Submission
     from deniable.surveys import Question, Survey
+    from deniable.surveys.diff import Change
 
 _MOST_FORMS = 16
 
@@ -42,6 +44,20 @@ def introduce(survey: Survey, numbers: bool = False) -> None:
         if said:
             output.prose(said)
     output.write("\n")
+
+
+def changes(found: Sequence[Change]) -> None:
+    """How a survey differs from the one that it replaces, on the error stream: it comes before a question."""
+    for change in found:
+        before, after = (
+            epsilon_text(value) if isinstance(value, Fraction) else value for value in (change.before, change.after)
+        )
+        output.note("changed", f"{shown(change.what)}: {shown(before)} -> {shown(after)} ({change.privacy})")
+    worse = any(change.privacy == "weaker" for change in found)
+    output.note(
+        "warning" if worse else "note",
+        f"this survey protects you {'less' if worse else 'no less'} than the one it replaces",
+    )
 
 
 def at_most(ratio: Fraction) -> str:

@@ -137,22 +137,77 @@ def optout(
 def withdraw(
     ledger: LedgerFile = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    delete_at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--delete-at",
+            metavar="SERVER",
+            help="First ask this service to delete the reports that it keeps. It sees the address behind them.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Delete remembered answers, keys, ids and what waits on this device, and opt out of everything.
 
     Which surveys and epochs were answered, and what that has cost, stays in the ledger: what has been sent cannot be
-    called back, so coming back does not begin with a full budget.
+    called back, so coming back does not begin with a full budget. A service that keeps sums has no report to delete;
+    one that keeps reports deletes those of open epochs, if it is asked before the ids are gone.
     """
     book = _existing(ledger)
+    book.forget_ids(time.time())
+    for sentence in _stays(book):
+        output.note("note", sentence)
+    if _deletable(book) and not delete_at:
+        names = ", ".join(_name(book, survey) for survey in _deletable(book))
+        output.note("note", f"to ask the service to delete the reports of {names}, add --delete-at SERVER")
     if not yes:
         if not sys.stdin.isatty():
             raise SpecError("this deletes what cannot be restored: add --yes")
         typer.confirm(f"Delete remembered answers, keys and all that waits in {book.path}?", abort=True, err=True)
+    if delete_at:
+        _delete(book, delete_at)
     book.withdraw()
     output.write(
         f"withdrawn: {book.path} has opted out of every survey, and keeps which surveys and epochs were answered and "
         "what was spent, but no byte of an answer\n"
     )
+
+
+def _deletable(book: Ledger) -> list[str]:
+    """The surveys of which a service may still be asked to delete reports."""
+    return list(dict.fromkeys(known.survey for known in book.submissions() if known.id and known.id_until))
+
+
+def _stays(book: Ledger) -> list[str]:
+    """What the services of answered surveys can do for somebody who leaves."""
+    from deniable.collect.client.client import verified
+    from deniable.surveys.promises import promises
+
+    said = []
+    for survey in dict.fromkeys(known.survey for known in book.submissions()):
+        content = book.pinned(survey)
+        if content is not None:
+            said.append(promises(verified(content, survey))["leaving"])
+    return list(dict.fromkeys(said))
+
+
+def _delete(book: Ledger, servers: list[str]) -> None:
+    """Ask the services to delete what they keep; refuse to go on while some report could not be asked for."""
+    from deniable.collect.client import Client, LedgerError
+
+    deleted = gone = 0
+    reason = ""
+    for server in servers:
+        for survey in _deletable(book):
+            with Client(server, survey, book) as client:
+                found = client.delete_sent()
+            deleted, gone, reason = deleted + found.deleted, gone + found.not_held, found.reason or reason
+    output.write(f"deleted by the service: {deleted}; not held any more: {gone}\n")
+    if left := _deletable(book):
+        names = ", ".join(_name(book, survey) for survey in left)
+        raise LedgerError(
+            f"the reports of {names} could not be asked for ({reason}), so nothing was withdrawn: try again"
+        )
 
 
 def _erased(submission: Submission) -> str:

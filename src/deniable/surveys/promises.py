@@ -29,16 +29,22 @@ _NEARLY_CERTAIN = math.log(999)
 CAREFUL = "Answer only what you would also say openly."
 
 
-def promises(survey: Survey, here: str = "this device") -> dict[str, str]:
-    """The sentences that hold for this survey, by name; `here` is what keeps the ledger: a device or a browser."""
+def promises(survey: Survey, here: str = "this device", lasting: bool = True) -> dict[str, str]:
+    """The sentences that hold for this survey, by name.
+
+    `here` is what keeps the ledger: a device or a browser. With `lasting=False` it has not promised to keep it, so that
+    a survey of several epochs states nothing about all reports together.
+    """
+    kept_for_sure = lasting or _epochs(survey) == 1
     said = {
-        "band": f"Protection: {band(survey)}.",
-        "sure": _sure(survey),
-        "seen": _seen(survey),
-        "people": people(survey),
-        "factor": _factor(survey),
+        "band": f"Protection: {band(survey, lasting)}.",
+        "sure": _sure(survey, kept_for_sure),
+        "seen": _seen(survey, lasting),
+        "people": people(survey, lasting),
+        "factor": _factor(survey, kept_for_sure),
         "questions": _questions(survey),
-        "lifetime": lifetime(survey),
+        "lifetime": lifetime(survey) if kept_for_sure or survey.shows_changes else f"no number, as {here} may forget",
+        "storage": "" if kept_for_sure else _storage(survey, here),
     }
     if survey.terms is not None:
         said |= {
@@ -54,12 +60,12 @@ def promises(survey: Survey, here: str = "this device") -> dict[str, str]:
 # -- how much a report tells -----------------------------------------------------------------------------
 
 
-def band(survey: Survey) -> str:
-    """How well all that a device may send for the survey is protected."""
+def band(survey: Survey, lasting: bool = True) -> str:
+    """How well all that a device may send for the survey is protected; strong only if its ledger lasts."""
     level = survey.lifetime_epsilon
     if level is None or level > MODERATE_UP_TO:
         return WEAK
-    return STRONG if level <= STRONG_UP_TO else MODERATE
+    return STRONG if level <= STRONG_UP_TO and (lasting or _epochs(survey) == 1) else MODERATE
 
 
 def sure(epsilon: Fraction) -> str:
@@ -93,17 +99,19 @@ def _up_to(epsilon: Fraction) -> str:
     return sure(epsilon) if epsilon > _NEARLY_CERTAIN else f"at most {sure(epsilon)}"
 
 
-def _sure(survey: Survey) -> str:
+def _sure(survey: Survey, bounded: bool) -> str:
     what = "possible answers" if len(survey) == 1 else "possible sets of answers"
     said = f"Somebody who finds two {what} equally likely can become {_up_to(survey.epsilon)} sure of one of them"
     if survey.shows_changes:
         return f"{said} from one report. For all reports together no number holds."
+    if not bounded:
+        return f"{said} from one report."
     if survey.lifetime_epsilon is not None and survey.draws > 1:
         return f"{said} from one report, and {_up_to(survey.lifetime_epsilon)} sure from all {survey.draws:,} together."
     return f"{said} from {'all your reports' if _epochs(survey) > 1 else 'your report'}."
 
 
-def _seen(survey: Survey) -> str:
+def _seen(survey: Survey, lasting: bool) -> str:
     report = "Your report does" if _epochs(survey) == 1 else "Your reports do"
     if survey.shows_changes:
         return f"{_capital(WATCHERS)} can see when your answer changes and when an earlier one returns. {CAREFUL}"
@@ -112,25 +120,25 @@ def _seen(survey: Survey) -> str:
         "listens on the way.",
         MODERATE: f"{report} not prove what you chose, but {WATCHERS} can make a good guess.",
         WEAK: f"{_capital(WATCHERS)} can find out what you chose, or nearly so. {CAREFUL}",
-    }[band(survey)]
+    }[band(survey, lasting)]
 
 
-def people(survey: Survey) -> str:
+def people(survey: Survey, lasting: bool = True) -> str:
     """The picture in words: people who send another answer where a report is an answer, else guesses that are right."""
     if len(survey) == 1 and sends_another(survey.questions[0]) is not None:
         each = " each time" if survey.draws > 1 and not survey.shows_changes else ""
         return f"{_another(survey.questions[0])}{each}."
-    level = survey.lifetime_epsilon
-    one = "all reports of one person" if _epochs(survey) > 1 else "a report like yours"
-    return (
-        f"Of 100 guesses between two equally likely answers, made from {'one report' if level is None else one}, "
-        f"at most about {right_of_100(survey)} are right."
-    )
+    many = _epochs(survey) > 1
+    seen = "a report like yours" if not many else "all reports of one person" if lasting else "one report"
+    if survey.shows_changes:
+        seen = "one report"
+    right = right_of_100(survey, lasting)
+    return f"Of 100 guesses between two equally likely answers, made from {seen}, at most about {right} are right."
 
 
-def right_of_100(survey: Survey) -> int:
+def right_of_100(survey: Survey, lasting: bool = True) -> int:
     """Of 100 guesses between two equally likely cases, how many are right on average at most."""
-    level = survey.epsilon if survey.lifetime_epsilon is None else survey.lifetime_epsilon
+    level = survey.lifetime_epsilon if lasting and survey.lifetime_epsilon is not None else survey.epsilon
     return math.floor(100 / (1 + math.exp(-level)) + 0.5)
 
 
@@ -148,13 +156,15 @@ def _another(question: Question) -> str:
     return f"Of 100 people who answer like you, {some} another answer"
 
 
-def _factor(survey: Survey) -> str:
+def _factor(survey: Survey, bounded: bool) -> str:
     said = (
         f"Whatever you answer, the odds that anybody gives to {'your answers' if len(survey) > 1 else 'your answer'} "
         f"change by at most a factor of {factor(survey.epsilon)}"
     )
     if survey.shows_changes:
         return f"{said} from one report; for all reports together no factor holds."
+    if not bounded:
+        return f"{said} from one report."
     if survey.lifetime_epsilon is not None and survey.draws > 1:
         return f"{said} each time, and {factor(survey.lifetime_epsilon)} in all, however often you take part."
     return f"{said}{' in all, however often you take part' if _epochs(survey) > 1 else ''}."
@@ -205,6 +215,14 @@ def _often(survey: Survey, here: str) -> str:
     )
 
 
+def _storage(survey: Survey, here: str) -> str:
+    return (
+        f"{_capital(here)} has not promised to keep the data of this site. If it deletes them, it forgets what was "
+        f"sent and begins anew, with up to {_epochs(survey):,} more reports. So no number is promised for all reports "
+        "together."
+    )
+
+
 def _device(survey: Survey, here: str) -> str:
     assert survey.terms is not None
     if survey.terms.longitudinal.rule == "memoize":
@@ -212,9 +230,12 @@ def _device(survey: Survey, here: str) -> str:
             f"{_capital(here)} keeps your answer and its randomized report, because it must repeat the report. Whoever "
             f"can read the data of {here} can read your answer. Leaving deletes both."
         )
+    number = ""
+    if survey.terms.retention == "reports":
+        number = "; and, while the server can delete the report, its random number"
     return (
         f"{_capital(here)} does not keep your answer. It keeps the randomized report until the server has taken it, "
-        "and then erases it; what stays is that you answered, for which period, and what it cost."
+        f"and then erases it; what stays is that you answered, for which period, and what it cost{number}."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 
 import pytest
 import typer
@@ -59,6 +60,25 @@ def kinds() -> Survey:
 
 
 MIXED = ["smoke=no", "drink=3", "age=42", "town=7"]
+
+
+def test_a_successor_is_shown_before_anything_is_asked(run, server):
+    """What is different stands there before the question, and without a word of agreement nothing is sent."""
+    before = plain()
+    server.publish(before)
+    run("answer", server.url, before.fingerprint, "smoke=yes")
+    weaker = Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=2))
+    after = Survey("plain", [weaker], replace(before.terms, replaces=before.fingerprint, retention="reports"))
+    server.publish(after)
+    command = ("answer", server.url, after.fingerprint, "smoke=yes")
+    refused = run(*command, code=2).err
+    assert "question smoke: epsilon: 1 -> 2 (weaker)" in refused
+    assert "retention: tally -> reports (weaker)" in refused
+    assert "protects you less" in refused
+    assert "--accept-changes" in refused
+    assert len(server.posts) == 1
+    assert "protects you less" in run(*command, "--accept-changes").err
+    assert len(server.posts) == 2
 
 
 def test_answers_on_the_command_line_are_warned_of(run, server, address):

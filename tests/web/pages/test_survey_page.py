@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from deniable.collect.stores import open_store
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.protocols import GRR, PROTOCOLS
 from deniable.surveys import Question, Survey
+from deniable.surveys.promises import promises
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import terms
 from tests.conformance.protocol_registry import PROTOCOL_CASES
@@ -57,12 +59,23 @@ def test_an_answer_is_counted_and_what_left_is_shown(service: Service, open_tab:
     assert sent[:4] == ["44", "4e", "52", "31"]
 
 
-def test_what_all_submissions_give_away_stands_beside_what_one_does(service: Service, open_tab: Open) -> None:
+def test_what_all_submissions_give_away_stands_beside_what_one_does(
+    service: Service, profile: Any, open_tab: Open
+) -> None:
     """Two questions of epsilon 2/5, five times: 0.8 a submission and 4 in all; r / (1 + r) is 0.6900 and 0.9820."""
     questions = [Question(name, f"{name}?", GRR(["yes", "no"], epsilon="2/5")) for name in ("smoke", "drink")]
     survey = Survey("both numbers", questions, terms(longitudinal=Longitudinal(epochs=5), budget=4))
     service.publish(survey)
     tab = open_tab(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    tab.click("text=What these numbers mean")
+    shown = tab.inner_text(".promise").replace("\u00a0", " ")
+    assert "no number is promised for all reports together" in shown, "this browser may forget"
+    assert "no number\nfrom all that you ever send" in shown
+    assert "98.3" not in shown
+    profile.add_init_script("navigator.storage.persist = async () => true")
+    tab.reload()
+    expect(tab.locator(".promise")).to_contain_text("98.3")
     tab.click("text=What these numbers mean")
     tiles = [text.replace("\u00a0", " ").split("\n") for text in tab.locator(".promise .tile").all_inner_texts()]
     assert [number for number, _ in tiles] == ["69.0 % sure", "98.3 % sure"], "rounded up: a promise is kept"
@@ -305,6 +318,72 @@ def test_withdrawal_forgets_what_was_sent(service: Service, open_tab: Open) -> N
     expect(leaving.get_by_role("button")).to_have_text(["Opt out"])
     assert tab.locator(".bytes").count() == 0
     assert tab.locator("form").count() == 0, "an answered period stays answered"
+
+
+@pytest.mark.parametrize("retention", ["tally", "reports"])
+def test_the_withdraw_dialog_says_what_the_server_keeps_and_does_it(
+    retention: str, service: Service, open_tab: Open
+) -> None:
+    survey = Survey(f"leaving {retention}", smoke().questions, terms(retention=retention))
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    tab.click("text=Withdraw…")
+    dialog = tab.locator("dialog")
+    expect(dialog).to_contain_text(promises(survey)["leaving"])
+    wanted = dialog.get_by_label("Ask the server to delete 1 report of this survey")
+    if retention == "tally":
+        expect(wanted).to_be_hidden()
+    else:
+        expect(dialog).to_contain_text("shows it the network address behind it")
+        wanted.check()
+    tab.get_by_role("button", name="Withdraw", exact=True).click()
+    tab.wait_for_selector("text=You have opted out")
+    assert service.count(survey) == (1 if retention == "tally" else 0)
+    if retention == "reports":
+        expect(tab.locator("section[aria-label=Leaving]")).to_contain_text("The server has deleted 1 report.")
+
+
+def test_a_server_that_cannot_be_asked_to_delete_keeps_the_way_open(
+    service: Service, profile: Any, open_tab: Open
+) -> None:
+    survey = Survey("leaving, alone", smoke().questions, terms(retention="reports"))
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    profile.route("**/reports/*", lambda route: route.fulfill(status=503, body="{}"))
+    tab.click("text=Withdraw…")
+    tab.get_by_label("Ask the server to delete").check()
+    tab.get_by_role("button", name="Withdraw", exact=True).click()
+    expect(tab.locator("dialog [role=alert]")).to_contain_text("nothing was withdrawn")
+    profile.unroute("**/reports/*")
+    tab.get_by_role("button", name="Withdraw", exact=True).click()
+    tab.wait_for_selector("text=You have opted out")
+    assert service.count(survey) == 0
+
+
+def test_a_successor_is_compared_before_anything_is_asked(service: Service, open_tab: Open, log: Log) -> None:
+    before = smoke("first edition")
+    service.publish(before)
+    tab = open_tab(service.survey_page(before))
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    milder = Question("smoke", "Do you smoke today?", GRR(["yes", "no"], epsilon="1/2"))
+    after = Survey("second edition", [milder], replace(terms(), replaces=before.fingerprint))
+    service.publish(after)
+    tab.goto(service.survey_page(after))
+    tab.wait_for_selector("text=This survey has changed since you answered it")
+    assert tab.locator("form").count() == 0
+    rows = tab.locator("table tbody tr").all_inner_texts()
+    assert any("question smoke: text" in row and "Do you smoke today?" in row for row in rows)
+    assert any("epsilon" in row and "stronger privacy" in row for row in rows)
+    assert len(log.posts) == 1
+    tab.get_by_role("button", name="Go on to the questions").click()
+    answer(tab)
+    tab.wait_for_selector(COUNTED)
+    assert service.count(after) == 1
 
 
 def test_who_has_opted_out_is_not_asked_to_keep_taking_part(service: Service, open_tab: Open) -> None:
