@@ -18,7 +18,7 @@ from deniable.domains import Categories, Integers, Strings
 from deniable.errors import DomainError, NumberError
 from deniable.planning import CANDIDATES, Plan, plan
 from deniable.planning.attack import mean_image
-from deniable.planning.planner import SAME, build, choose
+from deniable.planning.planner import SAME, build, choose, half_width
 from deniable.protocols import BLH, GRR, OLH, OUE, HadamardResponse, SubsetSelection, load
 from deniable.protocols.estimate import quantile
 from deniable.randomness import Bits, Simulation
@@ -48,9 +48,9 @@ def test_protocols_with_many_reports_are_left_out():
     assert kept == set(by_name(few)) == {"GRR", "BLH", "HadamardResponse"}
     assert few.reason.startswith("Of the protocols with at most 64 different reports, ")
     # The two that are better have the same error to the last digit, bytes and work, and so no such reason is given.
-    assert "has the smallest error" in few.reason
-    assert plan(30, epsilon=1, width=0.02, forms=64).n > plan(30, epsilon=1, width=0.02).n
-    assert plan(30, n=5000, width=0.1, forms=64).epsilon > plan(30, n=5000, width=0.1).epsilon
+    assert "has the least noise" in few.reason
+    assert plan(30, epsilon=1, within=0.01, forms=64).n > plan(30, epsilon=1, within=0.01).n
+    assert plan(30, n=5000, within=0.05, forms=64).epsilon > plan(30, n=5000, within=0.05).epsilon
     for answers in (65, 2**20, Strings()):
         with pytest.raises(DomainError, match="at most 64 different reports"):
             plan(answers, epsilon=1, n=5000, forms=64)
@@ -177,7 +177,7 @@ def test_the_rule(size, epsilon):
     close = [option for option in found.table if option.variance <= SAME * least]
     assert found.choice in close
     assert found.choice.report_bytes == min(option.report_bytes for option in close)
-    assert [option.stderr for option in found.table] == sorted(option.stderr for option in found.table)
+    assert [option.noise for option in found.table] == sorted(option.noise for option in found.table)
     assert found.best is found.choice.protocol
 
 
@@ -186,9 +186,9 @@ def test_well_known_choices():
     assert plan(1024, epsilon=1, n=1000).best == OLH(1024, 1)
     assert plan(64, epsilon=2, n=1000).best == SubsetSelection(64, 2)
     assert plan(8, epsilon=4, n=1000).best == GRR(8, 4)
-    assert "3 bytes a report instead of 128" in plan(1024, epsilon=1, n=1000).reason
+    assert "3 bytes per report instead of 128" in plan(1024, epsilon=1, n=1000).reason
     # Where no small report comes within 5 percent, the reason says what a little more would save.
-    assert "BLH would do with 3 for 6 % more variance" in plan(2**20, epsilon=0.5, n=1000).reason
+    assert "BLH would do with 3 for 6 % more noise variance" in plan(2**20, epsilon=0.5, n=1000).reason
 
 
 def test_worst_case_of_hadamard_response():
@@ -202,35 +202,70 @@ def test_worst_case_of_hadamard_response():
     assert OUE(64, 3).worst_variance(1000, 0.3) == OUE(64, 3).variance(1000, 0.3)
 
 
-@pytest.mark.parametrize(("size", "epsilon", "width"), [(2, 1, 0.01), (50, 0.3, 0.1), (1024, 3, 0.002), (9, 6, 0.5)])
-def test_solving_for_people(size, epsilon, width):
-    found = plan(size, epsilon=epsilon, width=width)
+def test_a_plan_is_about_the_population():
+    # Without any privacy +- 1 point takes 1.96^2 / 4 / 0.01^2 = 9,604 people, so nothing may promise it with fewer.
+    for epsilon, people in ((1, 44_971), (4, 10_334), (12, 9_604)):
+        found = plan(["yes", "no"], epsilon=epsilon, within=0.01)
+        assert found.n == people
+        assert found.best.name == "GRR"
+        pi = (quantile(0.95) / 2) ** 2 / 0.01**2 / float(found.best.p - found.best.q) ** 2
+        assert found.n == math.ceil(pi)
+    among = plan(["yes", "no"], epsilon=4, within=0.01, population=False)
+    assert among.n < 1000
+    assert "among those who answered" in str(among).splitlines()[0]
+    assert "among" not in str(found)
+    assert (among.to_dict()["population"], found.to_dict()["population"]) == (False, True)
+
+
+@pytest.mark.parametrize("population", [True, False])
+@pytest.mark.parametrize("epsilon", [0.5, 2, 6])
+def test_the_half_width_holds_for_every_share(epsilon, population):
+    for option in plan(20, epsilon=epsilon, n=1000).table:
+        shares = np.linspace(0, 1, 1001)
+        errors = [math.sqrt(option.protocol.worst_variance(1000, share, population)) / 1000 for share in shares]
+        reach = half_width(option.protocol, 1000, 0.95, population)
+        assert reach == pytest.approx(quantile(0.95) * max(errors), rel=1e-6)
+
+
+@pytest.mark.parametrize("population", [True, False])
+@pytest.mark.parametrize(
+    ("size", "epsilon", "within"), [(2, 1, 0.005), (50, 0.3, 0.05), (1024, 3, 0.001), (9, 6, 0.25)]
+)
+def test_solving_for_people(size, epsilon, within, population):
+    found = plan(size, epsilon=epsilon, within=within, population=population)
     assert found.solved == "n"
-    assert found.width <= width
-    assert plan(size, epsilon=epsilon, n=found.n).width == found.width
+    assert found.within <= within
+    assert plan(size, epsilon=epsilon, n=found.n, population=population).within == found.within
     if found.n > 1:
-        assert plan(size, epsilon=epsilon, n=found.n - 1).width > width
+        assert plan(size, epsilon=epsilon, n=found.n - 1, population=population).within > within
 
 
 @pytest.mark.parametrize(
-    ("size", "n", "width"), [(2, 1000, 0.2), (50, 10**5, 0.01), (1024, 10**6, 0.05), (300, 10**9, 1e-5), (7, 10, 1e-9)]
+    ("size", "n", "within", "population"),
+    [
+        (2, 1000, 0.1, True),
+        (50, 10**5, 0.005, True),
+        (1024, 10**6, 0.025, True),
+        (300, 10**9, 5e-5, True),
+        (300, 10**9, 5e-6, False),
+        (7, 10, 1e-9, False),
+    ],
 )
-def test_solving_for_epsilon(size, n, width):
-    found = plan(size, n=n, width=width)
+def test_solving_for_epsilon(size, n, within, population):
+    found = plan(size, n=n, within=within, population=population)
     assert found.solved == "epsilon"
-    assert found.width <= width
-    again = plan(size, epsilon=found.epsilon, n=n)
-    assert again.width == found.width
+    assert found.within <= within
+    again = plan(size, epsilon=found.epsilon, n=n, population=population)
+    assert again.within == found.within
     assert again.best == found.best
-    # Smaller by more than a change of protocol explains: not enough, whichever protocol is used.
+    # Smaller by more than a change of protocol explains: not enough.
     less = build(Integers(0, size - 1), found.epsilon * 97 / 100)
-    reach = 2 * quantile(0.95) * min(math.sqrt(protocol.worst_variance(n)) for protocol in less.values()) / n
-    assert reach > width
+    assert half_width(less[choose(less, n)], n, 0.95, population) > within
     assert len(str(float(found.epsilon)).replace(".", "").strip("0")) <= 4
 
 
 def test_any_width_will_do_when_it_is_huge():
-    assert plan(4, n=10**9, width=1e6).epsilon == exact.SMALLEST_EPSILON
+    assert plan(4, n=10**9, within=1e6).epsilon == exact.SMALLEST_EPSILON
 
 
 def test_the_visible_share_is_its_own_half_width():
@@ -239,7 +274,7 @@ def test_the_visible_share_is_its_own_half_width():
         share = option.visible
         error = math.sqrt(option.protocol.worst_variance(50_000, share)) / 50_000
         assert share == pytest.approx(quantile(0.9, 100) * error, rel=1e-9)
-        assert share > option.half_width
+        assert share > quantile(0.9) * option.noise
     assert by_name(plan(10**6, epsilon=1, n=10**6))["GRR"].visible is None
 
 
@@ -264,7 +299,7 @@ def test_what_a_plan_shows():
     shown = json.loads(json.dumps(found.to_dict()))
     assert load(shown["best"]) == found.best
     assert shown["table"][0]["name"] == found.table[0].name
-    assert shown["width"] == found.width
+    assert shown["within"] == found.within
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(found)
     assert "visible share" in console.export_text()
@@ -279,7 +314,7 @@ def test_the_picture():
     names = {line.get_label() for line in axes[0, 0].lines}
     assert names >= set(CANDIDATES)
     heights = {line.get_label(): line.get_ydata() for line in axes[1, 0].lines}
-    assert all(np.nanmin(heights[name]) >= 1 for name in CANDIDATES)
+    assert all(np.nanmin(heights[name]) >= 1 - 1e-12 for name in CANDIDATES)
     assert plan(Strings(), epsilon=1, n=1000).plot().shape == (2, 1)
     plt.close("all")
 
@@ -295,7 +330,7 @@ def test_open_text():
     assert "open text" in str(found)
     # Collisions set a floor that more people do not lower.
     with pytest.raises(NumberError, match="no number of people"):
-        plan(Strings(cells=256, cohorts=2), epsilon=1, width=0.001)
+        plan(Strings(cells=256, cohorts=2), epsilon=1, within=0.001)
 
 
 @pytest.mark.parametrize(
@@ -303,18 +338,18 @@ def test_open_text():
     [
         ({"epsilon": 1}, "two of epsilon, n"),
         ({}, "two of epsilon, n"),
-        ({"epsilon": 1, "n": 10, "width": 1}, "two of epsilon, n"),
+        ({"epsilon": 1, "n": 10, "within": 1}, "two of epsilon, n"),
         ({"epsilon": 1, "n": 10, "people": 10}, "two names of one number"),
         ({"epsilon": 1, "people": 0}, "positive whole number"),
         ({"epsilon": 1, "n": 0}, "positive whole number"),
         ({"epsilon": 1, "n": 1.5}, "positive whole number"),
         ({"epsilon": 1, "n": True}, "positive whole number"),
-        ({"epsilon": 1, "width": 0}, "positive"),
-        ({"epsilon": 1, "width": math.nan}, "positive"),
+        ({"epsilon": 1, "within": 0}, "positive"),
+        ({"epsilon": 1, "within": math.nan}, "positive"),
         ({"epsilon": 0, "n": 10}, "epsilon"),
         ({"epsilon": 1, "n": 10, "level": 1.0}, "level"),
-        ({"epsilon": 1e-5, "width": 1e-4}, "no number of people"),
-        ({"n": 3, "width": 1e-20}, "no epsilon"),
+        ({"epsilon": 1e-5, "within": 1e-4}, "no number of people"),
+        ({"n": 3, "within": 1e-20}, "for asking 3 alone leaves"),
     ],
 )
 def test_refusals(given, message):

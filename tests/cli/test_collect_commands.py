@@ -143,9 +143,9 @@ def test_a_single_protocol_will_do(run, folder):
 def test_plan_solves_for_what_is_missing(run):
     given = run("plan", "--categories", 1024, "--epsilon", 1, "--people", 100_000, "--json").json
     assert given["best"]["protocol"] == "OLH"
-    people = run("plan", "--categories", 1024, "--epsilon", 1, "--width", given["width"], "--json").json
+    people = run("plan", "--categories", 1024, "--epsilon", 1, "--within", given["within"], "--json").json
     assert people["n"] == 100_000
-    level = run("plan", "--categories", 1024, "--people", 100_000, "--width", given["width"], "--json").json
+    level = run("plan", "--categories", 1024, "--people", 100_000, "--within", given["within"], "--json").json
     assert level["best"]["epsilon"] in ("1", "1001/1000")
     text = run("plan", "--categories", "a,b,c", "--epsilon", 1, "--people", 100).out
     assert "3 answers, epsilon 1, 100 people" in text
@@ -212,8 +212,14 @@ def test_options_of_estimates(run, folder):
         return [answer["high"] - answer["low"] for answer in trip["answers"]], trip
 
     plain, unbiased = widths()
-    for wider in (["--level", "0.99"], ["--population"], ["--simultaneous"]):
+    for wider in (["--level", "0.99"], ["--simultaneous"]):
         assert all(a > b for a, b in zip(widths(*wider)[0], plain, strict=True))
+    narrower, among = widths("--respondents")
+    assert all(a < b for a, b in zip(narrower, plain, strict=True))
+    assert (unbiased["population"], among["population"]) == (True, False)
+    command = ("estimate", "survey.json", "tally.json", "--question", "trip")
+    assert "among those who answered" in run(*command, "--respondents").out
+    assert "among those who answered" not in run(*command).out
     _, consistent = widths("--consistent", "norm-sub")
     assert sum(answer["frequency"] for answer in consistent["answers"]) == pytest.approx(1)
     assert sum(answer["frequency"] for answer in unbiased["answers"]) != pytest.approx(1)
@@ -359,7 +365,7 @@ REFUSALS = [
     ("survey show protocol.json", "is the spec of a protocol"),
     ("plan --epsilon 1 --people 10", "either --categories"),
     ("plan --categories 3 --text --epsilon 1 --people 10", "either --categories"),
-    ("plan --categories 3 --epsilon 1", "give two of --epsilon, --people and --width"),
+    ("plan --categories 3 --epsilon 1", "give two of --epsilon, --people and --within"),
     ("plan --categories a,a --epsilon 1 --people 10", "twice"),
     ("plan --categories 1 --epsilon 1 --people 10", "at least 2"),
     ("plan --categories 3 --epsilon -1 --people 10", "must be positive"),

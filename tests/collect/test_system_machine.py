@@ -3,8 +3,8 @@
 A hypothesis state machine over real parts: `deniable serve` as a process that is killed and started again, real clients
 with ledgers on disk, a wire that loses requests and responses. What must hold, on SQLite and on PostgreSQL:
 
-- every acknowledged submission is counted exactly once, nothing is counted that no device has sent, and the tallies are
-  the sums of the counted reports, integer for integer
+- every acknowledged submission is counted exactly once unless it was deleted, nothing is counted that no device has
+  sent or that was deleted, and the tallies are the sums of the counted reports, integer for integer
 - one device and epoch give one submission; no ledger spends more than its cap
 """
 
@@ -83,6 +83,7 @@ class System(RuleBasedStateMachine):
         self.wire = Wire(self.server.port)
         self.offered: dict[bytes, set[bytes]] = {}
         self.acknowledged: set[bytes] = set()
+        self.deleted: set[bytes] = set()
         self.closed: set[int] = set()
         self.days = [0, 0, 0]
         self.copies: dict[int, Path] = {}
@@ -210,6 +211,18 @@ class System(RuleBasedStateMachine):
         assert answered.status == 200
         assert [1, wire.to_text(records[1][0]), wire.BAD_PAYLOAD] in [list(one) for one in answered.json["rejected"]]
 
+    @rule(choose=st.randoms(use_true_random=False))
+    def delete_a_report(self, choose: Any) -> None:
+        """Somebody who knows an id has its report deleted; what is sent again later is not counted again."""
+        if self.offered:
+            id = choose.choice(sorted(self.offered))
+            path = f"/v1/surveys/{self.survey.fingerprint}/reports/{wire.to_text(id)}"
+            answered = self.server.ask("DELETE", path)
+            assert answered.status == 200
+            if answered.json["deleted"]:
+                assert id not in self.deleted
+                self.deleted.add(id)
+
     @rule(epoch=st.integers(8, 12))
     def close_an_epoch(self, epoch: int) -> None:
         path = f"/v1/surveys/{self.survey.fingerprint}/epochs/{epoch}/close"
@@ -230,7 +243,8 @@ class System(RuleBasedStateMachine):
                     assert id.tobytes() not in counted
                     counted[id.tobytes()] = raw.tobytes()
             assert store.check() == []
-        assert self.acknowledged <= set(counted)
+        assert self.acknowledged - self.deleted <= set(counted)
+        assert not self.deleted & set(counted)
         for id, raw in counted.items():
             assert raw in {body[24:] for body in self.offered[id]}
         rows = np.frombuffer(b"".join(counted.values()), dtype=np.uint8).reshape(-1, self.survey.report_bytes)

@@ -184,7 +184,7 @@ def check_unbiased(case: ProfileCase) -> None:
     # Where the estimate is the truth, its error bar is the exact one: give it the expected tally of a large crowd.
     crowd = 10**12
     tally = Tally(mechanism.fingerprint, 0, np.rint(crowd * people @ laws).astype(np.int64))
-    shown = mechanism.estimate(Tally(tally.fingerprint, int(tally.counts.sum()), tally.counts)).variance
+    shown = mechanism.estimate(Tally(tally.fingerprint, int(tally.counts.sum()), tally.counts)).noise
     assert np.allclose(shown / crowd, spread, rtol=1e-6), "the variance is not that of the reports"
 
 

@@ -185,8 +185,9 @@ def check_unbiased(case: ProtocolCase) -> None:
     # The two reports are independent: variances add.
     spread = sum(channel.rows[x] @ counts**2 - (channel.rows[x] @ counts) ** 2 for x in people)
     if isinstance(protocol, PureProtocol):
-        assert np.allclose(spread, protocol.variance(2, truth / 2), rtol=1e-7), "the variance is not the formula's"
-        sampled = protocol.variance(2, truth / 2, population=True) - protocol.variance(2, truth / 2)
+        noise = protocol.variance(2, truth / 2, population=False)
+        assert np.allclose(spread, noise, rtol=1e-7), "the variance is not the formula's"
+        sampled = protocol.variance(2, truth / 2) - noise
         assert np.allclose(sampled, 2 * (truth / 2) * (1 - truth / 2))
 
 

@@ -83,7 +83,7 @@ class Bragging(Warner):
 
     def estimate(self, tally: Any) -> Any:
         good = super().estimate(tally)
-        return replace(good, variance=0.9 * good.variance)
+        return replace(good, noise=0.9 * good.noise)
 
 
 class ProfileLast(Warner):

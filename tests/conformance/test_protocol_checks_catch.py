@@ -118,7 +118,7 @@ def test_an_estimator_that_clips() -> None:
 class Bragging(GRR):
     """Claims a smaller variance."""
 
-    def variance(self, n: int, frequency: Any = 0.0, population: bool = False) -> Any:
+    def variance(self, n: int, frequency: Any = 0.0, population: bool = True) -> Any:
         return 0.9 * super().variance(n, frequency, population)
 
 

@@ -128,7 +128,7 @@ def test_the_estimate_and_its_error_bars_in_a_study():
         )
         estimate = MECHANISM.estimate(MECHANISM.tally(MECHANISM.report(values, profiles, Simulation(run))))
         found.append(estimate.counts)
-        spread.append(np.sqrt(estimate.variance))
+        spread.append(np.sqrt(estimate.noise))
     off = (np.mean(found, axis=0) - truth) / (np.mean(spread, axis=0) / np.sqrt(60))
     assert np.abs(off).max() < 5  # false positives: about 2e-6
     ratio = np.std(found, axis=0, ddof=1) / np.mean(spread, axis=0)

@@ -46,7 +46,7 @@ def exact_variance(protocol: Protocol, counts: np.ndarray) -> np.ndarray:
     """Of each estimated count, from the true counts."""
     n = int(counts.sum())
     if not isinstance(protocol, HadamardResponse):
-        return np.asarray(protocol.variance(n, counts / n))
+        return np.asarray(protocol.variance(n, counts / n, population=False))
     keep = float(protocol.response.keep)
     blocks = np.arange(counts.size) % protocol.blocks
     inside = np.bincount(blocks, weights=counts, minlength=protocol.blocks)[blocks]
@@ -69,11 +69,11 @@ def draw(kind: type, level: str, size: int, seed: int) -> tuple[np.ndarray, np.n
     for _ in range(runs):
         estimate = protocol.estimate(protocol.tally(protocol.privatize(fixed, bits)))
         errors.append((estimate.counts - truth) / spread)
-        ends = estimate.interval(0.95)
+        ends = estimate.interval(0.95, population=False)
         covered.append((ends[:, 0] <= truth / fixed.size) & (truth / fixed.size <= ends[:, 1]))
         drawn = rng.choice(size, fixed.size, p=shares)
         estimate = protocol.estimate(protocol.tally(protocol.privatize(drawn, bits)))
-        ends = estimate.interval(0.95, population=True)
+        ends = estimate.interval(0.95)
         covered_population.append((ends[:, 0] <= shares) & (shares <= ends[:, 1]))
     # For two answers the second error is the first with its sign changed: count it once.
     keep = slice(0, 1) if size == 2 else slice(None)

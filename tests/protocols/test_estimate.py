@@ -35,23 +35,24 @@ def test_counts_frequencies_and_errors_agree() -> None:
     assert np.allclose(estimate.frequencies * estimate.n, estimate.counts)
     assert np.allclose(estimate.stderr * estimate.n, np.sqrt(estimate.variance))
     shares = np.clip(estimate.frequencies, 0, 1)
-    sampled = estimate.errors(population=True) ** 2 - estimate.stderr**2
+    assert np.array_equal(estimate.stderr, estimate.errors(population=True))
+    sampled = estimate.stderr**2 - estimate.errors(population=False) ** 2
     assert np.allclose(sampled, shares * (1 - shares) / estimate.n)
 
 
 def test_intervals() -> None:
     estimate = collected()
-    ends = estimate.interval(0.95)
+    ends = estimate.interval(0.95, population=False)
     assert ends.shape == (3, 2)
     assert np.allclose(ends.mean(axis=1), estimate.frequencies)
-    assert np.allclose(np.diff(ends, axis=1)[:, 0], 2 * 1.959964 * estimate.stderr, rtol=1e-5)
-    wide = estimate.interval(0.95, simultaneous=True)
-    assert (np.diff(wide, axis=1) > np.diff(ends, axis=1)).all()
-    assert np.allclose(wide, estimate.interval(1 - 0.05 / 3))
-    exact = estimate.interval(0.95, population=True)
-    assert np.allclose(
-        exact, estimate.frequencies[:, None] + [[-1, 1]] * 3 * (1.96 * estimate.errors(True))[:, None], atol=1e-3
-    )
+    assert np.allclose(np.diff(ends, axis=1)[:, 0], 2 * 1.959964 * estimate.errors(population=False), rtol=1e-5)
+    for population in (False, True):
+        ends = estimate.interval(0.95, population=population)
+        wide = estimate.interval(0.95, simultaneous=True, population=population)
+        assert (np.diff(wide, axis=1) > np.diff(ends, axis=1)).all()
+        assert np.allclose(wide, estimate.interval(1 - 0.05 / 3, population=population))
+    reach = 1.96 * estimate.stderr[:, None]
+    assert np.allclose(estimate.interval(), estimate.frequencies[:, None] + [[-1, 1]] * 3 * reach, atol=1e-3)
     for level in (0, 1, -0.5, math.nan):
         with pytest.raises(NumberError, match="between 0 and 1"):
             estimate.interval(level)
@@ -76,8 +77,13 @@ def test_combination_weighs_by_precision() -> None:
     both = combine(rough, fine)
     assert both.n == rough.n + fine.n
     assert (both.stderr < np.minimum(rough.stderr, fine.stderr)).all()
-    weight = fine.stderr**-2 / (fine.stderr**-2 + rough.stderr**-2)
+    noise = [one.errors(population=False) ** 2 for one in (rough, fine)]
+    first = (fine.frequencies / noise[1] + rough.frequencies / noise[0]) / (1 / noise[0] + 1 / noise[1])
+    total = [one + first * (1 - first) / rough.n for one in noise]  # as many people in both
+    weight = total[0] / (total[0] + total[1])
     assert np.allclose(both.frequencies, weight * fine.frequencies + (1 - weight) * rough.frequencies)
+    assert np.allclose(both.stderr**2, 1 / (1 / total[0] + 1 / total[1]))
+    assert np.allclose(both.errors(population=False) ** 2, weight**2 * noise[1] + (1 - weight) ** 2 * noise[0])
     assert np.allclose(rough.combine(fine).frequencies, both.frequencies)
     assert combine(rough).counts.tolist() == pytest.approx(rough.counts.tolist())
     assert both.protocol == "GRR + OUE"
@@ -186,8 +192,8 @@ def test_the_legend_is_beside_the_bars() -> None:
 def test_without_support_counts_a_population_interval_is_walds() -> None:
     protocol = HadamardResponse(ANSWERS, 2)
     estimate = protocol.estimate(protocol.tally(protocol.privatize(ANSWERS * 500, Simulation(2))))
-    reach = 1.959964 * estimate.errors(population=True)
-    assert np.allclose(np.diff(estimate.interval(population=True), axis=1)[:, 0], 2 * reach, rtol=1e-5)
+    reach = 1.959964 * estimate.stderr
+    assert np.allclose(np.diff(estimate.interval(), axis=1)[:, 0], 2 * reach, rtol=1e-5)
 
 
 def test_a_difference_is_a_table() -> None:

@@ -49,8 +49,8 @@ def test_equals_the_bayesian_update_on_the_enumerated_channel(kind, size, epsilo
     if kind is not GRR and reference.frequencies.min() > 1e-6:
         rows, shares = protocol.channel().rows, reference.frequencies
         observed = rows * (reference.observed / (shares @ rows) ** 2) @ rows.T
-        np.testing.assert_allclose(found.errors(population=True), information_stderr(observed, shares), rtol=1e-5)
-        np.testing.assert_allclose(found.errors(population=True), reference.stderr, rtol=0.05)
+        np.testing.assert_allclose(found.stderr, information_stderr(observed, shares), rtol=1e-5)
+        np.testing.assert_allclose(found.stderr, reference.stderr, rtol=0.05)
 
 
 def test_a_wrong_ratio_gives_another_maximum():
@@ -161,12 +161,12 @@ def test_error_bars_have_the_size_of_the_errors():
     counts = np.array([500, 400, 350, 250])
     results = [protocol.mle(collect(protocol, counts, seed), tolerance=1e-7) for seed in range(1000)]
     spread = np.std([result.frequencies for result in results], axis=0)
-    claimed = np.mean([result.stderr for result in results], axis=0)
+    claimed = np.mean([result.errors(population=False) for result in results], axis=0)
     np.testing.assert_allclose(claimed, spread, rtol=0.11)
     # The same test sees the error for a population, and the unbiased estimate's error.
-    population = np.mean([result.errors(population=True) for result in results], axis=0)
+    population = np.mean([result.stderr for result in results], axis=0)
     assert (population > 1.2 * spread).all()
-    assert (np.sqrt(protocol.variance(1500, counts / 1500)) / 1500 > 1.12 * spread).all()
+    assert (np.sqrt(protocol.variance(1500, counts / 1500, population=False)) / 1500 > 1.12 * spread).all()
 
 
 def test_many_answers_fall_back_to_the_unbiased_error(monkeypatch):

@@ -140,14 +140,14 @@ def test_least_squares_is_unbiased_with_right_error_bars(listed: int) -> None:
     runs, n = 120, len(PEOPLE)
     found = [decoded(run, TEXTS[:listed], **SMALL) for run in range(runs)]
     errors = np.array([estimate.counts - TRUTH[:listed] for estimate in found])
-    scores = errors / np.sqrt([estimate.variance for estimate in found])
+    scores = errors / np.sqrt([estimate.noise for estimate in found])
     assert found[0].method == "least squares"
     assert np.abs(errors.mean(axis=0) / (errors.std(axis=0) / np.sqrt(runs))).max() < 5
     assert 0.85 < scores.std() < 1.15
     assert 0.68 < scores[:, 0].std() < 1.32, "the most frequent string"
     rest = np.array([estimate.unlisted - TRUTH[listed:].sum() / n for estimate in found])
     assert abs(rest.mean()) < 5 * rest.std() / np.sqrt(runs)
-    ratio = rest.std() / np.mean([estimate.unlisted_stderr for estimate in found])
+    ratio = rest.std() / np.mean([estimate.unlisted_noise for estimate in found])
     assert 0.68 < ratio < 1.32
 
 
@@ -160,7 +160,7 @@ def test_error_bars_need_all_three_parts() -> None:
         tally = protocol.tally(protocol.privatize(PEOPLE, Simulation(run)))
         estimate = protocol.estimate(tally, TEXTS[:8])
         error = estimate.counts - TRUTH[:8]
-        right.append(error / np.sqrt(estimate.variance))
+        right.append(error / np.sqrt(estimate.noise))
         narrow.append(error / np.sqrt(len(PEOPLE) * protocol._noise / (2 * (1 - 2 / 32))))
     assert 0.75 < np.std(right) < 1.3
     assert np.std(narrow) > 3
@@ -174,9 +174,9 @@ def test_without_centring_an_incomplete_dictionary_would_mislead() -> None:
     design = Cohorts.of(protocol._filters(TEXTS[:8]), sizes, seen, 1.0).design.toarray()
     naive = 4 * np.linalg.lstsq(design, seen.reshape(-1), rcond=None)[0]
     good = protocol.estimate(tally, TEXTS[:8])
-    score = (naive - TRUTH[:8]) / np.sqrt(good.variance)
+    score = (naive - TRUTH[:8]) / np.sqrt(good.noise)
     assert score.mean() > 2
-    assert abs(((good.counts - TRUTH[:8]) / np.sqrt(good.variance)).mean()) < 2
+    assert abs(((good.counts - TRUTH[:8]) / np.sqrt(good.noise)).mean()) < 2
 
 
 def test_the_variance_of_a_single_candidate() -> None:
@@ -192,12 +192,12 @@ def test_the_variance_of_a_single_candidate() -> None:
     for candidate, count in ((TEXTS[2], TRUTH[2]), ("absent", 0)):
         counts = np.array(found[candidate])
         others = (np.sum(TRUTH**2) - count**2) / n**2
-        expected = protocol.variance(n, count / n, others=others)
+        expected = protocol.variance(n, count / n, population=False, others=others)
         assert 0.59 < counts.var() / expected < 1.41
         assert abs(counts.mean() - count) < 5 * np.sqrt(expected / runs)
-        assert expected < protocol.variance(n, count / n)
+        assert expected < protocol.variance(n, count / n, population=False)
     assert protocol.variance(n, others=0.0) < expected / 2, "collisions matter here"
-    sampled = protocol.variance(n, 0.1, population=True) - protocol.variance(n, 0.1)
+    sampled = protocol.variance(n, 0.1) - protocol.variance(n, 0.1, population=False)
     assert sampled == pytest.approx(n * 0.09)
 
 
@@ -209,11 +209,11 @@ def test_more_candidates_than_the_filters_can_tell_apart() -> None:
     for estimate in runs:
         assert estimate.enough[:2].all()
         assert np.argmax(estimate.counts) == 0
-    absent = np.array([(estimate.counts / np.sqrt(estimate.variance))[48:] for estimate in runs])
+    absent = np.array([(estimate.counts / np.sqrt(estimate.noise))[48:] for estimate in runs])
     assert 0.85 < absent.std() < 1.15
     assert abs(absent.mean()) < 0.1
     listed = np.array(
-        [((estimate.counts - np.pad(TRUTH, (0, 752))) / np.sqrt(estimate.variance))[:48] for estimate in runs]
+        [((estimate.counts - np.pad(TRUTH, (0, 752))) / np.sqrt(estimate.noise))[:48] for estimate in runs]
     )
     assert 0.75 < listed.std() < 1.35
     with pytest.raises(NumberError, match=r'more than the 99 .* use method="lasso"'):

@@ -254,8 +254,8 @@ def test_mean_and_variance_over_all_hashes(kind: type[TextProtocol], monkeypatch
     assert not np.allclose(np.mean(plain, axis=0), truth, atol=0.1), "the sum of cells alone would be biased"
     spread = np.mean(spreads, axis=0) + np.var(means, axis=0)
     others = (np.sum(truth**2) - truth**2) / n**2
-    assert np.allclose(spread, protocol.variance(n, truth / n, others=others), rtol=1e-9)
-    assert (spread <= protocol.variance(n, truth / n) + 1e-9).all(), "the default is the worst case"
+    assert np.allclose(spread, protocol.variance(n, truth / n, population=False, others=others), rtol=1e-9)
+    assert (spread <= protocol.variance(n, truth / n, population=False) + 1e-9).all(), "the default is the worst case"
     assert np.var(means, axis=0).min() > 0.1, "for one given hash the estimate is biased"
 
 
@@ -264,9 +264,9 @@ def test_the_variance_of_cms_is_the_published_one() -> None:
     n, m, k, s = 1000, 64, 4, np.exp(1)
     own, other = 300, np.array([400, 200, 100])
     expected = n * (m / (m - 1)) ** 2 * s / (s - 1) ** 2 + np.sum(other**2 / k + other * (1 - 1 / k)) / (m - 1)
-    found = protocol.variance(n, own / n, others=np.sum(other**2) / n**2)
+    found = protocol.variance(n, own / n, population=False, others=np.sum(other**2) / n**2)
     assert found == pytest.approx(expected, rel=1e-12)
-    sampled = protocol.variance(n, own / n, population=True) - protocol.variance(n, own / n)
+    sampled = protocol.variance(n, own / n) - protocol.variance(n, own / n, population=False)
     assert sampled == pytest.approx(n * 0.3 * 0.7)
 
 
@@ -287,12 +287,14 @@ def test_error_bars_hold_over_redrawn_keys(kind: type[TextProtocol]) -> None:
         tally = protocol.tally(protocol.privatize(people, Simulation(run)))
         estimate = protocol.estimate(tally, candidates=texts[:5])
         error = estimate.counts - truth[:5]
-        scores.append(error / np.sqrt(estimate.variance))
-        noise = protocol.variance(n, np.clip(estimate.frequencies, 0, 1), others=0.0)
+        scores.append(error / np.sqrt(estimate.noise))
+        noise = protocol.variance(n, np.clip(estimate.frequencies, 0, 1), population=False, others=0.0)
         without.append(error / np.sqrt(noise))
         free = (np.sum(truth**2) - truth[:5] ** 2) / n**2
-        squares.append(np.mean(estimate.variance) / np.mean(protocol.variance(n, truth[:5] / n, others=free)))
-        rest.append((estimate.unlisted - truth[5:].sum() / n) / estimate.unlisted_stderr)
+        squares.append(
+            np.mean(estimate.noise) / np.mean(protocol.variance(n, truth[:5] / n, population=False, others=free))
+        )
+        rest.append((estimate.unlisted - truth[5:].sum() / n) / estimate.unlisted_noise)
     z = np.array(scores)
     assert np.abs(z.mean(axis=0)).max() < 5 * z.std() / np.sqrt(runs)
     assert 0.8 < z.std() < 1.2
@@ -309,8 +311,8 @@ def test_candidates_that_share_cells_share_their_errors() -> None:
     protocol = CMS(Strings(16, 4), 2)
     found = [protocol.estimate(protocol.tally(protocol.privatize(people, Simulation(i))), listed) for i in range(60)]
     spread = np.std([estimate.unlisted for estimate in found])
-    independent = np.sqrt(np.mean([estimate.variance.sum() for estimate in found])) / 500
-    stated = np.mean([estimate.unlisted_stderr for estimate in found])
+    independent = np.sqrt(np.mean([estimate.noise.sum() for estimate in found])) / 500
+    stated = np.mean([estimate.unlisted_noise for estimate in found])
     assert stated > 2.5 * independent
     assert 0.5 < spread / stated < 1.5  # five standard errors of a spread from 60 runs
 
@@ -354,7 +356,7 @@ def test_a_closed_domain_brings_its_candidates() -> None:
     tally = protocol.tally(protocol.privatize([1] * 800 + [True] * 100 + ["new"] * 100, Simulation(3)))
     estimate = protocol.estimate(tally)
     assert estimate.labels == (1, True, "x", "?")
-    assert np.abs(estimate.counts - [800, 100, 0, 100]).max() < 5 * np.sqrt(estimate.variance).max()
+    assert np.abs(estimate.counts - [800, 100, 0, 100]).max() < 5 * np.sqrt(estimate.noise).max()
     assert protocol.estimate(tally, candidates=["x", 1]).counts.tolist() == estimate.counts[[2, 0]].tolist()
     assert CMS(Integers(5, 9), 1).hashing == Strings()
     with pytest.raises(DomainError, match="same text"):

@@ -70,7 +70,7 @@ def test_certainty_is_seldom_wrong(kind, truth):
     """Among near ties, at most 10 % of runs may claim a wrong answer at level 90 %; 600 runs, 5 standard errors."""
     protocol = kind(len(truth), 1)
     study = protocol.simulate(truth, 600, seed=1)
-    winners = [protocol.estimate(study.tally(run)).winner(0.9) for run in range(600)]
+    winners = [protocol.estimate(study.tally(run)).winner(0.9, population=False) for run in range(600)]
     best = max(truth)
     claimed = np.mean([winner.certain and truth[winner.label] < best for winner in winners])
     assert claimed <= 0.1 + 5 * np.sqrt(0.1 * 0.9 / 600)
@@ -81,35 +81,37 @@ def test_certainty_is_seldom_wrong(kind, truth):
         # Ignoring that the counts repel each other would claim far more often.
         if kind is GRR:
             careless = [protocol.estimate(study.tally(run)) for run in range(600)]
-            bold = [abs(np.diff(e.frequencies)[0]) > 1.2816 * np.sqrt(2) * e.stderr[0] for e in careless]
+            bold = [
+                abs(np.diff(e.frequencies)[0]) > 1.2816 * np.sqrt(2) * e.errors(population=False)[0] for e in careless
+            ]
             assert np.mean(bold) > 0.3
 
 
-def test_confidence_adds_the_doubts_of_all_rivals():
+def test_the_posterior_adds_the_doubts_of_all_rivals():
     shares = np.array([0.5, 0.4, 0.4, -0.3])
     made = Estimate(("a", "b", "c", "d"), 100, 100 * shares, np.full(4, 25.0), "made up")
-    winner = made.winner()
+    winner = made.winner(population=False)
     # Errors add where nothing is known about the correlation: 0.05 + 0.05, so b and c are one error behind.
     assert winner.error == pytest.approx(0.1)
-    assert winner.confidence == pytest.approx(1 - 2 * 0.15865525393145707, abs=1e-9)
-    assert made.consistent().winner() == winner
+    assert winner.posterior == pytest.approx(1 - 2 * 0.15865525393145707, abs=1e-9)
+    assert made.consistent().winner(population=False) == winner
 
 
 def test_sampling_error_makes_a_population_harder_to_judge():
     found = estimate(OUE(3, 3), [4000, 3700, 300])
-    inside, outside = found.winner(), found.winner(population=True)
+    inside, outside = found.winner(population=False), found.winner()
     assert inside.margin == outside.margin
     shares = found.frequencies
     drawn = (shares[0] + shares[1] - (shares[0] - shares[1]) ** 2) / found.n
     assert outside.error**2 - inside.error**2 == pytest.approx(drawn)
-    assert outside.confidence < inside.confidence
+    assert outside.posterior < inside.posterior
 
 
 def test_without_noise_or_support():
     still = Estimate((0, 1), 10, np.array([7.0, 3.0]), np.zeros(2), "made up")
-    assert still.winner().confidence == 1
+    assert still.winner(population=False).posterior == 1
     even = Estimate((0, 1), 10, np.array([5.0, 5.0]), np.zeros(2), "made up")
-    assert even.winner().confidence == 0.5
+    assert even.winner(population=False).posterior == 0.5
     parts = [estimate(OUE(3, 1), [600, 300, 100], seed) for seed in (1, 2)]
     assert combine(*parts).winner().label == 0
     likely = OLH(3, 2)

@@ -8,14 +8,14 @@ import { count, decimal, factor, fraction, percent, plural, short } from "./form
 const api = new Api();
 
 const QUESTIONS = {
-  width: "How exact will it be?",
+  within: "How exact will it be?",
   people: "How many people do I need?",
   epsilon: "Which epsilon do I need?",
 };
 
 /** Why a protocol is where it is in the table. */
 function reason(option, best, chosen) {
-  const more = (option.stderr / best.stderr) ** 2;
+  const more = (option.noise / best.noise) ** 2;
   if (option.name === chosen.name) return "the choice";
   if (more < 1.0005) return `the smallest error; ${option.report_bytes > chosen.report_bytes ? `${plural(option.report_bytes, "byte")} a report instead of ${count(chosen.report_bytes)}` : "more work elsewhere"}`;
   if (more <= 1.05) return "within 5 % of the smallest error, no fewer bytes or work";
@@ -26,9 +26,9 @@ function result(plan, query) {
   const chosen = plan.table.find(({ name }) => name === plan.choice);
   const level = percent(plan.level, 0);
   const answer = {
-    width: ["An interval of ", h("b", {}, `± ${percent(plan.width / 2, 2)}`), ` around the share of a rare answer, at ${level} confidence.`],
-    n: [h("b", {}, plural(plan.n, "person", "people")), ` for intervals of ± ${percent(plan.width / 2, 2)} at ${level} confidence.`],
-    epsilon: ["Epsilon ", h("b", {}, decimal(plan.epsilon)), ` for intervals of ± ${percent(plan.width / 2, 2)} at ${level} confidence: odds change by at most ${factor(fraction(plan.epsilon))}.`],
+    within: ["An interval of ", h("b", {}, `± ${percent(plan.within, 2)}`), ` or less around any share, at ${level} confidence.`],
+    n: [h("b", {}, plural(plan.n, "person", "people")), ` for intervals of ± ${percent(plan.within, 2)} at ${level} confidence.`],
+    epsilon: ["Epsilon ", h("b", {}, decimal(plan.epsilon)), ` for intervals of ± ${percent(plan.within, 2)} at ${level} confidence: odds change by at most ${factor(fraction(plan.epsilon))}.`],
   }[plan.solved];
   const tile = (value, words) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, words));
   const rows = plan.table.map((one) => [
@@ -63,7 +63,7 @@ function result(plan, query) {
       h(
         "div",
         { class: "tiles" },
-        tile(`± ${percent(plan.width / 2, 2)}`, "interval of a rare answer"),
+        tile(`± ${percent(plan.within, 2)}`, "interval of any share, at most"),
         tile(chosen.visible === null ? "none" : percent(chosen.visible, 2), "smallest visible share"),
         tile(plural(chosen.report_bytes, "byte"), `of randomized answer, ${chosen.report_bytes + 24} sent in all`),
         tile(`× ${factor(fraction(plan.epsilon))}`, "the most that odds change"),
@@ -77,7 +77,7 @@ function result(plan, query) {
       { class: "card" },
       h("h2", {}, "All protocols"),
       content,
-      h("p", { class: "note" }, "The interval is for the share of an answer that nobody gave; a visible share stands out when all answers are looked at together; report bytes are those of the randomized answer; × the people is how many more reach the smallest error; best guess is how often the best guess of one person’s answer is right; leverage is how many honest reports one fake report outweighs."),
+      h("p", { class: "note" }, "The interval is for whatever share in the population, the error of asking so many people included; a visible share stands out when all answers are looked at together; report bytes are those of the randomized answer; × the people is how many more reach the smallest error; best guess is how often the best guess of one person’s answer is right; leverage is how many honest reports one fake report outweighs."),
     ),
     h(
       "section",
@@ -88,13 +88,13 @@ function result(plan, query) {
   ];
 }
 
-function cli({ categories, epsilon, people, width, level }) {
+function cli({ categories, epsilon, people, within, level }) {
   return [
     "deniable plan",
     categories ? `--categories ${categories}` : "--text",
     epsilon ? `--epsilon ${epsilon}` : "",
     people ? `--people ${people}` : "",
-    width ? `--width ${width}` : "",
+    within ? `--within ${within}` : "",
     Number(level) === 0.95 ? "" : `--level ${level}`,
   ].filter(Boolean).join(" ");
 }
@@ -103,7 +103,7 @@ function cli({ categories, epsilon, people, width, level }) {
 
 const fields = {};
 const place = h("div", { "aria-live": "polite" });
-let [solved, latest] = ["width", 0];
+let [solved, latest] = ["within", 0];
 
 function field(name, words, help, attributes) {
   const id = newId(name);
@@ -115,18 +115,18 @@ function field(name, words, help, attributes) {
 function query() {
   const text = (name) => fields[name].input.value.trim().replace(",", ".");
   const asked = { categories: fields.text.input.checked ? "" : text("categories"), level: text("level") / 100 };
-  for (const name of ["epsilon", "people", "width"]) if (name !== solved) asked[name] = name === "width" ? (2 * text(name)) / 100 : text(name);
+  for (const name of ["epsilon", "people", "within"]) if (name !== solved) asked[name] = name === "within" ? text(name) / 100 : text(name);
   return asked;
 }
 
 async function run() {
   const own = ++latest;
-  for (const name of ["epsilon", "people", "width"]) fields[name].element.hidden = name === solved;
+  for (const name of ["epsilon", "people", "within"]) fields[name].element.hidden = name === solved;
   fields.categories.input.disabled = fields.text.input.checked;
   const asked = query();
   try {
-    const plan = await api.json("v1/plan", { ...asked, width: asked.width ? String(Number(asked.width.toPrecision(12))) : null });
-    if (own === latest) show(place, result(plan, { ...asked, width: asked.width && Number(asked.width.toPrecision(12)) }));
+    const plan = await api.json("v1/plan", { ...asked, within: asked.within ? String(Number(asked.within.toPrecision(12))) : null });
+    if (own === latest) show(place, result(plan, { ...asked, within: asked.within && Number(asked.within.toPrecision(12)) }));
   } catch (error) {
     if (own === latest) show(place, h("p", { class: "card warn", role: "alert" }, `${error.message[0].toUpperCase()}${error.message.slice(1)}.`));
   }
@@ -165,7 +165,7 @@ show(
       h("div", {}, h("label", { for: openText }, "Open text"), fields.text.input, h("span", { class: "note" }, "any text at all")),
       field("epsilon", "Epsilon", "of one answer; 1 is a common choice", { type: "text", value: 1, inputmode: "decimal" }),
       field("people", "People", "who will answer", { type: "number", min: 1, value: 10000, inputmode: "numeric" }),
-      field("width", "Interval ± (percent)", "around a rare answer’s share", { type: "number", min: 0, step: "any", value: 1, inputmode: "decimal" }),
+      field("within", "Interval ± (percent)", "around any share", { type: "number", min: 0, step: "any", value: 1, inputmode: "decimal" }),
       field("level", "Confidence (percent)", "of the interval", { type: "number", min: 1, max: 99.999, step: "any", value: 95, inputmode: "decimal" }),
     ),
   ),

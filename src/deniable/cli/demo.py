@@ -146,13 +146,14 @@ def _results(survey: Survey, estimates: dict[str, Estimate], truth: dict[str, An
     inside, total = 0, 0
     for question in survey:
         estimate, shares = estimates[question.id], truth[question.id]
-        ends = estimate.interval(LEVEL)
+        ends = estimate.interval(LEVEL, population=False)
+        errors = estimate.errors(population=False)
         rows = [
             [
                 shown(label),
                 f"{shares[i]:.1%}",
                 f"{estimate.frequencies[i]:.1%}",
-                f"{estimate.stderr[i]:.2%}",
+                f"{errors[i]:.2%}",
                 f"{ends[i, 0]:.1%} to {ends[i, 1]:.1%}",
             ]
             for i, label in enumerate(estimate.labels)
@@ -181,7 +182,8 @@ def _results(survey: Survey, estimates: dict[str, Estimate], truth: dict[str, An
         inside += int(((ends[:, 0] <= shares) & (shares <= ends[:, 1])).sum())
         total += len(shares)
     prose(
-        f"{inside} of {total} intervals contain the truth; each misses it in one run of 20, by chance. The truth is "
+        f"{inside} of {total} intervals contain the truth; each misses it in one run of 20, by chance. They are about "
+        "the shares among those who answered; for a population they would be a little wider. The truth is "
         "known here because the answers come from a survey that was held in the open (Redbook, 1974); the service "
         "never had them."
     )
@@ -235,7 +237,8 @@ def _document(survey: Survey, estimates: dict[str, Estimate], truth: dict[str, A
                 "truth": truth[question.id].tolist(),
                 "estimate": estimate.frequencies.tolist(),
                 "level": LEVEL,
-                "interval": estimate.interval(LEVEL).tolist(),
+                "interval": estimate.interval(LEVEL, population=False).tolist(),
+                "population": False,
             }
         )
     return {

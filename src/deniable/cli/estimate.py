@@ -19,7 +19,7 @@ from deniable.cli.targets import Target, questions
 from deniable.domains import Strings
 from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.protocols import Protocol
-from deniable.protocols.estimate import ROWS_SHOWN, Floats, quantile
+from deniable.protocols.estimate import RESPONDENTS, ROWS_SHOWN, Floats, quantile
 from deniable.protocols.frequency.open_text import TextEstimate
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import COLUMNS, Result, result
@@ -56,8 +56,12 @@ def estimate(
             show_default="none: unbiased",
         ),
     ] = None,
-    population: Annotated[
-        bool, typer.Option("--population", help="Intervals for everybody whom the respondents were drawn from.")
+    respondents: Annotated[
+        bool,
+        typer.Option(
+            "--respondents",
+            help="Errors and intervals among those who answered, not for everybody whom they were drawn from.",
+        ),
     ] = False,
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Intervals that hold for all answers of a question at once.")
@@ -84,6 +88,7 @@ def estimate(
     """Estimate how common each answer is, with error bars.
 
     Unbiased unless --consistent asks for more: a share may come out below zero, and then its interval says so.
+    Errors and intervals are about the population that the respondents were drawn from.
     """
     one_format(as_json, as_csv)
     quantile(level)
@@ -109,13 +114,14 @@ def estimate(
                 raise SpecError(needed)
             output.note("note", f"{id!r} is left out, for {needed}")
             continue
-        found[id] = result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, population, repeats)
+        whom = not respondents
+        found[id] = result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats)
     if not found:
         raise MismatchError("there are no reports, or too few, to estimate from")
     if plot is not None:
         from deniable.cli.pictures import save_figure
 
-        save_figure(plot, lambda: _draw(found, level, simultaneous, population, everything))
+        save_figure(plot, lambda: _draw(found, level, simultaneous, not respondents, everything))
     if parquet is not None:
         _write_parquet(parquet, found)
     if as_json:
@@ -175,6 +181,8 @@ def _print(id: str, question: str, result: Result, everything: bool, first: bool
         for i in order
     ]
     interval = f"{100 * result.level:g}% interval{'s, all answers at once' if result.simultaneous else ''}"
+    if not result.population:
+        interval += f", {RESPONDENTS}"
     output.table(["answer", "count", "share", "stderr", interval], body)
     if len(body) < size:
         output.write(f"the {len(body)} largest of {size} answers: --all shows every one\n")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "deniable plan --categories 1024 --epsilon 1 --people 100000          which protocol, how exact",
-    "deniable plan --categories never,once,often --epsilon 1 --width 0.02     how many people",
-    "deniable plan --categories 50 --people 20000 --width 0.02            which epsilon",
+    "deniable plan --categories never,once,often --epsilon 1 --within 0.01    how many people",
+    "deniable plan --categories 50 --people 20000 --within 0.02           which epsilon",
     "deniable plan --text --epsilon 4 --people 1000000 --save protocol.json",
 )
 
@@ -33,15 +33,23 @@ def plan(
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="Any text may be an answer.")] = False,
     epsilon: Annotated[
-        str | None, typer.Option(metavar="EPSILON", help="The privacy level of one answer.", show_default=False)
+        str | None, typer.Option(metavar="EPSILON", help="The epsilon of one answer.", show_default=False)
     ] = None,
     people: Annotated[int | None, typer.Option(metavar="N", help="How many will answer.", show_default=False)] = None,
-    width: Annotated[
+    within: Annotated[
         float | None,
         typer.Option(
-            metavar="W", help="Of the interval of a rare answer's share, from end to end.", show_default=False
+            metavar="W",
+            help="How far the interval of a share may reach to either side: 0.01 is +- 1 percentage point.",
+            show_default=False,
         ),
     ] = None,
+    respondents: Annotated[
+        bool,
+        typer.Option(
+            "--respondents", help="Plan for shares among those who answer, not in the population they are drawn from."
+        ),
+    ] = False,
     level: Annotated[float, typer.Option(metavar="P", help="Confidence of the intervals.")] = 0.95,
     save: Annotated[
         Path | None,
@@ -54,18 +62,19 @@ def plan(
     plot: Plot = None,
     as_json: Json = False,
 ) -> None:
-    """Compare the protocols for a question, and choose one. Give two of --epsilon, --people and --width.
+    """Compare the protocols for a question, and choose one. Give two of --epsilon, --people and --within.
 
-    stderr and half-width are for the share of an answer that nobody gave; a visible share stands out when all
-    answers are looked at together; leverage is how many honest reports one fake report outweighs; attack is how often
-    the best guess of one person's answer is right.
+    noise is the standard error of the share of an answer that nobody gave; within is how far the interval of a share
+    reaches to either side, whatever the share, the error of asking so many people included; a visible share stands out
+    when all answers are looked at together; leverage is how many honest reports one fake report outweighs; attack is
+    how often the best guess of one person's answer is right.
     """
     domain = _domain(categories, text)
-    if sum(given is not None for given in (epsilon, people, width)) != 2:
-        raise SpecError("give two of --epsilon, --people and --width: the third follows")
+    if sum(given is not None for given in (epsilon, people, within)) != 2:
+        raise SpecError("give two of --epsilon, --people and --within: the third follows")
     from deniable import planning
 
-    made = planning.plan(domain, epsilon=epsilon, n=people, width=width, level=level)
+    made = planning.plan(domain, epsilon=epsilon, n=people, within=within, level=level, population=not respondents)
     if save is not None:
         with whole(save) as file:
             file.write((json.dumps(made.best.spec(), indent=2, ensure_ascii=False) + "\n").encode())

@@ -11,6 +11,7 @@ from deniable.cli import output
 from deniable.cli.output import heading, prose, table
 from deniable.planning import plan
 from deniable.protocols import Estimate, Protocol
+from deniable.protocols.estimate import RESPONDENTS
 from deniable.randomness import Bits
 
 ANSWERS, EPSILON, SHOWN = 1_000, 1, 5
@@ -33,7 +34,7 @@ class Thousand:
 
     def to_dict(self) -> dict[str, Any]:
         top = np.argsort(-self.estimate.counts)[:SHOWN]
-        rows = self.estimate.rows()
+        rows = self.estimate.rows(population=False)
         return {
             "answers": ANSWERS,
             "epsilon": EPSILON,
@@ -51,14 +52,15 @@ class Thousand:
             f"up their reports, then their tallies, {self.protocol.tally_size:,} integers each; no report is kept."
         )
         output.write("\n")
-        ends = self.estimate.interval()
+        ends = self.estimate.interval(population=False)
+        errors = self.estimate.errors(population=False)
         top = np.argsort(-self.estimate.counts)[:SHOWN]
         rows = [
             [
                 f"page {i}",
                 f"{100 * self.truth[i]:.1f}%",
                 f"{100 * self.estimate.frequencies[i]:.1f}%",
-                f"{100 * self.estimate.stderr[i]:.2f}%",
+                f"{100 * errors[i]:.2f}%",
                 f"{100 * ends[i, 0]:.1f}% to {100 * ends[i, 1]:.1f}%",
             ]
             for i in top
@@ -67,7 +69,7 @@ class Thousand:
         inside = int(((ends[:, 0] <= self.truth) & (self.truth <= ends[:, 1])).sum())
         output.write("\n")
         prose(
-            f"{inside} of the {ANSWERS:,} intervals contain the truth, where 95 in 100 should. "
+            f"{inside} of the {ANSWERS:,} intervals contain the truth {RESPONDENTS}, where 95 in 100 should. "
             f"The exact level of the reports is {level_text(self.protocol.ratio, digits=12)}."
         )
         output.write("\n")

@@ -5,21 +5,26 @@ Sent        the request line, Host, and what the caller names (Content-Type, Aut
 TLS         certificates and host names are verified; plain HTTP is for this machine only, unless `insecure` is set
 Connection  one, kept alive between requests; when the server has closed it meanwhile, the request goes out once more
             on a new one (a submission has an id, so twice is once). A forked process opens its own
-Limits      a time limit on every wait, and a size limit on every body that is read
+Limits      a size limit on every body that is read, and a time limit on the whole reply: a server that sends a byte now
+            and then holds nobody for longer. Of a body that is taken piece by piece, on each piece
 """
 
 from __future__ import annotations
 
 import http.client
+import io
 import ipaddress
 import os
+import socket
 import ssl
 import threading
+import time
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -73,6 +78,49 @@ class Reply:
     body: bytes
 
 
+class _Deadline:
+    """The moment by which the reply that is being read must be there."""
+
+    def __init__(self) -> None:
+        self._end = 0.0
+
+    def renew(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def limit(self, sock: socket.socket) -> None:
+        """Let the next wait of a socket end with the time that is left."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        sock.settimeout(left)
+
+
+class _Timed(io.RawIOBase):
+    """What a socket receives, until a deadline: a socket's own time limit begins anew with every byte."""
+
+    def __init__(self, sock: socket.socket, deadline: _Deadline) -> None:
+        self._socket, self._deadline = sock, deadline
+        self._file = sock.makefile("rb", buffering=0)  # the socket is closed when this is
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._deadline.limit(self._socket)
+        return self._file.readinto(buffer)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, deadline: _Deadline, sock: socket.socket, *args: Any, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self.fp.close()
+        self.fp = io.BufferedReader(_Timed(sock, deadline))
+
+
 class Transport:
     """Requests to one server, one at a time.
 
@@ -102,6 +150,7 @@ class Transport:
         self._host, self._port, self._secure = parts.hostname, port, parts.scheme == "https"
         self._base = parts.path.rstrip("/")
         self._timeout = timeout
+        self._deadline = _Deadline()
         self._context = context
         self._lock = Turn()
         self._process = os.getpid()
@@ -144,6 +193,7 @@ class Transport:
         """The body piece by piece, as it comes, however long it is."""
         while True:
             with self._explained():
+                self._deadline.renew(self._timeout)
                 piece = response.read1(size)
                 if not piece and response.length:
                     raise http.client.HTTPException("its reply was cut short")
@@ -190,9 +240,13 @@ class Transport:
             return self._once(method, path, headers, body)
 
     def _once(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> http.client.HTTPResponse:
+        self._deadline.renew(self._timeout)
         if self._connection is None:
             self._connection = self._connect()
         connection = self._connection
+        if connection.sock is None:
+            connection.connect()
+        self._deadline.limit(connection.sock)
         connection.putrequest(method, path, skip_accept_encoding=True)
         for name, value in headers.items():
             connection.putheader(name, value)
@@ -202,10 +256,14 @@ class Transport:
         return connection.getresponse()
 
     def _connect(self) -> http.client.HTTPConnection:
-        if not self._secure:
-            return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
-        context = self._context or ssl.create_default_context()
-        return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=context)
+        made: http.client.HTTPConnection
+        if self._secure:
+            context = self._context or ssl.create_default_context()
+            made = http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=context)
+        else:
+            made = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        made.response_class = partial(_Response, self._deadline)  # type: ignore[assignment]
+        return made
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

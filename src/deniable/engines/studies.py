@@ -140,7 +140,7 @@ def run_cell(shared: Any, cell: Cell) -> Row:
     for run in range(cell.runs):
         estimate = protocol.estimate(study.tally(run))
         error = estimate.counts - truth
-        ends = estimate.interval(LEVEL) * cell.people
+        ends = estimate.interval(LEVEL, population=False) * cell.people
         squared += float(np.mean(error**2))
         absolute += float(np.mean(np.abs(error))) / cell.people
         largest += float(np.max(np.abs(error))) / cell.people
@@ -169,8 +169,9 @@ def formula(protocol: Protocol, truth: NDArray[np.int64]) -> Any:
         keep = float(protocol.response.keep)
         return (inside * keep + n * (1 - keep) / protocol.blocks - truth * keep**2) / keep**2
     if isinstance(protocol, SketchProtocol | RAPPOR):
-        return protocol.variance(n, shares, others=np.square(shares).sum() - np.square(shares))
-    return protocol.variance(n, shares)
+        others = np.square(shares).sum() - np.square(shares)
+        return protocol.variance(n, shares, population=False, others=others)
+    return protocol.variance(n, shares, population=False)
 
 
 Engine = Callable[[list[Cell]], Iterator[Row]]

@@ -1,6 +1,6 @@
 """Planning a collection: which protocol, how many people, which epsilon.
 
-`plan(domain, ...)` with any two of epsilon, n (or people) and width; the `Plan` explains itself when printed.
+`plan(domain, ...)` with any two of epsilon, n (or people) and within; the `Plan` explains itself when printed.
 `half_width` and `visible` say how exact a protocol is that is chosen already.
 """
 

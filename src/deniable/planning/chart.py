@@ -1,7 +1,7 @@
 """The planner's picture: the error of each protocol against epsilon and against the number of answers.
 
-Above, the standard error of the share of an answer that nobody gave, in the worst case; below, the same divided by
-the smallest one, because the good protocols lie too close together to be told apart above.
+Above, the noise: the standard error of the share of an answer that nobody gave, in the worst case; below, the same
+divided by the smallest one, because the good protocols lie too close together to be told apart above.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from deniable._extras import require
 from deniable.domains import Domain, Integers, Strings
 from deniable.errors import DomainError
-from deniable.planning.planner import build, epsilons_around
+from deniable.planning.planner import build, epsilons_around, noise
 
 if TYPE_CHECKING:
     from deniable.planning.result import Plan
@@ -34,18 +34,19 @@ def draw(plan: Plan) -> Any:
     names = sorted(option.name for option in plan.table)
     columns = 1 if open_text else 2
     fig, axes = plt.subplots(2, columns, figsize=(4 * columns + 1.6, 5.6), squeeze=False, sharex="col", sharey="row")
-    level = float(plan.epsilon)
-    levels = epsilons_around(level, _POINTS)
-    _column(axes[:, 0], names, levels, [_errors(plan.domain, f"{x:.6g}", plan.n) for x in levels], level, plan)
+    epsilon = float(plan.epsilon)
+    epsilons = epsilons_around(epsilon, _POINTS)
+    errors = [_errors(plan.domain, f"{x:.6g}", plan.n) for x in epsilons]
+    _column(axes[:, 0], names, epsilons, errors, epsilon, plan)
     axes[1, 0].set(xlabel="epsilon", ylabel="times the smallest")
-    axes[0, 0].set(ylabel=f"standard error, n = {plan.n:,}")
+    axes[0, 0].set(ylabel=f"noise, n = {plan.n:,}")
     if not open_text:
         size = plan.domain.size
         sizes = np.unique(np.geomspace(2, max(4096, 4 * size), _POINTS).astype(np.int64))
         errors = [_errors(Integers(0, int(x) - 1), plan.epsilon, plan.n) for x in sizes]
         _column(axes[:, 1], names, sizes, errors, size, plan)
         axes[1, 1].set(xlabel="number of answers")
-        axes[0, 1].set(title=f"epsilon {level:g}")
+        axes[0, 1].set(title=f"epsilon {epsilon:g}")
         axes[0, 0].set(title=f"{size:,} answers")
     axes[0, -1].legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
     if fig.get_layout_engine() is None:
@@ -55,7 +56,7 @@ def draw(plan: Plan) -> Any:
 
 def _errors(domain: Domain, epsilon: Any, n: int) -> dict[str, float]:
     try:
-        return {name: math.sqrt(built.worst_variance(n)) / n for name, built in build(domain, epsilon).items()}
+        return {name: noise(built, n) for name, built in build(domain, epsilon).items()}
     except DomainError:
         return {}
 
@@ -72,8 +73,8 @@ def _column(
         axes[0].plot(xs, table[:, i], **look)
         axes[1].plot(xs, ratios[:, i], **look)
     marked = {"marker": "o", "linestyle": "", "color": INK, "markersize": 5, "label": f"the plan: {plan.best.name}"}
-    axes[0].plot([at], [plan.choice.stderr], **marked)
-    axes[1].plot([at], [plan.choice.stderr / plan.table[0].stderr], **marked)
+    axes[0].plot([at], [plan.choice.noise], **marked)
+    axes[1].plot([at], [plan.choice.noise / plan.table[0].noise], **marked)
     axes[0].set(xscale="log", yscale="log")
     axes[1].set(xscale="log", ylim=(0.97, WORST_SHOWN))
     for ax in axes:

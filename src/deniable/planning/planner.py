@@ -1,19 +1,23 @@
 """Which protocol for this domain, epsilon and number of people; or how many people, or which epsilon.
 
-Rule       the smallest variance of the share of an answer that nobody gave, in the worst case over what the others
-           gave; among the protocols within 5 percent of it, the fewest report bytes, then the least work on the server
+Rule       the smallest noise in the share of an answer that nobody gave, in the worst case over what the others gave;
+           among the protocols within 5 percent of that variance, the fewest report bytes, then the least work on the
+           server
 Error      exact, from the realized probabilities of each protocol as it would be built; nothing of size d is built
 Forms      where reports repeat, only protocols with few different reports may be used: `forms` leaves the others out
-Width      of the interval of such a share from end to end: 2 z stderr
-Solving    the smallest n, or the smallest epsilon to four digits, at which the protocol that the rule chooses reaches
-           the width. Along epsilon the choice may change to a protocol with up to 5 percent more variance, so
-           an epsilon smaller by about 2 percent may do with another protocol than the chosen one
+Within     how far an interval reaches to either side, z stderr, for whatever share in the population: noise and the
+           error of having asked n people, at the share where their sum is largest. `population=False` is about the
+           shares among those who answer, and leaves the second out
+Solving    the smallest n, or the smallest epsilon to four digits, at which the protocol that the rule chooses comes
+           within what was asked for. Along epsilon the choice may change to a protocol with up to 5 percent more
+           variance, so an epsilon smaller by about 2 percent may do with another protocol than the chosen one
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -39,23 +43,27 @@ def plan(
     domain: Any,
     epsilon: Any = None,
     n: int | None = None,
-    width: float | None = None,
+    within: float | None = None,
     level: float = 0.95,
     forms: int | None = None,
     people: int | None = None,
+    population: bool = True,
 ) -> Plan:
-    """The protocols for a domain, compared; give any two of epsilon, n and width.
+    """The protocols for a domain, compared; give any two of epsilon, n and within.
 
     `people` is another name for n, the one that the command and survey files use.
 
-    `domain` may be a list of categories, a number of answers, or a domain. `width` is that of the interval of a share
-    near zero at confidence `level`, from end to end. With `forms` only protocols with at most so many different reports
-    are looked at.
+    `domain` may be a list of categories, a number of answers, or a domain. `within` is how far the interval of a share
+    reaches to either side at confidence `level`, whatever the share: 0.01 is plus or minus one percentage point. It is
+    about the population that n people are drawn from; with `population=False` about those who answer. With `forms`
+    only protocols with at most so many different reports are looked at.
 
     >>> plan(1024, epsilon=1, n=100_000).best
     OLH(domain=Integers(low=0, high=1023), epsilon=Fraction(1, 1), hash_bits=2)
-    >>> plan(["yes", "no"], epsilon=1, width=0.01).n
-    141470
+    >>> plan(["yes", "no"], epsilon=1, within=0.01).n
+    44971
+    >>> plan(["yes", "no"], epsilon=1, within=0.01, population=False).n
+    35368
     >>> plan(30, epsilon=1, n=1000).best.name, plan(30, epsilon=1, n=1000, forms=1024).best.name
     ('SubsetSelection', 'BLH')
     """
@@ -65,18 +73,19 @@ def plan(
         n = people
     answers = as_domain(domain)
     quantile(level)  # refuses a level that is none
-    if sum(given is not None for given in (epsilon, n, width)) != 2:
-        raise NumberError("give two of epsilon, n (or people) and width: the third follows")
+    if sum(given is not None for given in (epsilon, n, within)) != 2:
+        raise NumberError("give two of epsilon, n (or people) and within: the third follows")
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise NumberError(f"the number of people is a positive whole number, not {n!r}")
-    if width is None:
-        return _plan(answers, exact.as_epsilon(epsilon), int(n or 0), level, "width", forms)
-    if not 0 < width < math.inf:
-        raise NumberError(f"the width of an interval is positive, not {width!r}")
+    goal = _Goal(answers, level, forms, population)
+    if within is None:
+        return goal.plan(exact.as_epsilon(epsilon), int(n or 0), "within")
+    if not 0 < within < math.inf:
+        raise NumberError(f"within is how far an interval reaches to either side, a positive number, not {within!r}")
     if n is None:
-        crowd = _people(answers, exact.as_epsilon(epsilon), float(width), level, forms)
-        return _plan(answers, exact.as_epsilon(epsilon), crowd, level, "n", forms)
-    return _plan(answers, _level(answers, int(n), float(width), level, forms), int(n), level, "epsilon", forms)
+        chosen = exact.as_epsilon(epsilon)
+        return goal.plan(chosen, goal.people(chosen, float(within)), "n")
+    return goal.plan(goal.epsilon(int(n), float(within)), int(n), "epsilon")
 
 
 def candidates(domain: Domain) -> Mapping[str, Candidate]:
@@ -84,7 +93,7 @@ def candidates(domain: Domain) -> Mapping[str, Candidate]:
 
 
 def build(domain: Domain, epsilon: Any, forms: int | None = None) -> dict[str, Protocol]:
-    """Every protocol that exists at this level; some need a larger epsilon for so many answers, or have more forms."""
+    """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms."""
     built: dict[str, Protocol] = {}
     for name, candidate in candidates(domain).items():
         try:
@@ -114,7 +123,7 @@ def _has_few(protocol: Protocol, forms: int) -> bool:
 
 def choose(protocols: Mapping[str, Protocol], n: int) -> str:
     """The rule."""
-    variances = {name: protocol.worst_variance(n) for name, protocol in protocols.items()}
+    variances = {name: protocol.worst_variance(n, population=False) for name, protocol in protocols.items()}
     close = [name for name in protocols if variances[name] <= SAME * min(variances.values())]
     return min(close, key=lambda name: (protocols[name].report_bytes, _server(name, protocols[name]), variances[name]))
 
@@ -123,49 +132,94 @@ def _server(name: str, protocol: Protocol) -> float:
     return candidates(protocol.domain)[name].server(protocol)
 
 
-def half_width(protocol: Protocol, n: int, level: float) -> float:
-    """Of the interval of an answer that nobody gave, in the worst case."""
-    return quantile(level) * math.sqrt(protocol.worst_variance(n)) / n
+def noise(protocol: Protocol, n: int) -> float:
+    """The standard error of the share of an answer that nobody gave, in the worst case."""
+    return math.sqrt(protocol.worst_variance(n, population=False)) / n
 
 
-def _people(domain: Domain, epsilon: Fraction, width: float, level: float, forms: int | None) -> int:
-    protocols = build(domain, epsilon, forms)
+def half_width(protocol: Protocol, n: int, level: float, population: bool = True) -> float:
+    """How far the interval of a share reaches to either side, for the share where that is most."""
+    # All variances here are polynomials of degree two in the share: three values tell where the largest lies.
+    none, half, everyone = (protocol.worst_variance(n, share, population) for share in (0.0, 0.5, 1.0))
+    bend = 2 * (none - 2 * half + everyone)
+    slope = everyone - none - bend
+    most = max(none, everyone)
+    if bend < 0 and 0 < slope < -2 * bend:
+        most = max(most, none - slope**2 / (4 * bend))
+    return quantile(level) * math.sqrt(most) / n
 
-    def reached(n: int) -> bool:
-        return 2 * half_width(protocols[choose(protocols, n)], n, level) <= width
 
-    if not reached(MOST_PEOPLE):
-        least = 2 * half_width(protocols[choose(protocols, MOST_PEOPLE)], MOST_PEOPLE, level)
-        raise NumberError(
-            f"at epsilon {exact.shown(epsilon)} no number of people gives intervals {width:.3g} wide: with 10^10, more "
-            f"than there are, they are {least:.3g} wide; raise epsilon or accept wider ones"
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """What stays the same while people or epsilon are looked for."""
+
+    domain: Domain
+    level: float
+    forms: int | None
+    population: bool
+
+    def reach(self, protocols: Mapping[str, Protocol], n: int) -> float:
+        return half_width(protocols[choose(protocols, n)], n, self.level, self.population)
+
+    def people(self, epsilon: Fraction, within: float) -> int:
+        protocols = build(self.domain, epsilon, self.forms)
+        if (least := self.reach(protocols, MOST_PEOPLE)) > within:
+            raise NumberError(
+                f"at epsilon {exact.shown(epsilon)} no number of people gives intervals of +-{within:.3g}: with 10^10, "
+                f"more than there are, they are +-{least:.3g}; raise epsilon or accept wider ones"
+            )
+        low, high = 0, MOST_PEOPLE
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.reach(protocols, middle) <= within else (middle, high)
+        return high
+
+    def epsilon(self, n: int, within: float) -> Fraction:
+        def reached(epsilon: Fraction) -> bool:
+            try:
+                protocols = build(self.domain, epsilon, self.forms)
+            except DomainError:
+                return False
+            return self.reach(protocols, n) <= within
+
+        low, high = exact.SMALLEST_EPSILON, exact.LARGEST_EPSILON
+        if not reached(high):
+            least = quantile(self.level) / math.sqrt(4 * n)
+            alone = f", for asking {n:,} alone leaves +-{least:.3g}" if self.population and least > within else ""
+            raise NumberError(
+                f"no epsilon gives intervals of +-{within:.3g} with {n:,} people{alone}: ask more people or accept "
+                "wider ones"
+            )
+        if reached(low):
+            return low
+        while high > low * Fraction(10001, 10000):
+            middle = _rounded(math.sqrt(low * high), 2 * _DIGITS)
+            low, high = (low, middle) if reached(middle) else (middle, high)
+        return _first(reached, _rounded(float(low), _DIGITS))
+
+    def plan(self, epsilon: Fraction, n: int, solved: str) -> Plan:
+        protocols = build(self.domain, epsilon, self.forms)
+        known = candidates(self.domain)
+        options = {name: self.option(known[name], protocol, n) for name, protocol in protocols.items()}
+        choice = options[choose(protocols, n)]
+        table = tuple(sorted(options.values(), key=lambda option: (option.noise, option is not choice)))
+        among = "" if self.forms is None else f"Of the protocols with at most {self.forms:,} different reports, "
+        reason = among + _reason(choice, table, epsilon)
+        return Plan(self.domain, epsilon, n, self.level, solved, table, choice, reason, self.population)
+
+    def option(self, candidate: Candidate, protocol: Protocol, n: int) -> Option:
+        return Option(
+            protocol=protocol,
+            noise=noise(protocol, n),
+            half_width=half_width(protocol, n, self.level, self.population),
+            visible=visible(protocol, n, self.level, self.population),
+            report_bytes=protocol.report_bytes,
+            device=candidate.device(protocol),
+            server=candidate.server(protocol),
+            counters=protocol.tally_size,
+            leverage=candidate.leverage(protocol),
+            attack=None if candidate.attack is None else candidate.attack(protocol),
         )
-    low, high = 0, MOST_PEOPLE
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
-
-
-def _level(domain: Domain, n: int, width: float, level: float, forms: int | None) -> Fraction:
-    def reached(epsilon: Fraction) -> bool:
-        try:
-            protocols = build(domain, epsilon, forms)
-        except DomainError:
-            return False
-        return 2 * half_width(protocols[choose(protocols, n)], n, level) <= width
-
-    low, high = exact.SMALLEST_EPSILON, exact.LARGEST_EPSILON
-    if not reached(high):
-        raise NumberError(
-            f"no epsilon gives intervals {width:.3g} wide with {n:,} people: ask more people or accept wider ones"
-        )
-    if reached(low):
-        return low
-    while high > low * Fraction(10001, 10000):
-        middle = _rounded(math.sqrt(low * high), 2 * _DIGITS)
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return _first(reached, _rounded(float(low), _DIGITS))
 
 
 def _first(reached: Callable[[Fraction], bool], epsilon: Fraction) -> Fraction:
@@ -180,42 +234,18 @@ def _rounded(value: float, digits: int) -> Fraction:
     return Fraction(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
 
 
-def _plan(domain: Domain, epsilon: Fraction, n: int, level: float, solved: str, forms: int | None) -> Plan:
-    protocols = build(domain, epsilon, forms)
-    options = {name: _option(candidates(domain)[name], protocol, n, level) for name, protocol in protocols.items()}
-    choice = options[choose(protocols, n)]
-    table = tuple(sorted(options.values(), key=lambda option: (option.stderr, option is not choice)))
-    among = "" if forms is None else f"Of the protocols with at most {forms:,} different reports, "
-    return Plan(domain, epsilon, n, level, solved, table, choice, among + _reason(choice, table, epsilon))
-
-
-def _option(candidate: Candidate, protocol: Protocol, n: int, level: float) -> Option:
-    return Option(
-        protocol=protocol,
-        stderr=math.sqrt(protocol.worst_variance(n)) / n,
-        half_width=half_width(protocol, n, level),
-        visible=visible(protocol, n, level),
-        report_bytes=protocol.report_bytes,
-        device=candidate.device(protocol),
-        server=candidate.server(protocol),
-        counters=protocol.tally_size,
-        leverage=candidate.leverage(protocol),
-        attack=None if candidate.attack is None else candidate.attack(protocol),
-    )
-
-
 def epsilons_around(epsilon: float, points: int) -> Floats:
-    """A range of levels for a picture: what people use, and the plan's own."""
+    """A range of epsilons for a picture: what people use, and the plan's own."""
     return np.geomspace(min(0.1, epsilon / 2), max(6.0, min(1.5 * epsilon, 64.0)), points)
 
 
-def visible(protocol: Protocol, n: int, level: float) -> float | None:
+def visible(protocol: Protocol, n: int, level: float, population: bool = True) -> float | None:
     """The share that is as large as its own simultaneous half-width; None if even a share of one is not."""
     tests = 1 if isinstance(protocol.domain, Strings) else protocol.domain.size
     reach = quantile(level, tests)
 
     def clear(share: float) -> bool:
-        return share * n > reach * math.sqrt(protocol.worst_variance(n, share))
+        return share * n > reach * math.sqrt(protocol.worst_variance(n, share, population))
 
     if not clear(1.0):
         return None
@@ -230,23 +260,23 @@ def _reason(choice: Option, table: Sequence[Option], epsilon: Fraction) -> str:
     first = table[0]
     close = [option.name for option in table if option is not choice and option.variance <= SAME * first.variance]
     if choice is first:
-        rivals = f"; {_listed(close)} within 5 %, with no fewer bytes a report" if close else ""
-        said = f"{choice.name} has the smallest error{rivals}"
+        rivals = f"; {_listed(close)} within 5 %, with no fewer bytes per report" if close else ""
+        said = f"{choice.name} has the least noise{rivals}"
     else:
         more = choice.variance / first.variance - 1
         price = (
-            f"{100 * more:.1f} % more variance than {first.name}, but"
+            f"{100 * more:.1f} % more noise variance than {first.name}, but"
             if more >= 5e-4
-            else f"the error of {first.name}, and"
+            else f"the noise of {first.name}, and"
         )
         saved = "less work on the server"
         if choice.report_bytes < first.report_bytes:
-            saved = f"{choice.report_bytes:,} bytes a report instead of {first.report_bytes:,}"
+            saved = f"{choice.report_bytes:,} bytes per report instead of {first.report_bytes:,}"
         said = f"{choice.name} has {price} {saved}"
     small = [option for option in table if FEW * option.report_bytes <= choice.report_bytes]
     if small and small[0].variance <= SOME * choice.variance:
         more = 100 * (small[0].variance / choice.variance - 1)
-        said += f"; {small[0].name} would do with {small[0].report_bytes:,} for {more:.0f} % more variance"
+        said += f"; {small[0].name} would do with {small[0].report_bytes:,} for {more:.0f} % more noise variance"
     return said + (". An epsilon this large protects little." if epsilon > 8 else ".")
 
 

@@ -10,12 +10,13 @@ from deniable import exact
 from deniable.channels.levels import epsilon_text
 from deniable.domains import Domain, Strings
 from deniable.protocols import Protocol
+from deniable.protocols.estimate import RESPONDENTS
 
 # What the columns show, in order: heading, attribute, how it is written.
 COLUMNS = (
     ("protocol", "name", "{}"),
-    ("stderr", "stderr", "{:.3g}"),
-    ("half-width", "half_width", "{:.3g}"),
+    ("noise", "noise", "{:.3g}"),
+    ("within +-", "half_width", "{:.3g}"),
     ("visible share", "visible", "{:.3g}"),
     ("report bytes", "report_bytes", "{:,}"),
     ("random bytes", "device", "{:,.0f}"),
@@ -31,10 +32,10 @@ class Option:
     """One protocol at the plan's epsilon and n."""
 
     protocol: Protocol
-    stderr: float
-    """Of the estimated share of an answer that nobody gave, in the worst case."""
+    noise: float
+    """The standard error of the share of an answer that nobody gave, in the worst case."""
     half_width: float
-    """Half the width of that answer's interval."""
+    """How far the interval of a share reaches to either side, for the share where that is most."""
     visible: float | None
     """The smallest share whose interval excludes zero on average when all answers are looked at together; None if
     even a share of one would not."""
@@ -56,8 +57,8 @@ class Option:
 
     @property
     def variance(self) -> float:
-        """Of the share: the square of `stderr`."""
-        return self.stderr**2
+        """The square of `noise`."""
+        return self.noise**2
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON values."""
@@ -73,11 +74,13 @@ class Plan:
     n: int
     level: float
     solved: str
-    """Which of "width", "n" and "epsilon" followed from the other two."""
+    """Which of "within", "n" and "epsilon" followed from the other two."""
     table: tuple[Option, ...]
-    """All protocols, the smallest error first."""
+    """All protocols, the least noise first."""
     choice: Option
     reason: str
+    population: bool = True
+    """Whether intervals are about the population, or only about those who answer."""
 
     @property
     def best(self) -> Protocol:
@@ -85,9 +88,9 @@ class Plan:
         return self.choice.protocol
 
     @property
-    def width(self) -> float:
-        """Of the interval of a share near zero, from end to end."""
-        return 2 * self.choice.half_width
+    def within(self) -> float:
+        """How far the interval of a share reaches to either side at most."""
+        return self.choice.half_width
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values; `best` is a spec that `deniable.load` reads."""
@@ -95,8 +98,9 @@ class Plan:
             "domain": str(self.domain),
             "epsilon": exact.canonical(self.epsilon),
             "n": self.n,
-            "width": self.width,
+            "within": self.within,
             "level": self.level,
+            "population": self.population,
             "solved": self.solved,
             "best": self.best.spec(),
             "reason": self.reason,
@@ -115,8 +119,10 @@ class Plan:
             "answers": answers,
             "epsilon": f"epsilon {epsilon_text(self.epsilon)}",
             "n": f"{self.n:,} people",
-            "width": f"{100 * self.level:g} % intervals {self.width:.3g} wide",
+            "within": f"{100 * self.level:g} % intervals within +-{self.within:.3g}",
         }
+        if not self.population:
+            given["within"] += f" {RESPONDENTS}"
         given[self.solved] = f"=> {given[self.solved]}"
         return ", ".join(given.pop(key) for key in sorted(given, key=lambda key: key == self.solved)).replace(
             ", =>", " =>"

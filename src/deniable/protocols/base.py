@@ -124,12 +124,15 @@ class Protocol(ABC):
     def _support(self, reports: Bytes) -> NDArray[np.bool_]: ...
 
     @abstractmethod
-    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = False) -> Any:
-        """The variance of an estimated count among n people, for an answer of that frequency."""
+    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
+        """The variance of an estimated count with n people, for an answer of that frequency.
 
-    def worst_variance(self, n: int, frequency: float = 0.0) -> float:
+        Noise and sampling error; `population=False` leaves the second out, for the count among those who answered.
+        """
+
+    def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
         """The variance of the count of an answer of that frequency, whatever the others gave."""
-        return float(self.variance(n, frequency))
+        return float(self.variance(n, frequency, population))
 
     def _adder(self) -> Adder:
         return PlainAdder(self)

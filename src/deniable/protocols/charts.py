@@ -28,13 +28,16 @@ def bars(
     level: float = 0.95,
     most: int = 40,
     simultaneous: bool = False,
+    population: bool = True,
 ) -> Any:
     """Shares as bars, the largest `most` of them; grey where the interval covers zero. Returns the axes."""
     size = len(estimate.labels)
     order = np.arange(size) if isinstance(estimate.labels, range) else estimate._order(most)
     some = f"the {order.size} largest of {size} answers, " if order.size < size else ""
     at_once = ", all answers at once" if simultaneous else ""
-    title = f"{estimate.protocol}, {estimate.method}, n = {estimate.n:,}: {some}{100 * level:g} % intervals{at_once}"
+    whom = "" if population else ", among those who answered"
+    how = f"{100 * level:g} % intervals{at_once}{whom}"
+    title = f"{estimate.protocol}, {estimate.method}, n = {estimate.n:,}: {some}{how}"
     if isinstance(estimate.labels, range) and size > MOST_BARS:
         return _band(estimate, intervals, ax, title)
     shares, ends = estimate.frequencies[order], intervals[order]

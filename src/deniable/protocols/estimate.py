@@ -1,11 +1,12 @@
 """An estimate: unbiased counts and frequencies with error bars; consistency is a separate, named step.
 
-stderr     for the people who answered, whose true answers are fixed; `population=True` adds the error of having
-           asked these people and not others
-interval   Wald; for a population Clopper-Pearson on the support counts, where the protocol is pure
-repeated   the same if one person stands in several reports, as over several epochs of a survey
-combine    estimates of the same shares from different people or protocols, weighted by inverse variance
-a - b      how much the shares differ between two independent groups, with interval and test
+population  the default everywhere: errors are about all whom the respondents were drawn from, so they are the noise of
+            the protocol and the error of having asked these people and not others. `population=False` leaves the
+            second out: then the figures are about those who answered, and say so wherever they are printed
+interval    Clopper-Pearson on the support counts, where the protocol is pure; Wald elsewhere and with population=False
+repeated    the same if one person stands in several reports, as over several epochs of a survey
+combine     estimates of the same shares from different people or protocols, weighted by inverse variance
+a - b       how much the shares differ between two independent groups, with interval and test
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from deniable.protocols.winner import Winner, find
 Floats = NDArray[np.float64]
 
 ROWS_SHOWN = 20
+
+RESPONDENTS = "among those who answered"
+"""Said wherever figures leave out sampling error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +89,8 @@ class Estimate:
     labels: Sequence[Label]
     n: int
     counts: Floats
-    variance: Floats
-    """Of the counts, for the respondents as they are."""
+    noise: Floats
+    """The variance of the counts for the respondents as they are: what the protocol adds."""
     protocol: str
     method: str = "unbiased"
     support: Support | None = None
@@ -94,7 +98,7 @@ class Estimate:
     """The unbiased estimate behind a consistent one."""
     fit: Fit | None = None
     """For maximum likelihood: a distribution to begin with, so its intervals are cut to [0, 1]."""
-    people: float = 1.0
+    people: Floats | float = 1.0
     """By how much the sampling variance is larger than that of n different people."""
 
     @property
@@ -102,20 +106,26 @@ class Estimate:
         return self.counts / self.n
 
     @property
+    def variance(self) -> Floats:
+        """Of the counts: noise and sampling error; of a consistent estimate, those of the unbiased one behind it."""
+        if self.raw is not None:
+            return self.raw.variance
+        return self.noise + self.people * _sampling(self.frequencies, self.n)
+
+    @property
     def stderr(self) -> Floats:
-        """Standard errors of the frequencies, for the respondents as they are."""
-        return np.sqrt(self.variance) / self.n
+        """Standard errors of the frequencies, as estimates of the population's."""
+        return self.errors()
 
-    def errors(self, population: bool = False) -> Floats:
-        """Standard errors of the frequencies; `population` adds sampling error."""
-        if not population:
-            return self.stderr
-        shares = np.clip(self.frequencies, 0.0, 1.0)
-        return np.sqrt(self.variance / self.n**2 + self.people * shares * (1 - shares) / self.n)
+    def errors(self, population: bool = True) -> Floats:
+        """Standard errors of the frequencies; without `population` those of the shares among the respondents."""
+        return np.sqrt(self.variance if population else self.noise) / self.n
 
-    def interval(self, level: float = 0.95, simultaneous: bool = False, population: bool = False) -> Floats:
+    def interval(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Floats:
         """A (d, 2) array of confidence intervals of the frequencies.
 
+        They are about the population that the respondents were drawn from, or, with `population=False`, about the
+        respondents only.
         `simultaneous` makes all d hold at once (Bonferroni). A consistent estimate keeps the intervals of the
         unbiased one behind it, cut to [0, 1].
         """
@@ -137,7 +147,7 @@ class Estimate:
         from deniable.postprocess import apply
 
         raw = self.raw or self
-        shares = apply(method, raw.frequencies, np.sqrt(raw.variance) / raw.n, raw.n)
+        shares = apply(method, raw.frequencies, raw.errors(population=False), raw.n)
         return replace(raw, counts=shares * raw.n, method=method, raw=raw)
 
     def repeated(self, noise: float, people: float) -> Self:
@@ -147,12 +157,12 @@ class Estimate:
         noise, or a person, of its own.
         """
         sampling = _sampling(self.frequencies, self.n)
-        once = self.variance + sampling
-        now = noise * self.variance + people * sampling
+        once = self.noise + sampling
+        now = noise * self.noise + people * sampling
         worth = np.divide(once, now, out=np.full_like(once, 1 / max(noise, people)), where=now > 0)
         support = None if self.support is None else replace(self.support, worth=worth, noise=noise)
         raw = None if self.raw is None else self.raw.repeated(noise, people)
-        return replace(self, variance=noise * self.variance, people=people, support=support, raw=raw)
+        return replace(self, noise=noise * self.noise, people=people, support=support, raw=raw)
 
     def combine(self, *others: Estimate) -> Estimate:
         """One estimate from several of the same shares, each weighted by its inverse variance."""
@@ -164,13 +174,13 @@ class Estimate:
             return NotImplemented
         _same_labels(self, other)
         first, second = self.raw or self, other.raw or other
-        error = np.hypot(first.errors(population=True), second.errors(population=True))
+        error = np.hypot(first.stderr, second.stderr)
         return Difference(self.labels, first.frequencies - second.frequencies, error)
 
-    def winner(self, level: float = 0.95, population: bool = False) -> Winner:
-        """The most common answer, its lead, and how sure one can be that no other is more common.
+    def winner(self, level: float = 0.95, population: bool = True) -> Winner:
+        """The most common answer, its lead, and the posterior probability that no other is more common.
 
-        Among the people who answered; `population` asks about those whom they were drawn from.
+        In the population; `population=False` asks about the people who answered.
         """
         return find(self, level, population)
 
@@ -180,7 +190,7 @@ class Estimate:
         level: float = 0.95,
         most: int = 40,
         simultaneous: bool = False,
-        population: bool = False,
+        population: bool = True,
     ) -> Any:
         """Bars with whiskers, grey where the interval covers zero; returns the axes.
 
@@ -188,32 +198,33 @@ class Estimate:
         """
         from deniable.protocols.charts import bars
 
-        return bars(self, self.interval(level, simultaneous, population), ax, level, most, simultaneous)
+        return bars(self, self.interval(level, simultaneous, population), ax, level, most, simultaneous, population)
 
-    def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """One dictionary an answer: label, count, frequency, stderr, low, high."""
-        ends = self.interval(level)
-        numbers = np.column_stack([self.counts, self.frequencies, self.stderr, ends]).tolist()
+    def rows(self, level: float = 0.95, population: bool = True) -> list[dict[str, Any]]:
+        """One dictionary per answer: label, count, frequency, stderr, low, high."""
+        ends = self.interval(level, population=population)
+        numbers = np.column_stack([self.counts, self.frequencies, self.errors(population), ends]).tolist()
         names = ("count", "frequency", "stderr", "low", "high")
         named = (dict(zip(names, row, strict=True)) for row in numbers)
         return [{"label": label} | row for label, row in zip(self.labels, named, strict=True)]
 
-    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+    def to_dict(self, level: float = 0.95, population: bool = True) -> dict[str, Any]:
         """The estimate as JSON values."""
-        rows = [row | {"label": label_spec(row["label"])} for row in self.rows(level)]
-        return {"protocol": self.protocol, "method": self.method, "n": self.n, "level": level, "answers": rows}
+        rows = [row | {"label": label_spec(row["label"])} for row in self.rows(level, population)]
+        head = {"protocol": self.protocol, "method": self.method, "n": self.n}
+        return head | {"level": level, "population": population, "answers": rows}
 
-    def to_arrow(self, level: float = 0.95) -> Any:
+    def to_arrow(self, level: float = 0.95, population: bool = True) -> Any:
         """A pyarrow table; `pyarrow.table(estimate)` and `polars.DataFrame(estimate)` work as well."""
         pa = require("pyarrow", "files")
-        rows = self.rows(level)
+        rows = self.rows(level, population)
         labels = [row["label"] if _uniform(self.labels) else text(row["label"]) for row in rows]
         columns = {key: [row[key] for row in rows] for key in ("count", "frequency", "stderr", "low", "high")}
         return pa.table({"label": labels} | columns)
 
-    def to_pandas(self, level: float = 0.95) -> Any:
-        """A pandas data frame, one row an answer."""
-        return self.to_arrow(level).to_pandas()
+    def to_pandas(self, level: float = 0.95, population: bool = True) -> Any:
+        """A pandas data frame, one row per answer."""
+        return self.to_arrow(level, population).to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -308,18 +319,31 @@ class Difference:
 
 
 def combine(*estimates: Estimate) -> Estimate:
-    """Weight each frequency by its inverse variance; the people add up."""
+    """Weight each frequency by its inverse variance, noise and sampling error together; the people add up."""
     if not estimates:
         raise MismatchError("there is no estimate to combine")
     raws = [estimate.raw or estimate for estimate in estimates]
     for other in raws[1:]:
         _same_labels(raws[0], other)
-    weights = [raw.n**2 / raw.variance for raw in raws]
-    total = np.sum(weights, axis=0)
-    shares = np.sum([weight * raw.frequencies for weight, raw in zip(weights, raws, strict=True)], axis=0) / total
+    # The sampling error that enters a weight is that of a first, common estimate: with each one's own, whichever came
+    # out smaller would weigh more.
+    shares = np.clip(_weighted([raw.n**2 / raw.noise for raw in raws], [raw.frequencies for raw in raws]), 0.0, 1.0)
+    drawn = [raw.people / raw.n for raw in raws]
+    spread = shares * (1 - shares)
+    weights = np.array([1 / (raw.noise / raw.n**2 + spread * one) for raw, one in zip(raws, drawn, strict=True)])
+    weights = weights / weights.sum(axis=0)
     n = sum(raw.n for raw in raws)
-    names = sorted({raw.protocol for raw in raws})
-    return Estimate(raws[0].labels, n, shares * n, n**2 / total, " + ".join(names), "combined")
+    noise = np.sum([w**2 * raw.noise / raw.n**2 for w, raw in zip(weights, raws, strict=True)], axis=0)
+    people = n * np.sum([w**2 * one for w, one in zip(weights, drawn, strict=True)], axis=0)
+    found = _weighted(weights, [raw.frequencies for raw in raws])
+    name = " + ".join(sorted({raw.protocol for raw in raws}))
+    return Estimate(raws[0].labels, n, found * n, noise * n**2, name, "combined", people=people)
+
+
+def _weighted(weights: Any, values: Sequence[Floats]) -> Floats:
+    total = np.sum([w * value for w, value in zip(weights, values, strict=True)], axis=0)
+    mean: Floats = total / np.sum(weights, axis=0)
+    return mean
 
 
 def quantile(level: float, tests: int = 1) -> float:

@@ -159,19 +159,19 @@ def fit(
         labels=protocol.domain.labels,
         n=n,
         counts=shares * n,
-        variance=_variance(protocol, model, often, shares),
+        noise=_noise(protocol, model, often, shares),
         protocol=protocol.name,
         method="mle" if solution.converged else "mle (not converged)",
         fit=Fit(solution.trace.size, solution.gap, solution.converged),
     )
 
 
-def _variance(protocol: Protocol, model: Model, often: NDArray[np.int64], shares: Floats) -> Floats:
+def _noise(protocol: Protocol, model: Model, often: NDArray[np.int64], shares: Floats) -> Floats:
     """Of the counts, for the respondents as they are."""
     n = int(often.sum())
     size = shares.size
     if size > FISHER_LIMIT or often.size * size**2 > FISHER_WORK or not isinstance(model, SupportModel):
-        return np.asarray(protocol.variance(n, shares), dtype=np.float64)
+        return np.asarray(protocol.variance(n, shares, population=False), dtype=np.float64)
     total = (n * information_stderr(model.information(often / model.mix(shares) ** 2), shares)) ** 2
     # Observed information is random: without the floor its difference from the sampling variance could be negative.
     variance: Floats = np.maximum(total - n * shares * (1 - shares), 1e-6 * total)

@@ -62,13 +62,16 @@ class PureProtocol(Protocol):
             labels=self.domain.labels,
             n=tally.n,
             counts=counts,
-            variance=self.variance(tally.n, shares),
+            noise=self.variance(tally.n, shares, population=False),
             protocol=self.name,
             support=support,
         )
 
-    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = False) -> Any:
-        """The exact variance of an estimated count among n people, for an answer of that frequency."""
+    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
+        """The exact variance of an estimated count with n people, for an answer of that frequency.
+
+        Noise and sampling error; `population=False` leaves the second out, for the count among those who answered.
+        """
         f = np.asarray(frequency, dtype=np.float64)
         own, other = float(self.p * (1 - self.p)), float(self.q * (1 - self.q))
         spread = n * (f * own + (1 - f) * other) / float(self.p - self.q) ** 2

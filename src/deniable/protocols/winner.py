@@ -1,9 +1,12 @@
-"""The most common answer, and how sure one can be of it.
+"""The most common answer, and the posterior probability that it is.
 
 Estimate     the answer with the largest unbiased share; the margin is its lead over the runner-up
-Confidence   1 - the sum over all other answers v of Phi(-lead over v / error of that lead): with normal errors and no
-             opinion beforehand, at least this is the probability that no other answer is more common. Answers
-             that are hopelessly behind cost nothing, near ties cost a half each
+Posterior    1 - the sum over all other answers v of Phi(-lead over v / error of that lead): with normal errors and
+             every lead equally plausible beforehand (a flat prior), at least this is the posterior probability that no
+             other answer is more common. It is no confidence level, though close to one: of two answers that nearly
+             tie, the less common one reaches 95 % in one survey of twenty. Answers far behind cost nothing, near ties
+             a half each
+Whom         the population that the respondents were drawn from; `population=False`: those who answered
 Error        of a difference of two shares. Reports that always support equally many answers (GRR, subset selection)
              make the counts repel each other, which is accounted for; unary reports and linear hashes leave
              them uncorrelated. Where the correlation is not known, the two errors are added, the worst case
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+_NUMBERS = ("share", "margin", "error", "posterior", "level", "certain", "population")
+
 
 @dataclass(frozen=True, slots=True)
 class Winner:
@@ -38,24 +43,27 @@ class Winner:
     """Its lead over the runner-up, in shares."""
     error: float
     """The standard error of that lead."""
-    confidence: float
-    """At least this is the probability that no other answer is more common."""
+    posterior: float
+    """At least this is the posterior probability, from a flat prior, that no other answer is more common."""
     level: float
+    population: bool = True
 
     @property
     def certain(self) -> bool:
-        """Whether the confidence reaches the level that was asked for."""
-        return self.confidence >= self.level
+        """Whether the posterior probability reaches the level that was asked for."""
+        return self.posterior >= self.level
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON values."""
-        numbers = {name: getattr(self, name) for name in ("share", "margin", "error", "confidence", "level", "certain")}
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
         return {"label": label_spec(self.label), "runner_up": label_spec(self.runner_up)} | numbers
 
     def __str__(self) -> str:
         lead = f"{100 * self.margin:.2f} points ahead of {text(self.runner_up)} (standard error {100 * self.error:.2f})"
         verdict = "" if self.certain else f"; not enough for {self.level:.0%}"
-        return f"{text(self.label)}, {lead}, the most common with confidence {self.confidence:.1%}{verdict}"
+        sure = f"the most common with posterior probability {self.posterior:.1%}"
+        whom = "" if self.population else ", among those who answered"
+        return f"{text(self.label)}, {lead}, {sure}{verdict}{whom}"
 
 
 def find(estimate: Estimate, level: float, population: bool) -> Winner:
@@ -78,14 +86,15 @@ def find(estimate: Estimate, level: float, population: bool) -> Winner:
         runner_up=raw.labels[int(others[second])],
         margin=float(leads[second]),
         error=float(errors[second]),
-        confidence=max(0.0, 1 - doubt),
+        posterior=max(0.0, 1 - doubt),
         level=level,
+        population=population,
     )
 
 
 def _lead_errors(raw: Estimate, best: int, population: bool) -> Floats:
     """Standard errors of share[best] - share[v], for each v."""
-    spread, n = raw.variance, raw.n
+    spread, n = raw.noise, raw.n
     if raw.support is None:
         squares = (np.sqrt(spread[best]) + np.sqrt(spread)) ** 2
     else:
@@ -93,6 +102,7 @@ def _lead_errors(raw: Estimate, best: int, population: bool) -> Floats:
     if population:
         shares = np.clip(raw.frequencies, 0.0, 1.0)
         drawn = shares[best] + shares - (shares[best] - shares) ** 2
-        squares = squares + raw.people * n * drawn
+        people = np.broadcast_to(raw.people, shares.shape)
+        squares = squares + np.maximum(people, people[best]) * n * drawn
     errors: Floats = np.sqrt(np.maximum(squares, 0.0)) / n
     return errors

@@ -1,5 +1,7 @@
 """An estimate with everything that belongs beside it: errors, intervals, and how far both can be trusted.
 
+population    errors and intervals are about all whom the respondents were drawn from; `population=False` is about those
+              who answered, and the result says so
 noise floor   the half-width of the interval of an answer that nobody gave, in the worst case over what the others gave:
               the smallest share that can be told from none
 repeats       one device may stand in several epochs of a sum. Of epochs with n_1, n_2, ... reports at most
@@ -42,7 +44,7 @@ UNKNOWN_EPOCHS = (
     "are of several"
 )
 NUMBERS = ("count", "frequency", "stderr", "low", "high")
-COLUMNS = ("question", "label", *NUMBERS, "n", "level", "simultaneous", "method", "protocol", "unlisted")
+COLUMNS = ("question", "label", *NUMBERS, "n", "level", "population", "simultaneous", "method", "protocol", "unlisted")
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Result:
     ends: Floats
     simultaneous: bool = False
     """Whether the intervals hold for all answers at once."""
+    population: bool = True
+    """Whether errors and intervals are about the population, or only about those who answered."""
 
     @property
     def numbers(self) -> list[list[float]]:
@@ -66,7 +70,15 @@ class Result:
         """One row an answer, under the names of `COLUMNS`."""
         estimate = self.estimate
         unlisted = estimate.unlisted if isinstance(estimate, TextEstimate) else None
-        same = [estimate.n, self.level, self.simultaneous, estimate.method, estimate.protocol, unlisted]
+        same = [
+            estimate.n,
+            self.level,
+            self.population,
+            self.simultaneous,
+            estimate.method,
+            estimate.protocol,
+            unlisted,
+        ]
         labels = map(text, estimate.labels)
         return [[id, label, *row, *same] for label, row in zip(labels, self.numbers, strict=True)]
 
@@ -78,7 +90,8 @@ class Result:
             for label, row in zip(estimate.labels, self.numbers, strict=True)
         ]
         content: dict[str, Any] = {"id": id, "text": question, "protocol": estimate.protocol}
-        content |= {"method": estimate.method, "n": estimate.n, "level": self.level, "answers": answers}
+        content |= {"method": estimate.method, "n": estimate.n, "level": self.level}
+        content |= {"population": self.population, "answers": answers}
         if isinstance(estimate, TextEstimate):
             content |= {"unlisted": estimate.unlisted, "unlisted_stderr": estimate.unlisted_stderr}
         return content
@@ -131,7 +144,7 @@ def result(
     consistent: str | None = None,
     candidates: Sequence[str] | None = None,
     simultaneous: bool = False,
-    population: bool = False,
+    population: bool = True,
     repeats: Repeats = ONCE,
 ) -> Result:
     """Estimate from a tally; open text needs the candidates to look for.
@@ -140,7 +153,7 @@ def result(
     >>> smoke = GRR(["yes", "no"], epsilon=1)
     >>> found = result(smoke, Tally(smoke.fingerprint, 1000, [600, 400]))
     >>> [round(number, 2) for number in found.numbers[0]], round(noise_floor(smoke, 1000, 0.95), 2)
-    ([716.4, 0.72, 0.03, 0.66, 0.78], 0.06)
+    ([716.4, 0.72, 0.03, 0.65, 0.78], 0.06)
     """
     if isinstance(protocol, TextProtocol) and candidates is not None:
         estimated: Estimate = protocol.estimate(tally, candidates)
@@ -153,7 +166,7 @@ def result(
     if consistent is not None:
         estimated = estimated.consistent(consistent)
     ends = estimated.interval(level, simultaneous, population)
-    return Result(estimated, level, estimated.errors(population), ends, simultaneous)
+    return Result(estimated, level, estimated.errors(population), ends, simultaneous, population)
 
 
 def noise_floor(protocol: Protocol, n: int, level: float, noise: float = 1.0, tests: int = 1) -> float:
@@ -161,7 +174,7 @@ def noise_floor(protocol: Protocol, n: int, level: float, noise: float = 1.0, te
 
     For so many answers at once.
     """
-    return quantile(level, tests) * math.sqrt(noise * protocol.worst_variance(n)) / n
+    return quantile(level, tests) * math.sqrt(noise * protocol.worst_variance(n, population=False)) / n
 
 
 def poisoning(protocol: Protocol) -> float | None:
@@ -170,7 +183,7 @@ def poisoning(protocol: Protocol) -> float | None:
 
 
 def trust(protocol: Protocol, n: int, level: float, repeats: Repeats = ONCE, tests: int = 1) -> dict[str, Any]:
-    """What stands beside an estimate: its level of privacy, what the noise hides, and what forgers can do."""
+    """What stands beside an estimate: its epsilon, what the noise hides, and what forgers can do."""
     return {
         "epsilon": exact.canonical(protocol.epsilon),
         "realized_epsilon": protocol.realized_epsilon,

@@ -6,7 +6,8 @@ import datetime
 import socket
 import ssl
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -100,6 +101,64 @@ def test_a_consumers_own_error_is_its_own():
     with serving(GOOD) as (url, _), pytest.raises(OSError, match="disk full"), Transport(url) as transport:  # noqa: SIM117
         with transport.stream("GET", "/x"):
             raise OSError("disk full")
+
+
+@contextmanager
+def dripping(head, byte, pause=0.02, most=400):
+    """A server that sends a byte now and then, for so long at most."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(5)
+
+    def serve():
+        with suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(head)
+                for _ in range(most):
+                    connection.sendall(byte)
+                    time.sleep(pause)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.close()
+        thread.join()
+
+
+DRIPS = {
+    "status": (b"HTTP/1.1 200 O", b"K"),
+    "header": (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+    "body": (b"HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n", b"x"),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+}
+
+
+@pytest.mark.parametrize("where", DRIPS)
+def test_the_time_limit_is_for_the_whole_reply(where):
+    """It would take 8 seconds, in which no wait is longer than 0.02, far below the limit."""
+    late = pytest.raises(Unreachable, match="does not answer in time")
+    with dripping(*DRIPS[where]) as url, Transport(url, timeout=0.5) as transport, late:
+        transport.get("/x")
+
+
+def test_a_body_that_is_taken_in_pieces_may_take_as_long_as_it_comes():
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 60\r\n\r\n"
+    with dripping(head, b"x", most=60) as url, Transport(url, timeout=0.5) as transport:
+        pieces = transport.stream("GET", "/x")
+        with pieces as body:
+            assert b"".join(transport.chunks(body)) == b"x" * 60
+
+
+def test_each_request_has_the_whole_time():
+    """On one connection, whose socket keeps what was left of the last limit."""
+    with serving((GOOD, GOOD, GOOD)) as (url, _), Transport(url, timeout=1.0) as transport:
+        for _ in range(3):
+            assert transport.get("/x").body == b"good"
+            time.sleep(0.4)
 
 
 def test_a_base_path_and_odd_addresses():

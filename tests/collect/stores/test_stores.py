@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from deniable.collect.counting import Counter
+from deniable.collect.counting import Blocks, Counter
 from deniable.collect.stores import Added, Batch, Store, StoreError, Token, open_store
+from deniable.collect.stores.sqlite import SqliteStore
 from deniable.errors import ReportError, SpecError
 from deniable.surveys import Survey
 from tests.collect.surveys import SMOKE, all_surveys, crowd, current, daily, mixed, text
@@ -164,6 +166,28 @@ def test_a_deleted_report_is_out_of_the_sum_and_not_counted_again(store: Store) 
     assert not store.delete(name, people.ids[0].tobytes())  # epoch 11 is closed
     assert sum(len(batch.ids) for batch in store.reports(name)) == 76
     assert store.check() == []
+
+
+class ForgetsTheId(SqliteStore):
+    """Deletes a report together with its id."""
+
+    def _bury(self, entry: Any, epoch: int, id: bytes) -> bytes | None:
+        answers = super()._bury(entry, epoch, id)
+        self._query("DELETE FROM seen WHERE survey = ? AND epoch = ? AND id = ?", entry.key, epoch, id)
+        return answers
+
+
+class DeletesTheRowOnly(SqliteStore):
+    """Leaves a deleted report in the sum."""
+
+    def _increase(self, entry: Any, epoch: int, sums: Any, n: int, deleted: int = 0) -> None:
+        super()._increase(entry, epoch, sums if n > 0 else Blocks.of(entry.zero()), n, deleted)
+
+
+@pytest.mark.parametrize("kind", [ForgetsTheId, DeletesTheRowOnly])
+def test_a_broken_deletion_is_caught(tmp_path: Path, kind: type[SqliteStore]) -> None:
+    with kind(tmp_path / "store.db") as store, pytest.raises(AssertionError):
+        test_a_deleted_report_is_out_of_the_sum_and_not_counted_again(store)
 
 
 def test_nothing_to_delete_where_only_the_tally_is_kept(open_daily: Store) -> None:

@@ -211,4 +211,4 @@ def test_the_dashboard_and_the_planner_are_used_by_keyboard_alone(service: Servi
     tab.wait_for_selector(".lines")
     until(tab, "radio")
     tab.keyboard.press("ArrowDown")
-    tab.wait_for_selector("text=--width 0.02")
+    tab.wait_for_selector("text=--within 0.01")

@@ -23,8 +23,8 @@ Open = Callable[[str], Any]
 ASKED = [
     "categories=10&epsilon=1&people=10000",
     "categories=1024&epsilon=1/2&people=100000",
-    "categories=50&people=20000&width=0.05",
-    "categories=3&epsilon=1&width=0.02",
+    "categories=50&people=20000&within=0.025",
+    "categories=3&epsilon=1&within=0.01",
     "epsilon=4&people=1000000",
 ]
 
@@ -48,7 +48,8 @@ def eval_fraction(text: str) -> float:
 
 
 @pytest.mark.parametrize(
-    "query", ["categories=10", "categories=10&epsilon=1&people=10&width=0.1", "categories=1&epsilon=1&people=10", "x=1"]
+    "query",
+    ["categories=10", "categories=10&epsilon=1&people=10&within=0.1", "categories=1&epsilon=1&people=10", "x=1"],
 )
 def test_what_cannot_be_planned_is_refused(service: Service, query: str) -> None:
     with pytest.raises(urllib.error.HTTPError) as caught:
@@ -99,7 +100,7 @@ def test_the_page_answers_all_three_questions(service: Service, open_tab: Open) 
     tab.get_by_label("Possible answers").fill("1024")
     tab.wait_for_selector("text=Use OLH")
     tab.get_by_label("How many people do I need?").check()
-    tab.wait_for_selector("text=--width 0.02")
+    tab.wait_for_selector("text=--within 0.01")
     assert not tab.get_by_label("People", exact=True).is_visible()
     shown = tab.inner_text(".big b")
     line = tab.locator(".command code").inner_text()

@@ -1,6 +1,6 @@
 """The planner over HTTP: the numbers of `deniable plan`, for anybody, because nothing in them is collected.
 
-Given      two of epsilon, people and width; the third follows
+Given      two of epsilon, people and within; the third follows
 Curve      the half-width of each protocol over a range of epsilons, for the picture beside the table
 """
 
@@ -28,8 +28,10 @@ class Option(msgspec.Struct):
     """One protocol; the columns of `deniable plan`."""
 
     name: str
-    stderr: float
+    noise: float
+    """The standard error of the share of an answer that nobody gave."""
     half_width: float
+    """How far the interval of a share reaches to either side, for the share where that is most."""
     visible: float | None
     """The smallest share that stands out; null if none does."""
     report_bytes: int
@@ -57,17 +59,19 @@ class Planned(msgspec.Struct):
     domain: str
     epsilon: str
     n: int
-    width: float
+    within: float
+    """How far intervals reach to either side, noise and the error of asking n people together."""
     level: float
+    population: bool
     solved: str
-    """Which of epsilon, n and width followed from the other two."""
+    """Which of epsilon, n and within followed from the other two."""
     choice: str
     """The protocol to use."""
     best: dict[str, Any]
     """Its spec."""
     reason: str
     table: list[Option]
-    """All protocols, the smallest error first."""
+    """All protocols, the least noise first."""
     curve: list[Point]
 
 
@@ -95,13 +99,13 @@ def _half_widths(plan: Plan, epsilon: str) -> dict[str, float]:
 
 async def plan(call: Call) -> Response:
     query = call.query
-    size, epsilon, people, width = (query[name] for name in ("categories", "epsilon", "people", "width"))
-    if sum(given is not None for given in (epsilon, people, width)) != 2:
-        raise Problem("malformed", "give two of epsilon, people and width: the third follows")
+    size, epsilon, people, within = (query[name] for name in ("categories", "epsilon", "people", "within"))
+    if sum(given is not None for given in (epsilon, people, within)) != 2:
+        raise Problem("malformed", "give two of epsilon, people and within: the third follows")
     domain: Domain = Strings() if size is None else Integers(0, size - 1)
 
     def work() -> bytes:
-        made = planning.plan(domain, epsilon=epsilon, n=people, width=width, level=query["level"])
+        made = planning.plan(domain, epsilon=epsilon, n=people, within=within, level=query["level"])
         return msgspec.json.encode(planned(made))
 
     answer = await call.service.aside.answer(tuple(sorted(query.items())), work)
@@ -126,13 +130,13 @@ OPERATIONS = (
             Parameter(
                 "epsilon",
                 {"type": "string", "pattern": "^[0-9]{1,9}([.][0-9]{1,9}|/[1-9][0-9]{0,8})?$"},
-                "a privacy level such as 1, 0.5 or 1/2",
+                "the epsilon of one answer, such as 1, 0.5 or 1/2",
             ),
             Parameter("people", {"type": "integer", "minimum": 1, "maximum": MOST_PEOPLE}, "how many will answer"),
             Parameter(
-                "width",
+                "within",
                 {"type": "number", "minimum": 1e-9, "maximum": 1000},
-                "of the interval of a rare answer's share, from end to end: 0.02 is plus or minus 1 percent",
+                "how far the interval of a share may reach to either side: 0.01 is plus or minus 1 percentage point",
             ),
             Parameter(
                 "level",

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from deniable.channels import RandomizedResponse
 from deniable.channels.inference.response import response_mle
 from deniable.protocols.base import Positions
-from deniable.protocols.estimate import Estimate, Fit
+from deniable.protocols.estimate import Estimate, Fit, Support
 from deniable.protocols.frequency._bytes import from_bytes, histogram, narrow_type, to_bytes, width_of
 from deniable.protocols.pure import PureProtocol
 from deniable.protocols.reports import Bytes, Reports
@@ -115,6 +115,7 @@ class GRR(PureProtocol):
         tally = reports if isinstance(reports, Tally) else self.tally(reports)
         self._check_tally(tally)
         shares = response_mle(tally.counts.astype(np.float64), float(self.p), float(self.q))
-        spread = self.variance(tally.n, shares)
+        noise = self.variance(tally.n, shares, population=False)
+        support = Support(tally.counts, tally.n, float(self.p), float(self.q), self.support_size)
         labels, counts = self.domain.labels, shares * tally.n
-        return Estimate(labels, tally.n, counts, spread, self.name, "mle", fit=Fit(0, 0.0, True))
+        return Estimate(labels, tally.n, counts, noise, self.name, "mle", support, fit=Fit(0, 0.0, True))

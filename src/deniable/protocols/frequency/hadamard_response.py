@@ -151,7 +151,7 @@ class HadamardResponse(Protocol):
         spread = people * (keep + elsewhere) + (tally.n - people) * elsewhere - own * keep**2
         return Estimate(self.domain.labels, tally.n, counts, spread / keep**2, self.name)
 
-    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = False) -> Any:
+    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
         """Of an estimated count, when the other answers are spread evenly over the blocks."""
         f = np.asarray(frequency, dtype=np.float64)
         keep = float(self.response.keep)
@@ -162,11 +162,12 @@ class HadamardResponse(Protocol):
             spread = spread + n * f * (1 - f)
         return float(spread) if spread.ndim == 0 else spread
 
-    def worst_variance(self, n: int, frequency: float = 0.0) -> float:
+    def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
         """When everybody's answer is in the same block, if a block has more than one answer."""
         keep = float(self.response.keep)
         inside = 1.0 if self.domain.size > self.blocks else frequency
-        return n * ((inside * keep + (1 - keep) / self.blocks) / keep**2 - frequency)
+        drawn = frequency * (1 - frequency) if population else 0.0
+        return n * ((inside * keep + (1 - keep) / self.blocks) / keep**2 - frequency + drawn)
 
 
 def best_blocks(size: int, epsilon: float) -> int:

@@ -47,23 +47,29 @@ ENOUGH = 2.0
 class TextEstimate(Estimate):
     """An estimate of listed strings, with what they leave over."""
 
-    unlisted_stderr: float = 0.0
+    unlisted_noise: float = 0.0
+    """The standard error of `unlisted` for the respondents as they are."""
 
     @property
     def unlisted(self) -> float:
         """Estimated share of the people whose string is none of the candidates."""
         return float(1 - (self.raw or self).frequencies.sum())
 
+    @property
+    def unlisted_stderr(self) -> float:
+        """Of `unlisted`, noise and sampling error."""
+        share = min(max(self.unlisted, 0.0), 1.0)
+        return math.sqrt(self.unlisted_noise**2 + float(np.max(self.people)) * share * (1 - share) / self.n)
+
     def consistent(self, method: str = "norm-sub") -> TextEstimate:
         """Shares that are a distribution together with the unlisted rest, which is one more answer here."""
         raw = self.raw or self
         shares = np.append(raw.frequencies, 1 - raw.frequencies.sum())
-        errors = np.append(raw.stderr, self.unlisted_stderr)
+        errors = np.append(raw.errors(population=False), self.unlisted_noise)
         return replace(self, counts=apply(method, shares, errors, raw.n)[:-1] * raw.n, method=method, raw=raw)
 
     def repeated(self, noise: float, people: float) -> Self:
-        error = math.sqrt(noise) * self.unlisted_stderr
-        return replace(super().repeated(noise, people), unlisted_stderr=error)
+        return replace(super().repeated(noise, people), unlisted_noise=math.sqrt(noise) * self.unlisted_noise)
 
     @property
     def enough(self) -> NDArray[np.bool_]:
@@ -75,7 +81,7 @@ class TextEstimate(Estimate):
         `interval(simultaneous=True)`.
         """
         unbiased = self.raw or self
-        hidden = ENOUGH * unbiased.stderr
+        hidden = ENOUGH * unbiased.errors(population=False)  # an answer that nobody gives has no sampling error
         return (unbiased.frequencies >= hidden) & (hidden < 1)
 
     @property
@@ -85,7 +91,7 @@ class TextEstimate(Estimate):
         if seen:
             rest = ", not enough data for the others" if seen < listed else ""
             return f"{seen} of {listed} candidates stand out of the noise{rest}"
-        share = ENOUGH * float((self.raw or self).stderr.min())
+        share = ENOUGH * float((self.raw or self).errors(population=False).min())
         hidden = f"shares below {share:.2%}" if share < 1 else "even an answer that everybody gave"
         return (
             f"not enough data: none of the {listed} candidates stands out of the noise, which hides {hidden}; "

@@ -231,7 +231,7 @@ class RAPPOR(TextProtocol):
                 'use method="lasso", or more bits or cohorts in the next collection'
             )
         unbiased = TextEstimate(
-            labels, tally.n, found.counts, found.variance, self.name, name, unlisted_stderr=found.unlisted_stderr
+            labels, tally.n, found.counts, found.variance, self.name, name, unlisted_noise=found.unlisted_stderr
         )
         if method != "non-negative":
             return unbiased
@@ -245,7 +245,7 @@ class RAPPOR(TextProtocol):
         return flip * (1 - flip) / (1 - 2 * flip) ** 2
 
     def variance(
-        self, n: int, frequency: ArrayLike = 0.0, population: bool = False, others: ArrayLike | None = None
+        self, n: int, frequency: ArrayLike = 0.0, population: bool = True, others: ArrayLike | None = None
     ) -> Any:
         """The variance of the estimated count of a single candidate, over noise, cohorts and keys.
 

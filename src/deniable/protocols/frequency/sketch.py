@@ -185,7 +185,7 @@ class SketchProtocol(TextProtocol):
         variance = self._spread(n, own, others)
         # Candidates that share a cell share its noise, so their errors add up rather than cancel.
         left_over = float(variance.sum()) + self._spread(1, 0, 1) * sharing
-        return TextEstimate(labels, n, estimated, variance, self.name, unlisted_stderr=math.sqrt(left_over) / n)
+        return TextEstimate(labels, n, estimated, variance, self.name, unlisted_noise=math.sqrt(left_over) / n)
 
     def _sum_of_squares(self, agreement: float, sizes: Counts, n: int) -> float:
         """Estimates the sum of n_x^2, from the squares of all estimated cells.
@@ -203,7 +203,7 @@ class SketchProtocol(TextProtocol):
         return float(np.clip(squares, n, float(n) ** 2))
 
     def variance(
-        self, n: int, frequency: ArrayLike = 0.0, population: bool = False, others: ArrayLike | None = None
+        self, n: int, frequency: ArrayLike = 0.0, population: bool = True, others: ArrayLike | None = None
     ) -> Any:
         """The variance of an estimated count over noise, cohorts and keys.
 
