@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,9 +66,9 @@ class Channel:
         inputs: Iterable[Any] | None = None,
         outputs: Iterable[Any] | None = None,
         adjacency: Any = ALL,
-    ) -> Self:
+    ) -> Channel:
         """A channel whose row entries are integers over a common denominator."""
-        channel = cls.__new__(cls)
+        channel = Channel.__new__(Channel)
         channel._set(*reduce_rows(numerators, denominator), inputs, outputs, adjacency)
         return channel
 
@@ -314,7 +314,7 @@ class Channel:
         }
 
     @classmethod
-    def load(cls, spec: dict[str, Any]) -> Self:
+    def load(cls, spec: dict[str, Any]) -> Channel:
         if not isinstance(spec, dict) or spec.get("kind") != "channel":
             raise SpecError('this is not the spec of a channel: it needs "kind": "channel"')
         if spec.get("version") != 1:
