@@ -145,7 +145,7 @@ export class QuestionPanel {
       view !== "consistent" && ["bar", "unbiased"],
       view !== "raw" && ["bar two", `consistent (${this.#board.state.post})`],
       ...unsure,
-      ["whisker", `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${about === "population" ? "" : ", for those who answered"}`],
+      ["whisker", `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${about === "population" ? "" : ", among those who answered"}`],
       rows.some(({ bars: own }) => own.some((one) => cut(one))) && ["whisker", "without a mark at its end: goes beyond the scale"],
       ["floor", "smallest visible share"],
       fakes > 0 && ["fakes", "with the fakes"],
@@ -229,9 +229,11 @@ export class QuestionPanel {
       const found = question.answers[i];
       return found ? { value: found.frequency, low: found.low, high: found.high } : null;
     };
+    const inside = (x) => Math.min(1, Math.max(0, x)); // as the bars are drawn; the table has the numbers
+    const drawn = (found) => found && { value: inside(found.value), low: inside(found.low), high: inside(found.high) };
     const lines = chosen.map((i) => ({
       label: label(first.question.answers[i].label),
-      points: readings.map(({ question }) => point(question, i)),
+      points: readings.map(({ question }) => drawn(point(question, i))),
     }));
     await this.#series.draw(times, lines, seconds);
     const rows = readings.map(({ epoch, question }) => [

@@ -346,7 +346,7 @@ def test_the_numbers_of_a_page_are_those_of_the_service(service: Service, open_t
     board.locator("summary", has_text="Table").first.click()
     for about in ("population", "respondents"):
         board.get_by_label("Intervals are about").select_option(about)
-        words = re.compile("interval, all at once" + (", for those who answered" if about == "respondents" else "$"))
+        words = re.compile("interval, all at once" + (", among those who answered" if about == "respondents" else "$"))
         expect(board.locator("[data-question=bread] .legend li").filter(has_text=words)).to_have_count(1)
         tables[about] = board.wait_for_selector("[data-question=bread] tbody").inner_text()
         query = f"about={about}&intervals=simultaneous&question=bread"
