@@ -277,7 +277,7 @@ export class Board {
       epochs ? `--epochs ${epochs}` : "",
       level === 0.95 ? "" : `--level ${level}`,
       at === "once" ? "--simultaneous" : "",
-      about === "population" ? "--population" : "",
+      about === "respondents" ? "--respondents" : "",
       post === "none" ? "" : `--consistent ${post}`,
       panel.open ? "--candidates words.txt" : "",
     ].filter(Boolean).join(" ");

@@ -307,9 +307,7 @@ def test_several_epochs_are_estimated_as_the_service_does(url, tmp_path, survey,
         service = ["--from", f"http://127.0.0.1:{live.port}", "--token-file", token_file(tmp_path, "analyst"), "--json"]
         path, errors = f"/v1/surveys/{survey.fingerprint}/estimates", {}
         for epochs in (f"{before}..{now}", str(now)):
-            run = CliRunner().invoke(
-                app, ["estimate", survey.fingerprint, *service, "--population", "--epochs", epochs]
-            )
+            run = CliRunner().invoke(app, ["estimate", survey.fingerprint, *service, "--epochs", epochs])
             (theirs,) = live.get(f"{path}?epochs={epochs}", "analyst").json["series"]
             assert ([note] if note in " ".join(run.stderr.split()) else []) == theirs["notes"]
             assert (theirs["notes"] == [note]) is (".." in epochs)

@@ -91,17 +91,20 @@ def test_bars_are_grey_where_the_interval_contains_zero(service: Service, open_t
     assert len(kinds) == 10
 
 
-def test_the_numbers_are_those_of_the_command_line(service: Service, open_tab: Open) -> None:
-    survey = ten("same")
+@pytest.mark.parametrize("about", ["population", "respondents"])
+def test_the_numbers_are_those_of_the_command_line(service: Service, open_tab: Open, about: str) -> None:
+    survey = ten(f"same {about}")
     service.publish(survey)
     service.fill(survey, current(survey), 3000)
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
     board.wait_for_selector(".chart")
-    line = board.locator(".command code").first.inner_text()
-    command = [sys.executable, "-m", *shlex.split(line), "--csv"]
-    environment = os.environ | {"DENIABLE_TOKEN": service.analyst}
-    printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    board.get_by_label("Intervals are about").select_option(about)
+    code = board.locator(".command code").first
+    eventually(board, lambda: ("--respondents" in code.inner_text()) is (about == "respondents"))
+    command = [sys.executable, "-m", *shlex.split(code.inner_text()), "--csv"]
+    token = os.environ | {"DENIABLE_TOKEN": service.analyst}
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, env=token).stdout
     with board.expect_download() as waiting:
         board.get_by_role("button", name="CSV").first.click()
     saved = waiting.value.path().read_text(encoding="utf-8")
