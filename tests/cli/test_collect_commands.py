@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deniable.engines import tally_files
+from deniable.errors import ReportError
 from deniable.protocols import GRR, HCMS, Tally, load
 from deniable.surveys import Question, Survey, SurveyTally
 from tests.cli.conftest import COMMAND
@@ -536,6 +538,25 @@ def test_strict_names_all_that_are_refused(run, folder):
     assert "'b.parquet'" in ran.err
     assert "2 of 3 inputs were refused" in ran.err
     assert not os.path.exists("x.json")
+
+
+def test_estimate_names_all_that_are_refused(run, folder):
+    for name in ("a", "b"):
+        Path(f"{name}.parquet").write_bytes(b"PAR1")
+    ran = run("estimate", "survey.json", "a.parquet", "nowhere", "reports.parquet", "b.parquet", code=2)
+    assert [line.partition(":")[0] for line in ran.err.splitlines()] == ["refused", "refused", "refused", "error"]
+    for name in ("'a.parquet'", "'nowhere'", "'b.parquet'", "3 of 4 inputs were refused, so that nothing is estimated"):
+        assert name in ran.err
+    with pytest.raises(ReportError, match=r"3 inputs are refused.*'a\.parquet'.*'nowhere'.*'b\.parquet'"):
+        tally_files(Survey.load("survey.json"), ["a.parquet", "nowhere", "reports.parquet", "b.parquet"])
+
+
+def test_swapped_arguments_are_pointed_out(run, folder):
+    answers = next(name for name in os.listdir() if name.endswith(".csv"))
+    for command, given in (("privatize", answers), ("tally", "reports.parquet")):
+        err = run(command, given, "survey.json", "-o", "x.parquet" if command == "privatize" else "x.json", code=2).err
+        assert f"did you mean deniable {command} survey.json {given} ...?" in err
+    assert "did you mean" not in run("privatize", answers, answers, "-o", "x.parquet", code=2).err
 
 
 def test_a_tally_among_reports_to_dedupe_is_refused(run, folder):

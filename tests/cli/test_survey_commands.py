@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from deniable.engines import tally_files
 from deniable.surveys import Epochs, Longitudinal, Survey, SurveyTally
+from tests.engines.test_proposal import COLUMNS, ROWS, write
 from tests.surveys.test_terms import DRAFT, SURVEY, TERMS
 
 
@@ -150,3 +153,29 @@ def test_repeated_noise_is_warned_of(run):
     tallies["tallies"]["meat"] |= {"n": 60, "counts": [30, 30]}
     Path("tally.json").write_text(json.dumps(tallies))
     assert "repeat their noise" in run("estimate", "memoized.json", "tally.json").err
+
+
+def test_a_draft_is_proposed_and_leads_to_reports(run, tmp_path):
+    write(Path("my people.csv"), COLUMNS)
+    ran = run("survey", "draft", "my people.csv", "-o", "draft.json", "--epsilon", "1/2")
+    assert "do-you-smoke  no, yes, no answer" in ran.out
+    for sentence in (
+        "left out: visit: it looks like a date",
+        "one row gives away epsilon 4 in all",
+        "answers of fewer than 10 people count as other in town",
+        "taken from true data, and everybody can read a survey",
+    ):
+        assert sentence in ran.err
+    following = [shlex.split(line) for line in ran.out.splitlines() if line.startswith("  deniable ")]
+    assert [words[:3] for words in following] == [
+        ["deniable", "survey", "new"],
+        ["deniable", "privatize", "survey.json"],
+    ]
+    for words in following:
+        run(*words[1:])
+    assert tally_files(Survey.load("survey.json"), "reports.parquet")["age"].n == ROWS
+    assert json.loads(run("survey", "draft", "my people.csv").out)["name"] == "my people"
+    write(Path("dates.csv"), {"visit": COLUMNS["visit"]})
+    ran = run("survey", "draft", "dates.csv", code=2)
+    assert "left out: visit" in ran.err
+    assert "no column of 'dates.csv' can be a question" in ran.err

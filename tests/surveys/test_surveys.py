@@ -490,3 +490,36 @@ if __name__ == "__main__":
         fresh = {"fingerprint": survey.fingerprint, "epsilon": str(survey.epsilon), "spec": survey.spec()}
         kept.setdefault(survey.fingerprint, fresh)
     GOLDEN.write_text(json.dumps(list(kept.values()), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("question", "domain"),
+    [
+        ({"answers": ["a", "b"], "missing": "none"}, Categories(["a", "b"], missing="none")),
+        ({"answers": ["a", "none"], "missing": "none"}, Categories(["a", "none"], missing="none")),
+        ({"answers": ["a"], "other": "o", "missing": "none"}, Categories(["a"], other="o", missing="none")),
+        ({"answers": {"low": 1, "high": 3}, "missing": "none"}, Categories([1, 2, 3, "none"], missing="none")),
+        ({"answers": {"low": 1, "high": 3}}, Integers(1, 3)),
+        ({"answers": "text", "missing": "none"}, Strings(key="s/q", missing="none")),
+    ],
+)
+def test_a_draft_says_what_stands_for_missing_answers(question: Any, domain: Any) -> None:
+    head = {"name": "s", "epsilon": 1, "protocol": "HCMS" if question["answers"] == "text" else "GRR"}
+    entry = {"id": "q", "text": "?", **question}
+    survey = Survey.from_draft(head | {"questions": [entry]})
+    assert survey["q"].protocol.domain == domain
+    assert Survey.from_spec(survey.spec()) == survey
+    if "missing" in entry:
+        once = {key: value for key, value in entry.items() if key != "missing"}
+        assert Survey.from_draft(head | {"missing": "none", "questions": [once]}) == survey
+
+
+def test_what_cannot_stand_for_missing_answers() -> None:
+    for question, message in (
+        ({"answers": "text", "missing": 7}, "what stands for missing answers is text"),
+        ({"answers": {"low": 0, "high": 10_000}, "missing": "none"}, "too long to list beside 'none'"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            Survey.from_draft(
+                {"name": "s", "epsilon": 4, "people": 9, "questions": [{"id": "q", "text": "?", **question}]}
+            )

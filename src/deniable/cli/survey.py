@@ -1,10 +1,13 @@
-"""`deniable survey`: make a survey file from a draft, check it, compare it with another, publish it, end it."""
+"""`deniable survey`: propose a draft, make a survey file of it, check, compare, publish and end it."""
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
 from dataclasses import asdict
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +27,7 @@ from deniable.errors import DeniableError, SpecError
 from deniable.surveys import Survey
 from deniable.surveys.diff import diff, weaker
 from deniable.surveys.promises import lifetime
+from deniable.surveys.whole import whole
 
 if TYPE_CHECKING:
     from deniable.planning import Plan
@@ -35,6 +39,7 @@ app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
 @app.callback(
     epilog=examples(
+        "deniable survey draft answers.csv -o draft.json",
         "deniable survey new draft.json -o survey.json",
         "deniable survey show survey.json",
         "deniable survey validate survey.json",
@@ -47,6 +52,77 @@ def survey(ctx: typer.Context) -> None:
     """Survey files: questions with their protocols, known by a fingerprint."""
     if ctx.invoked_subcommand is None:
         output.write(ctx.get_help() + "\n")
+
+
+@app.command(
+    "draft",
+    epilog=examples(
+        "deniable survey draft answers.csv -o draft.json",
+        "deniable survey draft answers.parquet --at-least 50 --epsilon 1/2 -o draft.json",
+    ),
+)
+def draft_from(
+    answers: Annotated[
+        str,
+        typer.Argument(
+            metavar="ANSWERS", help="CSV with a header, or Parquet; '-' for CSV on standard input.", show_default=False
+        ),
+    ],
+    to: Output = None,
+    epsilon: Annotated[str, typer.Option(metavar="E", help="Of every question.")] = "1",
+    at_least: Annotated[
+        int, typer.Option(metavar="N", help="Answers of fewer people are not listed: they count as other.")
+    ] = 10,
+) -> None:
+    """Propose a draft for a file of answers: a question per column, to be read and corrected before it is used.
+
+    Few different values become a list, whole numbers a range, everything else open text. Columns that look like ids,
+    names or dates are left out. The labels of a survey are public, and these come from true data.
+    """
+    from deniable.engines.proposal import propose
+
+    exact.as_epsilon(epsilon)
+    found = propose(answers, epsilon, at_least)
+    for name, reason in found.left_out.items():
+        output.note("left out", f"{shown(name)}: {reason}")
+    if not found.draft["questions"]:
+        raise SpecError(f"no column of {named(answers)} can be a question as it is: the reasons are above")
+    content = json.dumps(found.draft, indent=2, ensure_ascii=False) + "\n"
+    if to is None:
+        output.write(content)
+    else:
+        with whole(to) as file:
+            file.write(content.encode())
+        questions = found.draft["questions"]
+        rows = [[one["id"], _kind(one["answers"], one), shown(found.columns[one["id"]])] for one in questions]
+        output.table(["question", "answers", "column"], rows, left=3)
+        _print_next(found.columns, answers, to)
+    if len(found.columns) > 1:
+        total = epsilon_text(exact.as_epsilon(epsilon) * len(found.columns))
+        output.note("note", f"one row gives away epsilon {total} in all: keep only the questions that you need")
+    if found.folded:
+        output.note(
+            "note", f"answers of fewer than {at_least} people count as other in {', '.join(found.folded)} (--at-least)"
+        )
+    output.note(
+        "warning",
+        "the listed answers and ranges were taken from true data, and everybody can read a survey: take out what could "
+        "identify a person, and correct the texts, before it is published",
+    )
+
+
+def _kind(answers: Any, question: dict[str, Any]) -> str:
+    if isinstance(answers, list):
+        what = ", ".join(shown(label) for label in answers[:4]) + (", ..." if len(answers) > 4 else "")
+    else:
+        what = "any text" if answers == "text" else f"{answers['low']} to {answers['high']}"
+    return what + "".join(f", {question[key]}" for key in ("other", "missing") if key in question)
+
+
+def _print_next(columns: dict[str, str], answers: str, to: Path) -> None:
+    named_otherwise = "".join(f" --column {shlex.quote(f'{id}={name}')}" for id, name in columns.items() if id != name)
+    output.write(f"\nsaved: {to}\nnext:\n  deniable survey new {shlex.quote(str(to))} -o survey.json\n")
+    output.write(f"  deniable privatize survey.json {shlex.quote(answers)}{named_otherwise} -o reports.parquet\n")
 
 
 @app.command(

@@ -14,7 +14,7 @@ from deniable.cli import output
 from deniable.cli.survey_facts import cut_epochs
 from deniable.cli.targets import many
 from deniable.surveys import Survey
-from deniable.surveys.draft import crowds, divided, has_level
+from deniable.surveys.draft import crowds, divided, has_epsilon
 
 LEVEL = 0.95
 WIDE = 0.1
@@ -22,13 +22,13 @@ WIDE = 0.1
 
 
 def print_division(survey: Survey, draft: Mapping[str, Any]) -> None:
-    """How the levels follow from the budget, if they do."""
+    """How epsilon follows from the budget, if it does."""
     share = divided(draft)
     if share is None or survey.terms is None:
         return
-    named = sum(map(has_level, draft["questions"]))
+    named = sum(map(has_epsilon, draft["questions"]))
     what = "round" if survey.terms.longitudinal.rule == "none" else "memoized answer"
-    rest = ", after the levels that the draft names" if named else ""
+    rest = ", after those that the draft names" if named else ""
     output.write("\n")
     output.prose(
         f"epsilon {epsilon_text(share)} a question: the budget of {epsilon_text(survey.terms.budget.epsilon)}, divided "

@@ -21,7 +21,6 @@ from deniable.surveys.whole import whole
 
 if TYPE_CHECKING:
     from deniable.engines import Outcome
-    from deniable.engines.places import Refused
 
 EXAMPLES = examples(
     "deniable tally survey.json reports/ -o tally.json                         all files of a directory, all cores",
@@ -136,7 +135,7 @@ def tally(
             result = count_files_on(session, target, inputs)
     _refuse_nothing(result)
     if strict:
-        _refuse_some(result)
+        _refuse_some(result, "nothing was written (--strict)")
     _write(result, to)
     _tell(result)
     if result.refused:
@@ -144,12 +143,14 @@ def tally(
 
 
 def counted(target: Target, survey: str, inputs: list[str]) -> SurveyTally | Tally:
-    """The sum of all inputs; one that is refused refuses all."""
+    """The sum of all inputs; one that is refused refuses all, and all that are refused are named."""
     inputs = _chosen(target, survey, inputs)
-    from deniable.engines import tally_files
+    from deniable.engines import count_files
 
     with progress("counting") as advance:
-        return tally_files(target, inputs, advance, workers=None)
+        result = count_files(target, inputs, None, progress=advance)
+    _refuse_some(result, "nothing is estimated: deniable tally adds up the others")
+    return result.tally
 
 
 def _chosen(target: Target, survey: str, inputs: list[str]) -> list[str]:
@@ -172,27 +173,21 @@ def _refuse_nothing(result: Outcome) -> None:
     first, *others = result.refused
     if not others:
         raise first.error
-    raise ReportError(f"none of the {len(result.refused)} inputs could be counted; the first, {_reason(first)}")
+    raise ReportError(f"none of the {len(result.refused)} inputs could be counted; the first, {first.complaint}")
 
 
-def _refuse_some(result: Outcome) -> None:
-    """With --strict one bad file is enough, but all are named."""
+def _refuse_some(result: Outcome, consequence: str) -> None:
+    """One bad file is enough, but all are named."""
     if len(result.refused) == 1:
         raise result.refused[0].error
     if result.refused:
         for refusal in result.refused:
-            output.note("refused", _reason(refusal))
-        raise ReportError(f"{_share(result)} were refused, so that nothing was written (--strict)")
+            output.note("refused", refusal.complaint)
+        raise ReportError(f"{_share(result)} were refused, so that {consequence}")
 
 
 def _share(result: Outcome) -> str:
     return f"{len(result.refused)} of {result.files + len(result.refused)} inputs"
-
-
-def _reason(refusal: Refused) -> str:
-    """Why a file was refused, with its name, which most reasons have."""
-    name = repr(refusal.name)
-    return refusal.reason if name in refusal.reason else f"{name}: {refusal.reason}"
 
 
 def _write(result: Outcome, to: Path | None) -> None:
@@ -219,7 +214,7 @@ def _tell(result: Outcome) -> None:
             + ", ".join(twice.examples),
         )
     for refusal in result.refused:
-        output.note("not counted", _reason(refusal))
+        output.note("not counted", refusal.complaint)
     if result.refused:
         output.note("warning", f"{_share(result)} were not counted")
 

@@ -66,6 +66,19 @@ def read_answers(source: Source, columns: Columns, domains: Mapping[str, Domain]
         yield from _from_parquet(source, columns)
 
 
+def column_names(source: Source) -> tuple[list[str], list[str]]:
+    """The names of the columns with one value per row, and of the others."""
+    if source.is_empty:
+        raise ReportError(f"{source.name} is empty")
+    if not source.is_parquet:
+        return csv_header(source)[0], []
+    is_nested = require("pyarrow", "files").types.is_nested
+    with opened(source) as file:
+        fields = list(file.schema_arrow)
+    flat, nested = ([one.name for one in fields if is_nested(one.type) == deep] for deep in (False, True))
+    return flat, nested
+
+
 def as_answers(domain: Domain, column: Any, typed: bool) -> Any:
     """A column of Arrow as the domain takes it; numbers and truth values are left as they are."""
     types = require("pyarrow", "files").types

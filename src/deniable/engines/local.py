@@ -22,11 +22,12 @@ from deniable.engines.manifest import Manifest, end_checksum
 from deniable.engines.places import Place, Refused, expand
 from deniable.engines.pool import run_all, worker_count
 from deniable.engines.units import Counted, Gathered, Tallies, Unit, count_unit, cut, forks
-from deniable.errors import DeniableError, SpecError
+from deniable.errors import DeniableError, ReportError, SpecError
 from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey, SurveyTally
 
 WORTH_A_WORKER = 1 << 23
+MOST_NAMED = 20
 
 Progress = Callable[[int, float | None], None]
 """Called with the rows done and, where it is known, the share of the input."""
@@ -57,20 +58,17 @@ def count_files(
 ) -> Outcome:
     """Add up files of reports and of tallies: paths, directories, patterns, URLs, "-" for standard input.
 
-    `workers` None means one for each core, fewer for little. `strict` raises the first refusal, in the order of the
-    inputs, instead of going on without that file. `dedupe` counts one report an id and question. `resume` names a
-    manifest.
+    `workers` None means one for each core, fewer for little. `strict` raises an error that names all refused files,
+    in the order of the inputs, instead of going on without them. `dedupe` counts one report per id and question.
+    `resume` names a manifest.
     """
     require("pyarrow", "files")
     layout, found = Layout(target), expand(inputs)
-    refused = [entry for entry in found if isinstance(entry, Refused)]
     places = [entry for entry in found if isinstance(entry, Place)]
     processes = worker_count(workers)
     if workers is None:
         # Starting a process takes as long as counting some megabytes.
         processes = min(processes, max(1, sum(place.size or 0 for place in places) // WORTH_A_WORKER))
-    if strict and refused:
-        raise refused[0].error
     if dedupe:
         if resume is not None:
             raise SpecError(
@@ -99,9 +97,18 @@ def outcome(
         if isinstance(entry, Refused) or entry.name in done.refused
     ]
     if strict and refused:
-        raise refused[0].error
+        raise all_refused(refused)
     tally = whole_tally(layout, done.tallies)
     return Outcome(tally, done.rows, done.files, refused, resumed, duplicates)
+
+
+def all_refused(refused: list[Refused]) -> Exception:
+    """One exception for all inputs that were refused, each with its reason."""
+    if len(refused) == 1:
+        return refused[0].error
+    named = "; ".join(entry.complaint for entry in refused[:MOST_NAMED])
+    more = f"; and {len(refused) - MOST_NAMED} more" if len(refused) > MOST_NAMED else ""
+    return ReportError(f"{len(refused)} inputs are refused, so that nothing is counted: {named}{more}")
 
 
 def whole_tally(layout: Layout, tallies: Tallies) -> SurveyTally | Tally:
@@ -137,8 +144,6 @@ def _count(
         with closing(_found(layout, todo, workers, meter)) as results:
             for unit, found in results:
                 complete = done.add(found)
-                if strict and isinstance(found, Refused) and workers == 1:
-                    break
                 if manifest is None:
                     continue
                 if complete is not None:

@@ -57,6 +57,12 @@ class Refused:
         return shown(self.place)
 
     @property
+    def complaint(self) -> str:
+        """The reason with the name, which most reasons have."""
+        name = repr(self.name)
+        return self.reason if name in self.reason else f"{name}: {self.reason}"
+
+    @property
     def reason(self) -> str:
         if isinstance(self.error, OSError):
             return self.error.strerror or str(self.error)

@@ -40,10 +40,6 @@ def count_files_on(
     """What `count_files` gives, counted by the executors of a session."""
     layout, found = Layout(target), expand(inputs)
     found = [_refuse_once(entry) for entry in found]
-    if strict:
-        for entry in found:
-            if isinstance(entry, Refused):
-                raise entry.error
     places = [_absolute(entry) for entry in found if isinstance(entry, Place)]
     wide = partitions or width(session)
     units = cut(places, max(2, wide))

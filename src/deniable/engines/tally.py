@@ -1,7 +1,7 @@
 """From files of reports, and tallies made before, to one tally: streamed, exact, the same in any order.
 
-Nothing is counted twice by naming a file twice, and nothing is counted at all if one file is refused; `count_files`
-goes on without the refused ones.
+Nothing is counted twice by naming a file twice, and nothing is counted at all if one file is refused, in which case all
+that are refused are named; `count_files` goes on without them.
 """
 
 from __future__ import annotations

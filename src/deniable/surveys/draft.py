@@ -6,6 +6,8 @@
 
 answers    a list of labels, {"low": ..., "high": ...}, "text" for any text, or the spec of a domain
 other      the label for every answer that is not listed
+missing    the label for every missing answer, "no answer" say; without it an empty cell is refused. A range of numbers
+           becomes a list of these numbers and the label. Also once for all questions
 epsilon    of this question; the draft's own `epsilon` stands for the questions without one. If neither is given, a
            lifetime budget is divided: equally over the answers that a device may randomize, and over the questions
 people     about how many will answer (in an epoch, where there are several), for the planner and for what to expect
@@ -50,7 +52,8 @@ if TYPE_CHECKING:
 
 BEST = "best"
 
-_SHARED = ("epsilon", "protocol", "people")
+_SHARED = ("epsilon", "protocol", "people", "missing")
+_MOST_LISTED = 10_000
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ def plan_draft(draft: Any, now: float | None = None) -> tuple[Survey, dict[str, 
 
 
 def divided(draft: Mapping[str, Any]) -> Fraction | None:
-    """The level of each question without one, where it follows from the budget; None where the draft names it."""
+    """Epsilon of each question without one, where it follows from the budget; None where the draft names it."""
     budget, entries = draft.get("budget"), draft["questions"]
     if "epsilon" in draft or not isinstance(budget, Mapping) or "epsilon" not in budget:
         return None
@@ -102,7 +105,7 @@ def divided(draft: Mapping[str, Any]) -> Fraction | None:
     named = [
         _wanted(entry, place, shared, draft["name"]).epsilon
         for place, entry in enumerate(entries, 1)
-        if has_level(entry)
+        if has_epsilon(entry)
     ]
     if len(named) == len(entries):
         return None
@@ -113,8 +116,8 @@ def divided(draft: Mapping[str, Any]) -> Fraction | None:
     return left / (len(entries) - len(named))
 
 
-def has_level(entry: Any) -> bool:
-    """Whether a question has a level of its own."""
+def has_epsilon(entry: Any) -> bool:
+    """Whether a question has an epsilon of its own."""
     return isinstance(entry, Mapping) and ("epsilon" in entry or isinstance(entry.get("protocol"), Mapping))
 
 
@@ -176,23 +179,31 @@ def _wanted(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Pro
             keys(entry, ("id", "text", "protocol"), "it")
             return load_protocol(entry["protocol"])
         keys(entry, ("id", "text", "answers"), "it", optional=(*_SHARED, "other", "parameters"))
-        return _protocol(_domain(entry, name), {**shared, **entry}, where)
+        return _protocol(_domain({**shared, **entry}, name), {**shared, **entry}, where)
     except DeniableError as wrong:
         raise SpecError(f"{where}: {wrong}") from None
 
 
 def _domain(entry: Mapping[str, Any], name: Any) -> Domain:
-    answers, other = entry["answers"], entry.get("other")
+    answers = entry["answers"]
+    other, missing = (None if entry.get(key) is None else load_label(entry[key]) for key in ("other", "missing"))
     if isinstance(answers, list):
-        labels = [load_label(answer) for answer in answers]
-        return Categories(labels, None if other is None else load_label(other))
+        return Categories([load_label(answer) for answer in answers], other, missing)
     if other is not None:
         raise SpecError('"other" goes with a list of answers only')
     if answers == "text":
         # Each question has hash functions of its own, so that two surveys' sketches say nothing about each other.
-        return Strings(key=f"{name}/{entry['id']}")
+        return Strings(key=f"{name}/{entry['id']}", missing=missing)  # type: ignore[arg-type]  # Strings checks it
     if isinstance(answers, Mapping) and set(answers) == {"low", "high"}:
-        return Integers(answers["low"], answers["high"])
+        numbers = Integers(answers["low"], answers["high"])
+        if missing is None:
+            return numbers
+        if numbers.size > _MOST_LISTED:
+            raise SpecError(
+                f"a range of {numbers.size} numbers is too long to list beside {missing!r}: group the numbers, or "
+                'leave "missing" out'
+            )
+        return Categories(numbers.labels, missing=missing)
     if isinstance(answers, Mapping) and "kind" in answers:
         return load_domain(answers)
     raise SpecError('the answers are a list, {"low": ..., "high": ...}, "text" or the spec of a domain')
