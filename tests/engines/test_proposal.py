@@ -30,6 +30,7 @@ def some(*values: Any) -> list[Any]:
 
 COLUMNS: dict[str, list[Any]] = {
     "id": list(range(5000, 5000 + ROWS)),
+    "no": list(range(1, 1 + ROWS)),
     "E-Mail": [f"user{i}@example.org" for i in range(ROWS)],
     "Full name": [f"Anna {i // 2}" for i in range(ROWS)],
     "Do you smoke?": some("yes", "no", None),
@@ -57,7 +58,8 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "member": {"answers": ["False", "True"]},
 }
 LEFT_OUT = {
-    "id": "like an id",
+    "id": "a name or an id",
+    "no": "nearly every row has another number, like an id",
     "E-Mail": "a name or an id",
     "Full name": "a name or an id",
     "visit": "a date",

@@ -186,7 +186,7 @@ def _one_of(given: Arguments, first: str, second: str) -> None:
         raise LabelError(f"{given.form} needs either {first} or {second}: write {FORMS[given.form].example}")
 
 
-_EPSILON = Parameter("epsilon", "the privacy level, from 1e-6 to 64")
+_EPSILON = Parameter("epsilon", "how much a report may tell, from 1e-6 to 64")
 
 FORMS = {
     form.name: form

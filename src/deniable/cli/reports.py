@@ -113,7 +113,7 @@ def infer(
             "auto: invert where the channel has an inverse, else ibu.",
         ),
     ] = Method.auto,
-    level: Annotated[float, typer.Option(metavar="P", help="Confidence of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
     plot: Plot = None,
     as_json: Json = False,
     as_csv: Csv = False,

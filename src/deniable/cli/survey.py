@@ -193,7 +193,7 @@ def validate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a survey: every field, every protocol's exact level, and what a lifetime may give away.
+    """Check a survey: every field, every protocol's exact epsilon, and what a lifetime may give away.
 
     The exit code is 0 if the survey is valid, 1 if it is and a lifetime may give away more than --epsilon, 2 if the
     file is no valid survey; then one sentence says why.

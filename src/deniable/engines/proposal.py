@@ -145,10 +145,10 @@ def _answers(title: str, column: _Column, at_least: int) -> dict[str, Any] | str
     numbers = {value: _whole(value) for value in counts}
     if None not in numbers.values():
         return _range([number for number in numbers.values() if number is not None], n)
-    if n >= _MANY_ROWS and different >= _NEARLY * n:
-        return "nearly every row has another value, like an id or a name"
     if all(isinstance(value, float | Decimal) or _DECIMAL.fullmatch(str(value)) for value in counts):
         return "it holds decimals: round them, or group them into bands"
+    if n >= _MANY_ROWS and different >= _NEARLY * n:
+        return "nearly every row has another value, like an id or a name"
     if not all(isinstance(value, str | bool) for value in counts):
         return "it is no column of text or whole numbers"
     if different <= MOST_LISTED:
