@@ -101,7 +101,7 @@ def test_a_draft_with_terms_becomes_a_survey(run):
 
 def test_the_planner_gives_its_reasons(run):
     out = run("survey", "new", "draft.json", "-o", "made.json").out
-    assert "the planner's choice:\n  meat: GRR has the smallest error" in out
+    assert "the planner's choice:\n  meat: GRR has the least noise" in out
     rule = {"rule": "memoize", "epochs": 2}
     Path("again.json").write_text(json.dumps(DRAFT | {"epochs": {"days": 15}, "longitudinal": rule}))
     out = run("survey", "new", "again.json", "-o", "made.json").out
