@@ -18,7 +18,8 @@ import pytest
 from deniable.domains import Categories, Integers, Strings, as_domain, load_domain
 from deniable.errors import DomainError, LabelError, MismatchError, NumberError, ReportError, SpecError
 from deniable.exact import exp_at_least
-from deniable.protocols import CMS, GRR, HCMS, OUE, Estimate, OLHSketch, TextEstimate, TextProtocol, load
+from deniable.protocols import CMS, GRR, HCMS, OUE, RAPPOR, Estimate, OLHSketch, TextEstimate, TextProtocol, load
+from deniable.protocols.frequency import open_text
 from deniable.randomness import Simulation
 from tests.conformance.protocol_checks import report_rows
 from tests.statistics import accepts
@@ -441,3 +442,18 @@ def test_consistent_shares_leave_room_for_unlisted_text() -> None:
     assert np.abs(consistent.frequencies - estimate.frequencies).max() < 0.02
     # Without the rest as an answer of its own, a fifth of the crowd would be spread over the candidates.
     assert np.abs(Estimate.consistent(estimate).frequencies - estimate.frequencies).max() > 0.05
+
+
+@pytest.mark.parametrize("lanes", [1 << 22, 300])
+@pytest.mark.parametrize("n", [1, 7, 60, 400])
+def test_few_reports_a_cohort_are_counted_like_many(n, lanes, monkeypatch):
+    """Cohorts are counted together or each by itself: the same integers."""
+    monkeypatch.setattr(open_text, "_LANES", lanes)
+    hashing = Strings(cells=128, cohorts=40, key="few")
+    for protocol in (CMS(hashing, epsilon=2), RAPPOR(Strings(), epsilon=2)):
+        reports = protocol.privatize(["rye", "spelt"] * n, Simulation(n))
+        monkeypatch.setattr(open_text, "_FEW", 1000)
+        together = protocol.tally(reports)
+        monkeypatch.setattr(open_text, "_FEW", 0)
+        assert together == protocol.tally(reports)
+        assert together == sum(protocol.tally(row[None, :]) for row in reports.array)

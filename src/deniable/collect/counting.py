@@ -48,7 +48,10 @@ class Blocks:
 
     @classmethod
     def of(cls, counts: Counts) -> Blocks:
-        padded = np.pad(counts, (0, -counts.size % BLOCK)).reshape(-1, BLOCK)
+        padded = np.zeros((-(-counts.size // BLOCK), BLOCK), dtype=np.int64)
+        padded.reshape(-1)[: counts.size] = counts
+        if len(padded) == 1:
+            return cls(np.zeros(1, dtype=np.int64), padded)
         places = np.union1d([0], np.flatnonzero(padded.any(axis=1)))
         return cls(places, padded[places])
 

@@ -39,6 +39,11 @@ from deniable.randomness import Bits, source_of
 
 MOST_COUNTERS = 1 << 28
 
+_FEW = 8
+"""Reports in a cohort, on average, up to which cohorts are counted together."""
+_LANES = 1 << 22
+"""Counters that are kept at a time then."""
+
 ENOUGH = 2.0
 """How many standard errors an estimate must reach to count as seen."""
 
@@ -145,6 +150,11 @@ class TextProtocol(Protocol):
     def _count_rest(self, reports: Bytes) -> Counts:
         """The counters of one cohort."""
 
+    @property
+    def _has_lanes(self) -> bool:
+        """Whether a report is one bit for each counter of its cohort."""
+        return False
+
     @abstractmethod
     def _supports(self, reports: Bytes, cohorts: Positions, labels: Sequence[Label]) -> NDArray[np.bool_]: ...
 
@@ -205,11 +215,28 @@ class TextProtocol(Protocol):
         sizes, blocks = self._parts(counts)
         sizes[:] = np.bincount(cohorts, minlength=self.cohort_count)
         order = np.argsort(cohorts, kind="stable")
-        ends = np.cumsum(sizes)
-        for cohort in np.flatnonzero(sizes):
+        ends, present = np.cumsum(sizes), np.flatnonzero(sizes)
+        if self._has_lanes and len(reports) < _FEW * present.size and sizes.max() < 256:
+            starts = ends[present] - sizes[present]
+            some = max(1, _LANES // self._block)
+            for at in range(0, present.size, some):
+                self._count_few(blocks, rest, order, present[at : at + some], starts[at : at + some], sizes)
+            return counts
+        for cohort in present:
             own = order[ends[cohort] - sizes[cohort] : ends[cohort]]
             blocks[cohort] = self._count_rest(rest[own])
         return counts
+
+    def _count_few(
+        self, blocks: Counts, rest: Bytes, order: Positions, cohorts: Positions, starts: Positions, sizes: Counts
+    ) -> None:
+        """Many cohorts with a few reports each: the first report of all of them at once, then the second, and so on."""
+        total = np.zeros((cohorts.size, self._block), dtype=np.uint8)
+        for place in range(int(sizes[cohorts].max())):
+            some = np.flatnonzero(sizes[cohorts] > place)
+            own = rest[order[starts[some] + place]]
+            total[some] += np.unpackbits(own, axis=1, count=self._block, bitorder="little")
+        blocks[cohorts] = total
 
     def _parts(self, counts: Counts) -> tuple[Counts, Counts]:
         """Reports a cohort, and the blocks of counters: views."""

@@ -175,6 +175,10 @@ class RAPPOR(TextProtocol):
     def _valid_rest(self, reports: Bytes) -> NDArray[np.bool_]:
         return padding_is_zero(reports, self.bloom_bits)
 
+    @property
+    def _has_lanes(self) -> bool:
+        return True
+
     def _count_rest(self, reports: Bytes) -> Counts:
         return positional_popcount(reports)[: self.bloom_bits]
 

@@ -238,6 +238,10 @@ class CMS(SketchProtocol):
     def inner(self) -> SUE:
         return SUE(self._cells, self.epsilon)
 
+    @property
+    def _has_lanes(self) -> bool:
+        return True
+
 
 class HCMS(SketchProtocol):
     """Hadamard count mean sketch.
