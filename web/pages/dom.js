@@ -44,7 +44,10 @@ function become(place, old, node) {
     return undefined;
   }
   for (const { name } of [...old.attributes]) if (!node.hasAttribute(name) && name !== "open") old.removeAttribute(name);
-  for (const { name, value } of node.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  for (const { name, value } of node.attributes) {
+    if (name === "style") old.style.cssText = value; // the pages' policy allows no style attribute to be set
+    else if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
   return update(old, ...node.childNodes);
 }
 

@@ -2,7 +2,7 @@
 
 import { Api } from "./api.js";
 import { lines } from "./charts.js";
-import { command, h, newId, show, table } from "./dom.js";
+import { command, h, newId, show, table, update } from "./dom.js";
 import { count, decimal, factor, fraction, percent, plural, short } from "./format.js";
 
 const api = new Api();
@@ -15,7 +15,7 @@ const QUESTIONS = {
 
 /** Why a protocol is where it is in the table. */
 function reason(option, best, chosen) {
-  const more = (option.noise / best.noise) ** 2;
+  const more = (option.half_width / best) ** 2; // variances fall with the number of people
   if (option.name === chosen.name) return "the choice";
   if (more < 1.0005) return `the smallest error; ${option.report_bytes > chosen.report_bytes ? `${plural(option.report_bytes, "byte")} a report instead of ${count(chosen.report_bytes)}` : "more work elsewhere"}`;
   if (more <= 1.05) return "within 5 % of the smallest error, no fewer bytes or work";
@@ -24,11 +24,12 @@ function reason(option, best, chosen) {
 
 function result(plan, query) {
   const chosen = plan.table.find(({ name }) => name === plan.choice);
-  const level = percent(plan.level, 0);
+  const level = `${percent(plan.level, 0)} confidence${plan.population ? "" : ", among those who answer"}`;
+  const best = Math.min(...plan.table.map((one) => one.half_width));
   const answer = {
-    within: ["An interval of ", h("b", {}, `± ${percent(plan.within, 2)}`), ` or less around any share, at ${level} confidence.`],
-    n: [h("b", {}, plural(plan.n, "person", "people")), ` for intervals of ± ${percent(plan.within, 2)} at ${level} confidence.`],
-    epsilon: ["Epsilon ", h("b", {}, decimal(plan.epsilon)), ` for intervals of ± ${percent(plan.within, 2)} at ${level} confidence: odds change by at most ${factor(fraction(plan.epsilon))}.`],
+    within: ["An interval of ", h("b", {}, `± ${percent(plan.within, 2)}`), ` or less around any share, at ${level}.`],
+    n: [h("b", {}, plural(plan.n, "person", "people")), ` for intervals of ± ${percent(plan.within, 2)} at ${level}.`],
+    epsilon: ["Epsilon ", h("b", {}, decimal(plan.epsilon)), ` for intervals of ± ${percent(plan.within, 2)} at ${level}: odds change by at most ${factor(fraction(plan.epsilon))}.`],
   }[plan.solved];
   const tile = (value, words) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, words));
   const rows = plan.table.map((one) => [
@@ -36,7 +37,7 @@ function result(plan, query) {
     percent(one.half_width, 2),
     one.visible === null ? "none" : percent(one.visible, 2),
     count(one.report_bytes),
-    reason(one, plan.table[0], chosen),
+    reason(one, best, chosen),
     one.attack === null ? "–" : percent(one.attack, one.attack < 0.01 ? 2 : 1),
     short(one.leverage),
     count(one.device),
@@ -77,7 +78,7 @@ function result(plan, query) {
       { class: "card" },
       h("h2", {}, "All protocols"),
       content,
-      h("p", { class: "note" }, "The interval is for whatever share in the population, the error of asking so many people included; a visible share stands out when all answers are looked at together; report bytes are those of the randomized answer; × the people is how many more reach the smallest error; best guess is how often the best guess of one person’s answer is right; leverage is how many honest reports one fake report outweighs."),
+      h("p", { class: "note" }, `${plan.population ? "The interval is for any share in the population, the error of asking so many people included" : "The interval is for any share among those who answer, without the error of asking these people and not others"}; a visible share stands out when all answers are looked at together; report bytes are those of the randomized answer; × the people is how many more reach the smallest interval; best guess is how often the best guess of one person’s answer is right; leverage is how many honest reports one fake report outweighs.`),
     ),
     h(
       "section",
@@ -88,7 +89,7 @@ function result(plan, query) {
   ];
 }
 
-function cli({ categories, epsilon, people, within, level }) {
+function cli({ categories, epsilon, people, within, level, about }) {
   return [
     "deniable plan",
     categories ? `--categories ${categories}` : "--text",
@@ -96,13 +97,15 @@ function cli({ categories, epsilon, people, within, level }) {
     people ? `--people ${people}` : "",
     within ? `--within ${within}` : "",
     Number(level) === 0.95 ? "" : `--level ${level}`,
+    about === "respondents" ? "--respondents" : "",
   ].filter(Boolean).join(" ");
 }
 
 // -- the page ------------------------------------------------------------------------------------------------------
 
 const fields = {};
-const place = h("div", { "aria-live": "polite" });
+const place = h("div", {});
+const said = h("p", { role: "status", class: "hidden" }); // the answer alone: nobody wants to hear the whole table again
 let [solved, latest] = ["within", 0];
 
 function field(name, words, help, attributes) {
@@ -114,7 +117,7 @@ function field(name, words, help, attributes) {
 
 function query() {
   const text = (name) => fields[name].input.value.trim().replace(",", ".");
-  const asked = { categories: fields.text.input.checked ? "" : text("categories"), level: text("level") / 100 };
+  const asked = { categories: fields.text.input.checked ? "" : text("categories"), level: text("level") / 100, about: fields.about.input.value };
   for (const name of ["epsilon", "people", "within"]) if (name !== solved) asked[name] = name === "within" ? text(name) / 100 : text(name);
   return asked;
 }
@@ -126,7 +129,9 @@ async function run() {
   const asked = query();
   try {
     const plan = await api.json("v1/plan", { ...asked, within: asked.within ? String(Number(asked.within.toPrecision(12))) : null });
-    if (own === latest) show(place, result(plan, { ...asked, within: asked.within && Number(asked.within.toPrecision(12)) }));
+    if (own !== latest) return;
+    update(place, result(plan, { ...asked, within: asked.within && Number(asked.within.toPrecision(12)) }));
+    said.textContent = `${place.querySelector("h2").textContent}. ${place.querySelector(".big").textContent}`;
   } catch (error) {
     if (own === latest) show(place, h("p", { class: "card warn", role: "alert" }, `${error.message[0].toUpperCase()}${error.message.slice(1)}.`));
   }
@@ -144,6 +149,8 @@ const choose = (name) => () => {
 };
 
 const openText = newId("open");
+const aboutId = newId("about");
+fields.about = { input: h("select", { id: aboutId, onchange: soon }, h("option", { value: "population" }, "everybody"), h("option", { value: "respondents" }, "those who answer")) };
 fields.text = { input: h("input", { id: openText, type: "checkbox", onchange: soon }) };
 show(
   document.querySelector("main"),
@@ -166,9 +173,11 @@ show(
       field("epsilon", "Epsilon", "of one answer; 1 is a common choice", { type: "text", value: 1, inputmode: "decimal" }),
       field("people", "People", "who will answer", { type: "number", min: 1, value: 10000, inputmode: "numeric" }),
       field("within", "Interval ± (percent)", "around any share", { type: "number", min: 0, step: "any", value: 1, inputmode: "decimal" }),
+      h("div", {}, h("label", { for: aboutId }, "Intervals are about"), fields.about.input, h("span", { class: "note" }, "everybody: those asked are a sample")),
       field("level", "Confidence (percent)", "of the interval", { type: "number", min: 1, max: 99.999, step: "any", value: 95, inputmode: "decimal" }),
     ),
   ),
+  said,
   place,
 );
 run();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 from typer.testing import CliRunner
 
 from deniable.cli import app
@@ -26,13 +28,16 @@ ASKED = [
     "categories=50&people=20000&within=0.025",
     "categories=3&epsilon=1&within=0.01",
     "epsilon=4&people=1000000",
+    "categories=2&epsilon=4&within=0.01&about=respondents",
 ]
 
 
 @pytest.mark.parametrize("query", ASKED)
 def test_the_service_plans_as_the_command_does(service: Service, query: str) -> None:
     options = dict(pair.split("=") for pair in query.split("&"))
-    flags = [f"--{name}={value}" for name, value in options.items()] + ([] if "categories" in options else ["--text"])
+    flags = [f"--{name}={value}" for name, value in options.items() if name != "about"]
+    flags += ["--respondents"] if options.get("about") == "respondents" else []
+    flags += [] if "categories" in options else ["--text"]
     wanted = json.loads(CliRunner().invoke(app, ["plan", *flags, "--json"], catch_exceptions=False).stdout)
     with urllib.request.urlopen(f"{service.address}/v1/plan?{query}") as reply:
         found = json.load(reply)
@@ -106,6 +111,12 @@ def test_the_page_answers_all_three_questions(service: Service, open_tab: Open) 
     line = tab.locator(".command code").inner_text()
     run = subprocess.run([sys.executable, "-m", *shlex.split(line), "--json"], check=True, capture_output=True)
     assert shown == f"{json.loads(run.stdout)['n']:,} people"
+    # What is spoken is the answer, and not the whole table again.
+    expect(tab.locator("p[role=status]")).to_have_text(re.compile(rf"^Use OLH\. {shown} for intervals of ± 1\.00"))
+    tab.get_by_label("Intervals are about").select_option("respondents")
+    tab.wait_for_selector("text=--respondents")
+    assert "95\u00a0% confidence, among those who answer." in tab.inner_text(".big")
+    tab.get_by_label("Intervals are about").select_option("population")
     tab.get_by_label("Which epsilon do I need?").check()
     eventually(tab, lambda: tab.inner_text(".big").startswith("Epsilon"))
     tab.get_by_label("Open text").check()

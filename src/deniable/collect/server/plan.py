@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from deniable import planning
 from deniable.collect.server.api import Answer, Call, Operation, Parameter
+from deniable.collect.server.estimates import POPULATION, RESPONDENTS
 from deniable.collect.server.problems import Problem
 from deniable.collect.wire import JSON
 from deniable.domains import Domain, Integers, Strings
@@ -94,7 +95,7 @@ def _half_widths(plan: Plan, epsilon: str) -> dict[str, float]:
         built = build(plan.domain, epsilon)
     except DomainError:
         return {}
-    return {name: half_width(one, plan.n, plan.level) for name, one in built.items()}
+    return {name: half_width(one, plan.n, plan.level, plan.population) for name, one in built.items()}
 
 
 async def plan(call: Call) -> Response:
@@ -105,7 +106,14 @@ async def plan(call: Call) -> Response:
     domain: Domain = Strings() if size is None else Integers(0, size - 1)
 
     def work() -> bytes:
-        made = planning.plan(domain, epsilon=epsilon, n=people, within=within, level=query["level"])
+        made = planning.plan(
+            domain,
+            epsilon=epsilon,
+            n=people,
+            within=within,
+            level=query["level"],
+            population=query["about"] == POPULATION,
+        )
         return msgspec.json.encode(planned(made))
 
     answer = await call.service.aside.answer(tuple(sorted(query.items())), work)
@@ -137,6 +145,11 @@ OPERATIONS = (
                 "within",
                 {"type": "number", "minimum": 1e-9, "maximum": 1000},
                 "how far the interval of a share may reach to either side: 0.01 is plus or minus 1 percentage point",
+            ),
+            Parameter(
+                "about",
+                {"type": "string", "enum": [POPULATION, RESPONDENTS], "default": POPULATION},
+                "intervals for everybody whom the respondents are drawn from, or for those who answer",
             ),
             Parameter(
                 "level",
