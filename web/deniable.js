@@ -1116,7 +1116,14 @@ export class BrowserStore {
   /** One tab at a time. */
   async exclusive(task) {
     if (!globalThis.navigator?.locks) refuse("storage", "this browser has no Web Locks: two tabs could answer at once");
-    return globalThis.navigator.locks.request(this.#name, task);
+    let started = false;
+    const begun = () => {
+      started = true;
+      return task();
+    };
+    return globalThis.navigator.locks.request(this.#name, begun).catch((error) => {
+      throw started ? error : new DeniableError("storage", NO_LEDGER); // blocked like all storage
+    });
   }
 
   /** Whether the browser promises not to clear this site's data on its own: true, false or "unknown". */

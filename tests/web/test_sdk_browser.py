@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -234,6 +235,152 @@ def test_cleared_storage_is_a_new_device(browser: Any, collector: Collector) -> 
     assert run(tab, collector)["fresh"]
     ids = {body[8:24] for body in collector.bodies}
     assert len(ids) == 2
+
+
+EVICT = """
+    await new Promise((resolve, reject) => {
+        const request = indexedDB.deleteDatabase("deniable");
+        request.onsuccess = resolve;
+        request.onerror = request.onblocked = reject;
+    });
+"""
+
+
+def test_ten_evictions_are_ten_draws(browser: Any, collector: Collector) -> None:
+    """What the docs say of a browser that clears its data: each time a new device, with a new budget."""
+    tab = opened(browser, collector)
+    for _ in range(10):
+        run(tab, collector, EVICT)
+        assert run(tab, collector)["fresh"]
+        assert run(tab, collector, "return client.budget();")["spent"] == "3/2"
+    assert len({body[8:24] for body in collector.bodies}) == 10
+
+
+def test_the_record_is_asked_for_before_anything_is_written(browser: Any, collector: Collector) -> None:
+    tab = opened(browser, collector)
+    assert run(tab, collector, "return client.state();") == {"optedOut": False, "remembers": False, "persisted": False}
+    asked = """
+        const { BrowserStore } = await import("/deniable.js");
+        const persist = navigator.storage.persist.bind(navigator.storage);
+        let kept = "not asked";
+        navigator.storage.persist = async () => {
+            kept = await new BrowserStore().read();
+            return persist();
+        };
+        await client.answer({ smoke: "yes", bread: "rye" });
+        return kept === undefined ? "nothing was written" : kept;
+    """
+    assert run(tab, collector, asked) == "nothing was written"
+    assert run(tab, collector, "return client.persist();") is False, "a profile that is thrown away is promised nothing"
+
+
+def test_a_browser_that_keeps_its_record_says_so(
+    playwright: Any, launch: dict[str, Any], collector: Collector, tmp_path: Path
+) -> None:
+    browser = playwright.chromium.launch_persistent_context(tmp_path / "profile", **launch)
+    tab = opened(browser, collector)
+    assert run(tab, collector, "return client.state();")["persisted"] is False
+    session = browser.new_cdp_session(tab)
+    granted = {"permissions": ["durableStorage"], "origin": collector.page.rstrip("/")}
+    session.send("Browser.grantPermissions", granted)
+    assert run(tab, collector, "return client.persist();") is True
+    assert run(tab, collector, "return client.state();")["persisted"] is True
+    browser.close()
+
+
+def test_a_question_that_nobody_answers_holds_nothing_up(browser: Any, collector: Collector) -> None:
+    tab = opened(browser, collector)
+    tab.evaluate("navigator.storage.persist = () => new Promise(() => undefined); undefined")
+    assert run(tab, collector, "return client.persist();") == "unknown"
+    tab.evaluate("delete navigator.storage.persist; navigator.storage.persisted = undefined; undefined")
+    assert run(tab, collector, "return client.state();")["persisted"] == "unknown"
+
+
+def test_blocked_storage_names_the_remedy(
+    playwright: Any, launch: dict[str, Any], collector: Collector, tmp_path: Path
+) -> None:
+    """A browser whose settings allow no site to keep data."""
+    settings = tmp_path / "profile" / "Default" / "Preferences"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"profile": {"default_content_setting_values": {"cookies": 2}}}), encoding="ascii")
+    browser = playwright.chromium.launch_persistent_context(tmp_path / "profile", **launch)
+    tab = opened(browser, collector)
+    for code in (ANSWER, "return client.deliver().catch(refused);"):
+        refusal = run(tab, collector, code)
+        assert refusal["kind"] == "storage"
+        assert "allow cookies and site data for this site" in refusal["message"]
+    assert collector.to_the_service == []
+    browser.close()
+
+
+def holding(tab: Any, collector: Collector) -> str:
+    """All that a page of the same origin finds in IndexedDB, whatever wrote it there."""
+    found: str = tab.evaluate(
+        """(async () => {
+            const plain = (_, value) =>
+                value instanceof Map || value instanceof Uint8Array ? [value.constructor.name, ...value] : value;
+            const found = [];
+            for (const { name, version } of await indexedDB.databases()) {
+                const database = await new Promise((resolve, reject) => {
+                    const request = indexedDB.open(name);
+                    request.onsuccess = () => resolve(request.result);
+                    request.onerror = reject;
+                });
+                for (const table of database.objectStoreNames) {
+                    const store = database.transaction(table).objectStore(table);
+                    for (const ask of [store.getAllKeys(), store.getAll()]) {
+                        found.push(await new Promise((resolve) => (ask.onsuccess = () => resolve(ask.result))));
+                    }
+                }
+                found.push(name, version);
+                database.close();
+            }
+            return JSON.stringify(found, plain);
+        })()"""
+    )
+    return found
+
+
+RESTORE = """
+    const { BrowserStore } = await import("/deniable.js");
+    const store = new BrowserStore();
+    if (!window.copy) {
+        await client.answer({ smoke: "yes", bread: "rye" });
+        window.copy = structuredClone(await store.read());
+        for (const own of window.copy.surveys.values()) {
+            own.submissions = [];
+            own.key = { epoch: 0, key: new Uint8Array(32).fill(7) };
+        }
+        window.copy.groups.clear();
+    }
+    await store.update(() => structuredClone(window.copy));
+"""
+
+
+def test_another_page_of_the_origin_learns_nothing_of_what_was_sent(browser: Any, collector: Collector) -> None:
+    """It reads all of IndexedDB and tries every answer. The device begins with the same key each time."""
+    tab, other = opened(browser, collector), opened(browser, collector)
+    tab.evaluate("Date.now = () => 1.8e12; undefined")  # when it was answered is not the question
+    run(tab, collector, RESTORE)
+    waiting, after, reports = set(), set(), set()
+    for smoke, bread in [("yes", "rye"), ("no", "rye"), ("yes", "パン"), ("no", "パン")] * 6:
+        run(tab, collector, RESTORE)
+        collector.replies = [503]
+        values = json.dumps({"smoke": smoke, "bread": bread})
+        receipt = run(tab, collector, f"return client.answer({values}).then(plain, refused);")
+        report = receipt["bytes"][24:]
+        held = holding(other, collector)
+        body = ",".join(map(str, receipt["bytes"]))
+        assert held.count(body) == 1
+        waiting.add(held.replace(body, "the waiting bytes"))
+        reports.add((smoke, bread, *report))
+        assert run(tab, collector, "return client.deliver();") == 0
+        after.add(holding(other, collector))
+    # A report that is a function of what is kept and the answer has one form for each of the four answers. Drawn six
+    # times each, all of them agree by chance once in 1e19 runs.
+    assert len(reports) > 4
+    assert len(waiting) == 1
+    assert len(after) == 1
 
 
 def test_a_ledger_that_cannot_be_read_fails_closed(browser: Any, collector: Collector) -> None:

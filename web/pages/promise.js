@@ -69,8 +69,10 @@ export function promise(survey, lasting = true) {
 }
 
 /** What this browser has spent of its budget, which is the same for all surveys of an owner's group. */
-export function spent({ spent: gone, cap, owner, group }) {
-  return `has spent epsilon ${decimal(gone)} of at most ${decimal(cap)} for all surveys of “${owner}” in the group “${group}”`;
+export function spent({ spent: gone, cap, owner, group }, lasting) {
+  const whose = `all surveys of “${owner}” in the group “${group}”`;
+  const since = lasting ? "" : ", as far as it remembers: if it deletes the data of this site, this begins anew";
+  return `has spent epsilon ${decimal(gone)} of at most ${decimal(cap)} for ${whose}${since}`;
 }
 
 /** `budget` is an element that says what was spent so far. */

@@ -140,7 +140,7 @@ class SurveyView {
   async #look() {
     const turn = ++this.#turn;
     const submissions = await this.#client.history();
-    const { optedOut, remembers } = await this.#client.state();
+    const { optedOut, remembers, persisted } = await this.#client.state();
     const budget = optedOut && !submissions.length ? null : await this.#client.budget(); // who is out has no survey either
     if (turn !== this.#turn) return; // a later look shows more
     // All of it is known before any is shown, so that the page never contradicts itself.
@@ -148,7 +148,7 @@ class SurveyView {
     const known = entries.map(({ epoch, state, bytes }) => `${epoch} ${state} ${Boolean(bytes)}`).join();
     if (known !== this.#shown) show(this.#sent, history(this.#survey, entries)); // what is folded out stays so
     this.#shown = known;
-    if (budget) this.#spent.textContent = spent(budget);
+    if (budget) this.#spent.textContent = spent(budget, persisted === true);
     this.#leaving.offer({ optedOut, remembers });
     if (optedOut) {
       this.#fields = [];

@@ -414,6 +414,28 @@ def test_opting_out_leaves_nothing_to_withdraw(service: Service, open_tab: Open)
     assert tab.locator(".bytes").count() == 0
 
 
+def test_a_browser_that_deletes_its_record_has_promised_no_lifetime(service: Service, open_tab: Open) -> None:
+    survey = Survey("evicted", smoke().questions, terms(longitudinal=Longitudinal(epochs=3), budget=3))
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    for times in range(1, 4):
+        tab.wait_for_selector("form")
+        tab.click("text=The terms of this survey")
+        tab.click("text=What these numbers mean")
+        shown = tab.inner_text("main").replace("\u00a0", " ")
+        assert "spent epsilon 0 of at most 3" in shown
+        assert "as far as it remembers: if it deletes the data of this site, this begins anew" in shown
+        assert "If it deletes them, it forgets what was sent and begins anew" in shown
+        assert "in all, however often" not in shown
+        assert "20.1" not in shown, "e^3, the factor of three reports"
+        answer(tab)
+        tab.wait_for_selector(COUNTED)
+        session = tab.context.new_cdp_session(tab)
+        session.send("Storage.clearDataForOrigin", {"origin": service.address, "storageTypes": "all"})
+        tab.reload()
+        assert service.count(survey) == times, "each eviction is one more draw"
+
+
 def test_cleared_storage_is_a_new_device(service: Service, open_tab: Open) -> None:
     survey = smoke("cleared")
     service.publish(survey)
