@@ -123,6 +123,7 @@ def make_server(settings: Settings, ready: Callable[[], None]) -> Server:
         server_header=False,
         backlog=2048,
         timeout_keep_alive=settings.idle_seconds,
+        h11_max_incomplete_event_size=settings.head_bytes,
         timeout_graceful_shutdown=settings.stop_seconds,
     )
     return Server(config, app.state.service, ready)

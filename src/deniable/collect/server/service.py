@@ -41,6 +41,8 @@ class Service:
             None if settings.rate is None else Bucket(settings.rate, max(settings.rate, settings.max_submissions))
         )
         self.listeners = 0
+        self.pinged = -1e9
+        """When the store could be written, as far as somebody asked."""
         self.stopping = False
 
     @property
