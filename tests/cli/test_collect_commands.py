@@ -228,6 +228,17 @@ def test_options_of_estimates(run, folder):
     assert consistent["method"] == "norm-sub"
 
 
+def test_reports_of_another_protocol_are_noticed(run, folder):
+    protocol = GRR(["yes", "no"], 1)
+    Path("coin.json").write_text(json.dumps(protocol.spec()))
+    for counts, suspicious in (([5, 1000], True), ([500, 505], False)):
+        Tally(protocol.fingerprint, 1005, counts).save("coin-tally.json")
+        ran = run("estimate", "coin.json", "coin-tally.json", "--json")
+        assert ("do not look like this protocol's: p = " in ran.err) == suspicious
+        misfit = ran.json["questions"][0]["misfit"]
+        assert (misfit["p_value"] < 0.001) == (misfit["message"] is not None) == suspicious
+
+
 def test_open_text_is_read_with_candidates(run, folder):
     Survey("words", [Question("word", "A word?", HCMS(load_strings(), 8)), SURVEY["smoke"]]).save("words.json")
     chance = random.Random(2)

@@ -157,3 +157,11 @@ def test_sampling_and_inferring_fit_together(run, tmp_path):
     assert abs(found["frequencies"][0] - 0.2) < 5 * found["stderr"][0]
     assert abs(found["observed"]["yes"] / 5000 - 0.2) > 5 * found["stderr"][0]
     assert math.isclose(sum(found["frequencies"]), 1)
+
+
+def test_counts_that_no_crowd_gives_are_said_to_be_so(run):
+    found = run("channel", "infer", "coin", "yes=5,no=1000")
+    assert "warning: these reports do not look like this channel's: p = " in found.err
+    assert run("channel", "infer", "coin", "yes=5,no=1000", "--json").json["misfit"] < 1e-9
+    fine = run("channel", "infer", "coin", "yes=500,no=505")
+    assert "do not look like" not in fine.err

@@ -116,6 +116,9 @@ def estimate(
             continue
         whom = not respondents
         found[id] = result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats)
+        misfit = found[id].misfit
+        if misfit is not None and misfit.message:
+            output.note("warning", f"{id}: {misfit.message}")
     if not found:
         raise MismatchError("there are no reports, or too few, to estimate from")
     if plot is not None:

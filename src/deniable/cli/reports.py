@@ -185,6 +185,8 @@ def _warnings(result: Inference) -> list[str]:
         )
     if not result.identifiable:
         warnings.append("different crowds look the same through this channel: this is one of many solutions")
+    if result.misfit is not None and result.misfit.suspicious:
+        warnings.append(result.misfit.about("channel"))
     return warnings
 
 

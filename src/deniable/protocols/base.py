@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.inference.em import Model
+from deniable.channels.inference.misfit import Misfit
 from deniable.domains import Domain, DomainLike, Strings, as_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, ReportError
 from deniable.protocols import mle
@@ -240,7 +241,24 @@ class Protocol(ABC):
     def estimate(self, tally: Tally) -> Estimate:
         """Unbiased counts with error bars."""
         self._check_tally(tally)
-        return self._estimate(tally)
+        return replace(self._estimate(tally), check=partial(self.misfit, tally))
+
+    def misfit(self, tally: Tally, repeats: float = 1.0) -> Misfit:
+        """Whether any population could have produced this tally: a p-value that is valid for every one of them.
+
+        `repeats` says in how many reports one device may stand with the same noise.
+
+        >>> from deniable.protocols import GRR
+        >>> coin = GRR(["yes", "no"], epsilon=1)
+        >>> coin.misfit(Tally(coin.fingerprint, 1005, [5, 1000])).suspicious
+        True
+        """
+        self._check_tally(tally)
+        return Misfit.of(self._misfits(tally, 1 / repeats))
+
+    def _misfits(self, tally: Tally, worth: float) -> list[float]:
+        """p-values of tests whose law is known whatever the answers; each report counts as so many independent ones."""
+        return []
 
     def _check_tally(self, tally: Tally) -> None:
         if not isinstance(tally, Tally):

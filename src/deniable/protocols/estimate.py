@@ -12,8 +12,9 @@ a - b       how much the shares differ between two independent groups, with inte
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from deniable._extras import require
 from deniable.channels.inference.clopper_pearson import clopper_pearson
+from deniable.channels.inference.misfit import Misfit
 from deniable.errors import MismatchError, NumberError
 from deniable.labels import Label, label_spec, text
 from deniable.protocols.winner import Winner, find
@@ -100,10 +102,17 @@ class Estimate:
     """For maximum likelihood: a distribution to begin with, so its intervals are cut to [0, 1]."""
     people: Floats | float = 1.0
     """By how much the sampling variance is larger than that of n different people."""
+    check: Callable[..., Misfit] | None = None
+    """Tests the tally behind the estimate against its protocol."""
 
     @property
     def frequencies(self) -> Floats:
         return self.counts / self.n
+
+    @property
+    def misfit(self) -> Misfit | None:
+        """Whether any population could have produced these reports; None where the tally is not known any more."""
+        return None if self.check is None else self.check()
 
     @property
     def variance(self) -> Floats:
@@ -162,7 +171,8 @@ class Estimate:
         worth = np.divide(once, now, out=np.full_like(once, 1 / max(noise, people)), where=now > 0)
         support = None if self.support is None else replace(self.support, worth=worth, noise=noise)
         raw = None if self.raw is None else self.raw.repeated(noise, people)
-        return replace(self, noise=noise * self.noise, people=people, support=support, raw=raw)
+        check = None if self.check is None else partial(self.check, repeats=noise)
+        return replace(self, noise=noise * self.noise, people=people, support=support, raw=raw, check=check)
 
     def combine(self, *others: Estimate) -> Estimate:
         """One estimate from several of the same shares, each weighted by its inverse variance."""
@@ -212,7 +222,9 @@ class Estimate:
         """The estimate as JSON values."""
         rows = [row | {"label": label_spec(row["label"])} for row in self.rows(level, population)]
         head = {"protocol": self.protocol, "method": self.method, "n": self.n}
-        return head | {"level": level, "population": population, "answers": rows}
+        misfit = self.misfit
+        check = None if misfit is None else misfit.p_value
+        return head | {"level": level, "population": population, "misfit": check, "answers": rows}
 
     def to_arrow(self, level: float = 0.95, population: bool = True) -> Any:
         """A pyarrow table; `pyarrow.table(estimate)` and `polars.DataFrame(estimate)` work as well."""
@@ -247,8 +259,11 @@ class Estimate:
             low, high = ends[i]
             share = f"{self.frequencies[i]:.4f}"
             table.add_row(text(self.labels[i]), f"{self.counts[i]:,.1f}", share, f"{low:.4f} .. {high:.4f}")
-        if len(self.labels) > ROWS_SHOWN:
-            table.caption = f"the {ROWS_SHOWN} largest of {len(self.labels)}"
+        notes = [f"the {ROWS_SHOWN} largest of {len(self.labels)}"] if len(self.labels) > ROWS_SHOWN else []
+        misfit = self.misfit
+        if misfit is not None and misfit.message:
+            notes.append(misfit.message)
+        table.caption = "\n".join(notes) or None
         return table
 
     def __str__(self) -> str:
@@ -265,6 +280,9 @@ class Estimate:
             lines.append(f"{name:<{width}}  {self.counts[i]:>12.1f}  {self.frequencies[i]:>8.4f}  {span:>18}")
         if len(self.labels) > ROWS_SHOWN:
             lines.append(f"... the {ROWS_SHOWN} largest of {len(self.labels)}")
+        misfit = self.misfit
+        if misfit is not None and misfit.message:
+            lines.append(misfit.message)
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from deniable.channels.inference.misfit import too_few, too_many
 from deniable.errors import ChannelError
 from deniable.protocols.base import Protocol
 from deniable.protocols.estimate import Estimate, Support
@@ -66,6 +67,12 @@ class PureProtocol(Protocol):
             protocol=self.name,
             support=support,
         )
+
+    def _misfits(self, tally: Tally, worth: float) -> list[float]:
+        # A report supports an answer with at least q and at most p, whoever sent it.
+        supported, n, size = self._support_counts(tally.counts) * worth, tally.n * worth, self.domain.size
+        few = too_few(float(supported.min()), n, float(self.q), size)
+        return [few, too_many(float(supported.max()), n, float(self.p), size)]
 
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
         """The exact variance of an estimated count with n people, for an answer of that frequency.

@@ -2,6 +2,8 @@
 
 population    errors and intervals are about all whom the respondents were drawn from; `population=False` is about those
               who answered, and the result says so
+misfit        a test of the protocol against its tally: `Result.misfit` has the p-value, and a sentence where it is
+              below 0.001
 noise floor   the half-width of the interval of an answer that nobody gave, in the worst case over what the others gave:
               the smallest share that can be told from none
 repeats       one device may stand in several epochs of a sum. Of epochs with n_1, n_2, ... reports at most
@@ -22,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from deniable import exact
+from deniable.channels.inference.misfit import Misfit
 from deniable.domains import Strings
 from deniable.errors import SpecError
 from deniable.labels import label_spec, text
@@ -61,6 +64,11 @@ class Result:
     """Whether errors and intervals are about the population, or only about those who answered."""
 
     @property
+    def misfit(self) -> Misfit | None:
+        """Whether any population could have produced these reports."""
+        return self.estimate.misfit
+
+    @property
     def numbers(self) -> list[list[float]]:
         """One row an answer, under the names of `NUMBERS`."""
         estimate = self.estimate
@@ -91,7 +99,9 @@ class Result:
         ]
         content: dict[str, Any] = {"id": id, "text": question, "protocol": estimate.protocol}
         content |= {"method": estimate.method, "n": estimate.n, "level": self.level}
+        misfit = self.misfit
         content |= {"population": self.population, "answers": answers}
+        content |= {"misfit": {"p_value": misfit.p_value, "message": misfit.message} if misfit else None}
         if isinstance(estimate, TextEstimate):
             content |= {"unlisted": estimate.unlisted, "unlisted_stderr": estimate.unlisted_stderr}
         return content

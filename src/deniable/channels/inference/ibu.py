@@ -25,6 +25,7 @@ from deniable.channels.channel import Channel
 from deniable.channels.inference._data import Counts, binomial_view, independent_rows, log_likelihood, read
 from deniable.channels.inference.em import Acceleration, Rows, Solution, maximize
 from deniable.channels.inference.fisher import fisher_stderr
+from deniable.channels.inference.misfit import channel_misfit
 from deniable.channels.inference.progress import progress_bar
 from deniable.channels.inference.result import Inference
 from deniable.errors import NumberError, ProbabilityError
@@ -78,6 +79,7 @@ def ibu(
         converged=solution.converged,
         identifiable=rank == len(channel.inputs),
         binomial=binomial_view(rows, observed),
+        misfit=channel_misfit(rows, observed, solution.point @ rows) if start is None else None,
     )
 
 

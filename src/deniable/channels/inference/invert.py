@@ -25,6 +25,9 @@ from deniable.channels.inference._data import (
     log_likelihood,
     read,
 )
+from deniable.channels.inference.ibu import solve
+from deniable.channels.inference.misfit import channel_misfit
+from deniable.channels.inference.response import response_mle, response_pair
 from deniable.channels.inference.result import Inference
 from deniable.errors import ChannelError
 from deniable.postprocess import clip_renormalize, project_simplex
@@ -62,7 +65,15 @@ def invert(channel: Channel, counts: Counts, project: Projection | None = None) 
         constrained=project is not None,
         raw=None if project is None else raw,
         binomial=binomial_view(rows, observed),
+        misfit=channel_misfit(rows, observed, share if (raw >= 0).all() else _likeliest(channel, observed) @ rows),
     )
+
+
+def _likeliest(channel: Channel, observed: Floats) -> Floats:
+    pair = response_pair(channel)
+    if pair is not None and pair[0] > pair[1]:
+        return response_mle(observed, *pair)
+    return solve(channel.rows, observed, np.full(len(channel.inputs), 1 / len(channel.inputs)), tolerance=1e-6).point
 
 
 def inverse_of(channel: Channel) -> Floats:

@@ -22,6 +22,7 @@ from deniable.channels.inference._data import (
     read,
 )
 from deniable.channels.inference.fisher import fisher_stderr
+from deniable.channels.inference.misfit import channel_misfit
 from deniable.channels.inference.result import Inference
 from deniable.errors import ChannelError, ProbabilityError
 
@@ -59,6 +60,7 @@ def mle_randomized_response(channel: Channel | tuple[float, float], counts: Coun
         log_likelihood=log_likelihood(rows, observed, frequencies),
         gap=likelihood_gap(rows, observed, frequencies),
         binomial=binomial_view(rows, observed),
+        misfit=channel_misfit(rows, observed, frequencies @ rows),
     )
 
 

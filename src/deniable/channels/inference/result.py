@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from deniable.channels._vectors import Floats
 from deniable.channels.inference.clopper_pearson import clopper_pearson
+from deniable.channels.inference.misfit import Misfit
 from deniable.errors import ChannelError, NumberError
 from deniable.labels import Label, label_spec, text
 
@@ -69,6 +70,8 @@ class Inference:
     """The unbiased estimate behind a projected one; `stderr` and `interval` belong to it."""
     binomial: BinomialView | None = None
     replicates: Floats | None = None
+    misfit: Misfit | None = None
+    """Whether any distribution of answers could have produced these counts."""
 
     def __post_init__(self) -> None:
         for array in (self.frequencies, self.stderr, self.observed, self.trace, self.raw, self.replicates):
@@ -148,6 +151,7 @@ class Inference:
             "iterations": self.iterations,
             "converged": self.converged,
             "identifiable": self.identifiable,
+            "misfit": None if self.misfit is None else self.misfit.p_value,
         }
 
     def __str__(self) -> str:
@@ -165,6 +169,8 @@ class Inference:
             lines.append(f"{name:<{width}}  {value:9.5f}  {error:9.5f}")
         if len(self.inputs) > ROWS_SHOWN:
             lines.append(f"... and {len(self.inputs) - ROWS_SHOWN} more")
+        if self.misfit is not None and self.misfit.suspicious:
+            lines.append(self.misfit.about("channel"))
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels import RandomizedResponse
+from deniable.channels.inference.misfit import too_far
 from deniable.channels.inference.response import response_mle
 from deniable.protocols.base import Positions
 from deniable.protocols.estimate import Estimate, Fit, Support
@@ -100,6 +101,11 @@ class GRR(PureProtocol):
     def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts:
         kept, rest = kept_or_uniform(truth, float(self.response.keep), runs, random)
         return kept + spread_evenly(rest, self.domain.size, random)
+
+    def _misfits(self, tally: Tally, worth: float) -> list[float]:
+        p, q = float(self.p), float(self.q)
+        counts = tally.counts.astype(np.float64) * worth
+        return [*super()._misfits(tally, worth), too_far(counts, q + (p - q) * response_mle(counts, p, q))]
 
     def mle(
         self,

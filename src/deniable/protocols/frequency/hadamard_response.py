@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels import RandomizedResponse
+from deniable.channels.inference.misfit import too_few, too_many
 from deniable.domains import DomainLike, as_domain
 from deniable.errors import NumberError
 from deniable.exact import Number, as_epsilon
@@ -151,12 +152,31 @@ class HadamardResponse(Protocol):
         spread = people * (keep + elsewhere) + (tally.n - people) * elsewhere - own * keep**2
         return Estimate(self.domain.labels, tally.n, counts, spread / keep**2, self.name)
 
+    def _misfits(self, tally: Tally, worth: float) -> list[float]:
+        # Half a block comes with at least `least` and, where everybody holds its answer, with `keep` more. People with
+        # other answers of the block put half of theirs into the half that does not support this one.
+        keep, n, size = float(self.response.keep), tally.n * worth, self.domain.size
+        table = walsh_hadamard(tally.counts.reshape(self.blocks, self.block_size).T)
+        answers = np.arange(size)
+        block = table[0, answers % self.blocks]
+        difference = table[answers // self.blocks + 1, answers % self.blocks]
+        even, odd = (block + difference) / 2 * worth, (block - difference) / 2 * worth
+        least = (1 - keep) / (2 * self.blocks)
+        near = keep / 2 if size > self.blocks else 0.0
+        return [
+            too_few(float(even.min()), n, least, size),
+            too_few(float(odd.min()), n, least, size),
+            too_many(float(even.max()), n, least + keep, size),
+            too_many(float(odd.max()), n, least + near, size),
+        ]
+
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
-        """Of an estimated count, when the other answers are spread evenly over the blocks."""
+        """Of an estimated count, when everybody else is spread evenly over the other answers; for a largest block."""
         f = np.asarray(frequency, dtype=np.float64)
         keep = float(self.response.keep)
         elsewhere = (1 - keep) / self.blocks
-        inside = f + (1 - f) / self.blocks
+        near, others = -(-self.domain.size // self.blocks) - 1, self.domain.size - 1
+        inside = f + (1 - f) * (near / others if others else 0.0)
         spread = n * (inside * (keep + elsewhere) + (1 - inside) * elsewhere - f * keep**2) / keep**2
         if population:
             spread = spread + n * f * (1 - f)

@@ -20,12 +20,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels import Channel
+from deniable.channels.inference.misfit import too_far, too_few, too_many
 from deniable.domains import Categories, Strings
 from deniable.errors import DomainError
 from deniable.labels import Label, as_labels, label_spec
@@ -158,6 +160,15 @@ class TextProtocol(Protocol):
     @abstractmethod
     def _supports(self, reports: Bytes, cohorts: Positions, labels: Sequence[Label]) -> NDArray[np.bool_]: ...
 
+    @property
+    @abstractmethod
+    def _extremes(self) -> tuple[float, float]:
+        """The smallest and the largest probability with which a report enters one of `_binomials`."""
+
+    @abstractmethod
+    def _binomials(self, block: Counts) -> Counts:
+        """Counts of one cohort, each of which is binomial by itself."""
+
     @abstractmethod
     def _decode(self, tally: Tally, labels: Sequence[Label]) -> TextEstimate: ...
 
@@ -255,7 +266,20 @@ class TextProtocol(Protocol):
     def estimate(self, tally: Tally, candidates: Any = None) -> TextEstimate:
         """Counts of the candidates, with error bars; a closed domain's answers are its candidates."""
         self._check_tally(tally)
-        return self._decode(tally, self._candidates(candidates))
+        return replace(self._decode(tally, self._candidates(candidates)), check=partial(self.misfit, tally))
+
+    def _misfits(self, tally: Tally, worth: float) -> list[float]:
+        # Cohorts are drawn evenly; within one, every count is binomial between two known probabilities.
+        sizes, blocks = self._parts(tally.counts)
+        least, most = self._extremes
+        few, many = 1.0, 1.0
+        for cohort in np.flatnonzero(sizes):
+            counts, n = self._binomials(blocks[cohort]) * worth, float(sizes[cohort]) * worth
+            tests = self.cohort_count * counts.size
+            few = min(few, too_few(float(counts.min()), n, least, tests))
+            many = min(many, too_many(float(counts.max()), n, most, tests))
+        even = np.full(self.cohort_count, 1 / self.cohort_count)
+        return [few, many, too_far(sizes.astype(np.float64) * worth, even)]
 
     def _estimate(self, tally: Tally) -> Estimate:
         return self._decode(tally, self._candidates(None))

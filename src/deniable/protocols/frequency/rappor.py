@@ -26,7 +26,7 @@ from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -217,7 +217,15 @@ class RAPPOR(TextProtocol):
         if method not in get_args(Method):
             raise NumberError(f"there is no decoder {method!r}: use one of {', '.join(get_args(Method))}")
         self._check_tally(tally)
-        return self._decode(tally, self._candidates(candidates), method)
+        found = self._decode(tally, self._candidates(candidates), method)
+        return replace(found, check=partial(self.misfit, tally))
+
+    @property
+    def _extremes(self) -> tuple[float, float]:
+        return float(self.flip), 1 - float(self.flip)
+
+    def _binomials(self, block: Counts) -> Counts:
+        return block
 
     def _decode(self, tally: Tally, labels: Sequence[Label], method: Method = "auto") -> TextEstimate:
         sizes, blocks = self._parts(tally.counts)

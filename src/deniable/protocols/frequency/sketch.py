@@ -165,6 +165,13 @@ class SketchProtocol(TextProtocol):
 
     # -- the analyst -------------------------------------------------------------------------------
 
+    @property
+    def _extremes(self) -> tuple[float, float]:
+        return float(self.inner.q), float(self.inner.p)
+
+    def _binomials(self, block: Counts) -> Counts:
+        return self.inner._support_counts(block)
+
     def _decode(self, tally: Tally, labels: Sequence[Label]) -> TextEstimate:
         cells = self._table(labels)
         sizes, blocks = self._parts(tally.counts)

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import exact
+from deniable.channels.inference.misfit import sum_is_off
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
@@ -36,7 +37,7 @@ from deniable.protocols.frequency.weights import usual_weights
 from deniable.protocols.pure import PureProtocol
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.simulate import independent_bits
-from deniable.protocols.tally import Counts
+from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 
 
@@ -108,6 +109,17 @@ class UnaryProtocol(PureProtocol):
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         return np.unpackbits(reports, axis=1, count=self.domain.size, bitorder="little").view(np.bool_)
+
+    def _misfits(self, tally: Tally, worth: float) -> list[float]:
+        # Everybody sets one bit with p and d - 1 bits with q: the law of their number does not depend on the answers.
+        p, q, n, others = float(self.p), float(self.q), tally.n * worth, self.domain.size - 1
+
+        def log_moment(t: float) -> float:
+            up = math.expm1(t)
+            return n * (math.log1p(p * up) + others * math.log1p(q * up))
+
+        total = sum_is_off(log_moment, n * (p + others * q), float(tally.counts.sum()) * worth)
+        return [*super()._misfits(tally, worth), total]
 
     def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts:
         return independent_bits(truth, float(self.p), float(self.q), runs, random)
