@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from deniable import errors
-from deniable.design import Certificate, ExtremalCertificate, extremal, mutual_information, several, staircase
+from deniable.design import Certificate, ExtremalCertificate, _proof, extremal, mutual_information, several, staircase
+from deniable.design._columns import Information
 from deniable.design._curves import curve_of
 from deniable.design._pair import Pair
 from deniable.design._proof import _column, _tangent, context, proven_bound, proven_value
-from deniable.design._sweep import sweep
+from deniable.design._sweep import Switches, sweep
 from deniable.exact import Dyadic
 from tests.design.instances import KINDS, STYLES, random_pair
 
@@ -51,7 +52,7 @@ def test_false_claims_fail(design):
     assert failing(good) == []
     assert failing(replace(good, value=good.value * 1.0001)) == ["value"]
     assert failing(replace(good, value=good.value * 0.999)) == ["value"]
-    assert failing(replace(good, bound=good.bound * (1 - 1e-12))) == ["bound"]
+    assert failing(replace(good, bound=good.bound * (1 - 1e-11))) == ["bound"]
     lower = tuple(m - 1e-4 for m in good.multipliers)
     assert failing(replace(good, multipliers=lower)) == ["bound"]
     assert failing(replace(good, epsilon=Fraction(14, 10))) == ["ratios"]
@@ -175,3 +176,40 @@ def test_what_is_no_certificate(tmp_path, design):
     with pytest.raises(errors.SpecError, match="not JSON"):
         Certificate.load(path)
     assert isinstance(Certificate.load(content), ExtremalCertificate)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("epsilon", ["0.1", 1, 5, 20])
+def test_another_processor_proves_the_claim_too(kind, epsilon, monkeypatch):
+    chance = np.random.default_rng(0)
+    found = _proof.switches
+
+    def rounded_otherwise(*given):
+        """The ends of the proof's intervals, each moved by up to three floats."""
+        intervals = found(*given)
+        low, high = intervals.low.copy(), intervals.high.copy()
+        for ends in (low, high):
+            for _ in range(3):
+                way = np.where(chance.random(ends.size) < 0.5, -np.inf, np.inf)
+                ends[:] = np.where(chance.random(ends.size) < 0.7, np.nextafter(ends, way), ends)
+        return Switches(intervals.on, low, high)
+
+    for size in (3, 20):
+        certificate = extremal(
+            chance.dirichlet(np.ones(size)), chance.dirichlet(np.ones(size)), epsilon, kind
+        ).certificate
+        with monkeypatch.context() as other:
+            other.setattr(_proof, "switches", rounded_otherwise)
+            for _ in range(4):
+                verdict = certificate.verify()
+                assert verdict, str(verdict)
+
+
+def test_a_staircase_claim_leaves_room_for_other_logarithms(monkeypatch):
+    certificate = mutual_information([0.4, 0.3, 0.2, 0.1], 2).certificate
+    table = Information.table
+    for share in (1 - 3e-16, 1 + 3e-16):
+        monkeypatch.setattr(Information, "table", lambda self, columns, share=share: table(self, columns) * share)
+        assert certificate.verify()
+    monkeypatch.setattr(Information, "table", lambda self, columns: table(self, columns) * (1 + 1e-9))
+    assert not certificate.verify()

@@ -158,7 +158,7 @@ def _certify(
     shares = None if weights is None else tuple(weights.tolist())
     if solution is not None:
         mixed, prices = tuple(solution.weights.tolist()), tuple(solution.multipliers.tolist())
-        bound = enumerated_bound(utility, np.array(mixed), np.array(prices), epsilon)
+        bound = enumerated_bound(utility, np.array(mixed), np.array(prices), epsilon, room=2)
         return StaircaseCertificate(utility, epsilon, channel, shares, mixed, prices, (), value, bound)
     if isinstance(utility, Divergences):
         parts = tuple(

@@ -32,12 +32,14 @@ def channel_values(utility: ColumnUtility, channel: Channel, weights: Floats | N
     return value * (1 - 1e-13) if value > 0 else value
 
 
-def enumerated_bound(utility: ColumnUtility, weights: Floats, prices: Floats, epsilon: Fraction) -> float:
-    """What the multipliers prove, over all patterns."""
+def enumerated_bound(
+    utility: ColumnUtility, weights: Floats, prices: Floats, epsilon: Fraction, room: float = 1.0
+) -> float:
+    """What the multipliers prove, over all patterns; a claim takes twice the margin, so that others prove it too."""
     odds = rise(epsilon)
     columns = 1 + odds * bits_of(utility.size)[1:-1]
     worth, cost = weights @ utility.table(columns), columns @ prices
-    margin = _MARGIN * (np.abs(worth) + columns @ np.abs(prices))
+    margin = room * _MARGIN * (np.abs(worth) + columns @ np.abs(prices))
     over = max(float((worth - cost + margin).max(initial=0.0)), 0.0)
     total = math.fsum(prices) + over * utility.size / (utility.size + odds)
     return max(total * (1 + 1e-15), 0.0)
