@@ -17,27 +17,27 @@ const QUESTIONS = {
 function reason(option, best, chosen) {
   const more = (option.half_width / best) ** 2; // variances fall with the number of people
   if (option.name === chosen.name) return "the choice";
-  if (more < 1.0005) return `the smallest error; ${option.report_bytes > chosen.report_bytes ? `${plural(option.report_bytes, "byte")} a report instead of ${count(chosen.report_bytes)}` : "more work elsewhere"}`;
-  if (more <= 1.05) return "within 5 % of the smallest error, no fewer bytes or work";
+  if (more < 1.0005) return `the smallest interval; ${option.report_bytes > chosen.report_bytes ? `${plural(option.report_bytes, "byte")} a report instead of ${count(chosen.report_bytes)}` : "more work elsewhere"}`;
+  if (more <= 1.05) return "within 5 % of the smallest, no fewer bytes or work";
   return `needs ${more.toFixed(2)} × the people`;
 }
 
 function result(plan, query) {
   const chosen = plan.table.find(({ name }) => name === plan.choice);
   const level = `${percent(plan.level, 0)} confidence${plan.population ? "" : ", among those who answer"}`;
-  const best = Math.min(...plan.table.map((one) => one.half_width));
   const answer = {
     within: ["An interval of ", h("b", {}, `± ${percent(plan.within, 2)}`), ` or less around any share, at ${level}.`],
     n: [h("b", {}, plural(plan.n, "person", "people")), ` for intervals of ± ${percent(plan.within, 2)} at ${level}.`],
     epsilon: ["Epsilon ", h("b", {}, decimal(plan.epsilon)), ` for intervals of ± ${percent(plan.within, 2)} at ${level}: odds change by at most ${factor(fraction(plan.epsilon))}.`],
   }[plan.solved];
   const tile = (value, words) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, words));
-  const rows = plan.table.map((one) => [
+  const sorted = [...plan.table].sort((a, b) => a.half_width - b.half_width);
+  const rows = sorted.map((one) => [
     one.name,
     percent(one.half_width, 2),
     one.visible === null ? "none" : percent(one.visible, 2),
     count(one.report_bytes),
-    reason(one, best, chosen),
+    reason(one, sorted[0].half_width, chosen),
     one.attack === null ? "–" : percent(one.attack, one.attack < 0.01 ? 2 : 1),
     short(one.leverage),
     count(one.device),
@@ -45,9 +45,9 @@ function result(plan, query) {
     count(one.counters),
   ]);
   const head = ["Protocol", "Interval ±", "Visible share", "Report bytes", "Why", "Best guess", "Leverage", "Random bytes", "Server steps", "Counters"];
-  const content = table("All protocols, the smallest error first", head, rows, { class: "numbers plan" });
+  const content = table("All protocols, the smallest interval first", head, rows, { class: "numbers plan" });
   content.querySelectorAll("tbody tr").forEach((row, i) => {
-    row.classList.toggle("chosen", plan.table[i].name === plan.choice);
+    row.classList.toggle("chosen", sorted[i].name === plan.choice);
   });
   content.querySelectorAll("tr").forEach((row) => row.children[4].classList.add("words"));
   const series = {};
@@ -83,7 +83,7 @@ function result(plan, query) {
     h(
       "section",
       { class: "card" },
-      h("h2", {}, `Half an interval against epsilon, for ${plural(plan.n, "person", "people")}`),
+      h("h2", {}, `The interval ± against epsilon, for ${plural(plan.n, "person", "people")}`),
       lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: "interval ±", mark: [fraction(plan.epsilon), chosen.half_width] }),
     ),
   ];

@@ -102,6 +102,9 @@ def test_the_page_answers_all_three_questions(service: Service, open_tab: Open) 
     tab = open_tab(f"{service.address}/plan")
     tab.wait_for_selector(".lines")
     assert tab.inner_text("section h2 >> nth=0") == "Use SubsetSelection"
+    widths = [float(text.split()[0]) for text in tab.locator("table.plan tbody td:nth-child(2)").all_inner_texts()]
+    assert widths == sorted(widths)
+    assert len(widths) == 8
     tab.get_by_label("Possible answers").fill("1024")
     tab.wait_for_selector("text=Use OLH")
     tab.get_by_label("How many people do I need?").check()
