@@ -14,7 +14,7 @@ from deniable.collect.stores import Store, open_store
 from tests.collect.stores.adder import BIG, KEPT, POOL, pools
 from tests.collect.surveys import current
 
-KILLS = 12
+FEW, MANY = 4, pytest.param(12, marks=pytest.mark.slow)
 """Rounds; two workers are killed in each."""
 
 
@@ -52,11 +52,12 @@ def directory(tmp_path: Path) -> Path:
     return directory
 
 
-def test_every_acknowledged_submission_is_counted_once(durable_url: str, directory: Path) -> None:
+@pytest.mark.parametrize("kills", [FEW, MANY])
+def test_every_acknowledged_submission_is_counted_once(durable_url: str, directory: Path, kills: int) -> None:
     with open_store(durable_url) as store:
         store.publish(KEPT)
         store.publish(BIG)
-        acknowledged = kill(durable_url, directory, KILLS)
+        acknowledged = kill(durable_url, directory, kills)
         assert wrong(store, acknowledged) == []
         # Sent again, everything is a duplicate or new, and the counts are those of the pool.
         pool = pools()
