@@ -1,5 +1,5 @@
 /**
- * deniable: answer a survey in such a way that nobody, the collector included, learns what you said.
+ * deniable: answer a survey with a randomized report, whose law is published, in place of what you would say.
  *
  * One file, no dependencies, nothing generated: what you read is what runs. An answer is randomized here, in the
  * respondent's own browser, and only the randomized bytes leave. In the order of the file:

@@ -50,7 +50,7 @@ def test_a_period_that_is_closed_meanwhile_costs_nothing(
     tab.wait_for_selector("text=This period is closed")
     expect(tab.locator("main")).to_contain_text("Nothing was sent.")
     tab.click("text=The terms of this survey")
-    expect(tab.locator("dl.facts")).to_contain_text("given away epsilon 0 of")
+    expect(tab.locator("dl.facts")).to_contain_text("has spent epsilon 0 of")
     expect(tab.locator("main")).to_contain_text("Nothing so far for this survey")
     assert log.posts == []
 

@@ -1,4 +1,4 @@
-"""The device's side of a collection: answer a pinned survey so that nobody learns what was said.
+"""The device's side of a collection: answer a pinned survey with a report that was randomized here.
 
 Pinned     a client is built for one fingerprint. The server is only where the bytes come from: other bytes are refused
 Local      answers are randomized here; what leaves is in the ledger first, and is erased there once it has arrived
