@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Mapping, MappingView, Sequence, Set
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,19 @@ def in_order(values: Any, what: str) -> list[Any]:
 
 def index_of(labels: Sequence[Label]) -> dict[Hashable, int]:
     return {label_key(label): i for i, label in enumerate(labels)}
+
+
+def numbers_first(labels: Sequence[Label]) -> int:
+    """How many labels are whole numbers, if they rise and only words follow; else 0. Such answers keep their order.
+
+    >>> numbers_first(range(18, 100)), numbers_first([1, 2, 3, "no answer"]), numbers_first([2, 1])
+    (82, 3, 0)
+    """
+    if isinstance(labels, range):
+        return len(labels)
+    numbers = [label for label in labels if isinstance(label, int) and not isinstance(label, bool)]
+    rising = all(a < b for a, b in pairwise(numbers))
+    return len(numbers) if rising and all(isinstance(label, str) for label in labels[len(numbers) :]) else 0
 
 
 def text(label: Label) -> str:

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from deniable.domains import Integers, Strings
+from deniable.domains import Categories, Integers, Strings
 from deniable.errors import MismatchError, NumberError, ReportError
-from deniable.protocols import GRR, HCMS, OUE, Estimate, HadamardResponse, combine
+from deniable.protocols import GRR, HCMS, OUE, Estimate, HadamardResponse, Tally, combine
 from deniable.randomness import Simulation
 
 ANSWERS = ["never", "once", "often"]
@@ -174,6 +174,23 @@ def test_a_seed_is_no_source_of_bits() -> None:
         for seed in (0, 1):
             with pytest.raises(NumberError, match=rf"^{seed} is no source .*give dn\.Simulation\({seed}\)$"):
                 protocol.privatize("1" if protocol.takes_text else 1, bits=seed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("most", [50, 80])
+def test_numbers_keep_their_order_beside_an_answer_for_what_is_missing(most: int) -> None:
+    """A range with `missing` is a list of numbers and a word: drawn and printed like the range."""
+    protocol = GRR(Categories([*range(1, most + 1), "no answer"], missing="no answer"), 3)
+    counts = np.random.default_rng(1).integers(1, 1000, most + 1)
+    estimate = protocol.estimate(Tally(protocol.fingerprint, int(counts.sum()), counts))
+    ax = estimate.plot()
+    if most == 50:
+        assert [tick.get_text() for tick in ax.get_xticklabels()] == [*map(str, range(1, 51)), "no answer"]
+    else:
+        (line,) = (one for one in ax.get_lines() if one.get_label() == "share")
+        assert line.get_xdata().tolist() == list(range(1, 81))
+        assert ", no answer " in ax.get_title()
+    shown = [line.split()[0] for line in str(estimate).splitlines()[2:-1]]
+    assert shown == sorted(shown, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0))
 
 
 def test_the_plot_greys_what_may_be_zero() -> None:

@@ -18,6 +18,7 @@ from deniable.cli.sums import EpochRange, Few, Service, Summed, Surveyed, shown_
 from deniable.cli.targets import Target, questions
 from deniable.domains import Strings
 from deniable.errors import LabelError, MismatchError, SpecError
+from deniable.labels import numbers_first
 from deniable.protocols import Protocol
 from deniable.protocols.estimate import RESPONDENTS, ROWS_SHOWN, Floats, quantile
 from deniable.protocols.frequency.open_text import TextEstimate
@@ -171,7 +172,7 @@ def _print(id: str, question: str, result: Result, everything: bool, first: bool
     output.write("\n")
     size = len(estimate.labels)
     # Numbers are read as a histogram, which has no gaps: of many other answers the most common are shown.
-    whole_range = isinstance(estimate.labels, range) and size <= _NUMBERS_SHOWN
+    whole_range = numbers_first(estimate.labels) > 0 and size <= _NUMBERS_SHOWN
     order = range(size) if everything or whole_range else estimate._order(ROWS_SHOWN)
     digits = _digits(result.stderr)
     body = [

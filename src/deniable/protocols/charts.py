@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deniable._extras import require
-from deniable.labels import text
+from deniable.labels import numbers_first, text
 
 if TYPE_CHECKING:
     from deniable.protocols.estimate import Estimate, Floats
@@ -32,14 +32,16 @@ def bars(
 ) -> Any:
     """Shares as bars, the largest `most` of them; grey where the interval covers zero. Returns the axes."""
     size = len(estimate.labels)
-    order = np.arange(size) if isinstance(estimate.labels, range) else estimate._order(most)
+    numbers = numbers_first(estimate.labels)
+    order = np.arange(size) if numbers else estimate._order(most)
     some = f"the {order.size} largest of {size} answers, " if order.size < size else ""
     at_once = ", all answers at once" if simultaneous else ""
     whom = "" if population else ", among those who answered"
     how = f"{100 * level:g} % intervals{at_once}{whom}"
     title = f"{estimate.protocol}, {estimate.method}, n = {estimate.n:,}: {some}{how}"
-    if isinstance(estimate.labels, range) and size > MOST_BARS:
-        return _band(estimate, intervals, ax, title)
+    if numbers > MOST_BARS:
+        words = "".join(f", {text(estimate.labels[i])} {estimate.frequencies[i]:.1%}" for i in range(numbers, size))
+        return _band(estimate, intervals, numbers, ax, title + words)
     shares, ends = estimate.frequencies[order], intervals[order]
     seen = (ends[:, 0] > 0) | (ends[:, 1] < 0)
     if ax is None:
@@ -65,12 +67,12 @@ def bars(
     return ax
 
 
-def _band(estimate: Estimate, intervals: Floats, ax: Any, title: str) -> Any:
+def _band(estimate: Estimate, intervals: Floats, numbers: int, ax: Any, title: str) -> Any:
     if ax is None:
         ax = require("matplotlib.pyplot", "plot").subplots(figsize=(9.0, 3.6))[1]
-    values = np.array(estimate.labels)
-    ax.fill_between(values, *intervals.T, color=UNSEEN, alpha=0.6, linewidth=0, label="intervals")
-    ax.plot(values, estimate.frequencies, color=SEEN, linewidth=1.2, label="share")
+    values = np.array(list(estimate.labels)[:numbers])
+    ax.fill_between(values, *intervals[:numbers].T, color=UNSEEN, alpha=0.6, linewidth=0, label="intervals")
+    ax.plot(values, estimate.frequencies[:numbers], color=SEEN, linewidth=1.2, label="share")
     ax.axhline(0, color=INK, linewidth=0.6)
     ax.margins(x=0.02)
     ax.set(xlabel="answer", ylabel="share")

@@ -25,7 +25,7 @@ from deniable._extras import require
 from deniable.channels.inference.clopper_pearson import clopper_pearson
 from deniable.channels.inference.misfit import Misfit
 from deniable.errors import MismatchError, NumberError
-from deniable.labels import Label, label_spec, text
+from deniable.labels import Label, label_spec, numbers_first, text
 from deniable.protocols.winner import Winner, find
 
 Floats = NDArray[np.float64]
@@ -246,7 +246,7 @@ class Estimate:
         if len(self.labels) <= most:
             return np.arange(len(self.labels))
         largest = np.argsort(-self.frequencies, kind="stable")[:most]
-        return np.sort(largest) if isinstance(self.labels, range) else largest
+        return np.sort(largest) if numbers_first(self.labels) else largest
 
     def __rich__(self) -> Any:
         from rich.table import Table
