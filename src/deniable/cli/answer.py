@@ -250,7 +250,7 @@ def _listed(file: str) -> list[str]:
     return found
 
 
-def _parsed(survey: Survey, given: list[str], of: str = "") -> Mapping[str, Any]:
+def _parsed(survey: Survey, given: list[str], of: str = "an argument") -> Mapping[str, Any]:
     from deniable.collect.client.answers import check_id, listed
 
     texts: dict[str, Any] = {}
@@ -258,20 +258,12 @@ def _parsed(survey: Survey, given: list[str], of: str = "") -> Mapping[str, Any]
         id, equals, value = entry.partition("=")
         if not equals:
             ids = listed(question.id for question in survey)
-            raise SpecError(
-                f"{of or repr(entry)} is not written ID=ANSWER, where ID is a question of the survey ({ids})"
-            )
+            raise SpecError(f"{of} is not written ID=ANSWER, where ID is a question of the survey ({ids})")
         check_id(survey, id)
         if id in texts:
             raise SpecError(f"question {id!r} is answered twice")
-        texts[id] = value if of else _Typed(value)
+        texts[id] = value
     return texts
-
-
-class _Typed(str):
-    """What stands on the screen anyway: a refusal may repeat it."""
-
-    __slots__ = ()
 
 
 def _some_answer(question: Question) -> Any:
@@ -289,17 +281,17 @@ def _ask(question: Question, no_echo: bool) -> Any:
         text = f"{shown(question.text)}\n  {choices}"
         entry = typer.prompt(text, err=True, prompt_suffix=": ", hide_input=no_echo)
         try:
-            return _read(question, entry if no_echo else _Typed(entry))
+            return _read(question, entry)
         except DeniableError as wrong:
             output.note("please", str(wrong))
 
 
 def _read(question: Question, entry: Any) -> Any:
-    """An answer of the question, or a refusal that repeats what was typed and nothing that was read from a file."""
+    """An answer of the question, or a refusal, which does not repeat it: standard error may end in a log."""
     from deniable.collect.client.answers import check_answer, from_text
 
-    value = from_text(question.protocol.domain, str(entry)) if isinstance(entry, str) else entry
-    check_answer(question, value, said=repr(str(entry)) if isinstance(entry, _Typed) else None)
+    value = from_text(question.protocol.domain, entry) if isinstance(entry, str) else entry
+    check_answer(question, value, typed=isinstance(entry, str))
     return value
 
 

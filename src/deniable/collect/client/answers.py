@@ -1,7 +1,6 @@
 """Answers as a person or a program gives them: complete, and of the survey's domains.
 
-A message names questions and choices. It never contains the answer of a program, whose errors may be logged or sent
-anywhere; a command that talks to the person who typed it passes `said`.
+A message names questions and choices, never the answer: messages may be logged or sent anywhere.
 """
 
 from __future__ import annotations
@@ -58,14 +57,14 @@ def checked(survey: Survey, answers: Mapping[str, Any]) -> Mapping[str, Any]:
     return answers
 
 
-def check_answer(question: Question, answer: Any, said: str | None = None) -> None:
-    """Refuse what is no answer to the question, with the choices; `said` is how the message may call the answer."""
+def check_answer(question: Question, answer: Any, typed: bool = False) -> None:
+    """Refuse what is no answer to the question, with the choices; who `typed` it need not be told that it is text."""
     try:
         encode_value(question.protocol.domain, answer)
     except DomainError as wrong:
         complaint = str(wrong).replace("value 0", "the answer", 1)
-        if said is not None:  # who reads the answer itself need not be told its type
-            complaint = re.sub(r"^the answer(, an? \w+,)?", lambda _: said, complaint)
+        if typed:
+            complaint = re.sub(r"^the answer, an? \w+,", "the answer", complaint)
         raise DomainError(f"question {question.id!r}: {complaint}") from None
 
 
