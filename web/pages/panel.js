@@ -15,6 +15,7 @@ export class QuestionPanel {
   #question;
   #chart = h("div", {});
   #about = h("p", { class: "note" });
+  #warning = h("div", { role: "status" });
   #tablePlace = h("div", {});
   #command = h("div", {});
   #details;
@@ -40,6 +41,7 @@ export class QuestionPanel {
       { class: "card", "aria-label": question.text, "data-question": question.id },
       h("h2", {}, number ? `${number}. ${question.text}` : question.text),
       this.#about,
+      this.#warning,
       this.open ? this.#candidateForm() : null,
       this.#chart,
       this.#fakes.element,
@@ -119,6 +121,7 @@ export class QuestionPanel {
     const { view, level, at, about } = this.#board.state;
     const { n, noise_floor: floor, protocol, epsilon, answers } = raw;
     this.#about.textContent = `${this.id} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
+    update(this.#warning, raw.warning && h("p", { class: "card warn" }, `${raw.warning[0].toUpperCase()}${raw.warning.slice(1)}`));
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
     this.#details.hidden = !answers.length;
     if (!answers.length) return update(this.#chart, this.#empty());

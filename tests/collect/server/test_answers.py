@@ -14,6 +14,7 @@ import pytest
 
 from deniable.collect.counting import Counter
 from deniable.collect.server import estimates, tallies
+from deniable.collect.stores import open_store
 from deniable.protocols import GRR
 from deniable.surveys import Question, Survey, SurveyTally
 from deniable.surveys.results import SAME_NOISE, SAME_PEOPLE, result
@@ -135,6 +136,29 @@ def test_errors_over_several_epochs_allow_for_the_same_devices(tmp_path):
                     assert sampled == pytest.approx(share * (1 - share) / 600)
             floors = [one["questions"][0]["noise_floor"] for one in (whole, alone[0])]
             assert floors[0] / floors[1] == pytest.approx(1 if survey is repeated else 3**-0.5)
+
+
+def test_reports_that_no_population_could_send_are_pointed_out(tmp_path):
+    """One report a thousand times over says "no" far more often than the noise allows; honest ones never do."""
+    survey = memoized()
+    path = f"/v1/surveys/{survey.fingerprint}/estimates"
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey) as live:
+        now, honest = current(survey), crowd(survey, 1000)
+        live.send(survey, now - 1, honest)
+        live.send(survey, now, Crowd(crowd(survey, 1000, seed=5).ids, honest.answers[:1].repeat(1000, axis=0)))
+        for epoch, suspicious in ((now - 1, False), (now, True)):
+            (question,) = live.get(f"{path}?epochs={epoch}", "analyst").json["series"][0]["questions"]
+            protocol = survey["mood"].protocol
+            with open_store(f"sqlite:///{tmp_path / 'store.db'}") as store:
+                wanted = protocol.misfit(store.tally(survey.fingerprint, epoch, epoch)["mood"])
+            assert question["misfit"] == pytest.approx(wanted.p_value)
+            assert question["warning"] == wanted.message
+            assert (question["warning"] is not None) is suspicious
+        # Over several epochs one device may stand in each: then the same counts prove less.
+        (question,) = live.get(path, "analyst").json["series"][0]["questions"]
+        with open_store(f"sqlite:///{tmp_path / 'store.db'}") as store:
+            both = store.tally(survey.fingerprint)["mood"]
+        assert question["misfit"] == pytest.approx(protocol.misfit(both, 2.0).p_value)
 
 
 def test_differences_are_those_of_two_estimates(live):

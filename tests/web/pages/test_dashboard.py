@@ -318,6 +318,25 @@ def test_what_ten_answers_say_is_drawn_within_the_scale(service: Service, open_t
     assert MINUS in board.wait_for_selector("[data-question=bread] tbody").inner_text()
 
 
+def test_reports_that_are_not_the_protocol_s_are_pointed_out(service: Service, open_tab: Open) -> None:
+    survey = smoke("misfit")
+    service.publish(survey)
+    people = crowd(survey, 1000)
+    service.fill_with(survey, current(survey), Crowd(people.ids, people.answers[:1].repeat(1000, axis=0)))
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    warning = board.locator("[data-question=smoke] .warn")
+    expect(warning).to_contain_text("These reports do not look like this protocol's: p = ")
+    expect(board.locator("[data-question=smoke] .chart")).to_be_visible()
+    honest = smoke("fit")
+    service.publish(honest)
+    service.fill(honest, current(honest), 1000)
+    board.goto(service.dashboard(honest))
+    sign_in(board, service)
+    board.wait_for_selector(".chart")
+    assert warning.count() == 0
+
+
 def test_numbers_keep_their_order(service: Service, open_tab: Open) -> None:
     survey = single(OUE(Integers(18, 77), epsilon=2), "numbers")
     service.publish(survey)

@@ -89,6 +89,10 @@ class QuestionReading(msgspec.Struct, kw_only=True):
     """The smallest share that can be told from none."""
     poisoning: float | None
     """Forged reports of a share s move a frequency by at most s times this."""
+    misfit: float | None = None
+    """At most so often would honest reports look so unlike the protocol's; null where they were not tested."""
+    warning: str | None = None
+    """What to ask oneself if that is below 0.001."""
     answers: list[Share]
     unlisted: float | None = None
     """The share of texts that are none of the candidates."""
@@ -260,6 +264,9 @@ def _question(
     head |= {"level": request.level, "simultaneous": request.simultaneous, "population": request.population}
     head |= {"enough": message != NOT_ENOUGH}
     head |= trust(protocol, own.n, request.level, repeats, max(1, tests) if request.simultaneous else 1)
+    if message != NOT_ENOUGH:
+        misfit = protocol.misfit(own, repeats.noise)
+        head |= {"misfit": misfit.p_value, "warning": misfit.message}
     if message is not None:
         return QuestionReading(**head, method=request.post, message=message, answers=[])
     method = None if request.post == "none" else request.post
