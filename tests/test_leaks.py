@@ -146,6 +146,8 @@ def test_surveys(id: str, silent: Any) -> None:
 
 
 CSV = [
+    f"{SECRET},1\n{SECRET},2\n",  # without a header
+    f"{SECRET}|1\nyes|2\n",
     f"smoke,x\n{SECRET},1\n",
     f"smoke,x\nyes,1\n{SECRET},2,3\n",
     f'smoke,x\n"{SECRET},1\nno,2\n',

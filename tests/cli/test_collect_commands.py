@@ -189,7 +189,10 @@ def test_an_evil_name_cannot_drive_the_terminal(run, folder):
 
 def test_estimates_in_every_form(run, folder):
     rows = run("estimate", "survey.json", "tally.json", "--csv").out.splitlines()
-    assert rows[0] == "question,label,count,frequency,stderr,low,high,n,level,population,simultaneous,method,protocol,unlisted"
+    assert (
+        rows[0]
+        == "question,label,count,frequency,stderr,low,high,n,level,population,simultaneous,method,protocol,unlisted"
+    )
     assert rows[1].split(",")[8:] == ["0.95", "True", "False", "unbiased", SURVEY["smoke"].protocol.name, ""]
     assert len(rows) == 1 + 2 + 82 + 3
     run("estimate", "survey.json", "tally.json", "--parquet", "estimate.parquet", "--plot", "shares.png")

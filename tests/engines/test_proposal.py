@@ -142,6 +142,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         (gzip.compress(b"smoke\nyes\n"), "gunzip -c"),
         (b"PK\x03\x04", "Excel workbook"),
         (b"a,a\n1,2\n", "'a' twice"),
+        (b"yes,town\nno,a\nyes,b\n", "looks like answers, not like a header"),
+        (b"smoke,42\nno,41\nyes,43\n", "looks like answers, not like a header"),
     ):
         (tmp_path / "a.csv").write_bytes(content)
         with pytest.raises(ReportError, match=message):

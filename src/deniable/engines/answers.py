@@ -26,7 +26,7 @@ from deniable.engines.parquet import opened
 from deniable.engines.source import Source
 from deniable.errors import ReportError
 from deniable.surveys import tables
-from deniable.surveys.tables import Columns, column_place
+from deniable.surveys.tables import Columns, column_places
 
 BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 16
@@ -103,7 +103,7 @@ def check_types(schema: Any, names: Iterable[str], where: str) -> None:
 def _from_csv(source: Source, columns: Columns, domains: Mapping[str, Domain]) -> Iterator[dict[str, Any]]:
     pa, reader = require("pyarrow", "files"), require("pyarrow.csv", "files")
     names, delimiter = csv_header(source)
-    chosen = {id: column_place(names, column, id, source.name) for id, column in columns.items()}
+    chosen = column_places(names, columns, source.name, typed=False)
     exact = [names[place] for place in chosen.values()]
     # An empty cell is a missing answer, unless it is the name of one.
     empty = [] if any("" in domains[id].labels for id in columns if isinstance(domains[id], Categories)) else [""]
@@ -169,7 +169,7 @@ def refuse_format(source: Source) -> None:
 def _from_parquet(source: Source, columns: Columns) -> Iterator[dict[str, Any]]:
     with opened(source) as file:
         names = file.schema_arrow.names
-        exact = {id: names[column_place(names, column, id, source.name)] for id, column in columns.items()}
+        exact = {id: names[place] for id, place in column_places(names, columns, source.name).items()}
         check_types(file.schema_arrow, exact.values(), source.name)
     # Text comes out as a dictionary and codes where it was stored so.
     with opened(source, read_dictionary=list(exact.values())) as file:

@@ -102,6 +102,12 @@ def propose(answers: str | Path, epsilon: str = "1", at_least: int = AT_LEAST) -
                 found[name].add(values)
     finally:
         source.close()
+    if not source.is_parquet and any(
+        _DECIMAL.fullmatch(name) or name in column.counts for name, column in found.items()
+    ):
+        raise ReportError(
+            f"the first line of {source.name} looks like answers, not like a header: write the names of the columns above"
+        )
     if rows == 0:
         raise ReportError(f"{source.name} has no answers: there is no row below the header")
     stem = "answers" if str(answers) == STDIN else PurePath(plain(shown(str(answers)))).stem

@@ -36,8 +36,8 @@ def table_columns(table: Any, columns: Columns) -> dict[str, Any]:
     if not isinstance(table, Mapping) and not _is_frame(table, "pandas") and not _is_frame(table, "polars"):
         table = _as_arrow(table)
     names = list(table.keys() if isinstance(table, Mapping) else getattr(table, "column_names", table.columns))
-    chosen = {id: names[column_place(names, name, id, "the table")] for id, name in columns.items()}
-    return {id: table[name] for id, name in chosen.items()}
+    places = column_places(names, columns, "the table")
+    return {id: table[names[place]] for id, place in places.items()}
 
 
 def chosen_columns(ids: Iterable[str], columns: Columns | None) -> dict[str, str]:
@@ -90,15 +90,30 @@ def _as_arrow(table: Any) -> Any:
     return require("pyarrow", "files").table(table)
 
 
-def column_place(names: list[str], wanted: str, id: str, where: str) -> int:
-    """Where a column is; a name that is nearly the right one is pointed out."""
-    places = [place for place, name in enumerate(names) if str(name).strip() == wanted]
-    if len(places) == 1:
-        return places[0]
-    if places:
-        raise ReportError(f"{where} has the column {wanted!r} twice: rename one")
-    shown = ", ".join(repr(name) for name in names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
-    raise ReportError(f"{where} has no column {wanted!r}; it has {shown or 'none'}{_meant(names, wanted, id)}")
+def column_places(names: list[str], columns: Columns, where: str, typed: bool = True) -> dict[str, int]:
+    """Where the column of each question is; a name that is nearly the right one is pointed out.
+
+    Of a file that is not `typed` the names are its first line. Without a header that is somebody's answers, so they are
+    shown only when one of them is a name that was looked for.
+    """
+    found = {id: [i for i, name in enumerate(names) if str(name).strip() == wanted] for id, wanted in columns.items()}
+    for id, places in found.items():
+        if len(places) > 1:
+            raise ReportError(f"{where} has the column {columns[id]!r} twice: rename one")
+        if not places:
+            complaint = f"{where} has no column {columns[id]!r}"
+            near = _meant(names, columns[id], id)
+            if typed or any(found.values()):
+                shown = ", ".join(repr(name) for name in names[:_MOST_NAMED])
+                more = ", ..." if len(names) > _MOST_NAMED else ""
+                raise ReportError(f"{complaint}; it has {shown or 'none'}{more}{near}")
+            if near:
+                raise ReportError(f"{complaint}{near}")
+            raise ReportError(
+                f"{complaint}: in its first line, which should be a header, it has {len(names)} other names, separated "
+                "by commas, semicolons or tabs"
+            )
+    return {id: place for id, (place,) in found.items()}
 
 
 def _meant(names: Iterable[Any], wanted: str, id: str) -> str:
