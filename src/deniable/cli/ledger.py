@@ -56,18 +56,25 @@ def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False)
     """Show every submission, with every byte of those that wait, what is remembered, and any opting out.
 
     A body is a header of 8 bytes, an id of 16, and the randomized answers. It is erased once the service has taken it;
-    where the service keeps reports, the id stays until the report cannot be deleted there any more.
+    where the service keeps reports, the id stays until the report cannot be deleted there any more. Of a survey that
+    memoizes, the answers themselves are in the ledger until the device leaves: how many, but not which, is shown.
     """
     book = _existing(ledger)
     book.forget_ids(time.time())
     which = None if survey is None else _known(book, survey)
     found = book.submissions(which)
     if as_json:
-        submissions = [known.spec() for known in found]
-        output.document({"ledger": str(book.path), "opted_out": book.opt_outs().spec(), "submissions": submissions})
+        memos = [{"survey": fp, "question": id, "answers": number} for fp, id, number in book.remembered(which)]
+        document = {"ledger": str(book.path), "opted_out": book.opt_outs().spec(), "remembered": memos}
+        output.document(document | {"submissions": [known.spec() for known in found]})
         return
     out = _opted_out(book) if which is None else "yes" if book.opted_out(which) else "no"
-    output.facts([("ledger", str(book.path)), ("opted out", out), ("submissions", str(len(found)))])
+    kept = "; ".join(
+        f"{number} answer{'' if number == 1 else 's'} to {id} of {_name(book, fp)}, to repeat the report"
+        for fp, id, number in book.remembered(which)
+    )
+    facts = [("opted out", out), ("remembered", kept or "no answers"), ("submissions", str(len(found)))]
+    output.facts([("ledger", str(book.path)), *facts])
     for known in found:
         output.write("\n")
         output.facts(

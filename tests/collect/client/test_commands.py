@@ -20,7 +20,7 @@ from deniable.surveys import Question, Survey
 from deniable.surveys.promises import promises
 from deniable.surveys.terms import write_time
 from tests.cli.conftest import Ran, sane
-from tests.collect.surveys import DAY, TODAY, all_surveys, daily, mixed, plain, terms, text
+from tests.collect.surveys import DAY, TODAY, all_surveys, daily, memoized, mixed, plain, terms, text
 
 app = typer.Typer(cls=_Guarded, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command(name="answer", epilog=answer.EXAMPLES)(answer.answer)
@@ -397,6 +397,20 @@ def test_a_whole_fingerprint_that_was_never_met(run, book):
         assert ran.out == f"opted out: (unknown), {'ab' * 32}\n"
     assert book.opted_out("ab" * 32)
     assert run("ledger", "optout", plain().fingerprint).err == ""
+
+
+def test_remembered_answers_are_told_but_not_shown(run, tmp_path):
+    survey, ledger = memoized(), Ledger(tmp_path / "ledger.sqlite")
+    ledger.submit(daily(), 0, {"smoke": "yes"})
+    assert "remembered   no answers" in run("ledger", "show").out
+    for epoch, mood in enumerate(("good", "bad")):
+        ledger.submit(survey, epoch, {"mood": mood})
+    assert "2 answers to mood of memoized, to repeat the report" in " ".join(run("ledger", "show").out.split())
+    document = run("ledger", "show", "--json").json
+    assert document["remembered"] == [{"survey": survey.fingerprint, "question": "mood", "answers": 2}]
+    assert run("ledger", "show", "daily", "--json").json["remembered"] == []
+    run("ledger", "optout", "memoized")
+    assert "remembered   no answers" in run("ledger", "show").out
 
 
 def test_whether_a_device_takes_part_is_shown(run, book):

@@ -201,6 +201,15 @@ class Ledger:
                 return rows.submissions(connection, "1")
             return rows.submissions(connection, "survey = ?", survey)
 
+    def remembered(self, survey: str | None = None) -> list[tuple[str, str, int]]:
+        """Survey, question and number of the answers that are kept with their reports, to repeat these."""
+        if not self.exists:
+            return []
+        with self._transaction() as connection:
+            chosen = "WHERE ?1 IS NULL OR survey = ?1 GROUP BY 1, 2 ORDER BY 1, 2"
+            query = f"SELECT survey, question, count(*) FROM memo {chosen}"
+            return connection.execute(query, (survey,)).fetchall()
+
     def budgets(self) -> list[Spending]:
         """The lifetime budget of every owner's group that was ever answered."""
         if not self.exists:
