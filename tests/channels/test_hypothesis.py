@@ -65,8 +65,8 @@ def random_pair(rng, size, closeness, zeros=False):
     return m0 / m0.sum(), m1 / m1.sum()
 
 
-def bracket(pair, n, prior=0.5, level=None):
-    return bayes_bracket(pair, n, prior)[:2] if level is None else level_bracket(pair, n, level)
+def bracket(pair, n, prior=0.5, type_one=None):
+    return bayes_bracket(pair, n, prior)[:2] if type_one is None else level_bracket(pair, n, type_one)
 
 
 CASES = [
@@ -92,7 +92,7 @@ def test_bayes_error_equals_brute_force(size, n, zeros, prior):
 @pytest.mark.parametrize("level", [0.02, 0.3, 0.8])
 def test_level_test_equals_the_linear_program(size, n, zeros, level):
     m0, m1 = random_pair(np.random.default_rng(size * n + 1), size, 0.4, zeros)
-    result = likelihood_ratio_test(m0, m1, n, level=level)
+    result = likelihood_ratio_test(m0, m1, n, type_one=level)
     assert result.type_one <= level
     assert result.type_two == pytest.approx(brute_level(m0, m1, n, level), abs=1e-9)
 
@@ -100,7 +100,7 @@ def test_level_test_equals_the_linear_program(size, n, zeros, level):
 @pytest.mark.parametrize(("size", "n", "zeros"), CASES)
 def test_the_bracket_contains_the_exact_error(size, n, zeros):
     m0, m1 = random_pair(np.random.default_rng(size * n + 2), size, 0.6, zeros)
-    for ask in ({"prior": 0.5}, {"prior": 0.02}, {"level": 0.1}, {"level": 0.5}):
+    for ask in ({"prior": 0.5}, {"prior": 0.02}, {"type_one": 0.1}, {"type_one": 0.5}):
         exact = likelihood_ratio_test(m0, m1, n, **ask)
         lower, upper = bracket(read_pair(m0, m1), n, **ask)
         assert lower <= exact.lower * (1 + 1e-12)
@@ -127,7 +127,7 @@ def test_the_bracket_contains_the_binomial_error_at_any_n(seed, n, strength, pri
     lower, upper, _ = bayes_bracket(pair, n, prior)
     assert lower <= exact * (1 + 1e-10) <= upper * (1 + 2e-10)
     assert upper - lower <= 1e-3 * exact
-    exact = likelihood_ratio_test(m0, m1, n, level=0.05).type_two
+    exact = likelihood_ratio_test(m0, m1, n, type_one=0.05).type_two
     lower, upper = level_bracket(pair, n, 0.05)
     assert lower <= exact * (1 + 1e-9) <= upper * (1 + 2e-9)
 
@@ -143,7 +143,7 @@ def test_brackets_are_narrow_where_enumeration_is_hopeless():
         assert result.bayes == pytest.approx((result.type_one + result.type_two) / 2)
         assert le_cam_bound(m0, m1, n) / 2 <= result.upper
         assert result.lower <= math.exp(-n * chernoff_information(m0, m1).value) / 2 * (1 + 1e-12)
-        power = likelihood_ratio_test(m0, m1, n, level=0.05)
+        power = likelihood_ratio_test(m0, m1, n, type_one=0.05)
         assert power.upper - power.lower <= 1e-2 * power.lower
 
 
@@ -151,7 +151,7 @@ def test_a_test_between_enumeration_and_bracket_agrees_on_a_large_case():
     m0, m1 = random_pair(np.random.default_rng(8), 3, 0.85)
     n = 1200
     assert count_types(n, 3) < 10**6
-    for ask in ({"prior": 0.4}, {"level": 0.01}):
+    for ask in ({"prior": 0.4}, {"type_one": 0.01}):
         exact, bracket = likelihood_ratio_test(m0, m1, n, **ask), likelihood_ratio_test(m0, m1, n, max_types=0, **ask)
         assert exact.method == "types"
         assert bracket.lower <= exact.lower * (1 + 1e-10)
@@ -240,11 +240,11 @@ def test_binomial_tails_at_a_billion_reports():
 def test_trivial_hypotheses():
     same = likelihood_ratio_test(LAW0, LAW0, 5, prior=0.3)
     assert same.bayes == pytest.approx(0.3)
-    assert likelihood_ratio_test(LAW0, LAW0, 5, level=0.2).type_two == pytest.approx(0.8)
+    assert likelihood_ratio_test(LAW0, LAW0, 5, type_one=0.2).type_two == pytest.approx(0.8)
     apart = likelihood_ratio_test([1, 0], [0, 1], 1)
     assert (apart.bayes, apart.upper, apart.method) == (0, 0, "disjoint")
     # A level above the chance that the question stays open is not used up.
-    open_question = likelihood_ratio_test([0.5, 0.5, 0], [0, 0.5, 0.5], 3, level=0.9)
+    open_question = likelihood_ratio_test([0.5, 0.5, 0], [0, 0.5, 0.5], 3, type_one=0.9)
     assert open_question.type_one == pytest.approx(0.125)
     assert open_question.type_two == 0
 
@@ -258,7 +258,7 @@ def test_errors_fall_with_n_and_respect_every_bound(seed, size):
     previous = 1.0
     for n in (1, 2, 3, 5, 8, 13):
         bayes = likelihood_ratio_test(m0, m1, n)
-        power = likelihood_ratio_test(m0, m1, n, level=0.1)
+        power = likelihood_ratio_test(m0, m1, n, type_one=0.1)
         assert bayes.bayes <= math.exp(-n * information) / 2 * (1 + 1e-12)
         assert le_cam_bound(m0, m1, n) <= 2 * bayes.bayes * (1 + 1e-12)
         assert le_cam_bound(m0, m1, n) <= (0.1 + power.type_two) * (1 + 1e-12)
@@ -314,7 +314,7 @@ def test_chernoff_and_stein_limits():
     stein, chernoff = stein_exponent(m0, m1), chernoff_information(m0, m1).value
     gaps = []
     for n in (400, 4_000, 25_000):
-        rate = -math.log(likelihood_ratio_test(m0, m1, n, level=0.2).type_two) / n
+        rate = -math.log(likelihood_ratio_test(m0, m1, n, type_one=0.2).type_two) / n
         gaps.append(abs(rate / stein - 1))
         bayes = -math.log(likelihood_ratio_test(m0, m1, n).bayes) / n
         assert chernoff <= bayes <= chernoff + (math.log(n) / 2 + 3) / n
@@ -397,8 +397,8 @@ def test_effective_sample_size_with_infinite_divergence():
 def test_sample_size_is_the_least(m0, m1, one, two):
     found = sample_size(m0, m1, one, two)
     assert found.exact
-    assert likelihood_ratio_test(m0, m1, found.n, level=one).type_two <= two
-    assert likelihood_ratio_test(m0, m1, found.n - 1, level=one).type_two > two
+    assert likelihood_ratio_test(m0, m1, found.n, type_one=one).type_two <= two
+    assert likelihood_ratio_test(m0, m1, found.n - 1, type_one=one).type_two > two
 
 
 def test_sample_size_edges():
@@ -417,8 +417,8 @@ def test_people_needed_with_ten_categories():
     assert found.private.exact
     assert found.direct.exact
     m0, m1 = marginals(channel, p0, p1)
-    assert likelihood_ratio_test(m0, m1, found.private.n, level=0.05).lower <= 0.05
-    assert likelihood_ratio_test(m0, m1, found.private.n - 1, level=0.05).upper > 0.05
+    assert likelihood_ratio_test(m0, m1, found.private.n, type_one=0.05).lower <= 0.05
+    assert likelihood_ratio_test(m0, m1, found.private.n - 1, type_one=0.05).upper > 0.05
     # Sample sizes are in inverse proportion to divergence, about.
     assert found.factor == pytest.approx(1 / effective_sample_size(channel, p0, p1), rel=0.3)
     stricter = people_needed(randomized_response(10, 1), p0, p1, 0.05, 0.05)
@@ -433,8 +433,8 @@ def test_refusals():
         likelihood_ratio_test(COIN, NIOC, 2.5)
     with pytest.raises(NumberError, match="prior"):
         likelihood_ratio_test(COIN, NIOC, 2, prior=1.0)
-    with pytest.raises(NumberError, match="level"):
-        likelihood_ratio_test(COIN, NIOC, 2, level=0)
+    with pytest.raises(NumberError, match="type-I error"):
+        likelihood_ratio_test(COIN, NIOC, 2, type_one=0)
     with pytest.raises(NumberError, match="type-II rate"):
         sample_size(COIN, NIOC, 0.1, math.nan)
     with pytest.raises(ShapeError):
@@ -463,7 +463,7 @@ def test_extreme_questions_give_valid_brackets():
         m0, m1 = (law + 1e-12 for law in rng.dirichlet(np.full(6, 0.1), size=2))
         m0, m1 = m0 / m0.sum(), m1 / m1.sum()
         n = int(10 ** rng.uniform(0, 12))
-        for ask in ({"prior": 0.01}, {"prior": 1e-300}, {"level": 1e-5}, {"level": 0.9}):
+        for ask in ({"prior": 0.01}, {"prior": 1e-300}, {"type_one": 1e-5}, {"type_one": 0.9}):
             result = likelihood_ratio_test(m0, m1, n, max_types=1, **ask)
             assert 0 <= result.lower <= result.upper <= 1
             assert 0 <= result.type_one <= 1

@@ -96,7 +96,7 @@ def test_progress_says_what_is_done_and_never_goes_back():
 def test_scans_and_programs_report_their_steps():
     said = []
     regimes(P0, P1, "kl", [1, 2, 4], progress=lambda *x: said.append(x))
-    assert said[:3] == [(f"level {i} of 3", i / 3) for i in (1, 2, 3)]
+    assert said[:3] == [(f"epsilon {i} of 3", i / 3) for i in (1, 2, 3)]
     assert any("randomized response starts" in what for what, _ in said)
     said.clear()
     bayes(P0, epsilon=1, progress=lambda *x: said.append(x))

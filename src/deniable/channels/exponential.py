@@ -3,7 +3,7 @@
 Law        P(y | x) proportional to e^(epsilon score(x, y) / (2 sensitivity))
 Privacy    a score moves by at most the sensitivity between neighbours, once in the weight and once in the sum;
            exponentials are irrational, so the rows are computed between rational bounds and then repaired,
-           and the level is verified with integers
+           and epsilon is verified with integers
 Source     McSherry and Talwar 2007
 """
 

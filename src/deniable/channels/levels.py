@@ -1,4 +1,4 @@
-"""Privacy levels as people read them: rounded up in the last digit, so that what is printed holds."""
+"""Epsilons as people read them: rounded up in the last digit, so that what is printed holds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST_FRACTION = 9
 
 
 def level_text(ratio: Fraction | float, distance: Fraction = Fraction(1), digits: int = DIGITS) -> str:
-    """ln(ratio) / distance: the level of a law whose likelihoods differ by at most that ratio.
+    """ln(ratio) / distance: the epsilon of a law whose likelihoods differ by at most that ratio.
 
     >>> level_text(Fraction(3)), level_text(Fraction(27182818285, 10**10)), level_text(Fraction(3), digits=4)
     ('1.098612289', '1.000000001', '1.099')
@@ -29,7 +29,7 @@ def level_text(ratio: Fraction | float, distance: Fraction = Fraction(1), digits
 
 
 def largest_text(epsilon: Fraction) -> str:
-    """A level that is a limit: as `epsilon_text` where that is exact, else rounded down, so that what is printed fits.
+    """An epsilon that is a limit: as `epsilon_text` where that is exact, else rounded down, so that it fits.
 
     >>> largest_text(Fraction("0.4")), largest_text(Fraction(1, 7)), largest_text(Fraction("1.23457") / 7)
     ('0.4', '1/7', '0.1763')
@@ -42,7 +42,7 @@ def largest_text(epsilon: Fraction) -> str:
 
 
 def epsilon_text(epsilon: Fraction, digits: int = DIGITS) -> str:
-    """A level that somebody named: as it is where that is short, as in 0.1 and 1/3.
+    """An epsilon that somebody named: as it is where that is short, as in 0.1 and 1/3.
 
     >>> epsilon_text(Fraction("0.1")), epsilon_text(Fraction(1, 3)), epsilon_text(Fraction("1.0986122886681098"))
     ('0.1', '1/3', '1.098612289')

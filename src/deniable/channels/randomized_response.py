@@ -42,7 +42,7 @@ class RandomizedResponse:
 
     @classmethod
     def at(cls, size: int, epsilon: Any) -> RandomizedResponse:
-        """The law at a privacy level."""
+        """The law at an epsilon."""
         # A float here would make the threshold a float as well.
         count = exact.whole(size, "the number of possible answers")
         if count < 2:

@@ -1,4 +1,4 @@
-"""Turn a matrix of floats into an exact channel that holds its privacy level.
+"""Turn a matrix of floats into an exact channel that holds its epsilon.
 
 Solvers return probabilities of -1e-17 and zeros beside non-zeros, whose true epsilon is infinite. Here:
 
@@ -63,7 +63,7 @@ def repair(
     ]
     mixed = _mix(draft, *min(candidates, key=lambda candidate: _moved(draft, *candidate)))
     if not mixed.satisfies(level, adjacency):
-        raise InternalError("the repaired channel does not hold its level")
+        raise InternalError("the repaired channel does not hold its epsilon")
     return mixed
 
 
@@ -104,7 +104,7 @@ def _interiors(draft: Channel, width: int, epsilon: Fraction, adjacency: Adjacen
     rows, columns = draft.shape
     uniform = Channel.from_integers(np.ones((rows, columns), dtype=int), columns)
     if adjacency.kind == "line" and adjacency.reach == 1 and columns == width == rows > 1:
-        # At 0.9 epsilon: at the level itself a geometric channel has no slack to give.
+        # At 0.9 epsilon: at epsilon itself a geometric channel has no slack to give.
         decay = decay_ceil(epsilon * Fraction(9, 10))
         if fits(decay, rows - 1):
             return [uniform, clamped_geometric(decay, 0, rows - 1, 1)]

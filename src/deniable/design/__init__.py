@@ -9,7 +9,7 @@ from deniable.design.blocks import BlockResponse
 from deniable.design.compromise import Compromise, compromise
 from deniable.design.extremal import ExtremalCertificate, extremal
 from deniable.design.plots import plot_channel, plot_regimes, plot_value
-from deniable.design.regimes import Bracket, Level, Regimes, binary_guarantee, regimes
+from deniable.design.regimes import Bracket, Regimes, ScanPoint, binary_guarantee, regimes
 from deniable.design.staircase import best_columns, mutual_information, pattern_matrix, several, staircase
 from deniable.design.staircase_certificate import StaircaseCertificate
 from deniable.design.trace import Step
@@ -23,8 +23,8 @@ __all__ = [
     "Compromise",
     "Design",
     "ExtremalCertificate",
-    "Level",
     "Regimes",
+    "ScanPoint",
     "StaircaseCertificate",
     "Step",
     "Verdict",

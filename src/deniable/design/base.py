@@ -168,7 +168,7 @@ class Design:
 
     @property
     def realized_epsilon(self) -> float:
-        """The level that the mechanism has, over the pairs that it was designed for."""
+        """The epsilon that the mechanism has, over the pairs that it was designed for."""
         if isinstance(self.law, Channel):
             return self.law.epsilon_under(self.law.adjacency)
         ratio = self.ratio

@@ -4,7 +4,7 @@ Binary     two blocks, cut where P0 = P1; symbols of that ratio go to the better
 Response   one block for each distinct ratio (with repeated ratios plain randomized response is never optimal)
 Optimal    when its value is within 1e-9, relatively, of a proven bound; not optimal when a better mechanism is shown
 Threshold  a bracket at most 1e-4 wide around the change nearest to the end of the scale; nothing proves that the
-           optimal levels form an interval, so a grid is scanned and what contradicts the bracket is reported
+           optimal epsilons form an interval, so a grid is scanned and what contradicts the bracket is reported
 Source     Kairouz, Oh and Viswanath 2014
 """
 
@@ -35,7 +35,7 @@ WIDTH = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ScanPoint:
     """What can be had at one epsilon: values of the best, of the binary mechanism and of randomized response."""
 
     epsilon: float
@@ -64,23 +64,23 @@ class Regimes:
     """The thresholds for one pair of hypotheses and one divergence, and the scan behind them.
 
     `binary` brackets the largest epsilon up to which the binary mechanism is optimal, `response` the smallest from
-    which on randomized response is. The exceptions are scanned levels that lie on the other side.
+    which on randomized response is. The exceptions are scanned epsilons that lie on the other side.
     """
 
     pair: Pair
     divergence: FDivergence
     binary: Bracket
     response: Bracket
-    scan: tuple[Level, ...]
+    scan: tuple[ScanPoint, ...]
 
     @property
     def binary_exceptions(self) -> tuple[float, ...]:
-        """Scanned levels above the threshold at which the binary mechanism is optimal again."""
+        """Scanned epsilons above the threshold at which the binary mechanism is optimal again."""
         return tuple(at.epsilon for at in self.scan if at.epsilon >= self.binary.high and at.binary_optimal)
 
     @property
     def response_exceptions(self) -> tuple[float, ...]:
-        """Scanned levels below the threshold at which randomized response is optimal already."""
+        """Scanned epsilons below the threshold at which randomized response is optimal already."""
         return tuple(at.epsilon for at in self.scan if at.epsilon <= self.response.low and at.response_optimal)
 
     def __repr__(self) -> str:
@@ -116,9 +116,9 @@ def regimes(
     epsilons: Sequence[float] | None = None,
     progress: Progress | None = None,
 ) -> Regimes:
-    """Thresholds between the regimes; `epsilons` is the grid to scan (49 levels from 0.01 to 16 if not given).
+    """Thresholds between the regimes; `epsilons` is the grid to scan (49 epsilons from 0.01 to 16 if not given).
 
-    `progress` is called after each level, with the share of the scan that is done, and then with each bracket.
+    `progress` is called after each epsilon, with the share of the scan that is done, and then with each bracket.
 
     >>> found = regimes([0.5, 0.3, 0.2], [0.2, 0.2, 0.6], epsilons=[1, 3, 4])
     >>> found.binary.width <= 1e-4, found.binary.low < found.response.high
@@ -128,25 +128,25 @@ def regimes(
     curve = curve_of(divergence)
     grid = np.geomspace(0.01, 16, 49) if epsilons is None else np.unique(np.asarray(epsilons, dtype=np.float64))
     if grid.size < 2 or not np.isfinite(grid).all():
-        raise NumberError("the scan needs at least two different levels")
+        raise NumberError("the scan needs at least two different epsilons")
     watch, levels = Watch(progress), []
     for done, e in enumerate(grid.tolist(), start=1):
-        levels.append(_level(pair, curve, e))
-        watch.say(f"level {done} of {grid.size}", done / grid.size)
+        levels.append(_scan_point(pair, curve, e))
+        watch.say(f"epsilon {done} of {grid.size}", done / grid.size)
     scan = tuple(levels)
 
     def binary_at(e: float) -> bool:
         watch.say(f"where the binary mechanism stops: epsilon {e:.5g}")
-        return _level(pair, curve, e, response=False).binary_optimal
+        return _scan_point(pair, curve, e, response=False).binary_optimal
 
     def response_at(e: float) -> bool:
         watch.say(f"where randomized response starts: epsilon {e:.5g}")
-        return _level(pair, curve, e, binary=False).response_optimal
+        return _scan_point(pair, curve, e, binary=False).response_optimal
 
     return Regimes(pair, curve.divergence, _first_failure(scan, binary_at), _last_failure(scan, response_at), scan)
 
 
-def _level(pair: Pair, curve: Curve, epsilon: float, binary: bool = True, response: bool = True) -> Level:
+def _scan_point(pair: Pair, curve: Curve, epsilon: float, binary: bool = True, response: bool = True) -> ScanPoint:
     level = exact.as_epsilon(epsilon)
     odds = rise(level)
     lower, gaps = pair.prefixes
@@ -158,7 +158,7 @@ def _level(pair: Pair, curve: Curve, epsilon: float, binary: bool = True, respon
     # A better mechanism settles the matter; the proof is needed only where none is found.
     bound = _bound(pair, best, curve, level, odds) if reached else math.inf
     optimal = [value >= bound * (1 - TOLERANCE) for value in (one_bit, direct)]
-    return Level(epsilon, best.value, one_bit, direct, best.blocks, *optimal)
+    return ScanPoint(epsilon, best.value, one_bit, direct, best.blocks, *optimal)
 
 
 def _bound(pair: Pair, best: Partition, curve: Curve, epsilon: Fraction, odds: float) -> float:
@@ -175,7 +175,7 @@ def _binary_cuts(pair: Pair) -> list[Cuts]:
     return [np.array([0, place, pair.groups]) for place in places if 0 < place < pair.groups]
 
 
-def _first_failure(scan: Sequence[Level], optimal: Callable[[float], bool]) -> Bracket:
+def _first_failure(scan: Sequence[ScanPoint], optimal: Callable[[float], bool]) -> Bracket:
     failing = [i for i, at in enumerate(scan) if not at.binary_optimal]
     if not failing:
         return Bracket(scan[-1].epsilon, math.inf)
@@ -187,7 +187,7 @@ def _first_failure(scan: Sequence[Level], optimal: Callable[[float], bool]) -> B
     return _bisect(WIDTH, scan[0].epsilon, optimal, below=True)
 
 
-def _last_failure(scan: Sequence[Level], optimal: Callable[[float], bool]) -> Bracket:
+def _last_failure(scan: Sequence[ScanPoint], optimal: Callable[[float], bool]) -> Bracket:
     failing = [i for i, at in enumerate(scan) if not at.response_optimal]
     if not failing:
         return Bracket(0.0, scan[0].epsilon)
@@ -210,7 +210,7 @@ def _bisect(low: float, high: float, optimal: Callable[[float], bool], below: bo
 def values_over(
     p0: ArrayLike, p1: ArrayLike, epsilons: Sequence[float], divergence: str | FDivergence = "kl"
 ) -> tuple[list[float], list[float], list[float]]:
-    """Values of the best mechanism, the binary one and randomized response at each level, without proofs."""
+    """Values of the best mechanism, the binary one and randomized response at each epsilon, without proofs."""
     pair, curve = Pair.read(p0, p1), curve_of(divergence)
-    rows = [_level(pair, curve, float(e), binary=False, response=False) for e in epsilons]
+    rows = [_scan_point(pair, curve, float(e), binary=False, response=False) for e in epsilons]
     return [at.best for at in rows], [at.binary for at in rows], [at.response for at in rows]

@@ -306,7 +306,7 @@ class Protocol(ABC):
 
     @property
     def realized_epsilon(self) -> float:
-        """The exact level of the reports: never above epsilon."""
+        """The exact epsilon of the reports: never above `epsilon`."""
         return exact.log(self.ratio)
 
     def channel(self, max_cells: int = 1 << 22) -> Channel:

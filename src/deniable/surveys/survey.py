@@ -3,7 +3,7 @@
 File       JSON in UTF-8: kind "survey", version, name, questions with id, text and the spec of a protocol; version 2
            adds the terms of a collection (`Terms`), without which a survey is for files only
 Identity   SHA-256("deniable-survey-v1" + NUL + canonical JSON), so white space and the order of keys do not count
-Privacy    one submission answers every question: levels add up, likelihood ratios multiply, both exactly
+Privacy    one submission answers every question: epsilons add up, likelihood ratios multiply, both exactly
 Versions   a key that a reader does not know is refused by name, for a field that is skipped could be a promise that
            is not kept. A new field raises the version; old versions keep loading, and a survey is written in the
            lowest version that has its fields, so that no upgrade changes a fingerprint
@@ -167,7 +167,7 @@ class Survey:
 
     @property
     def epsilon(self) -> Fraction:
-        """The level of one submission that answers every question: the exact sum."""
+        """The epsilon of one submission that answers every question: the exact sum."""
         return sum((question.protocol.epsilon for question in self.questions), Fraction(0))
 
     @property
@@ -177,7 +177,7 @@ class Survey:
 
     @property
     def realized_epsilon(self) -> float:
-        """The level of the bytes of one submission: never above epsilon."""
+        """The epsilon of the bytes of one submission: never above epsilon."""
         return exact.log(self.ratio)
 
     @property
@@ -290,7 +290,7 @@ class Survey:
 
     @classmethod
     def from_draft(cls, draft: Any, now: float | None = None) -> Survey:
-        """The survey of a draft: answers and level a question, and the protocol by name or chosen by the planner."""
+        """The survey of a draft: answers and epsilon per question, protocols by name or chosen by the planner."""
         from deniable.surveys.draft import from_draft
 
         return from_draft(draft, now)

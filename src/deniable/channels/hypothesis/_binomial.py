@@ -1,7 +1,7 @@
 """Exact tests between two laws with two different likelihood ratios: counts are binomial, for any n.
 
 K counts the output that speaks for the first hypothesis; the best test says "second" when K < k. Binomial tails are
-incomplete beta functions: P(K >= k) = I_x(k, n-k+1). A test at a level in between two k mixes them.
+incomplete beta functions: P(K >= k) = I_x(k, n-k+1). A test whose type-I error lies between two k mixes them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def bayes_by_counts(pair: Pair, n: int, prior: float) -> tuple[float, float]:
 
 
 def level_by_counts(pair: Pair, n: int, level: float) -> tuple[float, float]:
-    """Type-I and type-II error of the most powerful randomized test at that level."""
+    """Type-I and type-II error of the most powerful randomized test of that type-I error."""
     low, high = 0, n + 1
     if _errors(pair, n, high)[0] <= level:
         return _errors(pair, n, high)

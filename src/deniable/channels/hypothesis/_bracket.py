@@ -2,7 +2,7 @@
 
 Bayes      error = P(H1) R(t) at t = ln P(H1)/P(H0), bracketed by `_spectrum`, and cut by classical inequalities:
            Le Cam's and Chernoff's
-Level      the least type-II error at type-I level alpha is the maximum over mu of R(mu) - mu alpha, a concave function
+Level      the least type-II error at type-I error alpha is the maximum over mu of R(mu) - mu alpha, a concave function
            (R(mu) = sum of min(mu P0, P1), Neyman and Pearson). Any mu gives a lower bound. Above, R between two
            thresholds lies under the chords of its neighbours prolonged, and past the outer thresholds it only falls
 """

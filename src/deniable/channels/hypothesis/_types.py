@@ -79,7 +79,7 @@ def bayes_by_types(pair: Pair, n: int, prior: float, progress: Progress | None =
 
 
 def level_by_types(pair: Pair, n: int, level: float, progress: Progress | None = None) -> tuple[float, float]:
-    """Type-I and type-II error of the most powerful randomized test at that level."""
+    """Type-I and type-II error of the most powerful randomized test of that type-I error."""
     blocks = [*types(n, np.log(np.stack([pair.p, pair.q])), progress)]
     log0, log1 = np.concatenate(blocks, axis=1)
     order = np.argsort(log0 - log1, kind="stable")

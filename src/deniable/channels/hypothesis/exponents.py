@@ -1,6 +1,6 @@
 """How fast errors fall with the number of reports: exponents and an inequality for every n.
 
-Stein      at a fixed type-I level the best type-II error is e^(-n KL(M0 || M1) + o(n))
+Stein      at a fixed type-I error the best type-II error is e^(-n KL(M0 || M1) + o(n))
 Chernoff   the Bayes error is e^(-n C + o(n)), and at most e^(-n C): C = -min over s of ln sum M0^s M1^(1-s);
            several hypotheses: the least C over pairs
 Le Cam     type I + type II >= 1 - TV(M0^n, M1^n) >= max( 1 - sqrt(1 - BC^2n), (1 - TV)^n ), exact tensorization of the

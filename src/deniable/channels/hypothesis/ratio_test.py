@@ -1,6 +1,6 @@
 """The best test between two hypotheses, and how often it errs after n reports.
 
-Promise    no test has a smaller Bayes error (or, at a given type-I level, a smaller type-II error)
+Promise    no test has a smaller Bayes error (or, at a given type-I error, a smaller type-II error)
 Exact      two different likelihood ratios: binomial tails, any n. More: all types of n reports, up to 10^7 of them
 Otherwise  a proven bracket [lower, upper] in about 0.1 s whatever n (`_spectrum` and `_bracket` say why). Measured
            against exact errors: nine in ten are within 3e-5 of a Bayes error and 2e-3 of a type-II error
@@ -35,8 +35,8 @@ MOST_REPORTS = 10**12
 class TestError:
     """How often the best test errs.
 
-    `lower` and `upper` bracket the number that was asked for: the Bayes error, or the type-II error when a level was
-    given. When `exact`, they coincide with it (to rounding); otherwise `type_one`, `type_two` and `bayes` are
+    `lower` and `upper` bracket the number that was asked for: the Bayes error, or the type-II error when a type-I
+    error was given. When `exact`, they coincide with it (to rounding); otherwise `type_one`, `type_two` and `bayes` are
     estimates from inside the bracket.
     """
 
@@ -56,29 +56,29 @@ def likelihood_ratio_test(
     m1: ArrayLike,
     n: int,
     prior: float = 0.5,
-    level: float | None = None,
+    type_one: float | None = None,
     *,
     max_types: int = MOST_TYPES,
     progress: Progress | None = None,
 ) -> TestError:
     """The best test between laws m0 and m1 of one report, given n independent reports.
 
-    Without `level`, the Bayes test when m0 has probability `prior`; with it, the randomized Neyman-Pearson test of that
-    type-I error. An enumeration of more than `max_types` types gives way to the bracket; `progress`, if given, is
+    Without `type_one`, the Bayes test when m0 has probability `prior`; with it, the randomized Neyman-Pearson test of
+    that type-I error. An enumeration of more than `max_types` types gives way to the bracket; `progress`, if given, is
     called with the fraction enumerated.
 
     >>> result = likelihood_ratio_test([0.75, 0.25], [0.25, 0.75], 3)
     >>> result.bayes, result.exact, result.method            # 3 * 9/64 * 1/4 + 1/64, as for a majority of three coins
     (0.15625, True, 'binomial')
-    >>> likelihood_ratio_test([0.75, 0.25], [0.25, 0.75], 1, level=0.125).type_two     # 1/4 + 1/2 * 3/4
+    >>> likelihood_ratio_test([0.75, 0.25], [0.25, 0.75], 1, type_one=0.125).type_two     # 1/4 + 1/2 * 3/4
     0.625
     """
     pair = read_pair(m0, m1)
     reports = read_count(n)
     check_rate(prior, "prior probability of the first hypothesis")
-    if level is not None:
-        check_rate(level, "type-I level")
-        return level_test(pair, reports, prior, level, max_types, progress)
+    if type_one is not None:
+        check_rate(type_one, "type-I error")
+        return level_test(pair, reports, prior, type_one, max_types, progress)
     return bayes_test(pair, reports, prior, max_types, progress)
 
 
@@ -110,7 +110,7 @@ def level_test(
     max_types: int = MOST_TYPES,
     progress: Progress | None = None,
 ) -> TestError:
-    """The most powerful test at a type-I level between two reduced laws."""
+    """The most powerful test of a given type-I error between two reduced laws."""
     method = best_method(pair, n, max_types)
     if method == "bracket":
         lower, upper = level_bracket(pair, n, level)

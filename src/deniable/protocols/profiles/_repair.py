@@ -1,4 +1,4 @@
-"""From a solver's floats to integers over 2^64 that hold their level exactly.
+"""From a solver's floats to integers over 2^64 that hold their epsilon exactly.
 
 1. entries are cut to [0, 1], rows divided by their sums and rounded to multiples of 2^-64;
 2. every channel of the part is mixed with the uniform one, under which all profiles look the same, by the smallest
@@ -27,7 +27,7 @@ _SHARE_BITS = 80
 
 
 def holds(part: Part, table: Integers, epsilon: Fraction) -> bool:
-    """Whether channels (k, d, m) over one denominator keep the level on every edge: no ratio above e^epsilon.
+    """Whether channels (k, d, m) over one denominator keep epsilon on every edge: no ratio above e^epsilon.
 
     Decided against a rational just below e^epsilon, so "yes" is certain.
     """
@@ -68,7 +68,7 @@ def repaired(part: Part, draft: Floats, epsilon: Fraction) -> Integers:
     share = _share(part, table, exact.exp_floor(epsilon))
     mixed = _mix(table, share)
     if not holds(part, mixed, epsilon):
-        raise InternalError("the repaired channels do not hold their level")
+        raise InternalError("the repaired channels do not hold their epsilon")
     return mixed
 
 

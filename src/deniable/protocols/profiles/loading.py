@@ -23,7 +23,7 @@ MECHANISMS: dict[str, type[ProfileMechanism]] = {
 
 
 def load(spec: Any) -> ProfileMechanism:
-    """The mechanism of a spec, given as a dictionary or as JSON text; its level is verified on the way in.
+    """The mechanism of a spec, given as a dictionary or as JSON text; its epsilon is verified on the way in.
 
     >>> mechanism = OneBitCluster(ProfileGraph.chain([0.2, 0.7]), epsilon=1)
     >>> load(mechanism.spec()) == mechanism

@@ -41,7 +41,7 @@ class ProfileMechanism:
 
     graph: ProfileGraph
     asked: Fraction
-    """The level that was asked for; `epsilon` is the level that holds, never more."""
+    """The epsilon that was asked for; `epsilon` is what holds, never more."""
     table: Integers
     """Numerators over 2^64, shape (profiles, values, values)."""
     trace: tuple[Step, ...] = ()
@@ -71,7 +71,7 @@ class ProfileMechanism:
         watch.say("checking every edge with integers")
         self._set(graph, level, table, tuple(watch.steps))
         if not self.verdict:
-            raise InternalError(f"{self.name} does not hold its level: nothing is returned rather than a false claim")
+            raise InternalError(f"{self.name} does not hold its epsilon: nothing is returned rather than a false claim")
 
     @classmethod
     def _stored(cls, graph: ProfileGraph, epsilon: Fraction, table: Integers) -> Self:
@@ -100,7 +100,7 @@ class ProfileMechanism:
 
     @property
     def epsilon(self) -> float:
-        """The level over the graph's edges: ln of `ratio`."""
+        """The epsilon over the graph's edges: ln of `ratio`."""
         return self.verdict.epsilon
 
     @cached_property

@@ -25,7 +25,7 @@ from deniable.protocols.profiles.graph import Integers, Part, Positions, Profile
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The edge that an output tells apart best, and whether that is within the level asked for."""
+    """The edge that an output tells apart best, and whether that is within the epsilon asked for."""
 
     holds: bool
     ratio: Fraction | float
