@@ -102,11 +102,9 @@ def propose(answers: str | Path, epsilon: str = "1", at_least: int = AT_LEAST) -
                 found[name].add(values)
     finally:
         source.close()
-    if not source.is_parquet and any(
-        _DECIMAL.fullmatch(name) or name in column.counts for name, column in found.items()
-    ):
+    if not source.is_parquet and any(_DECIMAL.fullmatch(name) or name in found[name].counts for name in names):
         raise ReportError(
-            f"the first line of {source.name} looks like answers, not like a header: write the names of the columns above"
+            f"the first line of {source.name} looks like answers, not like a header: write the columns' names above it"
         )
     if rows == 0:
         raise ReportError(f"{source.name} has no answers: there is no row below the header")
