@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
-from deniable.collect.client import Client, Ledger
+from deniable.collect.client import Client, Ledger, rows
+from deniable.collect.http import Transport
 from deniable.domains import Strings
 from deniable.protocols import CMS, GRR, OUE, Protocol
 from deniable.surveys import Longitudinal, Question, Survey
@@ -169,3 +170,47 @@ def test_a_request_holds_what_the_sentence_says(
     assert receipt.body[:4] == b"DNR1"
     assert int.from_bytes(receipt.body[4:8], "little") == client.epoch()
     assert len(receipt.body) == 24 + survey.report_bytes
+
+
+# -- the tests above notice a broken promise -------------------------------------------------------------
+
+
+@pytest.fixture
+def fresh(live: Live, tmp_path: Path) -> Iterator[tuple[Survey, Any, Client]]:
+    survey, answer = ALL["text, once, tally"]
+    with Client(f"http://127.0.0.1:{live.port}", survey.fingerprint, tmp_path / "ledger.sqlite") as client:
+        yield survey, answer, client
+
+
+def test_a_ledger_that_keeps_what_it_sent_is_caught(
+    fresh: tuple[Survey, Any, Client], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept(connection: sqlite3.Connection, state: str, reason: str, where: str, *values: object) -> None:
+        connection.execute(f"UPDATE submission SET state = ? WHERE {where}", (state, *values))
+
+    monkeypatch.setattr(rows, "settle", kept)
+    with pytest.raises(AssertionError):
+        test_a_device_keeps_what_the_sentence_says(fresh, tmp_path)
+
+
+def test_a_request_that_says_more_is_caught(fresh: tuple[Survey, Any, Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    post = Transport.post
+    named = {"User-Agent": "device 7"}
+    monkeypatch.setattr(Transport, "post", lambda self, path, body, headers: post(self, path, body, headers | named))
+    with pytest.raises(AssertionError):
+        test_a_request_holds_what_the_sentence_says(fresh, monkeypatch)
+
+
+def test_a_service_that_keeps_reports_of_a_tally_is_caught(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sentences of one retention against the service of the other."""
+    survey, answer = ALL["text, once, reports"]
+    tally = promises(ALL["text, once, tally"][0])
+    monkeypatch.setitem(globals(), "promises", lambda _: tally)
+    with Client(f"http://127.0.0.1:{live.port}", survey.fingerprint, tmp_path / "ledger.sqlite") as client:
+        case = survey, answer, client
+        with pytest.raises(AssertionError):
+            test_a_service_keeps_what_the_sentence_says(case, live)
+        with pytest.raises(AssertionError):
+            test_leaving_does_what_the_sentence_says(case, live, tmp_path)

@@ -10,12 +10,14 @@ import json
 import re
 from contextlib import suppress
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from deniable.channels import RandomizedResponse
 from deniable.collect.client import BudgetSpent, Ledger
 from deniable.domains import Strings
 from deniable.errors import SpecError
@@ -264,6 +266,39 @@ def test_a_return_to_an_earlier_answer_shows() -> None:
     differ = [sum(p for sent, p in law.items() if sent[3] != sent[0]) for law in (back, other)]
     assert differ[0] == 0
     assert differ[1] == pytest.approx(0.7109, abs=1e-4)
+
+
+class Louder(GRR):
+    """Keeps an answer more often than its epsilon allows."""
+
+    @cached_property
+    def response(self) -> RandomizedResponse:
+        return RandomizedResponse.at(self.domain.size, self.epsilon + 1)
+
+    @property
+    def another(self) -> Fraction:
+        return GRR(self.domain, self.epsilon).another
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        test_nobody_becomes_surer_than_the_sentence_says,
+        test_the_people_and_the_guesses_are_those_of_the_law,
+        test_odds_change_by_no_larger_factor,
+    ],
+    ids=lambda test: test.__name__,
+)
+def test_a_law_that_breaks_its_promise_is_caught(test: Any) -> None:
+    test(asked([GRR(["yes", "no"], 1)], Longitudinal()))
+    with pytest.raises(AssertionError):
+        test(asked([Louder(["yes", "no"], 1)], Longitudinal()))
+
+
+def test_a_number_over_streams_that_show_changes_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Survey, "shows_changes", False)
+    with pytest.raises(AssertionError):
+        test_a_number_for_all_reports_is_stated_only_where_it_holds(RULES["three repeated"])
 
 
 # -- the ledger ------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from deniable.surveys.survey import Question, Survey
 from deniable.surveys.terms import RETENTION, Longitudinal, Terms, span, write_time
 
 WEAKER, STRONGER, NEUTRAL = "weaker", "stronger", "neutral"
-LIFETIME, NO_BOUND = "epsilon of a lifetime", "no bound"
+LIFETIME, NO_BOUND = "epsilon of a lifetime", "no number"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from deniable.collect.stores import open_store
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.protocols import GRR, PROTOCOLS
 from deniable.surveys import Question, Survey
-from deniable.surveys.promises import promises
+from deniable.surveys.promises import band, promises
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import terms
 from tests.conformance.protocol_registry import PROTOCOL_CASES
@@ -84,6 +84,17 @@ def test_what_all_submissions_give_away_stands_beside_what_one_does(
     tab.goto(service.survey_page(smoke()))
     tab.click("text=What this number means")
     assert tab.locator(".promise .tile b").all_inner_texts() == ["73.2\u00a0% sure"]
+
+
+@pytest.mark.parametrize("survey", [smoke(), often(), thousand(), shapes()], ids=lambda survey: survey.name)
+def test_every_sentence_is_on_the_page(survey: Survey, service: Service, open_tab: Open) -> None:
+    tab = open_tab(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    shown = " ".join(tab.locator("main").text_content().replace("\u00a0", " ").split())
+    for name, sentence in promises(survey, "this browser", lasting=False).items():
+        # What cannot be taken back stands in the dialog, and "once" in the terms.
+        assert sentence in shown or name == "leaving" or sentence == "You can answer once.", name
+    assert ("Nobody" in shown) == (band(survey, lasting=False) == "strong")
 
 
 def test_the_budget_is_what_is_left_now(service: Service, open_tab: Open) -> None:
