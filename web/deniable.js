@@ -788,6 +788,8 @@ const OTHER_BLANK = /[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]/;
 
 /** What is wrong with a text and how to mend it, to follow the name of the text; null if nothing is. */
 export function textProblem(text) {
+  // Nearly all texts are plain, and a survey may list a million answers.
+  if (!/[^ -~]/.test(text) && !text.includes("  ") && !/^ | $/.test(text)) return null;
   const characters = Array.from(text);
   for (const [i, character] of characters.entries()) {
     const code = character.codePointAt(0);
