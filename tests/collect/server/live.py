@@ -226,12 +226,17 @@ def free_port() -> int:
 def raw(port: int, data: bytes, timeout: float = 20) -> bytes:
     """The first whole answer to these bytes, or what came before the service hung up or fell silent."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
-        received = b""
-        with contextlib.suppress(TimeoutError, ConnectionError):
-            connection.sendall(data)
-            while not _whole(received) and (piece := connection.recv(65_536)):
-                received += piece
-        return received
+        return exchanged(connection, data)
+
+
+def exchanged(connection: socket.socket, data: bytes) -> bytes:
+    """The same over a connection that stays open."""
+    received = b""
+    with contextlib.suppress(TimeoutError, ConnectionError):
+        connection.sendall(data)
+        while not _whole(received) and (piece := connection.recv(65_536)):
+            received += piece
+    return received
 
 
 def _whole(received: bytes) -> bool:

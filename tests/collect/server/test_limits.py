@@ -14,7 +14,7 @@ import pytest
 
 from deniable.collect.server import body as bodies
 from deniable.collect.wire import BINARY, JSON, encode_json
-from tests.collect.server.live import body, eventually, in_thread, raw
+from tests.collect.server.live import body, eventually, exchanged, in_thread, raw
 from tests.collect.surveys import crowd, current, mixed, plain
 
 
@@ -104,7 +104,7 @@ def test_a_body_that_pauses_is_given_up(tmp_path):
             for piece in [b"DNR1\0\0\0\0"] + [bytes(17)] * 2:
                 time.sleep(0.15)
                 connection.sendall(piece)
-            received = connection.recv(65536)
+            received = exchanged(connection, b"")
         assert status(received) == 408
         assert len(live.service.receiving) == live.service.receiving.bytes == 0
 
@@ -122,7 +122,7 @@ def test_stalled_bodies_do_not_keep_others_out(tmp_path, sent):
         assert live.send(survey, 0, crowd(survey, 10_000)).json["accepted"] == 10_000
         assert live.service.receiving.bytes <= live.service.settings.arriving_bytes
         # The oldest was told to come back.
-        answered = stalled[0].recv(65536)
+        answered = exchanged(stalled[0], b"")
         assert status(answered) == 503
         assert b"retry-after" in answered
         for connection in stalled:
@@ -138,8 +138,7 @@ def test_a_long_head_is_refused_before_it_is_parsed(tmp_path):
         assert status(raw(live.port, long)) == 400
         with socket.create_connection(("127.0.0.1", live.port), timeout=20) as connection:
             for request, expected in ((short, 200), (short, 200), (long, 400)):
-                connection.sendall(request)
-                assert status(connection.recv(65536)) == expected
+                assert status(exchanged(connection, request)) == expected
         # The body is not counted as a head.
         survey = plain()
         assert live.send(survey, 0, crowd(survey, 1000)).status == 200
