@@ -99,20 +99,21 @@ class Counter:
         """The same sum, as those blocks of counters that it touches."""
         if self.size <= 4 * BLOCK:
             return Blocks.of(self.count(answers))
-        found: list[tuple[Part, Counts, NDArray[np.int64]]] = []
+        found: list[tuple[int, Counts, NDArray[np.int64]]] = []
         for part in self.parts:
-            counts = part.protocol.count(np.ascontiguousarray(answers[:, part.bytes]))
-            start, stop = part.counters.start, part.counters.stop
-            cuts = np.concatenate([[start], np.arange(start // BLOCK * BLOCK + BLOCK, stop, BLOCK)])
-            found.append((part, counts, cuts[np.bitwise_or.reduceat(counts, cuts - start) != 0]))
+            for offset, counts in part.protocol.pieces(np.ascontiguousarray(answers[:, part.bytes])):
+                start = part.counters.start + offset
+                cuts = np.arange(start // BLOCK * BLOCK, start + counts.size, BLOCK)
+                cuts[0] = start
+                found.append((start, counts, cuts[np.bitwise_or.reduceat(counts, cuts - start) != 0]))
         places = np.union1d([0], np.concatenate([cuts for _, _, cuts in found]) // BLOCK)
         rows = np.zeros((places.size, BLOCK), dtype=np.int64)
-        for part, counts, cuts in found:
-            start, stop = part.counters.start, part.counters.stop
-            for first, row in zip(cuts.tolist(), np.searchsorted(places, cuts // BLOCK).tolist(), strict=True):
+        row_of = {place: row for row, place in enumerate(places.tolist())}
+        for start, counts, cuts in found:
+            for first in cuts.tolist():
                 begin = first % BLOCK
-                last = min(stop, first - begin + BLOCK)
-                rows[row, begin : begin + last - first] = counts[first - start : last - start]
+                size = min(start + counts.size - first, BLOCK - begin)
+                rows[row_of[first // BLOCK], begin : begin + size] = counts[first - start : first - start + size]
         return Blocks(places, rows)
 
     def tally(self, n: int, counts: Counts) -> SurveyTally:

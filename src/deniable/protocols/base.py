@@ -17,6 +17,7 @@ Everything else (checking, packing, identity, enumeration, error bars) is inheri
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -188,9 +189,9 @@ class Protocol(ABC):
         array = self._valid_rows(reports)
         return Tally(self.fingerprint, len(array), self._count(array), source)
 
-    def count(self, reports: Reports | Bytes) -> Counts:
-        """The counters of `tally` alone. Of a large tally that few reports touch, most pages are never written."""
-        return self._count(self._valid_rows(reports))
+    def pieces(self, reports: Reports | Bytes) -> Iterator[tuple[int, Counts]]:
+        """The counters of `tally` in pieces: where each begins, and its counters. Those in no piece are zero."""
+        yield 0, self._count(self._valid_rows(reports))
 
     def counter(self, source: str | None = None) -> Counter:
         """Something to add batches of reports to, for one tally of them all."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -225,20 +225,34 @@ class TextProtocol(Protocol):
         counts = np.zeros(self.tally_size, dtype=np.int64)
         sizes, blocks = self._parts(counts)
         sizes[:] = np.bincount(cohorts, minlength=self.cohort_count)
+        self._fill(blocks, cohorts, rest)
+        return counts
+
+    def pieces(self, reports: Reports | Bytes) -> Iterator[tuple[int, Counts]]:
+        cohorts, rest = self._split(self._valid_rows(reports))
+        present, own = np.unique(cohorts, return_inverse=True)
+        blocks = np.zeros((present.size, self._block), dtype=np.int64)
+        self._fill(blocks, own, rest)
+        yield 0, np.bincount(cohorts, minlength=self.cohort_count)
+        for cohort, block in zip(present.tolist(), blocks, strict=True):
+            yield self.cohort_count + cohort * self._block, block
+
+    def _fill(self, blocks: Counts, cohorts: Positions, rest: Bytes) -> None:
+        """Count each report in the block of its cohort; the blocks are zero before."""
+        sizes = np.bincount(cohorts, minlength=len(blocks))
         order = np.argsort(cohorts, kind="stable")
         ends, present = np.cumsum(sizes), np.flatnonzero(sizes)
-        if self._has_lanes and len(reports) < _FEW * present.size and sizes.max() < 256:
+        if self._has_lanes and len(rest) < _FEW * present.size and sizes.max() < 256:
             starts = ends[present] - sizes[present]
             some = max(1, _LANES // self._block)
             for at in range(0, present.size, some):
-                self._count_few(blocks, rest, order, present[at : at + some], starts[at : at + some], sizes)
-            return counts
+                self._fill_few(blocks, rest, order, present[at : at + some], starts[at : at + some], sizes)
+            return
         for cohort in present:
             own = order[ends[cohort] - sizes[cohort] : ends[cohort]]
             blocks[cohort] = self._count_rest(rest[own])
-        return counts
 
-    def _count_few(
+    def _fill_few(
         self, blocks: Counts, rest: Bytes, order: Positions, cohorts: Positions, starts: Positions, sizes: Counts
     ) -> None:
         """Many cohorts with a few reports each: the first report of all of them at once, then the second, and so on."""
