@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from deniable.domains import Categories
 from deniable.protocols import GRR, OUE
 from deniable.surveys import Budget, Longitudinal, Question, Survey, Terms
 from deniable.surveys.diff import LIFETIME, NEUTRAL, NO_BOUND, STRONGER, WEAKER, diff, weaker
@@ -96,3 +97,17 @@ def test_the_order_of_questions_is_a_change() -> None:
     (change,) = diff(asked(MEAT, age, terms=terms), asked(age, MEAT, terms=terms))
     assert (change.what, change.privacy) == ("order of the questions", NEUTRAL)
     assert change.privacy != WEAKER
+
+
+def test_what_stands_for_missing_and_unlisted_answers() -> None:
+    """The list itself may stay the same."""
+    answers = ["yes", "no", "none"]
+    old = asked(replace(MEAT, protocol=GRR(answers, epsilon=1)))
+    new = asked(replace(MEAT, protocol=GRR(Categories(answers, other="none", missing="none"), epsilon=1)))
+    assert [(one.what, one.before, one.after) for one in diff(old, new)] == [
+        ("question meat: unlisted answers", "refused", "count as none"),
+        ("question meat: missing answers", "refused", "count as none"),
+    ]
+    long = asked(replace(MEAT, protocol=GRR([f"a{i}" for i in range(30)], epsilon=1)))
+    last = asked(replace(MEAT, protocol=GRR([f"a{i}" for i in range(29)] + ["b"], epsilon=1)))
+    assert [change.what for change in diff(long, last)] == ["question meat: answers"]

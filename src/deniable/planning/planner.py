@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from deniable import exact
-from deniable.domains import Domain, Strings, as_domain
+from deniable.domains import Domain, DomainLike, Strings, as_domain
 from deniable.errors import ChannelError, DomainError, NumberError
 from deniable.planning.candidates import CANDIDATES, TEXT_CANDIDATES, Candidate
 from deniable.planning.result import Option, Plan
@@ -40,8 +40,8 @@ _DIGITS = 4
 
 
 def plan(
-    domain: Any,
-    epsilon: Any = None,
+    domain: DomainLike,
+    epsilon: exact.Number | None = None,
     n: int | None = None,
     within: float | None = None,
     level: float = 0.95,

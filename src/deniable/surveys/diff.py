@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from deniable.channels.levels import epsilon_text
+from deniable.domains import Domain
 from deniable.surveys.survey import Question, Survey
 from deniable.surveys.terms import RETENTION, Longitudinal, Terms, span, write_time
 
@@ -80,12 +81,23 @@ def _questions(before: Survey, after: Survey) -> Iterator[Change]:
 def _question(old: Question, new: Question) -> Iterator[Change]:
     where = f"question {old.id}"
     yield from _compared(f"{where}: text", old.text, new.text)
-    yield from _compared(f"{where}: answers", old.protocol.domain, new.protocol.domain)
+    yield from _answers(where, old.protocol.domain, new.protocol.domain)
     yield from _compared(f"{where}: epsilon", old.protocol.epsilon, new.protocol.epsilon, less_is=STRONGER)
     yield from _compared(f"{where}: protocol", old.protocol.name, new.protocol.name)
     mine, other = old.protocol.spec(), new.protocol.spec()
     for key in sorted((mine.keys() | other.keys()) - {"protocol", "domain", "epsilon"}):
         yield from _compared(f"{where}: {key}", mine.get(key, "none"), other.get(key, "none"))
+
+
+def _answers(where: str, old: Domain, new: Domain) -> Iterator[Change]:
+    extras = {"other": "unlisted answers", "missing": "missing answers"}
+    before, after = old.spec(), new.spec()
+    if any(before.get(key) != after.get(key) for key in (before | after).keys() - extras.keys()):
+        yield Change(f"{where}: answers", str(old), str(new))
+    for key, what in extras.items():
+        if before.get(key) != after.get(key):
+            kept = (f"count as {spec[key]}" if key in spec else "refused" for spec in (before, after))
+            yield Change(f"{where}: {what}", *kept)
 
 
 def _terms(old: Terms | None, new: Terms | None) -> Iterator[Change]:
