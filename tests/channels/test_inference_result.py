@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from deniable.channels import truncated_geometric
 from deniable.channels.channel import Channel
 from deniable.channels.inference import bootstrap, fisher_stderr, ibu, invert, mle_randomized_response
 from deniable.channels.inference._data import independent_rows
@@ -101,6 +102,33 @@ def test_likelihood_intervals_cover_even_next_to_zero():
     assert coverage("all").min() > 0.88
     # Holding the zeros fixed is the broken variant: it misses the small frequencies.
     assert coverage("active").min() < 0.8
+
+
+def test_errors_of_rare_answers_at_large_epsilon():
+    found = mle_randomized_response(randomized_response(3, 8), [990, 10, 0])
+    np.testing.assert_allclose(found.stderr[:2], 0.0031, atol=2e-4)  # inversion has 0.0031
+    assert found.stderr[2] < 0.001
+    assert (np.diff(found.interval()[2]) > 0.003).all()  # up to three in a thousand may have been missed
+    assert np.isfinite(ibu(randomized_response(10, 6), [990, 10] + [0] * 8).stderr).all()
+
+
+ZEROS = ([0.7, 0.3, 0.0, 0.0, 0.0], [0.9, 0.09, 0.01, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "2", "6", "8"])
+@pytest.mark.parametrize("law", [randomized_response, truncated_geometric])
+def test_likelihood_intervals_cover_zeros_at_every_epsilon(law, epsilon):
+    # 120 surveys: 0.84 is 5.5 standard deviations below 0.95, so a fair interval fails with probability 2e-8 an entry.
+    channel = law(5 if law is randomized_response else 4, epsilon)
+    for truth in map(np.array, ZEROS):
+        hits = np.zeros(5)
+        for counts in np.random.default_rng(5).multinomial(1000, channel.push(truth), 120):
+            found = ibu(channel, counts, tolerance=1e-8)
+            ends = found.interval()
+            hits += (ends[:, 0] <= truth + 1e-12) & (truth <= ends[:, 1] + 1e-12)
+        assert (hits / 120).min() > 0.84, truth
+    if epsilon == "8" and law is randomized_response:
+        assert ibu(channel, [990, 10, 0, 0, 0]).interval(method="wald")[2, 1] < 0.0015  # far below three in a thousand
 
 
 def test_fisher_errors_match_the_spread_of_the_estimates():

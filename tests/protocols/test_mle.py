@@ -169,6 +169,21 @@ def test_error_bars_have_the_size_of_the_errors():
     assert (np.sqrt(protocol.variance(1500, counts / 1500, population=False)) / 1500 > 1.12 * spread).all()
 
 
+@pytest.mark.parametrize("kind", [GRR, OUE, SubsetSelection])
+def test_intervals_at_large_epsilon_with_answers_that_nobody_gives(kind):
+    # 150 surveys: 0.85 is 5.6 standard deviations below 0.95, so a fair interval fails with probability 1e-8 an answer.
+    for epsilon in (2, 8):
+        protocol, truth = kind(5, epsilon), np.array([0.9, 0.09, 0.01, 0.0, 0.0])
+        hits = np.zeros(5)
+        for seed, people in enumerate(np.random.default_rng(2).multinomial(1000, truth, 150)):
+            found = protocol.mle(collect(protocol, people, seed), tolerance=1e-6)
+            ends = found.interval()
+            assert (ends[:, 1] < 0.2 + 1.5 * truth).all()
+            assert (found.stderr <= np.sqrt(protocol.variance(1000, found.frequencies)) / 1000 * (1 + 1e-9)).all()
+            hits += (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+        assert (hits / 150).min() > 0.85
+
+
 def test_many_answers_fall_back_to_the_unbiased_error(monkeypatch):
     protocol = OLH(64, 1)
     reports = collect(protocol, zipf(64, 3000, seed=1))

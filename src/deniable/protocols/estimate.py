@@ -82,6 +82,22 @@ class Fit:
     gap: float
     """No distribution is better by more than this, in nats a report."""
     converged: bool
+    spread: tuple[Floats, Floats, Floats] | None = None
+    """a, b and c of the variance (a + b t + c t^2) / n that each share would have if it were t."""
+
+    def interval(self, shares: Floats, n: int, reach: float) -> Floats | None:
+        """The shares t that are no more than `reach` of their own standard errors away, and one report."""
+        if self.spread is None:
+            return None
+        a, b, c = (reach**2 / n * one for one in self.spread)
+        ends = []
+        for side in (-1, 1):
+            centre = shares + side / n
+            half = centre + b / 2
+            root = np.sqrt(np.maximum(half**2 - (1 - c) * (centre**2 - a), 0.0))
+            end = (half + side * root) / (1 - c)
+            ends.append(np.minimum(end, centre) if side < 0 else np.maximum(end, centre))
+        return np.stack(ends, axis=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,10 +159,20 @@ class Estimate:
         reach = quantile(level, len(self.labels) if simultaneous else 1)
         if population and self.support is not None:
             tests = len(self.labels) if simultaneous else 1
-            return self.support.interval(1 - (1 - level) / tests)
+            ends = self.support.interval(1 - (1 - level) / tests)
+            return ends if self.fit is None else self._around(np.clip(ends, 0.0, 1.0))
+        if population and self.fit is not None:
+            scored = self.fit.interval(self.frequencies, self.n, reach)
+            if scored is not None:
+                return np.clip(scored, 0.0, 1.0)
         errors = reach * self.errors(population)
         ends = np.stack([self.frequencies - errors, self.frequencies + errors], axis=1)
         return ends if self.fit is None else np.clip(ends, 0.0, 1.0)
+
+    def _around(self, ends: Floats) -> Floats:
+        """Intervals that contain the estimate."""
+        low, high = np.minimum(ends[:, 0], self.frequencies), np.maximum(ends[:, 1], self.frequencies)
+        return np.stack([low, high], axis=1)
 
     def consistent(self, method: str = "norm-sub") -> Estimate:
         """Frequencies that are a distribution: biased, usually with a smaller total error.

@@ -16,6 +16,7 @@ Infinite   where the data leave an entry undetermined (fewer independent rows th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -31,6 +32,51 @@ FLAT_SINGLE = 1e-6
 _HIDDEN = 1e-7
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Curvature:
+    """The information among the differences to the most common answer, scaled and decomposed."""
+
+    directions: Floats
+    sizes: Floats
+    """Singular values of the scaled root of the information."""
+    right: Floats
+    flat: NDArray[np.bool_]
+    lengths: Floats
+    reference: int
+    weights: Floats
+    """sqrt(n / m) of each output; 0 for impossible ones."""
+
+    @classmethod
+    def of(cls, rows: Floats, frequencies: Floats, n: float, rank: int | None = None) -> Curvature:
+        size = frequencies.size
+        marginal = frequencies @ rows
+        # An output that the estimate excludes but the channel allows: as if one person in n could cause it.
+        marginal = np.where(marginal > 0, marginal, rows.max(axis=0) / n)
+        weights = np.sqrt(np.divide(n, marginal, out=np.zeros_like(marginal), where=marginal > 0))
+        reference = int(np.argmax(frequencies))
+        root = (np.delete(rows, reference, axis=0) - rows[reference]) * weights
+        lengths = np.sqrt((root**2).sum(axis=1))
+        scaled = np.divide(root, lengths[:, None], out=np.zeros_like(root), where=lengths[:, None] > 0)
+        directions, sizes, right = np.linalg.svd(scaled, full_matrices=rows.shape[1] < size - 1)
+        sizes = np.concatenate([sizes, np.zeros(size - 1 - sizes.size)])
+        flat = sizes <= FLAT * sizes[0]
+        if rank is not None:
+            flat |= np.arange(size - 1) >= rank - 1
+        return cls(directions, sizes, right, flat, lengths, reference, weights)
+
+    def errors(self) -> Floats:
+        return _errors(self.directions, self.sizes**2, self.flat, self.lengths, self.reference)
+
+    def influence(self, rows: Floats) -> Floats:
+        """h[y, v]: the efficient unbiased estimate of entry v is the mean of h over the reports."""
+        curved = np.flatnonzero(~self.flat)
+        inverse = np.divide(1.0, self.lengths, out=np.zeros_like(self.lengths), where=self.lengths > 0)
+        parts = self.directions[:, curved] / self.sizes[curved] * inverse[:, None]
+        others = (parts @ self.right[curved]) * self.weights
+        others -= (others @ rows[self.reference])[:, None]  # no difference where everybody gives the reference
+        return np.insert(others, self.reference, 1 - others.sum(axis=0), axis=0).T
+
+
 def fisher_stderr(
     rows: Floats,
     observed: Floats,
@@ -43,33 +89,11 @@ def fisher_stderr(
     `rank` is the number of independent rows, where the exact law says it.
     """
     free = np.ones(frequencies.size, dtype=bool) if support == "all" else frequencies > 0
-    size = int(free.sum())
     errors = np.zeros(frequencies.size)
-    if size < 2:
-        return errors
-    root, reference = information_root(rows[free], frequencies[free], float(observed.sum()))
-    lengths = np.sqrt((root**2).sum(axis=1))
-    scaled = np.divide(root, lengths[:, None], out=np.zeros_like(root), where=lengths[:, None] > 0)
-    directions, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
-    sizes = np.concatenate([sizes, np.zeros(size - 1 - sizes.size)])
-    if directions.shape[1] < size - 1:
-        directions = np.linalg.svd(scaled)[0]
-    flat = sizes <= FLAT * sizes[0]
-    if rank is not None and support == "all":
-        flat |= np.arange(size - 1) >= rank - 1
-    errors[free] = _errors(directions, sizes**2, flat, lengths, reference)
+    if free.sum() >= 2:
+        known = rank if support == "all" else None
+        errors[free] = Curvature.of(rows[free], frequencies[free], float(observed.sum()), known).errors()
     return errors
-
-
-def information_root(rows: Floats, frequencies: Floats, n: float) -> tuple[Floats, int]:
-    """(C_v - C_r) sqrt(n / m), for each v but the most common answer r; and r."""
-    marginal = frequencies @ rows
-    # An output that the estimate excludes but the channel allows: as if one person in n could cause it.
-    marginal = np.where(marginal > 0, marginal, rows.max(axis=0) / n)
-    possible = marginal > 0
-    reference = int(np.argmax(frequencies))
-    differences = np.delete(rows, reference, axis=0) - rows[reference]
-    return differences[:, possible] * np.sqrt(n / marginal[possible]), reference
 
 
 def information_stderr(information: Floats, frequencies: Floats) -> Floats:

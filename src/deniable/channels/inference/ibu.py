@@ -24,10 +24,11 @@ from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.channel import Channel
 from deniable.channels.inference._data import Counts, binomial_view, independent_rows, log_likelihood, read
 from deniable.channels.inference.em import Acceleration, Rows, Solution, maximize
-from deniable.channels.inference.fisher import fisher_stderr
+from deniable.channels.inference.fisher import Curvature
 from deniable.channels.inference.misfit import channel_misfit
 from deniable.channels.inference.progress import progress_bar
 from deniable.channels.inference.result import Inference
+from deniable.channels.inference.score import ScoreView
 from deniable.errors import NumberError, ProbabilityError
 from deniable.labels import text
 
@@ -65,9 +66,10 @@ def ibu(
     with progress_bar(progress, "IBU", tolerance) as report:
         solution = solve(rows, observed, first, _acceleration(accelerate), tolerance, max_iterations, report)
     rank = independent_rows(channel)
+    errors, score = _errors(rows, observed, solution.point, first > 0, rank)
     return Inference(
         frequencies=solution.point,
-        stderr=_stderr(rows, observed, solution.point, first > 0, rank),
+        stderr=errors,
         method="IBU",
         observed=observed,
         inputs=channel.inputs,
@@ -79,6 +81,7 @@ def ibu(
         converged=solution.converged,
         identifiable=rank == len(channel.inputs),
         binomial=binomial_view(rows, observed),
+        score=score,
         misfit=channel_misfit(rows, observed, solution.point @ rows) if start is None else None,
     )
 
@@ -118,10 +121,18 @@ def _check_start(channel: Channel, start: Floats, observed: Floats) -> None:
         )
 
 
-def _stderr(rows: Floats, observed: Floats, point: Floats, support: NDArray[np.bool_], rank: int) -> Floats:
+def _errors(
+    rows: Floats, observed: Floats, point: Floats, support: NDArray[np.bool_], rank: int
+) -> tuple[Floats, ScoreView | None]:
+    """Standard errors; and what score intervals need, if the start excluded nothing."""
+    errors = np.zeros(point.size)
+    if support.sum() < 2:
+        return errors, None
     known = rank if support.all() or rank == support.size else None
     if known is not None:
         known -= int((~support).sum())  # with independent rows, so are any of them
-    errors = np.zeros(point.size)
-    errors[support] = fisher_stderr(rows[support], observed, point[support], rank=known)
-    return errors
+    curvature = Curvature.of(rows[support], point[support], float(observed.sum()), known)
+    errors[support] = curvature.errors()
+    if not support.all():
+        return errors, None
+    return errors, ScoreView.of(rows, observed, point, curvature.influence(rows), np.isfinite(errors))

@@ -29,6 +29,7 @@ from deniable.channels.inference.ibu import solve
 from deniable.channels.inference.misfit import channel_misfit
 from deniable.channels.inference.response import response_mle, response_pair
 from deniable.channels.inference.result import Inference
+from deniable.channels.inference.score import ScoreView
 from deniable.errors import ChannelError
 from deniable.postprocess import clip_renormalize, project_simplex
 
@@ -65,6 +66,7 @@ def invert(channel: Channel, counts: Counts, project: Projection | None = None) 
         constrained=project is not None,
         raw=None if project is None else raw,
         binomial=binomial_view(rows, observed),
+        score=ScoreView.of(rows, observed, frequencies, inverse, np.ones(frequencies.size, dtype=np.bool_)),
         misfit=channel_misfit(rows, observed, share if (raw >= 0).all() else _likeliest(channel, observed) @ rows),
     )
 

@@ -3,9 +3,10 @@
 Model      respondents are drawn independently from a population with the true frequencies, and each answer
            goes through the channel: the noisy counts are multinomial. Error bars are for the population
 Error      `stderr` holds standard errors; infinite where the channel cannot tell an entry from the others
-Interval   Clopper-Pearson, mapped through the channel, for inversion where each count is binomial by itself;
-           percentiles where there are bootstrap replicates; Wald elsewhere. Estimates confined to the
-           simplex have their intervals cut to [0, 1]; raw inversion is never cut
+Interval   Clopper-Pearson, mapped through the channel, where each count is binomial by itself; percentiles where there
+           are bootstrap replicates; the score interval elsewhere, which holds next to zero too. Estimates confined
+           to the simplex have their intervals cut to [0, 1], and the estimate itself is always inside; raw inversion
+           is never cut
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from numpy.typing import ArrayLike
 from deniable.channels._vectors import Floats
 from deniable.channels.inference.clopper_pearson import clopper_pearson
 from deniable.channels.inference.misfit import Misfit
+from deniable.channels.inference.score import ScoreView
 from deniable.errors import ChannelError, NumberError
 from deniable.labels import Label, label_spec, text
 
-IntervalMethod = Literal["auto", "wald", "clopper-pearson", "percentile"]
+IntervalMethod = Literal["auto", "wald", "score", "clopper-pearson", "percentile"]
 
 ROWS_SHOWN = 20
 
@@ -69,6 +71,7 @@ class Inference:
     raw: Floats | None = None
     """The unbiased estimate behind a projected one; `stderr` and `interval` belong to it."""
     binomial: BinomialView | None = None
+    score: ScoreView | None = None
     replicates: Floats | None = None
     misfit: Misfit | None = None
     """Whether any distribution of answers could have produced these counts."""
@@ -103,14 +106,23 @@ class Inference:
         if simultaneous:
             level = 1 - (1 - level) / len(self.inputs)
         ends = self._ends(level, method)
-        return np.clip(ends, 0.0, 1.0) if self.constrained else ends
+        if not self.constrained:
+            return ends
+        ends = np.clip(ends, 0.0, 1.0)
+        if self.raw is None:
+            ends = np.stack(
+                [np.minimum(ends[:, 0], self.frequencies), np.maximum(ends[:, 1], self.frequencies)], axis=1
+            )
+        return ends
 
     def _ends(self, level: float, method: IntervalMethod) -> Floats:
         if method == "auto":
             if self.replicates is not None:
                 method = "percentile"
+            elif self.binomial is not None:
+                method = "clopper-pearson"
             else:
-                method = "clopper-pearson" if self.binomial and self.method.startswith("inversion") else "wald"
+                method = "wald" if self.score is None else "score"
         if method == "percentile":
             if self.replicates is None:
                 raise ChannelError("percentile intervals need replicates: call bootstrap(channel, counts)")
@@ -121,14 +133,18 @@ class Inference:
             if self.binomial is None:
                 raise ChannelError(
                     "Clopper-Pearson needs a channel in which each count is binomial by itself "
-                    "(2 x 2, or randomized response): use method='wald' or bootstrap(channel, counts)"
+                    "(2 x 2, or randomized response): use method='score' or bootstrap(channel, counts)"
                 )
             return self.binomial.interval(level)
+        if method == "score":
+            if self.score is None:
+                raise ChannelError("score intervals belong to invert, ibu and mle_randomized_response")
+            return self.score.interval(level)
         if method == "wald":
             centre = self.frequencies if self.raw is None else self.raw
             reach = NormalDist().inv_cdf((1 + level) / 2) * self.stderr
             return np.stack([centre - reach, centre + reach], axis=1)
-        raise NumberError(f"unknown interval method {method!r}: auto, wald, clopper-pearson or percentile")
+        raise NumberError(f"unknown interval method {method!r}: auto, wald, score, clopper-pearson or percentile")
 
     def plot(self, truth: ArrayLike | None = None, level: float = 0.95, ax: Any = None) -> Any:
         """Bars of the truth (if known), the noisy shares and the estimate with whiskers; returns the axes."""
