@@ -102,7 +102,8 @@ def test_both_languages_say_the_same() -> None:
       const said = [];
       for (const [pinned, canonical] of JSON.parse(text)) {{
         const survey = await Survey.fromBytes(new TextEncoder().encode(canonical), pinned);
-        said.push([true, false].map((lasting) => promises(survey, "this device", lasting)));
+        const ways = ["this device", "this browser"].flatMap((here) => [[here, true], [here, false]]);
+        said.push(ways.map(([here, lasting]) => promises(survey, here, lasting)));
       }}
       console.log(JSON.stringify(said));
     """
@@ -110,7 +111,9 @@ def test_both_languages_say_the_same() -> None:
     done = run(tool("node"), "--input-type=module", "--eval", script, input=given)
     assert done.returncode == 0, done.stderr
     for survey, other in zip(ALL, json.loads(done.stdout), strict=True):
-        assert other == [promises(survey, lasting=lasting) for lasting in (True, False)]
+        assert other == [
+            promises(survey, here, lasting) for here in ("this device", "this browser") for lasting in (True, False)
+        ]
 
 
 # -- the law ---------------------------------------------------------------------------------------------

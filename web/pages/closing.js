@@ -32,13 +32,16 @@ const PRIVACY = { weaker: "weaker privacy", stronger: "stronger privacy", neutra
 
 /** How a survey differs from the one that it replaces and that was answered here; `agree` goes on to the questions. */
 export function differences(changes, agree) {
+  // That it replaces the other one is why they are compared.
+  const seen = changes.filter(({ what }) => what !== "replaces");
+  const rows = seen.map(({ what, before, after, privacy }) => [what, PRIVACY[privacy], before, after]);
   const weaker = changes.filter(({ privacy }) => privacy === "weaker").length;
   return h(
     "section",
     { class: `card ${weaker ? "warn" : ""}`, "aria-labelledby": "changes-title" },
     h("h2", { id: "changes-title" }, "This survey has changed since you answered it"),
     h("p", {}, weaker ? "It protects you less than before: see the rows marked “weaker privacy”." : "It protects you no less than before.", " Nothing is asked until you have seen what is different."),
-    table("What is different", ["What", "Before", "Now", "Privacy"], changes.map(({ what, before, after, privacy }) => [what, before, after, PRIVACY[privacy]])),
+    table("What is different", ["What", "Privacy", "Before", "Now"], rows),
     h("button", { type: "button", class: "second", onclick: agree }, "Go on to the questions"),
   );
 }

@@ -10,9 +10,6 @@ const [STRONG_UP_TO, MODERATE_UP_TO] = [1n, 3n]; // the largest epsilon of a ban
 
 const WATCHERS = "those who ask, whoever runs the server and whoever listens on the way";
 const CAREFUL = "Answer only what you would also say openly.";
-const ADDRESS =
-  "A report holds no name, no address, no cookie and no time but its period. The server still sees the network address that it comes from, and when, as with every web page; its program keeps neither.";
-
 /**
  * The sentences that hold for this survey, by name. `here` is what keeps the ledger: a device or a browser. If it has not
  * promised to keep it, `lasting` is false, and a survey of several epochs states nothing about all reports together.
@@ -35,7 +32,7 @@ export function promises(survey, here = "this browser", lasting = true) {
       device: device(survey, here),
       kept: kept(survey),
       leaving: stays(survey.terms.retention),
-      address: ADDRESS,
+      address: address(here),
     });
   }
   return Object.fromEntries(Object.entries(said).filter(([, sentence]) => sentence));
@@ -151,6 +148,11 @@ export function lifetime(survey) {
 }
 
 // -- what is kept, where ---------------------------------------------------------------------------------------------
+
+function address(here) {
+  const more = here.includes("browser") ? ", and what a browser tells of itself" : "";
+  return `A report holds no name, no address, no cookie and no time but its period. The server still sees the network address that it comes from, and when${more}, as with every web page; its program keeps none of this.`;
+}
 
 function often(survey, here) {
   const { rule, epochs, values } = survey.terms.longitudinal;

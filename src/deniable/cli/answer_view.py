@@ -49,6 +49,8 @@ def introduce(survey: Survey, numbers: bool = False) -> None:
 def changes(found: Sequence[Change]) -> None:
     """How a survey differs from the one that it replaces, on the error stream: it comes before a question."""
     for change in found:
+        if change.what == "replaces":  # which is why they are compared
+            continue
         before, after = (
             epsilon_text(value) if isinstance(value, Fraction) else value for value in (change.before, change.after)
         )

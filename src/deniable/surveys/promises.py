@@ -52,7 +52,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
             "device": _device(survey, here),
             "kept": kept(survey),
             "leaving": _leaving(survey),
-            "address": ADDRESS,
+            "address": _address(here),
         }
     return {name: sentence for name, sentence in said.items() if sentence}
 
@@ -192,10 +192,13 @@ def lifetime(survey: Survey) -> str:
 
 # -- what is kept, where --------------------------------------------------------------------------------
 
-ADDRESS = (
-    "A report holds no name, no address, no cookie and no time but its period. The server still sees the network "
-    "address that it comes from, and when, as with every web page; its program keeps neither."
-)
+
+def _address(here: str) -> str:
+    more = ", and what a browser tells of itself" if "browser" in here else ""
+    return (
+        "A report holds no name, no address, no cookie and no time but its period. The server still sees the network "
+        f"address that it comes from, and when{more}, as with every web page; its program keeps none of this."
+    )
 
 
 def _often(survey: Survey, here: str) -> str:
