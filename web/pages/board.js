@@ -8,12 +8,12 @@ import { count, decimal, period, plural } from "./format.js";
 import { QuestionPanel } from "./panel.js";
 
 const METHODS = {
-  "norm-sub": "norm-sub: the nearest distribution",
-  power: "power: few common answers, a long tail",
-  "base-cut": "base-cut: the common ones among very many",
-  norm: "norm: sum one, still unbiased",
-  "norm-mul": "norm-mul: keep the ratios",
-  clip: "clip: no negative numbers",
+  "norm-sub": "norm-sub: nearest",
+  power: "power: a long tail",
+  "base-cut": "base-cut: very many",
+  norm: "norm: unbiased",
+  "norm-mul": "norm-mul: ratios",
+  clip: "clip: none below 0",
 };
 const PAUSE = 1000;
 const LATEST = "latest";
@@ -99,16 +99,16 @@ export class Board {
   }
 
   #controls() {
-    const tops = [10, 25, 100].map((n) => [n, `the ${n} most common`]);
+    const tops = [10, 25, 100].map((n) => [n, `${n} most common`]);
     return h(
       "section",
       { class: "card controls", "aria-label": "What is shown" },
       this.#select("first", "From period (epoch)", FIRSTS),
       this.#select("last", "To period", LASTS),
       this.#select("level", "Confidence level", [[0.9, "90 %"], [0.95, "95 %"], [0.99, "99 %"]]),
-      this.#select("at", "Intervals hold for", [["once", "all answers at once"], ["each", "each answer by itself"]]),
+      this.#select("at", "Intervals hold for", [["once", "all at once"], ["each", "each by itself"]]),
       this.#select("about", "Intervals are about", [["population", "everybody"], ["respondents", "those who answered"]]),
-      this.#select("view", "Estimates", [["both", "unbiased and consistent"], ["raw", "unbiased"], ["consistent", "consistent"]]),
+      this.#select("view", "Estimates", [["both", "both kinds"], ["raw", "unbiased"], ["consistent", "consistent"]]),
       this.#select("post", "Made consistent by", Object.entries(METHODS)),
       this.#select("top", "Answers", [...tops, [null, "all"]]),
       this.#select("order", "Order", [["auto", "usual"], ["own", "as asked"], ["share", "most common first"]]),
