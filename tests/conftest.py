@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 
+import pytest
 import typer.testing
 from hypothesis import settings
 
@@ -18,6 +19,17 @@ settings.load_profile("deniable")
 # Typer's runner builds the tree of all commands for each call, which takes longer than most commands do.
 if hasattr(typer.testing, "_get_command"):
     typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+
+SHARED = {"browser", "chromium", "service", "shared"}
+"""Fixtures that take a second or more to start."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in a folder that share a browser or a service run in one process, so that it is started once."""
+    for item in items:
+        if SHARED & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
 
 
 def pytest_collection_finish() -> None:

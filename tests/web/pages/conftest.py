@@ -10,9 +10,9 @@ from tests.web.pages.service import Service, serving
 from tests.web.pages.surveys import every
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
-    """A browser a module: the loop that drives it must not outlive the tests that know of it."""
+    """One browser for this folder: the loop that drives it must not outlive the tests that know of it."""
     with chromium() as running:
         yield running
 
