@@ -167,3 +167,15 @@ def test_an_impossible_output_has_no_posterior(run, write):
     path = write(",a,b\nx,1,0\ny,1/2,1/2\n")
     assert run("channel", "push", path, "1,0", "--posterior", "--json").json["posterior"][1] == [None, None]
     assert run("channel", "push", path, "1,0", "--posterior").out.splitlines()[-1].split() == ["b", "-", "-"]
+
+
+def test_a_channel_of_a_thousand_counts(run):
+    source = "truncated-geometric:n=1000,epsilon=1"
+    shown = run("channel", "show", source).out
+    assert "1001 inputs, 1001 outputs" in shown
+    assert "none: the exact law is too large to write down" in shown
+    assert "neighbours on the line: epsilon 1" in shown
+    found = run("channel", "push", source, "uniform", "--json").json
+    assert found["exact"] is None
+    assert abs(sum(found["probabilities"]) - 1) < 1e-9
+    assert "gigabytes" in run("channel", "show", source, "--save", "large.json", code=2).err

@@ -14,7 +14,7 @@ import typer
 from deniable import exact
 from deniable.channels.levels import level_text
 from deniable.cli import forms, output, reports
-from deniable.cli.describe import cell_of, description, exact_rows, level, matrix, probability, summary, words
+from deniable.cli.describe import cell_of, description, exact_rows, is_short, level, matrix, probability, summary, words
 from deniable.cli.files import only_one_stdin
 from deniable.cli.inputs import Names, as_floats, read_adjacency, read_channel, read_vector
 from deniable.cli.options import All, Csv, Json, Plot, Source, examples, one_format
@@ -194,7 +194,9 @@ def push(
             "exact": [
                 str(sum(p * int(c) for p, c in zip(law, column, strict=True)) / given.denominator)
                 for column in given.numerators.T
-            ],
+            ]
+            if is_short(given)
+            else None,
         }
         if posterior:
             content["inputs"] = [label_spec(label) for label in given.inputs]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 from deniable.channels import Channel, Witness
@@ -11,6 +10,7 @@ from deniable.channels.adjacency import Adjacency
 from deniable.channels.levels import level_text
 from deniable.cli import output
 from deniable.cli.output import ratio_text, ratio_words, shown
+from deniable.errors import ChannelError
 from deniable.labels import label_spec
 
 # A larger matrix is shown by its corner, unless all of it is asked for.
@@ -24,7 +24,7 @@ _MOST_BITS = 1 << 26
 def cell_of(given: Channel, fractions: bool) -> Callable[[int, int], str]:
     """How the entry at a row and a column is written."""
     if fractions:
-        return lambda x, y: str(Fraction(int(given.numerators[x, y]), given.denominator))
+        return lambda x, y: str(given.probability(given.inputs[x], given.outputs[y]))
     return lambda x, y: probability(float(given.rows[x, y]))
 
 
@@ -51,8 +51,21 @@ def summary(source: str, given: Channel, fractions: bool) -> list[tuple[str, str
         ("worst pair", words(worst)),
         ("adjacency", _relation(given, given.adjacency)),
         ("law", f"integers over {_denominator(given.denominator)}"),
-        ("fingerprint", given.fingerprint),
+        ("fingerprint", fingerprint_of(given) or "none: the exact law is too large to write down"),
     ]
+
+
+def fingerprint_of(given: Channel) -> str | None:
+    """The fingerprint, where the exact law fits in memory."""
+    try:
+        return given.fingerprint
+    except ChannelError:
+        return None
+
+
+def is_short(given: Channel) -> bool:
+    """Whether the exact law belongs into a document."""
+    return given.rows.size * given.denominator.bit_length() <= _MOST_BITS
 
 
 def _denominator(value: int) -> str:
@@ -99,9 +112,9 @@ def description(source: str, given: Channel) -> dict[str, Any]:
         **level(given.witness()),
         "adjacency": given.adjacency.spec(),
         "epsilon_under_adjacency": output.finite(given.epsilon_under(given.adjacency)),
-        "fingerprint": given.fingerprint,
+        "fingerprint": fingerprint_of(given),
         "rows": given.rows.tolist(),
-        "exact": exact_rows(given) if given.rows.size * given.denominator.bit_length() <= _MOST_BITS else None,
+        "exact": exact_rows(given) if is_short(given) else None,
     }
 
 
