@@ -10,7 +10,8 @@ from deniable.collect.server.surveys import Listed, listed
 from deniable.collect.stores.base import CLOSED, OPEN
 from deniable.protocols import GRR
 from deniable.surveys import Longitudinal, Survey
-from tests.collect.surveys import DAY, SMOKE, TODAY, mixed, terms
+from deniable.surveys.promises import band, promises
+from tests.collect.surveys import DAY, SMOKE, TODAY, memoized, mixed, plain, terms
 
 
 def entry(name: str, state: str = OPEN, begins: int = -10) -> Entry:
@@ -83,3 +84,15 @@ def test_levels_are_written_as_decimals() -> None:
     survey = Survey("x", [question], terms(TODAY, longitudinal=Longitudinal(epochs=3)))
     text = whole([Entry(survey, survey.canonical, OPEN)])
     assert "epsilon 0.8 a submission, 2.4 in all" in text
+
+
+def test_what_is_promised_follows_the_survey() -> None:
+    """Memoizing several answers has no number in all, here and in the list; what is kept follows retention."""
+    several, kept = memoized(), plain(retention="reports")
+    text = whole([Entry(several, several.canonical, OPEN), Entry(kept, kept.canonical, OPEN)])
+    for survey in (several, kept):
+        assert promises(survey)["kept"] in text
+        assert f"protection: {band(survey)}" in text
+    assert "epsilon 1 a submission, no epsilon bounds all reports together" in text
+    assert listed(Entry(several, several.canonical, OPEN), TODAY, True, None).lifetime_epsilon is None
+    assert listed(Entry(kept, kept.canonical, OPEN), TODAY, True, None).lifetime_epsilon == "1"
