@@ -14,6 +14,7 @@ from deniable.channels.inference import ibu, invert, mle_randomized_response
 from deniable.channels.inference.ibu import solve
 from deniable.channels.randomized_response import randomized_response
 from deniable.errors import ChannelError, NumberError, ProbabilityError, ShapeError
+from deniable.protocols import GRR
 
 pytestmark = pytest.mark.floats
 
@@ -269,3 +270,11 @@ def test_progress_bar_is_drawn_only_on_request(capsys):
     shown = ibu(channel, counts, progress=True)
     np.testing.assert_array_equal(quiet.frequencies, shown.frequencies)
     assert "updates, gap" in capsys.readouterr().out
+
+
+def test_a_protocol_is_told_from_a_matrix():
+    for estimator in (ibu, invert):
+        with pytest.raises(ChannelError, match=r"GRR is a protocol: use protocol\.estimate\(tally\)"):
+            estimator(GRR(3, 1), [1, 2, 3])
+        with pytest.raises(ChannelError, match=r"wrap the matrix in Channel"):
+            estimator([[1.0]], [1])

@@ -65,7 +65,8 @@ class PeopleNeeded:
 def effective_sample_size(channel: Pushes, p0: ArrayLike, p1: ArrayLike, kind: str | FDivergence = "kl") -> float:
     """The share of the information between p0 and p1 that one report keeps: n reports count as factor * n answers.
 
-    It is at most 1 (data processing) and 0 where answers in the clear are infinitely better.
+    It is at most 1 (data processing). Refused where the divergence of answers in the clear is infinite: no number of
+    reports is worth one such answer by that measure.
     """
     clear = divergence(p0, p1, kind)
     if clear == 0:
@@ -73,6 +74,11 @@ def effective_sample_size(channel: Pushes, p0: ArrayLike, p1: ArrayLike, kind: s
     private = marginal_divergence(channel, p0, p1, kind)
     if private == float("inf"):
         raise NumberError("both divergences are infinite: compare with kind='hellinger2', 'tv' or 'js'")
+    if clear == float("inf"):
+        raise NumberError(
+            "answers in the clear are infinitely better by this divergence, because some answer is possible under one "
+            "distribution only: compare with kind='hellinger2', 'tv' or 'js'"
+        )
     return min(private / clear, 1.0)
 
 

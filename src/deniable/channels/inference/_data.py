@@ -27,6 +27,11 @@ Counts = ArrayLike | Mapping[Any, float]
 def read(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:
     """The float view of the channel, and the counts in the order of its outputs."""
     if not isinstance(channel, Channel):
+        if callable(getattr(channel, "channel", None)):
+            raise ChannelError(
+                f"{type(channel).__name__} is a protocol: use protocol.estimate(tally) or protocol.mle(reports), or "
+                "give its channel, protocol.channel(), with a count for each report"
+            )
         raise ChannelError(f"a Channel is needed, not a {type(channel).__name__}: wrap the matrix in Channel(rows)")
     if isinstance(counts, Mapping):
         vector = np.zeros(len(channel.outputs))

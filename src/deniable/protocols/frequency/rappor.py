@@ -1,7 +1,7 @@
 """RAPPOR, reported once: a Bloom filter of the text, every bit flipped with the same probability.
 
 The device draws a cohort, marks the h positions of its text in a filter of B bits, and flips each bit with
-probability f. Two filters differ in up to 2 h bits, when they have no position in common, and the level counts them
+probability f. Two filters differ in up to 2 h bits, when they have no position in common, and epsilon counts them
 all: a filter with more hashes needs more noise.
 
 Law        bits are independent: set with probability 1 - f at the text's h positions, with f elsewhere;
