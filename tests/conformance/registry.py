@@ -68,10 +68,10 @@ MECHANISMS = [
     Mechanism("coin", _coin),
     Mechanism("warner", ch.warner),
     Mechanism("randomized response, 3 values", lambda e: ch.randomized_response(3, e)),
-    Mechanism("randomized response, 64 values", lambda e: ch.randomized_response(64, e)),
+    Mechanism("randomized response, 16 values", lambda e: ch.randomized_response(16, e)),
     Mechanism(
-        "randomized response, 64 values, without its matrix",
-        lambda e: ch.RandomizedResponse.at(64, e),
+        "randomized response, 16 values, without its matrix",
+        lambda e: ch.RandomizedResponse.at(16, e),
         channel=lambda law: law.channel(),
         one=lambda law, x, bits: int(law.sample_indices(np.array([x], dtype=np.uint8), bits)[0]),
         many=lambda law, xs, bits: law.sample_indices(xs, bits).astype(np.int64),
