@@ -3,7 +3,8 @@
 Cell       one combination; `runs` collections from the same people, by the exact law of the tally where it is known
 Figures    variance: mean squared error of a count, over answers and runs, beside the formula's for these very people
            (of another estimator for those in `ALONE`); mae and max_error: of a share, the mean over answers and the
-           largest, averaged over runs; coverage: of the 95% intervals
+           largest, averaged over runs; coverage: of the 95% intervals for those who
+           answered, because the same people are asked in every run
 Seed       of a cell: SHA-256 of the study's seed and the cell, so that results depend neither on the order of the cells
            nor on the engine; a repeated study gives the same numbers (seconds excepted)
 Resume     the results file is its own manifest: cells that it has are not repeated
