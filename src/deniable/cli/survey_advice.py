@@ -1,7 +1,8 @@
 """What an author should know of a survey before it is published: how exact it will be, and what looks like a slip.
 
-expected   per question, for as many people as the draft says: half the width of the interval of an answer that nobody
-           gave, in the worst case, and the smallest share that stands out when all answers are looked at together
+expected   per question, for as many people as the draft says: how far the interval of a share in the population reaches
+           to either side, whatever the share, and the smallest share that stands out when all answers are looked at
+           together
 """
 
 from __future__ import annotations
