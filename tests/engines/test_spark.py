@@ -113,7 +113,12 @@ def prepared(folder: Path) -> dict[str, Any]:
 
 def start(master: str, folder: Path, settings: dict[str, str], rounds: int = 1) -> subprocess.Popen[str]:
     (folder / "script.py").write_text(SCRIPT)
-    own = {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    own = {
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # a short life does not pay for optimizing
+    }
     command = [sys.executable, str(folder / "script.py"), master, str(folder), json.dumps(settings), str(rounds)]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **own}, cwd=folder
