@@ -36,6 +36,7 @@ SHARED = {"browser", "chromium", "service", "shared"}
 """Fixtures that take a second or more to start."""
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests in a folder that share a browser or a service run in one process, so that it is started once."""
     for item in items:
