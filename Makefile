@@ -25,13 +25,13 @@ demo: $(SMALL) ## a sensitive survey collected over HTTP on this machine
 	@$(BIN)/deniable demo
 
 test: lint system ## lint, then all tests but the slow ones, doctests included
-	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 --dist loadgroup -m "not slow"
+	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 --dist loadfile -m "not slow"
 
 test-floats: $(READY) $(OLDEST)/.ready ## the tests marked floats as other processors round, and with the oldest numpy and SciPy
 	@$(BIN)/python tools/float_kernels.py $(VENV) $(OLDEST)
 
 test-slow: $(READY) system ## the tests marked slow
-	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 --dist loadgroup -m slow || [ $$? -eq 5 ]  # 5: none is marked
+	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 --dist loadfile -m slow || [ $$? -eq 5 ]  # 5: none is marked
 
 bench: $(READY) ## all benchmarks
 	$(BIN)/python -m benchmarks

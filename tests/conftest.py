@@ -32,18 +32,6 @@ if hasattr(typer.testing, "_get_command"):
     typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 
-SHARED = {"browser", "chromium", "service", "shared"}
-"""Fixtures that take a second or more to start."""
-
-
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in a folder that share a browser or a service run in one process, so that it is started once."""
-    for item in items:
-        if SHARED & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
-
-
 def pytest_collection_finish() -> None:
     """What was loaded until now stays to the end: the garbage collector need not look at it again and again."""
     gc.collect()
