@@ -1,7 +1,9 @@
 # Everything starts from Python 3.11+ and make; the first target that needs it builds .venv.
 
 PYTHON  ?= python3
-WORKERS ?= auto
+# One process more than there are cores: tests of pages and services wait half of their time.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
+PYTEST   = $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -25,13 +27,13 @@ demo: $(SMALL) ## a sensitive survey collected over HTTP on this machine
 	@$(BIN)/deniable demo
 
 test: lint system ## lint, then all tests but the slow ones, doctests included
-	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 --dist loadfile -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-floats: $(READY) $(OLDEST)/.ready ## the tests marked floats as other processors round, and with the oldest numpy and SciPy
 	@$(BIN)/python tools/float_kernels.py $(VENV) $(OLDEST)
 
 test-slow: $(READY) system ## the tests marked slow
-	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 --dist loadfile -m slow || [ $$? -eq 5 ]  # 5: none is marked
+	$(PYTEST) -m slow || [ $$? -eq 5 ]  # 5: none is marked
 
 bench: $(READY) ## all benchmarks
 	$(BIN)/python -m benchmarks

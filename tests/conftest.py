@@ -18,6 +18,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 settings.register_profile("deniable", deadline=None, derandomize=True)
 settings.load_profile("deniable")
 
+LONG = ("tests/web", "tests/engines/test_spark.py", "tests/docs", "tests/test_install.py", "tests/collect")
+
 
 def _must_import(name: str, *_: Any, **__: Any) -> Any:
     return importlib.import_module(name)
@@ -30,6 +32,13 @@ if os.environ.get("CI") == "true":
 # Typer's runner builds the tree of all commands for each call, which takes longer than most commands do.
 if hasattr(typer.testing, "_get_command"):
     typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files of few, long tests come first, so that no process is left alone with one of them at the end."""
+    items.sort(
+        key=lambda item: next((place for place, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG))
+    )
 
 
 def pytest_collection_finish() -> None:
