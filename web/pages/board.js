@@ -210,17 +210,17 @@ export class Board {
   }
 
   async #load() {
-    const { post } = this.state;
     try {
-      const asked = this.#api.json(`${this.#base}/status`);
-      if (this.state.first === LATEST) this.#findNewest((await asked).epochs);
-      const [status, raw, consistent] = await Promise.all([asked, this.read(), this.read({ post })]);
+      const known = this.#api.json(`${this.#base}/status`);
+      if (this.state.first === LATEST) this.#findNewest((await known).epochs);
+      const asked = { ...this.state };
+      const [status, raw, consistent] = await Promise.all([known, this.read(), this.read({ post: asked.post })]);
       this.#error.textContent = "";
       this.#show(status);
       this.#warn(new Set([...raw.values()].flatMap(({ notes }) => notes)));
       for (const panel of this.panels) {
         const [own, other] = [raw.get(panel.id), consistent.get(panel.id)];
-        panel.update(own, other.answers.length === own.answers.length ? other : own);
+        panel.update(own, other.answers.length === own.answers.length ? other : own, asked);
       }
     } catch (error) {
       this.#error.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}. What is shown here is from before.`;

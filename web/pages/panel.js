@@ -26,6 +26,7 @@ export class QuestionPanel {
   #chosen = null;
   #raw = null;
   #consistent = null;
+  #asked = null; // what the estimates were asked for with: the controls may have moved on since
   candidates = [];
 
   constructor(board, question, number) {
@@ -86,9 +87,9 @@ export class QuestionPanel {
     return Math.round(n * (Number(this.#fakes.input.value) / 100) ** 2);
   }
 
-  /** New estimates: `raw` unbiased, `consistent` after the chosen method. */
-  update(raw, consistent) {
-    [this.#raw, this.#consistent] = [raw, consistent];
+  /** New estimates: `raw` unbiased, `consistent` after the chosen method, as the state `asked` wanted them. */
+  update(raw, consistent, asked) {
+    [this.#raw, this.#consistent, this.#asked] = [raw, consistent, asked];
     this.#draw();
     if (this.over.open) this.drawSeries();
   }
@@ -118,7 +119,8 @@ export class QuestionPanel {
 
   #draw() {
     const raw = this.#raw;
-    const { view, level, at, about } = this.#board.state;
+    const { view } = this.#board.state;
+    const { level, at, about, post } = this.#asked;
     const { n, noise_floor: floor, protocol, epsilon, answers } = raw;
     this.#about.textContent = `${this.id} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
     update(this.#warning, raw.warning && h("p", { class: "card warn" }, `${raw.warning[0].toUpperCase()}${raw.warning.slice(1)}`));
@@ -146,7 +148,7 @@ export class QuestionPanel {
       .map(([, kind, words]) => [kind, `${view === "both" ? `${words}, ` : ""}its interval contains zero`]);
     const marks = [
       view !== "consistent" && ["bar", "unbiased"],
-      view !== "raw" && ["bar two", `consistent (${this.#board.state.post})`],
+      view !== "raw" && ["bar two", `consistent (${post})`],
       ...unsure,
       ["whisker", `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${about === "population" ? "" : ", among those who answered"}`],
       rows.some(({ bars: own }) => own.some((one) => cut(one))) && ["whisker", "without a mark at its end: goes beyond the scale"],
@@ -224,6 +226,7 @@ export class QuestionPanel {
     const shown = readings.filter(({ question }) => question.answers.length);
     const first = shown[0];
     if (!first) return update(this.#seriesTable, h("p", {}, "No period has enough answers yet."));
+    if (!this.#raw) return; // drawn once the estimates are there
     this.#chosen ??= this.#ranked().slice(0, LINES);
     const chosen = this.#chosen.filter((i) => i < first.question.answers.length);
     const { origin, seconds } = survey.terms.epochs;

@@ -392,6 +392,27 @@ def test_the_numbers_of_a_page_are_those_of_the_service(service: Service, open_t
         assert found == pytest.approx([100 * changes[name][part] for part in parts], abs=0.051)
 
 
+def test_a_picture_says_what_its_own_numbers_are_about(service: Service, open_tab: Open) -> None:
+    """Until the estimates that were asked for are there, what is drawn is still what was there before."""
+    survey = ten("late")
+    service.publish(survey)
+    service.fill(survey, current(survey), 2000)
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector(".chart")
+    held: list[Any] = []
+    board.route("**/estimates?*about=respondents*", lambda route: held.append(route))
+    board.get_by_label("Intervals are about").select_option("respondents")
+    eventually(board, lambda: len(held) == 2)
+    board.locator("[data-question=bread] input[type=range]").fill("50")  # draws again
+    board.wait_for_selector("[data-question=bread] .legend li:has-text('with the fakes')")
+    legend = board.locator("[data-question=bread] .legend")
+    assert "among those who answered" not in legend.inner_text()
+    for request in held:
+        request.continue_()
+    expect(legend).to_contain_text("among those who answered")
+
+
 def test_a_wrong_token_is_refused_and_a_right_one_is_not_kept(
     service: Service, open_tab: Open, profile: Any, log: Log
 ) -> None:
