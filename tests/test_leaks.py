@@ -153,7 +153,7 @@ CSV = [
     f'smoke,x\n"{SECRET},1\nno,2\n',
     f"smoke\n{SECRET}\xff\n".encode("latin-1"),
     f"smoke\n{SECRET}\n".encode("utf-16"),
-    gzip.compress(f"smoke\n{SECRET}\n".encode()),
+    gzip.compress(f"smoke\n{SECRET}\n".encode(), mtime=0),
     b"PK\x03\x04" + SECRET.encode(),
     f"PAR1{SECRET}",
     f'[{{"smoke": "{SECRET}"}}]',
