@@ -14,6 +14,7 @@ import unicodedata
 from decimal import Decimal
 from typing import Any, TypeGuard
 
+from deniable._files import parse_json
 from deniable.errors import SpecError
 
 _SAFE_INTEGER = 2**53
@@ -47,12 +48,7 @@ def fingerprint(kind: str, spec: Any) -> str:
 
 def parsed(spec: Any) -> Any:
     """A spec that may be given as JSON text."""
-    if not isinstance(spec, str | bytes):
-        return spec
-    try:
-        return json.loads(spec)
-    except ValueError as broken:
-        raise SpecError(f"the spec is not JSON: {broken}") from None
+    return parse_json(spec, "the spec") if isinstance(spec, str | bytes) else spec
 
 
 def integer_text(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Surveys: identity, promises, strict reading, drafts, tallies, and files that appear whole or not at all.
+"""Surveys: identity, promises, strict reading, drafts and tallies.
 
 `python -m tests.surveys.test_surveys` adds new surveys to the golden file. What stands in it must load for ever: a
 changed entry breaks published surveys.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
-import stat
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +23,6 @@ from deniable.errors import DeniableError, LabelError, MismatchError, NumberErro
 from deniable.protocols import GRR, HCMS, OLH, OUE, PROTOCOLS, THE, SubsetSelection, Tally
 from deniable.randomness import Simulation
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, SurveyTally, Terms
-from deniable.surveys.whole import whole
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "surveys.json"
 
@@ -425,63 +422,6 @@ def test_what_is_no_tally_of_a_survey(changed: dict[str, Any], message: str) -> 
     with pytest.raises(SpecError) as refused:
         SurveyTally.from_spec({**tallies(1).spec(), **changed})
     assert message in str(refused.value)
-
-
-# -- whole files ---------------------------------------------------------------------------------------
-
-
-def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
-    target = tmp_path / "file"
-    with whole(target) as file:
-        file.write(b"new")
-        assert not target.exists()
-    assert target.read_bytes() == b"new"
-    assert os.listdir(tmp_path) == ["file"]
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path, error: type[BaseException]) -> None:
-    target = tmp_path / "file"
-    target.write_bytes(b"old")
-
-    def fail() -> None:
-        with whole(target) as file:
-            file.write(b"new")
-            raise error
-
-    with pytest.raises(error):
-        fail()
-    assert target.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["file"]
-
-
-def test_mode_and_links_stay(tmp_path: Path) -> None:
-    target, link = tmp_path / "file", tmp_path / "link"
-    target.write_bytes(b"old")
-    target.chmod(0o640)
-    link.symlink_to(target)
-    with whole(link) as file:
-        file.write(b"new")
-    assert link.is_symlink()
-    assert target.read_bytes() == b"new"
-    assert stat.S_IMODE(target.stat().st_mode) == 0o640
-
-
-def test_errors_name_the_file_that_was_asked_for(tmp_path: Path) -> None:
-    missing = tmp_path / "nowhere" / "survey.json"
-    with pytest.raises(FileNotFoundError) as refused:
-        SURVEY.save(missing)
-    assert refused.value.filename == str(missing)
-    with pytest.raises(IsADirectoryError):
-        SURVEY.save(tmp_path)
-    assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_device_is_written_and_not_replaced() -> None:
-    with pytest.raises(OSError, match="No space left"):
-        SURVEY.save("/dev/full")
-    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
 
 if __name__ == "__main__":

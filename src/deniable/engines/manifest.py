@@ -28,14 +28,13 @@ from typing import Any
 
 import numpy as np
 
+from deniable._files import atomic_write, read_json
 from deniable.engines.layout import Layout
 from deniable.engines.places import Place
 from deniable.engines.units import Tallies, add_up
 from deniable.engines.urls import is_url, open_url, shown, split_options
 from deniable.errors import MismatchError, SpecError
 from deniable.protocols import Tally
-from deniable.surveys.strict import parse_json
-from deniable.surveys.whole import whole
 
 VERSION = 2
 SECONDS_BETWEEN = 2.0
@@ -121,7 +120,7 @@ class Manifest:
         }
         content = {"kind": "tally-manifest", "version": VERSION, self._layout.kind: self._layout.fingerprint}
         content |= {"files": files, "sums": [each.packed for each in self._sums]}
-        with whole(self._path) as file:
+        with atomic_write(self._path) as file:
             file.write(json.dumps(content, separators=(",", ":")).encode())
         now = time.monotonic()
         # However large it grows, writing it takes a small share of the time.
@@ -155,7 +154,7 @@ class Manifest:
 
     def _read(self) -> None:
         where = repr(str(self._path))
-        content = parse_json(self._path.read_bytes(), where)
+        content = read_json(self._path)
         match content:
             case {"kind": "tally-manifest", "version": 1, "files": dict(files)}:
                 sums: list[Any] = [entry.pop("tallies", None) for entry in files.values() if isinstance(entry, dict)]

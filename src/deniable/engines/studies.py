@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable._extras import require
+from deniable._files import atomic_write
 from deniable.domains import as_domain
 from deniable.engines.distributions import people_of, shares
 from deniable.engines.pool import run_all, worker_count
@@ -37,7 +38,6 @@ from deniable.protocols import PROTOCOLS, Protocol
 from deniable.protocols.frequency.hadamard_response import HadamardResponse
 from deniable.protocols.frequency.rappor import RAPPOR
 from deniable.protocols.frequency.sketch import SketchProtocol
-from deniable.surveys.whole import whole
 
 LEVEL = 0.95
 SECONDS_BETWEEN = 2.0
@@ -255,7 +255,7 @@ def save_study(path: str | Path, rows: Iterable[Row]) -> None:
     kinds = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_(), "float": pa.float64()}
     fields = [pa.field(name, kinds[kind], nullable=False) for name, kind in Row.__annotations__.items()]
     table = pa.Table.from_pylist([asdict(row) for row in rows], pa.schema(fields, {_NOTE: _VERSION}))
-    with whole(path) as file:
+    with atomic_write(path) as file:
         parquet.write_table(table, file)
 
 

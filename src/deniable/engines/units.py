@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable._files import parse_json
 from deniable.engines.layout import Layout, UnnamedError
 from deniable.engines.parquet import opened
 from deniable.engines.places import Place, Refused
@@ -24,7 +25,6 @@ from deniable.protocols import Protocol, Tally
 from deniable.protocols.counter import Counter
 from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.strict import parse_json
 from deniable.surveys.tally import read_tally
 
 _TALLY = b"deniable.tally"

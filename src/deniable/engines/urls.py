@@ -20,8 +20,8 @@ from typing import Any, BinaryIO
 from urllib.parse import quote, unquote, urlsplit
 
 from deniable._extras import require
+from deniable._files import atomic_write
 from deniable.errors import DeniableError, ReportError
-from deniable.surveys.whole import whole
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _BY_PYARROW = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
@@ -154,7 +154,7 @@ def written(name: str | Path) -> Iterator[BinaryIO]:
     """A file to write, here or elsewhere, that takes its name when the block ends without an error."""
     local = plain(name)
     if not is_url(local):
-        with whole(local) as file:
+        with atomic_write(local) as file:
             yield file
         return
     with said_of(local):

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable._extras import require
+from deniable._files import atomic_write
 from deniable.errors import ReportError
 
 Bytes = NDArray[np.uint8]
@@ -132,8 +133,9 @@ class Reports:
         return cls(notes[_FINGERPRINT].decode(), rows, spec)
 
     def save(self, path: str | Path) -> None:
-        """Write a Parquet file."""
-        require("pyarrow.parquet", "files").write_table(self.to_arrow(), path, compression="none")
+        """Write a Parquet file, which appears whole or not at all."""
+        with atomic_write(path) as file:
+            require("pyarrow.parquet", "files").write_table(self.to_arrow(), file, compression="none")
 
     @classmethod
     def load(cls, path: str | Path) -> Reports:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable._extras import require
+from deniable._files import atomic_write, load_json
 from deniable.errors import MismatchError, SpecError
 
 Counts = NDArray[np.int64]
@@ -125,13 +126,11 @@ class Tally:
 
     def save(self, path: str | Path) -> None:
         """Write JSON, or Parquet when the name ends in .parquet; the file appears whole or not at all."""
-        target = Path(path)
-        partial = target.with_name(target.name + ".partial")
-        if target.suffix == ".parquet":
-            require("pyarrow.parquet", "files").write_table(self.to_arrow(), partial)
-        else:
-            partial.write_text(json.dumps(self.spec(), separators=(",", ":")) + "\n", encoding="utf-8")
-        partial.replace(target)
+        with atomic_write(path) as file:
+            if Path(path).suffix == ".parquet":
+                require("pyarrow.parquet", "files").write_table(self.to_arrow(), file)
+            else:
+                file.write(json.dumps(self.spec(), separators=(",", ":")).encode() + b"\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Tally:
@@ -141,9 +140,4 @@ class Tally:
                 return cls.from_arrow(require("pyarrow.parquet", "files").read_table(path))
             except pa.ArrowInvalid as broken:
                 raise SpecError(f"{path} is not a readable Parquet file: {broken}") from None
-        try:
-            return cls.from_spec(json.loads(Path(path).read_text(encoding="utf-8")))
-        except ValueError as broken:
-            if isinstance(broken, SpecError):
-                raise
-            raise SpecError(f"{path} is not a tally in JSON: {broken}") from None
+        return load_json(path, cls.from_spec)

@@ -1,60 +1,14 @@
-"""Files read strictly: no repeated or unknown keys, no NaN, one sentence for what is wrong."""
+"""Specs read strictly: no missing or unknown keys, no hidden characters, one sentence for what is wrong."""
 
 from __future__ import annotations
 
-import json
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from deniable.errors import DeniableError, SpecError
+from deniable._files import parse_json as parse_json
+from deniable.errors import SpecError
 from deniable.surveys.characters import text_problem
-
-T = TypeVar("T")
-
-
-def read_json(path: str | Path) -> Any:
-    """The value that a JSON file holds."""
-    return parse_json(Path(path).read_bytes(), repr(str(path)))
-
-
-def load_json(path: str | Path, read: Callable[[Any], T]) -> T:
-    """What `read` makes of a JSON file; its refusals get the name of the file."""
-    content = read_json(path)
-    try:
-        return read(content)
-    except DeniableError as wrong:
-        raise type(wrong)(f"{str(path)!r}: {wrong}") from None
-
-
-def parse_json(raw: bytes, where: str) -> Any:
-    """The value that these bytes write; `where` is how messages call them."""
-    try:
-        content = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise SpecError(f"{where} is not UTF-8 text") from None
-    if not content.strip():
-        raise SpecError(f"{where} is empty")
-
-    def refuse(constant: str) -> Any:
-        raise SpecError(f"{where} holds {constant}, which is not a number")
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            raise SpecError(f"{where} has the key {next(key for key in keys if keys.count(key) > 1)!r} twice")
-        return found
-
-    try:
-        return json.loads(content, parse_constant=refuse, object_pairs_hook=unique)
-    except json.JSONDecodeError as wrong:
-        raise SpecError(f"{where} is not JSON: {wrong.msg} in line {wrong.lineno}, column {wrong.colno}") from None
-    except SpecError:
-        raise
-    except (ValueError, RecursionError):
-        raise SpecError(f"{where} is not usable JSON: its numbers are too long or its lists too deep") from None
 
 
 def keys(entry: Mapping[Any, Any], known: Iterable[str], where: str, optional: Iterable[str] = ()) -> None:

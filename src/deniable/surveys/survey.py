@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deniable import exact
+from deniable._files import atomic_write, load_json
 from deniable.channels.levels import epsilon_text, largest_text
 from deniable.errors import DeniableError, DomainError, LabelError, NumberError, ReportError, SpecError
 from deniable.protocols import Protocol, Reports, load
 from deniable.randomness import Bits
 from deniable.specs import canonical_bytes, fingerprint
-from deniable.surveys.strict import as_text, check_texts, keys, load_json, short
+from deniable.surveys.strict import as_text, check_texts, keys, short
 from deniable.surveys.terms import FEW_FORMS, Terms
-from deniable.surveys.whole import whole
 
 if TYPE_CHECKING:
     from deniable.surveys.tally import SurveyTally
@@ -297,7 +297,7 @@ class Survey:
 
     def save(self, path: str | Path) -> None:
         """Write the file, readable by people; it appears whole or not at all."""
-        with whole(path) as file:
+        with atomic_write(path) as file:
             file.write(self.to_json().encode())
 
     def to_json(self) -> str:

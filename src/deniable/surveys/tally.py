@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deniable._files import atomic_write, load_json
 from deniable.errors import MismatchError, NumberError, SpecError
 from deniable.protocols import Tally
-from deniable.surveys.strict import keys, load_json
+from deniable.surveys.strict import keys
 from deniable.surveys.survey import Survey
-from deniable.surveys.whole import whole
 
 VERSION = 1
 
@@ -93,7 +93,7 @@ class SurveyTally:
 
     def save(self, path: str | Path) -> None:
         """Write JSON; the file appears whole or not at all."""
-        with whole(path) as file:
+        with atomic_write(path) as file:
             file.write(self.to_json().encode())
 
     @classmethod

@@ -9,8 +9,6 @@ From data  histograms of other people's data are NOT private: they may only be m
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable._files import parse_csv, parse_json, read_json
 from deniable.domains import as_domain
 from deniable.errors import LabelError, NumberError, ShapeError, SpecError
 from deniable.exact import fraction
@@ -37,48 +36,36 @@ def from_networkx(graph: Any, profile: str = "profile") -> ProfileGraph:
 
 def from_csv(profiles: str | Path, edges: str | Path) -> ProfileGraph:
     """From two CSV files, one with the profiles and one with the pairs that must look alike."""
-    table = _lines(profiles)
-    header, body = table[0], table[1:]
+    (_, header), *body = _lines(profiles)
     if len(header) < 2:
         raise ShapeError(f"{profiles} needs a column of names and at least one of probabilities")
     laws: dict[str, Any] = {}
-    for number, line in enumerate(body, start=2):
+    for number, line in body:
         if len(line) != len(header):
             raise ShapeError(f"line {number} of {profiles} has {len(line)} cells, its header has {len(header)}")
         if line[0] in laws:
             raise LabelError(f"the profile {line[0]!r} stands twice in {profiles}")
         laws[line[0]] = line[1] if len(header) == 2 else line[1:]
-    first, *pairs = _lines(edges)
+    (_, first), *pairs = _lines(edges)
     if set(first) <= laws.keys():
         # Taken as a header, the pair would silently go unprotected.
         raise ShapeError(
             f"the first line of {str(edges)!r} is a header, but it names the profiles {' and '.join(first)}: "
             "put a line such as one,other above it"
         )
-    for number, line in enumerate(pairs, start=2):
+    for number, line in pairs:
         if len(line) != 2:
             raise ShapeError(f"line {number} of {edges} has {len(line)} cells: an edge has two")
-    return ProfileGraph(laws, pairs, None if len(header) == 2 else header[1:])
+    return ProfileGraph(laws, [line for _, line in pairs], None if len(header) == 2 else header[1:])
 
 
-def _lines(path: str | Path) -> list[list[str]]:
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
-    if not lines:
-        raise ShapeError(f"{path} is empty: it needs a header and one line for each entry")
-    return lines
+def _lines(path: str | Path) -> list[tuple[int, list[str]]]:
+    return parse_csv(Path(path).read_bytes(), repr(str(path)))
 
 
 def from_json(source: str | Path) -> ProfileGraph:
     """From a JSON file, or from JSON text that starts with a brace."""
-    text = str(source)
-    if not text.lstrip().startswith("{"):
-        text = Path(source).read_text(encoding="utf-8")
-    try:
-        # Decimals stay text, so that 0.1 is one tenth.
-        found = json.loads(text, parse_float=str)
-    except ValueError as broken:
-        raise SpecError(f"this is not JSON: {broken}") from None
+    found = parse_json(str(source), "this text") if str(source).lstrip().startswith("{") else read_json(source)
     if isinstance(found, dict) and found.get("kind") == "profile-graph":
         return ProfileGraph.load(found)
     if not isinstance(found, dict) or not {"profiles", "edges"} <= found.keys():
