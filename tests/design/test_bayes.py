@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from deniable import errors
-from deniable.channels import Channel, randomized_response, truncated_geometric, utility
-from deniable.design import Certificate, bayes
-from deniable.design._bayes_bound import proven_bound
-from deniable.design._bayes_program import solve
-from deniable.design._relation import Relation
-from deniable.design._users import User, Users
+from deniable.channels import Channel, Query, randomized_response, truncated_geometric, utility
+from deniable.design import Certificate, bayes, compromise
+from deniable.design.bayes import solve
+from deniable.design.bayes_certificate import Relation, User, Users, proven_bound
 
 pytestmark = pytest.mark.floats
 
@@ -315,3 +313,49 @@ def test_a_solver_that_fails_is_named(monkeypatch):
     monkeypatch.setattr(sys.modules["deniable.design.bayes"], "solve", lambda *_: None)
     with pytest.raises(errors.ChannelError, match="solver gave up"):
         bayes([0.5, 0.5], epsilon=1)
+
+
+# -- several users: nothing is lost on the line, something on a graph with a cycle (Brenner and Nissim) ----
+
+
+def test_nothing_is_lost_by_sharing_on_the_line():
+    rng = np.random.default_rng(10)
+    for _ in range(15):
+        k = int(rng.integers(2, 7))
+        pair = [(rng.dirichlet(np.ones(k)), monotone_loss(rng, k)) for _ in range(2)]
+        found = compromise(pair, epsilon=round(float(rng.uniform(0.3, 2)), 3), adjacency="line")
+        assert found.most < 1e-9
+        assert found.shared.certificate.verify()
+
+
+@pytest.mark.parametrize("function", [sum, lambda records: Fraction(sum(records), len(records))])
+def test_a_sum_or_an_average_has_cycles_and_no_mechanism_for_everybody(function):
+    query = Query.on_records(2, [0, 1, 2], function)
+    assert query.has_cycle
+    pair = [([0.5, 0, 0, 0.5, 0], "zero-one"), ([0, 0.5, 0.5, 0, 0], "zero-one")]
+    found = compromise(pair, epsilon=1, adjacency=query)
+    assert found.least > 1e-3
+    assert found.most - found.least < 1e-9
+    for design in (found.shared, *found.alone):
+        assert design.certificate.verify()
+        assert design.channel.satisfies(1, query.graph)
+    # Without the multipliers of the edges a spanning tree would have to do, and does not.
+    assert failing(replace(found.shared.certificate, flows=())) == ["bound"]
+
+
+def test_a_ring_of_four_and_its_line():
+    pair = [([0.5, 0, 0.5, 0], "identity"), ([0, 0.5, 0, 0.5], "identity")]
+    ring = compromise(pair, epsilon=1, adjacency=[(0, 1), (1, 2), (2, 3), (3, 0)], gains=True)
+    line = compromise(pair, epsilon=1, adjacency="line", gains=True)
+    assert ring.least > 1e-3
+    assert ring.most - ring.least < 1e-9
+    assert line.most < 1e-9
+    assert line.least == 0
+    assert "sharing costs between" in str(ring)
+
+
+def test_refusals_of_a_compromise():
+    with pytest.raises(errors.ShapeError, match="at least one user"):
+        compromise([], epsilon=1)
+    with pytest.raises(errors.ShapeError, match="combinations"):
+        compromise([(uniform(60), "zero-one")] * 3, epsilon=1)

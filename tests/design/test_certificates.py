@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from deniable import errors
-from deniable.design import Certificate, ExtremalCertificate, _proof, extremal, mutual_information, several, staircase
-from deniable.design._columns import Information
-from deniable.design._curves import curve_of
-from deniable.design._pair import Pair
-from deniable.design._proof import _column, _tangent, context, proven_bound, proven_value
-from deniable.design._sweep import Switches, sweep
+from deniable.design import Certificate, ExtremalCertificate, dual, extremal, mutual_information, several, staircase
+from deniable.design.columns import Information
+from deniable.design.dual import _column, _tangent, context, proven_bound, proven_value
+from deniable.design.hypotheses import Pair
+from deniable.design.tangents import Switches, curve_of, sweep
 from deniable.exact import Dyadic
 from tests.design.instances import KINDS, STYLES, random_pair
 
@@ -182,7 +181,7 @@ def test_what_is_no_certificate(tmp_path, design):
 @pytest.mark.parametrize("epsilon", ["0.1", 1, 5, 20])
 def test_another_processor_proves_the_claim_too(kind, epsilon, monkeypatch):
     chance = np.random.default_rng(0)
-    found = _proof.switches
+    found = dual.switches
 
     def rounded_otherwise(*given):
         """The ends of the proof's intervals, each moved by up to three floats."""
@@ -199,7 +198,7 @@ def test_another_processor_proves_the_claim_too(kind, epsilon, monkeypatch):
             chance.dirichlet(np.ones(size)), chance.dirichlet(np.ones(size)), epsilon, kind
         ).certificate
         with monkeypatch.context() as other:
-            other.setattr(_proof, "switches", rounded_otherwise)
+            other.setattr(dual, "switches", rounded_otherwise)
             for _ in range(4):
                 verdict = certificate.verify()
                 assert verdict, str(verdict)

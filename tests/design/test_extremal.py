@@ -14,9 +14,9 @@ import pytest
 from deniable import errors, exact
 from deniable.channels import FDivergence, binary, divergence, marginal_divergence, randomized_response
 from deniable.design import extremal, regimes, staircase
-from deniable.design._curves import curve_of
-from deniable.design._pair import Pair
-from deniable.design._partition import best_partition, partition_value
+from deniable.design.blocks import best_partition, partition_value
+from deniable.design.hypotheses import Pair
+from deniable.design.tangents import curve_of
 from tests.design.instances import KINDS, STYLES, random_pair
 
 pytestmark = pytest.mark.floats
@@ -52,8 +52,8 @@ def test_dynamic_program_finds_the_best_of_all_partitions(kind):
 def test_strips_give_what_the_whole_table_gives(monkeypatch):
     pair = Pair.read(*random_pair(np.random.default_rng(1), 300, "plain"))
     whole = best_partition(*pair.prefixes, math.expm1(3), curve_of("kl"))
-    monkeypatch.setattr("deniable.design._partition._KEPT", 100)
-    monkeypatch.setattr("deniable.design._partition._STRIP", 1000)
+    monkeypatch.setattr("deniable.design.blocks._KEPT", 100)
+    monkeypatch.setattr("deniable.design.blocks._STRIP", 1000)
     assert best_partition(*pair.prefixes, math.expm1(3), curve_of("kl")).cuts.tolist() == whole.cuts.tolist()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from deniable import errors
 from deniable.channels import marginal_divergence, randomized_response
 from deniable.channels import mutual_information as information
 from deniable.design import (
-    _program,
     best_columns,
     extremal,
     mutual_information,
@@ -71,7 +71,7 @@ def test_mutual_information_beyond_sixteen_symbols():
     assert design.certificate.verify()
     assert design.channel.satisfies(1)
     # Exact and bound on the same small problem: the ceiling is never below the optimum.
-    from deniable.design._columns import information as column
+    from deniable.design.columns import information as column
 
     small = [0.4, 0.3, 0.2, 0.1]
     assert column(small).ceiling(math.expm1(1)) >= mutual_information(small, 1).value * (1 - 1e-12)
@@ -146,8 +146,9 @@ def test_a_few_columns_at_a_time_reach_the_whole_program(goal, monkeypatch):
         return several([(laws[0], laws[1]), (laws[2], laws[3])], 1, goal=goal, progress=progress)
 
     whole = design()
-    monkeypatch.setattr(_program, "ALL_AT_ONCE", 10)
-    monkeypatch.setattr(_program, "AT_A_TIME", 5)
+    module = sys.modules["deniable.design.staircase"]  # the package has a function of that name
+    monkeypatch.setattr(module, "ALL_AT_ONCE", 10)
+    monkeypatch.setattr(module, "AT_A_TIME", 5)
     said: list[str] = []
     parts = design(lambda what, _: said.append(what))
     assert len(parts.trace) > 2 > len(whole.trace)

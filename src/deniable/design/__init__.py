@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from deniable.design.base import Certificate, Check, Design, Verdict
-from deniable.design.bayes import bayes
+from deniable.design.base import Certificate, Check, Design, Verdict, plot_channel
+from deniable.design.bayes import Compromise, bayes, compromise
 from deniable.design.bayes_certificate import BayesCertificate
 from deniable.design.blocks import BlockResponse
-from deniable.design.compromise import Compromise, compromise
 from deniable.design.extremal import ExtremalCertificate, extremal
-from deniable.design.plots import plot_channel, plot_regimes, plot_value
-from deniable.design.regimes import Bracket, Regimes, ScanPoint, binary_guarantee, regimes
-from deniable.design.staircase import best_columns, mutual_information, pattern_matrix, several, staircase
-from deniable.design.staircase_certificate import StaircaseCertificate
+from deniable.design.regimes import (
+    Bracket,
+    Regimes,
+    ScanPoint,
+    binary_guarantee,
+    plot_regimes,
+    plot_value,
+    regimes,
+)
+from deniable.design.staircase import (
+    StaircaseCertificate,
+    best_columns,
+    mutual_information,
+    pattern_matrix,
+    several,
+    staircase,
+)
 from deniable.design.trace import Step
 
 __all__ = [

@@ -180,8 +180,6 @@ class Design:
 
     def plot(self, ax: Any = None) -> Any:
         """The channel as a heat map."""
-        from deniable.design.plots import plot_channel
-
         return plot_channel(self, ax)
 
     def __repr__(self) -> str:
@@ -196,3 +194,13 @@ class Design:
             f"no mechanism {'exceeds' if self.sense == 'max' else 'goes below'} {self.bound:.9g} "
             f"(relative gap {self.relative_gap:.1e}, {self.certificate.rigor})"
         )
+
+
+def plot_channel(design: Design, ax: Any = None) -> Any:
+    """The designed channel, with its value and its gap in the title."""
+    ax = design.channel.plot(ax)
+    ax.set_title(
+        f"{design.name}, epsilon = {design.realized_epsilon:.4g}\n"
+        f"value {design.value:.6g}, relative gap {design.relative_gap:.0e}"
+    )
+    return ax

@@ -1,19 +1,31 @@
-"""The Bayes-optimal mechanism: of all private mechanisms the one whose reports serve a given user best.
+"""The Bayes-optimal mechanism: of all private mechanisms the one whose reports serve a given user, or several, best.
 
 Problem    minimize sum of prior(x) P(y | x) loss(y, x) over channels from inputs to guesses whose ratios hold
 Adjacency  all pairs (local privacy), a line (counting queries), any graph, any metric
 Answer     a linear program; outputs are guesses, and guesses that are never best are left out
-Privacy    what the solver returns is repaired: the ratios of the result hold exactly, checked with integers
-Proof      a price for each input, from the program's dual, checked without the solver (see `_bayes_bound`)
+Program    all pairs: c_xy = m_y + d_xy with 0 <= d_xy <= (E - 1) m_y: one row per entry, not one per pair of inputs.
+           Edges: c_xy = g_xy z_xy with g the geometric law around the guess, solved for z: the entries of an optimal z
+           are of like size, where those of c span e^(epsilon n). g stays above e^-17, because the solver drops
+           coefficients below 1e-9 and refuses those above 1e15
+Privacy    what the solver returns is repaired: entries are raised to the largest c_x e^(-epsilon d) of the others; the
+           rows are then short or long by a little, and a little mass, shaped so that the ratios hold, goes to the best
+           blind guess. The ratios of the result hold exactly, checked with integers
+Proof      a price for each input, from the program's dual, checked without the solver (see `bayes_certificate`)
 Known      local privacy, uniform prior, 0/1 loss: k-ary randomized response. Line, monotone loss: the truncated
            geometric mechanism followed by its Bayes remap, for every prior
+Sharing    is one mechanism best for everybody, after each user's own remap? `compromise` minimizes the users' losses
+           together, over one channel whose outputs are a guess for each user. If that is more than the sum of what each
+           would lose with the mechanism made for them, no mechanism serves all best. On a line nothing is lost, for any
+           priors and monotone losses; on graphs with cycles something is, for some users: sums and averages of more
+           than two values
 Source     Ghosh, Roughgarden and Sundararajan 2009; Brenner and Nissim 2010
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -24,13 +36,18 @@ from deniable.channels import Channel, Query
 from deniable.channels._gains import Distribution, Function
 from deniable.channels._vectors import Floats
 from deniable.channels.adjacency import Adjacency, as_adjacency
-from deniable.design._bayes_bound import Flows, proven_bound
-from deniable.design._bayes_program import Answer, settled, solve
-from deniable.design._relation import Relation
-from deniable.design._users import User, Users
 from deniable.design.base import Design
-from deniable.design.bayes_certificate import BayesCertificate, ceiling, floor
-from deniable.design.trace import Progress, Watch
+from deniable.design.bayes_certificate import (
+    BayesCertificate,
+    Flows,
+    Relation,
+    User,
+    Users,
+    ceiling,
+    floor,
+    proven_bound,
+)
+from deniable.design.trace import Progress, Watch, highs
 from deniable.errors import ChannelError, ShapeError
 from deniable.labels import Label, as_labels, in_order
 
@@ -38,7 +55,17 @@ from deniable.labels import Label, as_labels, in_order
 _GOOD = 1e-8
 
 # Rows and variables of the program grow with this product; beyond it the solver takes hours.
-_LARGEST = 5_000_000
+_MOST_CELLS = 5_000_000
+
+# Logarithms of the largest ratio that the solver is told of, and of the largest scale: their sum stays below ln 1e15.
+_LARGEST = 30.0
+_SCALED = 17.0
+
+# Outputs that happen less often than this for every input are the solver's noise.
+_NEVER = 1e-10
+
+# Room for the rounding of floats, so that the exact repair has nothing left to do.
+_ROOM = 1e-13
 
 
 def bayes(
@@ -99,8 +126,8 @@ def designed(
     level = exact.as_epsilon(epsilon)
     relation = Relation.of(adjacency, names)
     work = len(users.choices) * max(relation.size, 2 * len(relation.edges or ()))
-    if work > _LARGEST:
-        raise ShapeError(f"the program would have {work} rows, and {_LARGEST} are the most: merge inputs or guesses")
+    if work > _MOST_CELLS:
+        raise ShapeError(f"the program would have {work} rows, and {_MOST_CELLS} are the most: merge inputs or guesses")
     best: BayesCertificate | None = None
     costs = users.costs_below()
     seen = watch or Watch()
@@ -186,3 +213,176 @@ def _better(one: BayesCertificate, other: BayesCertificate) -> BayesCertificate:
 
 def _within(channel: Channel, adjacency: Adjacency) -> Channel:
     return Channel.from_integers(channel.numerators, channel.denominator, channel.inputs, channel.outputs, adjacency)
+
+
+# -- several users -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Compromise:
+    """The best shared mechanism, and the best one for each user alone."""
+
+    shared: Design
+    alone: tuple[Design, ...]
+
+    @property
+    def least(self) -> float:
+        """The users lose at least this much by sharing any mechanism at all."""
+        sign = 1.0 if self.shared.sense == "min" else -1.0
+        return max(sign * (self.shared.bound - sum(design.value for design in self.alone)), 0.0)
+
+    @property
+    def most(self) -> float:
+        """With `shared` they lose at most this much."""
+        sign = 1.0 if self.shared.sense == "min" else -1.0
+        return sign * (self.shared.value - sum(design.bound for design in self.alone))
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.alone)} users together reach {self.shared.value:.9g}, each alone "
+            f"{' + '.join(f'{design.value:.9g}' for design in self.alone)}: sharing costs between "
+            f"{self.least:.3e} and {self.most:.3e}"
+        )
+
+
+def compromise(
+    users: Sequence[tuple[Distribution, Function]],
+    *,
+    epsilon: Any,
+    adjacency: Any = "all",
+    inputs: Any = None,
+    gains: bool = False,
+) -> Compromise:
+    """The best mechanism for all users at once; each is a pair of a prior and a loss (with `gains=True` a gain).
+
+    >>> ring = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
+    >>> pair = [([0.5, 0, 0.5, 0], "zero-one"), ([0, 0.5, 0, 0.5], "zero-one")]
+    >>> found = compromise(pair, epsilon=1, adjacency=ring, inputs=list("abcd"))
+    >>> found.least > 1e-3, found.most - found.least < 1e-9
+    (True, True)
+    """
+    if not users:
+        raise ShapeError("a compromise needs at least one user: a prior and a loss")
+    names, relation = read_inputs(users[0][0], inputs, adjacency)
+    members = [
+        User.of(prior, None if gains else function, function if gains else None, names, None)
+        for prior, function in users
+    ]
+    sense = "max" if gains else "min"
+    alone = tuple(designed(Users((user,)), names, relation, epsilon, sense, "Bayes-optimal") for user in members)
+    together = designed(Users(tuple(members)), names, relation, epsilon, sense, f"compromise of {len(members)} users")
+    return Compromise(together, alone)
+
+
+# -- the program -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Float rows (inputs by guesses), a price for each input, and for edges the multiplier of each ratio."""
+
+    rows: Floats
+    prices: Floats
+    flows: Floats
+    """[direction of an edge, guess]: edge e from its first end is 2e, from its second 2e + 1; empty on a tree."""
+
+
+def solve(
+    cost: Floats, relation: Relation, epsilon: Fraction, centres: list[int] | None, watch: Watch | None = None
+) -> Answer | None:
+    """Minimize the sum of cost[y, x] c[x, y]; None if the solver fails. `centres` of guesses switch the scaling on."""
+    seen = watch or Watch()
+    if relation.edges is None:
+        return _solve_whole(cost, min(float(epsilon), _LARGEST), seen)
+    return _solve_edges(cost, relation, float(epsilon), centres, seen)
+
+
+def _solve_whole(cost: Floats, epsilon: float, watch: Watch) -> Answer | None:
+    from scipy import sparse
+
+    guesses, size = cost.shape
+    odds = np.expm1(epsilon)
+    # Variables d_xy / (E - 1), row by row, then m_y.
+    entries = guesses * size
+    limits = sparse.hstack([sparse.eye(entries), -sparse.vstack([sparse.eye(guesses)] * size)]).tocsr()
+    rows = sparse.hstack([sparse.kron(sparse.eye(size), np.full((1, guesses), odds)), np.ones((size, guesses))]).tocsr()
+    found = _highs(np.concatenate([(odds * cost.T).ravel(), cost.sum(axis=1)]), limits, rows, size, watch)
+    if found is None:
+        return None
+    x, prices, _ = found
+    return Answer(odds * x[:entries].reshape(size, guesses) + x[entries:], prices, np.empty((0, guesses)))
+
+
+def _solve_edges(
+    cost: Floats, relation: Relation, epsilon: float, centres: list[int] | None, watch: Watch
+) -> Answer | None:
+    from scipy import sparse
+
+    guesses, size = cost.shape
+    scale = np.ones((size, guesses))
+    if centres is not None:
+        scale = np.exp(-np.minimum(epsilon * relation.distances[:, centres], _SCALED))
+    largest = _LARGEST if centres is None else _SCALED
+    edges = relation.edges or ()
+    sources = np.array([end for i, j, _ in edges for end in (i, j)], dtype=np.int64)
+    targets = np.array([end for i, j, _ in edges for end in (j, i)], dtype=np.int64)
+    lengths = np.repeat([min(epsilon * float(d), largest) for _, _, d in edges], 2)
+    count = sources.size * guesses
+    columns = np.arange(guesses)
+    factor = np.exp(lengths)[:, None] * (scale[targets] / scale[sources])
+    row = np.arange(count)
+    limits = sparse.coo_matrix(
+        (
+            np.concatenate([np.ones(count), -factor.ravel()]),
+            (
+                np.concatenate([row, row]),
+                np.concatenate([(ends[:, None] * guesses + columns).ravel() for ends in (sources, targets)]),
+            ),
+        ),
+        shape=(count, size * guesses),
+    ).tocsr()
+    sums = sparse.coo_matrix((scale.ravel(), (np.repeat(np.arange(size), guesses), np.arange(size * guesses)))).tocsr()
+    found = _highs((cost.T * scale).ravel(), limits, sums, size, watch)
+    if found is None:
+        return None
+    x, prices, duals = found
+    flows = np.maximum(-duals.reshape(sources.size, guesses), 0.0) / scale[sources]
+    return Answer(x.reshape(size, guesses) * scale, prices, flows if relation.has_cycle else np.empty((0, guesses)))
+
+
+def _highs(objective: Floats, limits: Any, sums: Any, size: int, watch: Watch) -> tuple[Floats, Floats, Floats] | None:
+    # Losses in thousandths or millions would meet the solver's absolute tolerances.
+    unit = float(np.abs(objective).max()) or 1.0
+    answer = highs(
+        objective / unit,
+        (limits, np.zeros(limits.shape[0])) if limits.shape[0] else None,
+        (sums, np.ones(size)),
+        (0, None),
+        "highs-ds",
+        {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        watch,
+        "solving",
+    )
+    if answer.status != 0 or answer.x is None or not np.isfinite(answer.x).all():
+        return None
+    return answer.x, answer.eqlin.marginals * unit, answer.ineqlin.marginals * unit
+
+
+def settled(rows: Floats, cost: Floats, relation: Relation, epsilon: Fraction) -> tuple[Floats, list[int]]:
+    """Rows in which every ratio holds up to the last digits of a float, and the guesses that are in use."""
+    level = float(epsilon) - min(_ROOM, 1e-6 * float(epsilon))
+    used = np.flatnonzero(rows.max(axis=0) > _NEVER)
+    if used.size == 0:
+        raise ChannelError("the solver returned no mechanism: try a larger epsilon or fewer inputs")
+    fading = np.exp(-level * relation.distances)
+    law = np.stack([(fading * column).max(axis=1) for column in np.maximum(rows[:, used].T, 0.0)], axis=1)
+    sums = law.sum(axis=1)
+    over, under = max(float(sums.max()) - 1, 0.0), max(1 - float(sums.min()), 0.0)
+    shortest = min((float(d) for _, _, d in relation.edges or ()), default=1.0)
+    odds = np.expm1(min(level * shortest, _LARGEST))
+    # The least share that leaves every row a rest whose ratios hold, too.
+    share = min(1.1 * (under + (1 + odds) * over) / odds, 1.0)
+    blind = int(np.argmin(cost[used].sum(axis=1)))
+    law *= 1 - share
+    law[:, blind] += np.maximum(1 - law.sum(axis=1), 0.0)
+    return law, used.tolist()

@@ -6,7 +6,7 @@ Answer     sort the symbols by P0/P1, cut them into blocks, answer with randomiz
 Value      sum over blocks of mu / (j + E - 1), mu = b f(a/b), a = 1 + (E-1) P0(block), b = 1 + (E-1) P1(block)
 Privacy    that of randomized response over j blocks: exact, nothing to repair
 Proof      the certificate: multipliers for the dual program, checked over all 2^k columns (see `dual`)
-Cost       O(k^2) a step and about three steps: milliseconds for k = 100, seconds for k = 10,000
+Cost       O(k^2) per step and about three steps: milliseconds for k = 100, seconds for k = 10,000
 Source     Kairouz, Oh and Viswanath 2014; "Sort, Partition, Randomize", arXiv 2606.07443
 """
 
@@ -26,13 +26,11 @@ from numpy.typing import ArrayLike
 from deniable import exact
 from deniable.channels._vectors import Floats
 from deniable.channels.divergences import DIVERGENCES, FDivergence
-from deniable.design._curves import Curve, curve_of
-from deniable.design._pair import Pair, read_hypotheses
-from deniable.design._partition import Partition, best_partition
-from deniable.design._proof import numeric_bound, proven_bound, proven_value
 from deniable.design.base import Certificate, Check, Design, Verdict
-from deniable.design.blocks import BlockResponse
-from deniable.design.dual import multipliers
+from deniable.design.blocks import BlockResponse, Partition, best_partition
+from deniable.design.dual import multipliers, proven_value, upper_bound
+from deniable.design.hypotheses import Pair, read_hypotheses
+from deniable.design.tangents import Curve, curve_of
 from deniable.design.trace import Progress, Watch
 from deniable.errors import NumberError, SpecError
 from deniable.labels import Label, as_labels, label_spec, load_label
@@ -113,14 +111,8 @@ def _certify(
     curve, watch = curve_of(divergence), Watch(progress)
     prices = multipliers(pair, partition, odds, curve, watch=watch)
     watch.say("proof: all columns, in long decimals")
-    bound = _with_room(_bound(curve, pair, prices, epsilon), prices)
+    bound = _with_room(upper_bound(curve, pair, prices, epsilon), prices)
     return ExtremalCertificate(pair, epsilon, divergence, law, tuple(prices.tolist()), value, bound, inputs)
-
-
-def _bound(curve: Curve, pair: Pair, prices: Floats, epsilon: Fraction) -> float:
-    if curve.built_in:
-        return proven_bound(curve.divergence.name, pair, prices, epsilon)
-    return numeric_bound(curve, pair, prices, epsilon)
 
 
 def _with_room(bound: float, prices: Floats) -> float:
@@ -169,7 +161,7 @@ class ExtremalCertificate(Certificate):
             # A claim below the truth would be no lie, but it is not this mechanism's value either.
             holds = self.value <= high and self.value >= low - 1e-9 * abs(low)
             checks.append(Check("value", holds, f"{low:.12g} where {self.value:.12g} is claimed"))
-            least = _bound(curve, self.pair, np.array(self.multipliers), self.epsilon)
+            least = upper_bound(curve, self.pair, np.array(self.multipliers), self.epsilon)
             # The claimed bound may be generous, never tighter than the multipliers prove.
             proves = least <= self.bound + (0.0 if self.rigor == "proved" else 1e-12 * abs(least))
             checks.append(Check("bound", proves, f"the multipliers prove {least:.12g}, {self.bound:.12g} is claimed"))

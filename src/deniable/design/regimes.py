@@ -20,18 +20,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deniable import exact
-from deniable.channels.divergences import FDivergence
-from deniable.design._curves import Curve, curve_of
-from deniable.design._pair import Pair, read_hypotheses
-from deniable.design._partition import Cuts, Partition, best_partition, partition_value
-from deniable.design._proof import numeric_bound, proven_bound
-from deniable.design.dual import multipliers
+from deniable._extras import require
+from deniable.channels.divergences import FDivergence, divergence, find_divergence
+from deniable.design.blocks import Cuts, Partition, best_partition, partition_value
+from deniable.design.dual import multipliers, upper_bound
 from deniable.design.extremal import rise
+from deniable.design.hypotheses import Pair, read_hypotheses
+from deniable.design.tangents import Curve, curve_of
 from deniable.design.trace import Progress, Watch
 from deniable.errors import NumberError
 
 TOLERANCE = 1e-9
 WIDTH = 1e-4
+
+_BEST, _BINARY, _RESPONSE = "#3949ab", "#d08a2e", "#5b9a68"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,6 @@ class Regimes:
 
     def plot(self, axes: Any = None) -> Any:
         """Value and number of outputs over epsilon, with the regimes marked."""
-        from deniable.design.plots import plot_regimes
-
         return plot_regimes(self, axes)
 
 
@@ -162,10 +162,7 @@ def _scan_point(pair: Pair, curve: Curve, epsilon: float, binary: bool = True, r
 
 
 def _bound(pair: Pair, best: Partition, curve: Curve, epsilon: Fraction, odds: float) -> float:
-    prices = multipliers(pair, best, odds, curve)
-    if curve.built_in:
-        return proven_bound(curve.divergence.name, pair, prices, epsilon)
-    return numeric_bound(curve, pair, prices, epsilon)
+    return upper_bound(curve, pair, multipliers(pair, best, odds, curve), epsilon)
 
 
 def _binary_cuts(pair: Pair) -> list[Cuts]:
@@ -207,10 +204,60 @@ def _bisect(low: float, high: float, optimal: Callable[[float], bool], below: bo
     return Bracket(low, high)
 
 
-def values_over(
+def _values_over(
     p0: ArrayLike, p1: ArrayLike, epsilons: Sequence[float], divergence: str | FDivergence = "kl"
 ) -> tuple[list[float], list[float], list[float]]:
     """Values of the best mechanism, the binary one and randomized response at each epsilon, without proofs."""
     pair, curve = Pair.read(p0, p1), curve_of(divergence)
     rows = [_scan_point(pair, curve, float(e), binary=False, response=False) for e in epsilons]
     return [at.best for at in rows], [at.binary for at in rows], [at.response for at in rows]
+
+
+def plot_regimes(found: Regimes, axes: Any = None) -> Any:
+    """Two panels over epsilon: the share of the optimum that each classical mechanism reaches; number of outputs."""
+    pyplot = require("matplotlib.pyplot", "plot")
+    if axes is None:
+        _, axes = pyplot.subplots(2, 1, figsize=(6.8, 5.4), sharex=True, layout="constrained", height_ratios=(2, 1))
+    top, bottom = axes
+    levels = np.array([at.epsilon for at in found.scan])
+    best = np.array([at.best for at in found.scan])
+    for values, colour, name in (
+        ([at.binary for at in found.scan], _BINARY, "binary mechanism"),
+        ([at.response for at in found.scan], _RESPONSE, "randomized response"),
+    ):
+        share = np.divide(values, best, out=np.ones_like(best), where=best > 0)
+        top.semilogx(levels, share, color=colour, label=name)
+    for panel in (top, bottom):
+        panel.axvspan(levels[0], min(max(found.binary.low, levels[0]), levels[-1]), color=_BINARY, alpha=0.12)
+        panel.axvspan(max(min(found.response.high, levels[-1]), levels[0]), levels[-1], color=_RESPONSE, alpha=0.12)
+        panel.grid(True, which="both", alpha=0.2)
+    top.set(ylabel="share of the optimum", title=f"who is optimal where ({found.divergence.name})", ylim=(0, 1.05))
+    top.legend(loc="lower center")
+    bottom.step(levels, [at.blocks for at in found.scan], where="mid", color=_BEST)
+    bottom.set(xlabel="epsilon", ylabel="outputs")
+    return axes
+
+
+def plot_value(
+    p0: ArrayLike,
+    p1: ArrayLike,
+    epsilons: Sequence[float] | None = None,
+    kind: str | FDivergence = "kl",
+    ax: Any = None,
+) -> Any:
+    """What the best mechanism, the binary one and randomized response are worth over epsilon."""
+    pyplot = require("matplotlib.pyplot", "plot")
+    levels = np.geomspace(0.05, 10, 60) if epsilons is None else np.sort(np.asarray(epsilons, np.float64))
+    best, one_bit, direct = _values_over(p0, p1, levels.tolist(), kind)
+    if ax is None:
+        _, ax = pyplot.subplots(figsize=(6.4, 4), layout="constrained")
+    ax.loglog(levels, best, color=_BEST, linewidth=3, alpha=0.5, label="best mechanism")
+    ax.loglog(levels, one_bit, color=_BINARY, label="binary mechanism")
+    ax.loglog(levels, direct, color=_RESPONSE, label="randomized response")
+    open_answers = divergence(p0, p1, kind)
+    if math.isfinite(open_answers):
+        ax.axhline(open_answers, color="0.5", linestyle="--", linewidth=1, label="open answers")
+    ax.set(xlabel="epsilon", ylabel=f"divergence of reports ({find_divergence(kind).name})")
+    ax.grid(True, which="both", alpha=0.2)
+    ax.legend()
+    return ax

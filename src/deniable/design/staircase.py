@@ -2,8 +2,12 @@
 
 Program    maximize sum of mu(s) theta_s over theta >= 0 with sum of s_x theta_s = 1 for each symbol x, s in {1, E}^k
 Families   the smallest of several divergences ("what if P0 and P1 are not known exactly"), or their weighted sum
-Proof      multipliers lambda (and weights of the members): lambda . s >= U(s) for all 2^k patterns, enumerated; floats
-           with a margin of 1e-12 of the largest terms, many times what the library's logarithms lose
+Solver     SciPy's HiGHS, polished on the basis in which it ends. Up to 4,096 columns the program is solved as it is.
+           Larger ones are solved on a few columns; those that the multipliers price too low are added until there is
+           none: each pricing looks at all 2^k
+Proof      multipliers lambda, and weights w of the members: lambda . s >= sum of w_i U_i(s) for all 2^k patterns, each
+           priced; sum of lambda bounds sum of w_i U_i, and so the smallest of the U_i, for any w
+Margin     utilities of patterns are floats with 1e-12 of the largest term added: their own error is below 1e-14
 Beyond     k = 16: the program on 12 merged symbols, and a bound from the members' own optima (or, for mutual
            information, from the best single column), with the gap between them
 Source     Kairouz, Oh and Viswanath 2014 (theorems 2 and 4)
@@ -14,6 +18,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -25,17 +30,28 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.divergences import FDivergence, find_divergence
-from deniable.design._coarse import coarse_groups, merged
-from deniable.design._columns import ColumnUtility, Custom, Divergences, family, information
-from deniable.design._pair import read_hypotheses
-from deniable.design._program import Solution, bits_of, solve
-from deniable.design.base import Design
+from deniable.design.base import Certificate, Check, Design, Verdict
+from deniable.design.columns import (
+    ColumnUtility,
+    Custom,
+    Divergences,
+    Information,
+    coarse_groups,
+    family,
+    information,
+    merged,
+    read_utility,
+)
 from deniable.design.extremal import extremal, rise
-from deniable.design.staircase_certificate import StaircaseCertificate, channel_values, enumerated_bound
-from deniable.design.trace import Progress, Watch
-from deniable.errors import LabelError, ShapeError
+from deniable.design.hypotheses import read_hypotheses
+from deniable.design.trace import Progress, Watch, highs
+from deniable.errors import ChannelError, LabelError, ShapeError
 
 MOST_SYMBOLS = 16
+ALL_AT_ONCE = 1 << 12
+AT_A_TIME = 256
+TOLERANCE = 1e-10
+_MARGIN = 1e-12
 
 
 def pattern_matrix(k: int, epsilon: Any) -> Floats:
@@ -180,3 +196,224 @@ def _certify(
 def _law(weights: tuple[int, ...]) -> list[Fraction]:
     total = sum(weights)
     return [Fraction(w, total) for w in weights]
+
+
+# -- the program -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Channel rows in floats, the weights that the members get in the dual, and a multiplier for each symbol."""
+
+    rows: Floats
+    weights: Floats
+    multipliers: Floats
+
+
+def bits_of(size: int) -> Floats:
+    """Row j holds the binary digits of j, the most significant first."""
+    return ((np.arange(1 << size)[:, None] >> np.arange(size - 1, -1, -1)) & 1).astype(np.float64)
+
+
+def solve(utility: ColumnUtility, odds: float, weights: Floats | None, watch: Watch | None = None) -> Solution:
+    """The best staircase mechanism for the weighted sum of the members, or (no weights) for their smallest."""
+    seen, what = watch or Watch(), f"staircase columns of {utility.size} symbols"
+    # The last pattern is the first one times E.
+    columns = 1 + odds * bits_of(utility.size)[:-1]
+    table = utility.table(columns)
+    scale = float(table.max()) or 1.0
+    norm = columns.mean(axis=1)
+    height, size = columns.shape
+    scaled, worth = columns / norm[:, None], table / norm / scale
+    # The flat column alone is feasible; those of one symbol are where randomized response begins.
+    active = np.arange(height) if height <= ALL_AT_ONCE else np.concatenate([[0], 1 << np.arange(size)])
+    while True:
+        answer = _run(scaled[active], worth[:, active], weights, seen, what)
+        if not answer.success:
+            break
+        mixed = weights if weights is not None else _shares(answer)
+        if active.size == height:
+            break
+        surplus = mixed @ worth + scaled @ answer.eqlin.marginals
+        surplus[active] = 0.0
+        missing = np.flatnonzero(surplus > TOLERANCE)
+        if not missing.size:
+            break
+        best = missing[np.argsort(-surplus[missing], kind="stable")[:AT_A_TIME]]
+        seen.say(f"{what}: {active.size:,} of {height:,} columns, {float(surplus.max()):.1e} above the prices")
+        active = np.sort(np.concatenate([active, best]))
+    if not answer.success:
+        raise ChannelError(
+            f"the solver did not finish ({answer.message.strip()}): merge rare symbols, or move epsilon a little"
+        )
+    found = np.zeros(height)
+    found[active] = answer.x[: active.size]
+    theta = found / norm
+    used = np.flatnonzero(found > 1e-9)
+    prices = -answer.eqlin.marginals * scale
+    basis = columns[used]
+    if used.size == size and np.linalg.matrix_rank(basis) == size:
+        # The solver stops at its tolerance; its basis gives all digits.
+        sharper = np.linalg.solve(basis.T, np.ones(size))
+        if (sharper >= 0).all() and weights is not None:
+            theta = np.zeros(height)
+            theta[used] = sharper
+            prices = np.linalg.solve(basis, (mixed @ table)[used])
+    total = mixed @ table - columns @ prices
+    # What is still above is lifted: only the flat column has fewer than k + E - 1, and its utility is zero.
+    prices = prices + max(float(total[1:].max(initial=0.0)), 0.0) / (size + odds)
+    return Solution(np.asarray((columns[used] * theta[used, None]).T), mixed, prices)
+
+
+def _run(columns: Floats, table: Floats, weights: Floats | None, watch: Watch, what: str) -> Any:
+    """max of the weighted sum, or of the smallest, over mixtures of these columns whose sum is one everywhere."""
+    height, size = columns.shape
+    tolerance = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
+    if weights is not None:
+        sums = columns.T, np.ones(size)
+        return highs(-(weights @ table), None, sums, (0, None), "highs", tolerance, watch, what)
+    return highs(
+        np.concatenate([np.zeros(height), [-1.0]]),
+        (np.hstack([-table, np.ones((len(table), 1))]), np.zeros(len(table))),
+        (np.hstack([columns.T, np.zeros((size, 1))]), np.ones(size)),
+        [(0, None)] * height + [(None, None)],
+        "highs",
+        tolerance,
+        watch,
+        what,
+    )
+
+
+def _shares(answer: Any) -> Floats:
+    """The weights that the dual gives the members, when the smallest is to be large."""
+    mixed: Floats = np.maximum(-answer.ineqlin.marginals, 0.0)
+    mixed /= mixed.sum()
+    return mixed
+
+
+# -- the certificate ---------------------------------------------------------------------------------------
+
+
+def channel_values(utility: ColumnUtility, channel: Channel, weights: Floats | None) -> float:
+    """The weighted sum or the smallest of the utilities of a channel, rounded down a little."""
+    sums = np.array([math.fsum(row) for row in utility.table(np.ascontiguousarray(channel.rows.T))])
+    value = float(sums.min()) if weights is None else float(weights @ sums)
+    return value * (1 - 1e-13) if value > 0 else value
+
+
+def enumerated_bound(
+    utility: ColumnUtility, weights: Floats, prices: Floats, epsilon: Fraction, room: float = 1.0
+) -> float:
+    """What the multipliers prove, over all patterns; a claim takes twice the margin, so that others prove it too."""
+    odds = rise(epsilon)
+    columns = 1 + odds * bits_of(utility.size)[1:-1]
+    worth, cost = weights @ utility.table(columns), columns @ prices
+    margin = room * _MARGIN * (np.abs(worth) + columns @ np.abs(prices))
+    over = max(float((worth - cost + margin).max(initial=0.0)), 0.0)
+    total = math.fsum(prices) + over * utility.size / (utility.size + odds)
+    return max(total * (1 + 1e-15), 0.0)
+
+
+@dataclass(frozen=True)
+class StaircaseCertificate(Certificate):
+    """A utility, an exact channel, and multipliers (or certificates of the members) that bound every other channel."""
+
+    kind = "staircase"
+
+    utility: ColumnUtility
+    epsilon: Fraction
+    channel: Channel
+    shares: tuple[float, ...] | None
+    weights: tuple[float, ...]
+    multipliers: tuple[float, ...]
+    parts: tuple[Certificate, ...]
+    value: float
+    bound: float
+
+    @property
+    def rigor(self) -> str:
+        return "proved" if self.utility.built_in else "numeric"
+
+    def verify(self) -> Verdict:
+        fits = self.channel.shape[0] == self.utility.size
+        level = f"largest ratio has logarithm {self.channel.epsilon:.12g}, asked {exact.shown(self.epsilon)}"
+        checks = [
+            Check("rows", fits, f"{self.channel.shape[0]} rows of integers, each with the sum of the denominator"),
+            Check("ratios", self.channel.satisfies(self.epsilon), level),
+        ]
+        if fits:
+            shares = None if self.shares is None else np.array(self.shares)
+            value = channel_values(self.utility, self.channel, shares)
+            near = abs(self.value - value) <= 1e-11 * abs(value)
+            checks.append(Check("value", near, f"{value:.12g} where {self.value:.12g} is claimed"))
+            checks.append(self._check_bound())
+        return Verdict(tuple(checks), self.rigor)
+
+    def _check_bound(self) -> Check:
+        least = self._provable()
+        holds = least is not None and least <= self.bound * (1 + 1e-14)
+        shown = "nothing" if least is None else f"{least:.12g}"
+        return Check("bound", holds, f"the certificate proves {shown}, {self.bound:.12g} is claimed")
+
+    def _provable(self) -> float | None:
+        """The bound that follows from what the certificate holds, or None if it is inconsistent."""
+        if self.shares is not None and (len(self.shares) != self.utility.members or not min(self.shares) >= 0):
+            return None
+        if self.multipliers:
+            mixed = np.array(self.weights)
+            proper = mixed.size == self.utility.members and (mixed >= 0).all() and abs(mixed.sum() - 1) <= 1e-12
+            if not proper or len(self.multipliers) != self.utility.size or self.utility.size > 16:
+                return None
+            if self.shares is not None and not np.allclose(mixed, self.shares, rtol=1e-14, atol=0):
+                return None
+            return enumerated_bound(self.utility, mixed, np.array(self.multipliers), self.epsilon)
+        if isinstance(self.utility, Information):
+            return self.utility.ceiling(rise(self.epsilon))
+        if not isinstance(self.utility, Divergences) or len(self.parts) != self.utility.members:
+            return None
+        for part, pair in zip(self.parts, self.utility.pairs, strict=True):
+            same = getattr(part, "epsilon", None) == self.epsilon and _same_laws(getattr(part, "pair", None), pair)
+            if not same or getattr(part, "divergence", None) is not self.utility.divergence or not part.verify():
+                return None
+        bounds = [part.bound for part in self.parts]
+        return min(bounds) if self.shares is None else math.fsum(np.array(self.shares) * np.array(bounds))
+
+    def content(self) -> dict[str, Any]:
+        return {
+            "utility": self.utility.content(),
+            "epsilon": exact.canonical(self.epsilon),
+            "channel": self.channel.spec(),
+            "shares": None if self.shares is None else [repr(s) for s in self.shares],
+            "weights": [repr(w) for w in self.weights],
+            "multipliers": [repr(m) for m in self.multipliers],
+            "parts": [part.spec() for part in self.parts],
+            "value": repr(self.value),
+            "bound": repr(self.bound),
+        }
+
+    @classmethod
+    def read(cls, content: dict[str, Any]) -> StaircaseCertificate:
+        shares = content["shares"]
+        return cls(
+            read_utility(content["utility"]),
+            exact.as_epsilon(content["epsilon"]),
+            Channel.load(content["channel"]),
+            None if shares is None else tuple(map(float, shares)),
+            tuple(map(float, content["weights"])),
+            tuple(map(float, content["multipliers"])),
+            tuple(Certificate.load(part) for part in content["parts"]),
+            float(content["value"]),
+            float(content["bound"]),
+        )
+
+
+def _same_laws(one: Any, other: Any) -> bool:
+    """Whether two pairs hold the same laws, whatever their integers are multiples of."""
+    if one is None or one.size != other.size:
+        return False
+    return all(
+        a * total_b == b * total_a
+        for ours, theirs in ((one.weights0, other.weights0), (one.weights1, other.weights1))
+        for total_a, total_b in [(sum(ours), sum(theirs))]
+        for a, b in zip(ours, theirs, strict=True)
+    )

@@ -2,7 +2,8 @@
 
 Step       one run of a solver: what it was given, how it ended, and how long it took
 Watch      the steps so far; passes on what is being done, with the share that is done where that is known
-Programs   a longest path counts as the linear program that it is: a row a node, a column an arc, two entries a column
+Programs   a longest path counts as the linear program that it is: one row per node, one column per arc, two entries
+           per column
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Column utilities: what a column of a channel contributes to the usefulness of the whole.
 
-Sublinear  U(c + d) <= U(c) + U(d) and U(r c) = r U(c): then staircase columns are enough
-Divergence b f(a/b), one for each pair of hypotheses of a family
-Information sum of pi_x c_x ln(c_x / m), m = sum of pi_x c_x: mutual information under the prior pi
+Sublinear    U(c + d) <= U(c) + U(d) and U(r c) = r U(c): then staircase columns are enough
+Divergence   b f(a/b), one for each pair of hypotheses of a family
+Information  sum of pi_x c_x ln(c_x / m), m = sum of pi_x c_x: mutual information under the prior pi
+Merging      symbols are merged until the 2^k program is small: what merged symbols can do, the separate ones can do too
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from deniable.channels._vectors import Floats
+from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.divergences import DIVERGENCES, FDivergence
-from deniable.design._curves import curve_of
-from deniable.design._pair import Pair, integer_weights
+from deniable.design.hypotheses import Pair, integer_weights
+from deniable.design.tangents import curve_of
 from deniable.errors import ShapeError, SpecError
 from deniable.specs import integer_text, read_integer
+
+# Merged symbols beyond the size that the program takes.
+_GROUPS = 12
 
 
 class ColumnUtility(Protocol):
@@ -131,7 +136,7 @@ class Information:
 
 @dataclass(frozen=True)
 class Custom:
-    """A user's own utility: an array of columns (one a row) in, a number for each out. It must be sublinear."""
+    """A user's own sublinear utility: takes an array with one column per row, returns a number for each."""
 
     size: int
     function: Callable[[Floats], Any]
@@ -159,11 +164,60 @@ def read_utility(content: Any) -> ColumnUtility:
 
 
 def information(prior: Any) -> Information:
-    from deniable.channels._vectors import probability_vector
-
     probability_vector(prior)
     return Information(integer_weights(prior))
 
 
 def family(pairs: Sequence[tuple[Any, Any]], divergence: FDivergence) -> Divergences:
     return Divergences(tuple(Pair.read(p0, p1) for p0, p1 in pairs), divergence)
+
+
+def coarse_groups(utility: ColumnUtility) -> NDArray[np.int64]:
+    """A group for each symbol: of like evidence for a family, of even mass for information."""
+    if isinstance(utility, Information):
+        # Largest first, each to the lightest group.
+        prior, load = utility.prior, np.zeros(_GROUPS)
+        groups = np.zeros(utility.size, dtype=np.int64)
+        for x in np.argsort(-prior, kind="stable"):
+            groups[x] = int(np.argmin(load))
+            load[groups[x]] += prior[x]
+        return groups
+    if not isinstance(utility, Divergences):
+        raise ShapeError(f"a utility of your own is optimized over at most 16 symbols, not {utility.size}")
+    laws = np.array([[np.array(w, dtype=np.float64) / sum(w) for w in (p.weights0, p.weights1)] for p in utility.pairs])
+    total = laws[:, 0] + laws[:, 1]
+    share = np.where(total > 0, laws[:, 0] / np.where(total > 0, total, 1.0), 0.5).T
+    mass = total.sum(axis=0)
+    # Split the group with the most spread at its mean, along its widest direction, until there are enough.
+    groups = np.zeros(utility.size, dtype=np.int64)
+    for new in range(1, _GROUPS):
+        best, cut = 0.0, None
+        for g in range(new):
+            inside = np.flatnonzero(groups == g)
+            weights = mass[inside] + 1e-300
+            mean = np.average(share[inside], axis=0, weights=weights)
+            spread = weights @ (share[inside] - mean) ** 2
+            axis = int(np.argmax(spread))
+            if spread[axis] > best:
+                best, cut = float(spread[axis]), inside[share[inside, axis] > mean[axis]]
+        if cut is None or cut.size == 0:
+            break
+        groups[cut] = new
+    return groups
+
+
+def merged(utility: ColumnUtility, groups: NDArray[np.int64]) -> ColumnUtility:
+    """The same utility for the merged symbols."""
+    count = int(groups.max()) + 1
+
+    def add(weights: tuple[int, ...]) -> tuple[int, ...]:
+        sums = [0] * count
+        for g, weight in zip(groups.tolist(), weights, strict=True):
+            sums[g] += weight
+        return tuple(sums)
+
+    if isinstance(utility, Information):
+        return Information(add(utility.weights))
+    if isinstance(utility, Divergences):
+        return Divergences(tuple(Pair(add(p.weights0), add(p.weights1)) for p in utility.pairs), utility.divergence)
+    raise ShapeError("only built-in utilities can be merged")
