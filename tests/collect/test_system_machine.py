@@ -32,7 +32,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from deniable.collect import wire
 from deniable.collect.client import BudgetSpent, Client, Ledger, NotOpen
 from deniable.collect.client.records import SENT
-from deniable.collect.counting import Counter
+from deniable.collect.counting import SurveyCounter
 from deniable.collect.stores import open_store
 from deniable.surveys import Longitudinal, Question, Survey
 from tests.collect import surveys
@@ -235,7 +235,7 @@ class System(RuleBasedStateMachine):
     def everything_adds_up(self) -> None:
         if not hasattr(self, "url"):
             return
-        counter = Counter(self.survey)
+        counter = SurveyCounter(self.survey)
         with open_store(self.url) as store:
             tally = store.tally(self.survey.fingerprint)["smoke"]
             counted: dict[bytes, bytes] = {}

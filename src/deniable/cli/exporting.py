@@ -60,8 +60,8 @@ def _save_reports(store: Store, survey: Survey, first: int, last: int, path: Pat
 
 
 def _columns(store: Store, survey: Survey, first: int, last: int) -> Iterator[dict[str, Bytes]]:
-    from deniable.collect.counting import Counter
+    from deniable.collect.counting import SurveyCounter
 
-    parts = Counter(survey).parts
+    parts = SurveyCounter(survey).parts
     for batch in store.reports(survey.fingerprint, first, last):
         yield {part.id: batch.answers[:, part.bytes] for part in parts}

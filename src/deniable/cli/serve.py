@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -14,7 +14,7 @@ from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.options import examples
 from deniable.cli.publishing import losses, refuse_expired, refuse_uncollected
-from deniable.cli.stores import DEFAULT, StoreUrl, is_made, sqlite_file
+from deniable.cli.stores import DEFAULT, StoreUrl, is_made
 from deniable.cli.targets import read_target
 from deniable.collect.stores import open_store
 from deniable.errors import SpecError
@@ -91,23 +91,13 @@ def serve(
 
 @contextmanager
 def _prepared(store: str, surveys: Mapping[str, Survey]) -> Iterator[None]:
-    """The store made where it is new, the surveys published, and another service on the same file noticed."""
-    from deniable.collect.server.alone import claimed
-
+    """The store made where it is new, and the surveys published."""
     _check(store, surveys)
     with open_store(store) as opened:
         opened.ping()
         for survey in surveys.values():
             opened.publish(survey)
-    file = sqlite_file(store)
-    with claimed(file) if file else nullcontext(True) as alone:
-        if not alone:
-            output.note(
-                "warning",
-                f"another deniable serve has {file!r} open: each submission is still counted once, but the two wait "
-                "for each other, so stop one of them",
-            )
-        yield
+    yield
 
 
 def _check(store: str, surveys: Mapping[str, Survey]) -> None:

@@ -57,7 +57,7 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class Counter:
+class SurveyCounter:
     """A survey as one vector of counters: its questions' tallies one after the other."""
 
     survey: Survey

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from deniable.collect.counting import Counter
+from deniable.collect.counting import SurveyCounter
 from deniable.collect.server import estimates, tallies
 from deniable.collect.stores import open_store
 from deniable.protocols import GRR
@@ -66,7 +66,7 @@ def test_estimates_have_everything_beside_them(live):
     survey, people = mixed(), crowd(mixed(), 2000)
     live.send(survey, current(survey), people)
     answered = live.get(f"/v1/surveys/{survey.fingerprint}/estimates?level=0.9", "analyst").json
-    counter = Counter(survey)
+    counter = SurveyCounter(survey)
     tally = counter.tally(2000, counter.count(people.answers))
     (reading,) = answered["series"]
     assert (answered["version"], reading["n"]) == (2000, 2000)
@@ -169,7 +169,7 @@ def test_differences_are_those_of_two_estimates(live):
         live.send(survey, epoch, own)
     query = f"before={now - 1}&after={now}..&level=0.9&intervals=simultaneous"
     answered = live.get(f"{path}?{query}", "analyst").json
-    counter = Counter(survey)
+    counter = SurveyCounter(survey)
     tallies = [counter.tally(800, counter.count(own.answers)) for own in people]
     assert [question["id"] for question in answered["questions"]] == ["smoke", "drink", "age", "town"]
     for question in answered["questions"]:
@@ -198,7 +198,7 @@ def test_intervals_of_all_answers_at_once(live):
     people = crowd(survey, 500)
     live.send(survey, current(survey), people)
     path = f"/v1/surveys/{survey.fingerprint}/estimates"
-    counter = Counter(survey)
+    counter = SurveyCounter(survey)
     tally = counter.tally(500, counter.count(people.answers))
     for about, population in (("population", True), ("respondents", False)):
         query = f"intervals=simultaneous&about={about}&level=0.9"
@@ -293,7 +293,7 @@ def test_tallies_in_all_forms(live, survey):
     people, epoch = crowd(survey, 200), current(survey)
     live.send(survey, epoch, people[:150])
     live.send(survey, epoch + 1, people[150:])
-    counter = Counter(survey)
+    counter = SurveyCounter(survey)
     whole = counter.tally(200, counter.count(people.answers))
     path = f"/v1/surveys/{survey.fingerprint}/tally"
     answered = live.get(f"{path}.json", "analyst")
@@ -312,7 +312,7 @@ def test_tallies_in_all_forms(live, survey):
 def test_pieces_of_a_tally_make_the_file(monkeypatch):
     monkeypatch.setattr(tallies, "AT_ONCE", 3)
     survey = mixed()
-    counter = Counter(survey)
+    counter = SurveyCounter(survey)
     tally = counter.tally(9, counter.count(crowd(survey, 9).answers))
     assert b"".join(tallies.as_json(tally)).decode() == tally.to_json()
 

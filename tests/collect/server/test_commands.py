@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from deniable.cli import app
 from deniable.collect.analyst import Analyst, Listed
-from deniable.collect.counting import Counter
+from deniable.collect.counting import SurveyCounter
 from deniable.collect.server import Settings, serve
 from deniable.collect.stores import open_store
 from deniable.engines import tally_files
@@ -80,7 +80,7 @@ def test_export_writes_files_that_the_other_commands_take(tmp_path, url):
     to = tmp_path / "out"
     deniable("store", "export", str(to), "--store", url, "--survey", survey.fingerprint[:10])
     assert Survey.load(to / "survey.json").fingerprint == survey.fingerprint
-    counter = Counter(survey)
+    counter = SurveyCounter(survey)
     exact = counter.tally(60, counter.count(people.answers))
     assert SurveyTally.load(to / "tally.json").to_json() == exact.to_json()
     again = tally_files(survey, [str(to / "reports.parquet")])
@@ -94,7 +94,7 @@ def test_export_writes_files_that_the_other_commands_take(tmp_path, url):
 
 def test_export_of_some_epochs(tmp_path, url):
     survey, people = daily(retention="reports"), crowd(daily(), 60)
-    counter = Counter(survey)
+    counter = SurveyCounter(survey)
     epoch = current(survey)
     parts = {epoch - 1: people[:10], epoch: people[10:40], epoch + 1: people[40:]}
     with open_store(url) as store:
@@ -158,17 +158,6 @@ def test_workers_do_not_share_a_port_with_another_service():
         settings = Settings(store="postgresql://nowhere/x", port=other.getsockname()[1])
         with pytest.raises(OSError, match="in use"):
             serve(settings, workers=2)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has sockets without a name")
-def test_a_second_service_on_a_file_is_warned_of(tmp_path, url):
-    (tmp_path / "link.db").symlink_to("store.db")
-    with Process(url) as first, Process(f"sqlite:///{tmp_path / 'link.db'}") as second:
-        assert "warning" not in first.log.read_text()
-        assert "warning: another deniable serve has" in second.log.read_text()
-        first.kill()
-        with Process(url) as third:
-            assert "warning" not in third.log.read_text()
 
 
 def test_a_survey_by_its_name_or_the_beginning_of_its_fingerprint(tmp_path, monkeypatch, live):

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from deniable.collect.counting import Counter
+from deniable.collect.counting import SurveyCounter
 from deniable.collect.server.group import Group
 from deniable.collect.wire import BINARY, JSON, to_text
 from deniable.surveys import Survey
@@ -21,7 +21,7 @@ def counted(live: Live, survey: Survey) -> dict[str, list[int]]:
 
 
 def expected(survey: Survey, people: Crowd) -> dict[str, list[int]]:
-    counter = Counter(survey)
+    counter = SurveyCounter(survey)
     tally = counter.tally(len(people), counter.count(people.answers))
     return {id: [own.n, *own.counts.tolist()] for id, own in tally.tallies.items()}
 
@@ -229,7 +229,9 @@ def test_a_kept_report_can_be_deleted(tmp_path):
         assert after != before
         with live.store() as store:
             left = np.concatenate([np.delete(people.answers, 2, axis=0), crowd(survey, 1, seed=9).answers])
-            assert store.tally(survey.fingerprint)["smoke"].counts.tolist() == Counter(survey).count(left).tolist()
+            assert (
+                store.tally(survey.fingerprint)["smoke"].counts.tolist() == SurveyCounter(survey).count(left).tolist()
+            )
             assert store.check() == []
         for wrong in (name[:-1], name[:-1] + "B", name + "A", people.ids[2].tobytes().hex()):
             assert live.ask("DELETE", f"{path}/{wrong}").problem == "malformed"

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from deniable.collect.counting import Counter
+from deniable.collect.counting import SurveyCounter
 from deniable.collect.stores import open_store
 from deniable.collect.wire import BINARY
 from deniable.surveys import Survey
@@ -101,7 +101,7 @@ def under_fire(url: str, kills: int, devices: int = 6, arguments: tuple[str, ...
     with open_store(url) as store:
         tally = store.tally(survey.fingerprint)
         assert store.check() == []
-    counter = Counter(survey)
+    counter = SurveyCounter(survey)
     exact = counter.tally(len(answers), counter.count(answers))
     assert {id: own.n for id, own in tally.tallies.items()} == {id: own.n for id, own in exact.tallies.items()}
     assert all(tally[id] == exact[id] for id in tally.tallies)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deniable.collect.counting import Counter
+from deniable.collect.counting import SurveyCounter
 from deniable.collect.server.run import refuse_workers
 from deniable.collect.stores import StoreError, open_store
 from tests.collect.server.live import Client, Process, eventually, prepare
@@ -58,7 +58,7 @@ def test_two_workers_share_a_port_a_store_and_a_sum(postgres_url):
             client.close()
         assert workers == {"0", "1"}
         tally = service.get(f"/v1/surveys/{survey.fingerprint}/tally.json", "analyst").body.decode()
-        counter = Counter(survey)
+        counter = SurveyCounter(survey)
         assert tally == counter.tally(400, counter.count(people.answers)).to_json()
         # A worker that dies is replaced, and nothing is lost.
         first = children(service.process.pid)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from deniable.collect.stores import Added, StorageFull, StoreError, open_store
-from deniable.collect.stores.checking import complaints
 from deniable.collect.stores.postgres import PostgresStore
+from deniable.collect.stores.sql import complaints
 from deniable.collect.stores.sqlite import SqliteStore
 from tests.collect.postgres import PostgresServer
 from tests.collect.surveys import crowd, daily, mixed, text

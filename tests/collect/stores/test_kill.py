@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable.collect.counting import Counter
+from deniable.collect.counting import SurveyCounter
 from deniable.collect.stores import Store, open_store
 from tests.collect.stores.adder import BIG, KEPT, POOL, pools
 from tests.collect.surveys import current
@@ -36,7 +36,7 @@ def wrong(store: Store, acknowledged: set[int]) -> list[str]:
     if len(set(kept)) != len(kept) or not acknowledged <= set(kept):
         found.append("acknowledged submissions are missing or there twice")
     tally = store.tally(KEPT.fingerprint)
-    expected = Counter(KEPT).tally(len(kept), Counter(KEPT).count(pool.answers[kept]))
+    expected = SurveyCounter(KEPT).tally(len(kept), SurveyCounter(KEPT).count(pool.answers[kept]))
     if tally.spec() != expected.spec():
         found.append("the tally is not the sum of what was counted")
     (epoch,) = store.epochs(BIG.fingerprint)
@@ -63,8 +63,8 @@ def test_every_acknowledged_submission_is_counted_once(durable_url: str, directo
         pool = pools()
         store.add([pool[survey.fingerprint].batch(survey, current(survey)) for survey in (KEPT, BIG)])
         for survey in (KEPT, BIG):
-            whole = Counter(survey).count(pool[survey.fingerprint].answers)
-            assert store.tally(survey.fingerprint).spec() == Counter(survey).tally(POOL, whole).spec()
+            whole = SurveyCounter(survey).count(pool[survey.fingerprint].answers)
+            assert store.tally(survey.fingerprint).spec() == SurveyCounter(survey).tally(POOL, whole).spec()
         assert np.sum([epoch.n for survey in (KEPT, BIG) for epoch in store.epochs(survey.fingerprint)]) == 2 * POOL
         assert store.check() == []
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from deniable.collect.stores import Added, Store, open_store
-from deniable.collect.stores.grouping import Flags, Group
+from deniable.collect.stores.batches import EpochGroup, Flags
 from deniable.collect.stores.memory import MemoryStore
 from deniable.collect.stores.sqlite import SqliteStore
 from deniable.surveys import Survey
@@ -154,8 +154,8 @@ def run(fresh: Callable[[], Callable[[int], Store]], **changes: Any) -> None:
 @pytest.fixture(autouse=True)
 def _few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are read and mixed five at a time, so that all of it happens in a short run."""
-    monkeypatch.setattr("deniable.collect.stores.entry.MOST", 5)
-    monkeypatch.setattr("deniable.collect.stores.postgres_ids.MIXED", 5)
+    monkeypatch.setattr("deniable.collect.stores.batches.MOST", 5)
+    monkeypatch.setattr("deniable.collect.stores.postgres.MIXED", 5)
 
 
 def files(directory: Path, kind: type[SqliteStore]) -> Callable[[], Callable[[int], Store]]:
@@ -196,7 +196,7 @@ def test_postgres(postgres_server: PostgresServer, examples: int) -> None:
 class CountsTwice(SqliteStore):
     """Takes every submission for new."""
 
-    def _claim(self, entry: Any, group: Group, careful: bool) -> Flags:
+    def _claim(self, entry: Any, group: EpochGroup, careful: bool) -> Flags:
         known = super()._claim(entry, group, careful)
         return known | True
 

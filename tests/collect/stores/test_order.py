@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deniable.collect.stores import Added, Batch, Store, open_store
-from deniable.collect.stores.grouping import Flags, Group
+from deniable.collect.stores.batches import EpochGroup, Flags
 from deniable.collect.stores.sqlite import SqliteStore
 from deniable.surveys import Survey
 from tests.collect.postgres import PostgresServer
@@ -71,7 +71,7 @@ def test_postgres(tmp_path: Path, postgres_server: PostgresServer) -> None:
 class Numbered(SqliteStore):
     """Keeps ids in a table with row numbers as well."""
 
-    def _claim(self, entry: Any, group: Group, careful: bool) -> Flags:
+    def _claim(self, entry: Any, group: EpochGroup, careful: bool) -> Flags:
         self._query("CREATE TABLE IF NOT EXISTS log (id BLOB)")
         for id in group.ids:
             self._query("INSERT INTO log VALUES (?)", id)
@@ -126,7 +126,7 @@ def test_some_ids_are_taken_from_the_whole_period(
     one_by_one: tuple[Any, Survey, list[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ids move in several transactions, by id: which of them tells nothing either."""
-    monkeypatch.setattr("deniable.collect.stores.postgres_ids.MIXED", 7)
+    monkeypatch.setattr("deniable.collect.stores.postgres.MIXED", 7)
     store, _, arrived = one_by_one
     store.mix()
     assert places(store, "seen_1_10") == sorted(arrived)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable.collect.counting import Blocks, Counter
+from deniable.collect.counting import Blocks, SurveyCounter
 from deniable.collect.stores import Added, Batch, Store, StoreError, Token, open_store
 from deniable.collect.stores.sqlite import SqliteStore
 from deniable.errors import ReportError, SpecError
@@ -54,7 +54,7 @@ def test_counts_are_those_of_the_reports(store: Store, survey: Survey) -> None:
     first = [people[:500].batch(survey, epoch), people[400:700].batch(survey, epoch)]
     assert store.add(first) == [Added(500, 0), Added(200, 100)]
     assert store.add([people.batch(survey, epoch)]) == [Added(500, 700)]
-    expected = Counter(survey).tally(1200, Counter(survey).count(people.answers))
+    expected = SurveyCounter(survey).tally(1200, SurveyCounter(survey).count(people.answers))
     assert store.tally(survey.fingerprint).spec() == expected.spec()
     assert store.duplicates(survey.fingerprint) == 800
     assert store.check() == []
@@ -154,8 +154,8 @@ def test_a_deleted_report_is_out_of_the_sum_and_not_counted_again(store: Store) 
     assert [store.delete(name, id) for id in (*gone, b"never seen it...")] == [True, False, False]
     assert store.add([people.batch(survey, 10), people.batch(survey, 11)]) == [Added(10, 30), Added(0, 40)]
     left = [np.delete(np.arange(40), [3]), np.delete(np.arange(40), [3, 35])]
-    counted = sum(Counter(survey).count(people.answers[some]) for some in left)
-    assert store.tally(name).spec() == Counter(survey).tally(77, counted).spec()
+    counted = sum(SurveyCounter(survey).count(people.answers[some]) for some in left)
+    assert store.tally(name).spec() == SurveyCounter(survey).tally(77, counted).spec()
     assert sum(len(batch.ids) for batch in store.reports(name)) == 77
     assert store.check() == []
     store.mix()
@@ -214,7 +214,7 @@ def test_a_report_is_deleted_once_by_several(durable_url: str) -> None:
     together(worker(0), worker(1), worker(2))
     assert sum(done) == 30
     with open_store(durable_url) as store:
-        expected = Counter(survey).tally(10, Counter(survey).count(people.answers[30:]))
+        expected = SurveyCounter(survey).tally(10, SurveyCounter(survey).count(people.answers[30:]))
         assert store.tally(survey.fingerprint).spec() == expected.spec()
         assert store.check() == []
 
@@ -317,7 +317,7 @@ def test_two_workers_with_the_same_ids(durable_url: str, shards: tuple[int, int]
     together(worker(shards[0], 1), worker(shards[1], -1))
     with open_store(durable_url) as store:
         for s in (DAILY, survey):
-            whole = Counter(s).tally(4000, 2 * Counter(s).count(pools[s.fingerprint].answers))
+            whole = SurveyCounter(s).tally(4000, 2 * SurveyCounter(s).count(pools[s.fingerprint].answers))
             assert store.tally(s.fingerprint).spec() == whole.spec()
             assert store.duplicates(s.fingerprint) == 4000
         assert store.check() == []

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable.collect.counting import BLOCK, Blocks, Counter
+from deniable.collect.counting import BLOCK, Blocks, SurveyCounter
 from deniable.collect.stores import Store, open_store
-from deniable.collect.stores.entry import Entry
+from deniable.collect.stores.batches import StoredSurvey
 from deniable.surveys import Survey
 from tests.collect.postgres import PostgresServer
 from tests.collect.surveys import all_surveys, crowd, mixed, text
@@ -74,7 +74,7 @@ def test_files_of_postgres_hold_no_report(postgres_server: PostgresServer, tmp_p
 @pytest.mark.parametrize("survey", [*all_surveys(), text(cells=1024, cohorts=33)], ids=lambda survey: survey.name)
 @pytest.mark.parametrize("n", [1, 400])
 def test_blocks_are_the_sum(survey: Survey, n: int) -> None:
-    counter, people = Counter(survey), crowd(survey, n, seed=3)
+    counter, people = SurveyCounter(survey), crowd(survey, n, seed=3)
     expected = counter.count(people.answers)
     blocks = counter.blocks(people.answers)
     assert np.array_equal(blocks.whole(counter.size), expected)
@@ -85,7 +85,7 @@ def test_blocks_are_the_sum(survey: Survey, n: int) -> None:
 @pytest.mark.parametrize("largest", [1, 127, 128, -128, -129, 2**15, 2**31, -(2**40), 2**62])
 def test_counters_of_any_size_come_back(largest: int) -> None:
     survey = mixed() if largest % 2 else text()
-    entry = Entry(1, survey, Counter(survey))
+    entry = StoredSurvey(1, survey, SurveyCounter(survey))
     counts = np.arange(entry.counter.size, dtype=np.int64) % 7
     counts[[0, -1]] = largest
     blocks = Blocks.of(counts)

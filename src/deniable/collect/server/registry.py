@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from functools import cached_property
 
-from deniable.collect.counting import Counter
+from deniable.collect.counting import SurveyCounter
 from deniable.collect.server.auth import Keys
 from deniable.collect.server.limits import Bucket
 from deniable.collect.server.log import log
@@ -37,8 +37,8 @@ class Entry:
         return self.survey.fingerprint
 
     @cached_property
-    def counter(self) -> Counter:
-        return Counter(self.survey)
+    def counter(self) -> SurveyCounter:
+        return SurveyCounter(self.survey)
 
     @cached_property
     def width(self) -> int:

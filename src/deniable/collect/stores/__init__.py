@@ -36,7 +36,7 @@ _FORMS = "sqlite:///name.db, sqlite:////absolute/name.db, postgresql://user@host
 
 
 def open_store(url: str, shard: int = 0) -> Store:
-    """The store at a URL; made if it is new, brought to the newest schema if it is old.
+    """The store at a URL; made if it is new. Raises StoreError for a store of another schema version.
 
     Workers that share a PostgreSQL store give each its own `shard`, so that none waits for another's tally.
 

@@ -1,7 +1,7 @@
 """Where a collection is kept: one small interface, and what every store promises.
 
-Once        one transaction a group of batches: ids are inserted, only those that were not there are counted, and their
-            sum is added to the tally; so n equals the number of distinct ids, whatever is sent again or killed
+Once        one transaction per group of batches: ids are inserted, only those that were not there are counted, and
+            their sum is added to the tally; so n equals the number of distinct ids, whatever is sent again or killed
 Durable     what `add` has returned survives kill -9 and power loss
 Sums        where reports are not kept, a submission leaves its id and its part of a sum, and nothing else
 Order       nothing says in what order submissions came: rows are found by random id. What a database notes below its
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from deniable.errors import DeniableError
+from deniable.errors import DeniableError, SpecError
 from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey, SurveyTally
 
@@ -28,7 +28,7 @@ OPEN, CLOSED = "open", "closed"
 
 
 class StoreError(DeniableError, RuntimeError):
-    """A store that cannot be used: unreachable, of a newer version, damaged."""
+    """A store that cannot be used: unreachable, of another version, damaged."""
 
 
 class StorageFull(StoreError):
@@ -113,7 +113,7 @@ class Store(ABC):
     def add(self, batches: Sequence[Batch], rejected: Rejections | None = None) -> list[Added]:
         """Count each submission that was not counted before, all or nothing, in one durable transaction.
 
-        Answers with one `Added` a batch, in order. Two batches may share survey, epoch and ids.
+        Returns one `Added` per batch, in order. Two batches may share survey, epoch and ids.
         """
 
     @abstractmethod
@@ -193,3 +193,18 @@ class Store(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def collected(survey: Survey) -> Survey:
+    """The survey, if it can be published; else raises SpecError."""
+    if survey.terms is None:
+        raise SpecError("a survey for files only cannot be published: add owner, purpose, epochs and the other terms")
+    return survey
+
+
+def unknown(fingerprint: str) -> StoreError:
+    return StoreError(f"no survey {fingerprint} is published in this store: publish it first")
+
+
+def still_open(epoch: int) -> StoreError:
+    return StoreError(f"epoch {epoch} is open and its reports are needed: close it first")

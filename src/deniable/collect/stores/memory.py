@@ -20,10 +20,13 @@ from deniable.collect.stores.base import (
     Rejections,
     Store,
     Token,
+    collected,
+    still_open,
+    unknown,
 )
-from deniable.collect.stores.copying import Row, write_copy
-from deniable.collect.stores.entry import Entry, collected, still_open, unknown
-from deniable.collect.stores.grouping import Outcome, grouped, joined, rows
+from deniable.collect.stores.batches import BatchResults, StoredSurvey, grouped, joined, rows
+from deniable.collect.stores.sql import Row
+from deniable.collect.stores.sqlite import write_copy
 from deniable.protocols.tally import Counts
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.terms import LAST_EPOCH
@@ -45,7 +48,7 @@ class _Epoch:
 
 @dataclass
 class _Survey:
-    entry: Entry
+    entry: StoredSurvey
     state: str = OPEN
     epochs: dict[int, _Epoch] = field(default_factory=dict)
     duplicates: int = 0
@@ -73,7 +76,7 @@ class MemoryStore(Store):
         canonical = collected(survey).canonical
         if survey.fingerprint in self._surveys:
             return False
-        self._surveys[survey.fingerprint] = _Survey(Entry.read(len(self._surveys) + 1, canonical))
+        self._surveys[survey.fingerprint] = _Survey(StoredSurvey.read(len(self._surveys) + 1, canonical))
         return True
 
     def surveys(self) -> list[Published]:
@@ -88,17 +91,17 @@ class MemoryStore(Store):
     # -- ingest ------------------------------------------------------------------------------------
 
     def add(self, batches: Sequence[Batch], rejected: Rejections | None = None) -> list[Added]:
-        outcome, changes = Outcome(batches), []
+        results, changes = BatchResults(batches), []
         refused = [(self._survey(name), day, reason, n) for (name, day, reason), n in (rejected or {}).items()]
         for group in grouped(batches):
             survey = self._survey(group.survey)
             known = survey.epochs.get(group.epoch) or _Epoch(survey.entry.zero())
             if survey.state == CLOSED or known.state == CLOSED:
-                outcome.closed(group)
+                results.closed(group)
                 continue
             fresh = np.array([id not in known.ids for id in group.ids], dtype=np.bool_)
             sums = survey.entry.counter.count(group.answers[fresh])
-            changes.append((survey, group, fresh, sums, outcome.counted(group, fresh)))
+            changes.append((survey, group, fresh, sums, results.counted(group, fresh)))
         for survey, group, fresh, sums, duplicates in changes:
             survey.duplicates += duplicates
             if not fresh.any():
@@ -112,7 +115,7 @@ class MemoryStore(Store):
                 known.kept.update(zip(new, rows(group.answers[fresh]), strict=True))
         for survey, day, reason, n in refused:
             survey.rejected[day, reason] += n
-        return outcome.added
+        return results.added
 
     def close_epoch(self, fingerprint: str, epoch: int) -> Epoch:
         known = self._survey(fingerprint).epoch(epoch)

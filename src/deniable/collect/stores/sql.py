@@ -1,70 +1,144 @@
-"""Writing to a store in SQL: one set of statements, and one order of locks.
+"""A store in SQL: one set of statements, and one order of locks. Every number read is a sum over shards.
 
-A subclass says how a transaction begins, how ids are claimed and how they are forgotten.
+A subclass says how to connect, how a transaction begins, how ids are claimed and forgotten, and where kept reports are.
 
 Locks      survey, epoch, ids, tally; among several by survey, epoch and id, so that no workers wait in a circle
 Sums       a group adds to those blocks of counters that it touches, in the transaction that inserts its ids; nothing
            waits to be added up
 Reports    kept ones stay when their epoch closes, until `drop_reports`
+Checks     what can be wrong with a store is found by counting again: published bytes have their fingerprint; n and the
+           deleted ones are the number of ids (open epochs); a closed tally has its hash, and its ids are gone; kept
+           reports give the tally again (deep)
+
+The tables, with a version; a store of another version is refused:
+
+survey      fingerprint, the published bytes, state; other tables use its short key
+epoch       state, and the hash of the final tally once closed; it has a row from its first report on
+seen        ids that were counted, with the answers where reports are kept. In PostgreSQL each epoch has tables of its
+            own, so that forgetting is dropping them; kept reports then move to `report`.
+            An id without answers in a survey that keeps them is of a report that was deleted
+tally       counters of each survey, epoch and shard, in blocks; those of zeros have no row. Block 0 always has one, and
+            it holds how many submissions are in the sum and how many were deleted
+duplicate   how many submissions came again, by survey and shard
+rejected    how many were refused, by survey, day, reason and shard
+token       SHA-256, role and label
+
+No row of a submission has a number, a time or a place in a queue: each is found by its random id.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
+from typing import Any
 
-from deniable.collect.counting import Blocks, digest
-from deniable.collect.stores.base import CLOSED, OPEN, Added, Batch, Epoch, Rejections, StoreError, Token
-from deniable.collect.stores.checking import complaints
-from deniable.collect.stores.copying import Row
-from deniable.collect.stores.entry import Entry, collected, still_open
-from deniable.collect.stores.grouping import Flags, Group, Outcome, grouped, joined
-from deniable.collect.stores.reading import SqlReader
-from deniable.surveys import Survey
+import numpy as np
 
+from deniable.collect.counting import BLOCK, Blocks, digest
+from deniable.collect.stores.base import (
+    CLOSED,
+    OPEN,
+    Added,
+    Batch,
+    Epoch,
+    Published,
+    Rejections,
+    Store,
+    StoreError,
+    Token,
+    collected,
+    still_open,
+    unknown,
+)
+from deniable.collect.stores.batches import BatchResults, EpochGroup, Flags, StoredSurvey, grouped, joined
+from deniable.collect.wire import ID_BYTES
+from deniable.errors import DeniableError
+from deniable.protocols.tally import Counts
+from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.terms import LAST_EPOCH
+
+VERSION = 3
+"""Of the tables."""
+TABLES = ("survey", "epoch", "seen", "tally", "duplicate", "rejected", "token")
 ATTEMPTS = 4
+
+Row = tuple[Any, ...]
 Place = tuple[int, int, int]
 """Survey, epoch and shard."""
+
+
+def make_tables(statements: Sequence[str], version: int, run: Callable[[str], object]) -> None:
+    """Make the tables where there are none (`version` 0); the caller holds a lock and a transaction.
+
+    Raises StoreError for tables of another version.
+    """
+    if version not in (0, VERSION):
+        raise StoreError(
+            f"this store has schema version {version}, and this deniable reads version {VERSION} only: "
+            f"use the {'newer' if version > VERSION else 'older'} deniable that wrote it"
+        )
+    if version == 0:
+        run("CREATE TABLE schema_version (version INTEGER NOT NULL)")
+        run(f"INSERT INTO schema_version VALUES ({VERSION})")
+        for statement in statements:
+            run(statement)
 
 
 class AgainError(Exception):
     """What a transaction took for granted is not so: it is undone, and tried anew with more care."""
 
 
-class SqlStore(SqlReader):
-    """The statements that change something; `?` stands for a parameter."""
+class SqlStore(Store):
+    """The statements that all databases share; `?` stands for a parameter."""
 
     locking = ""
     """How a SELECT takes the rows that it is about to change."""
 
     def __init__(self, shard: int) -> None:
-        super().__init__()
         if not 0 <= shard < 1 << 31:
             raise StoreError(f"the shard of a worker is a number from 0 on, not {shard}")
         self._shard = shard
+        self._entries: dict[str, StoredSurvey] = {}
+
+    # -- what a database adds ----------------------------------------------------------------------
+
+    @abstractmethod
+    def _query(self, sql: str, *parameters: Any) -> list[Row]: ...
+
+    @abstractmethod
+    def _reading(self) -> AbstractContextManager[None]:
+        """Everything as of one moment."""
+
+    @abstractmethod
+    def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> list[Row]:
+        """Ids and answers of kept reports after this id, ascending; a deleted report has an id only."""
+
+    @abstractmethod
+    def _remembered(self, entry: StoredSurvey, epoch: int) -> int:
+        """How many ids of this epoch there are."""
 
     @abstractmethod
     def _writing(self) -> AbstractContextManager[None]:
         """All or nothing, durable when it ends."""
 
-    def _ready(self, entry: Entry, epoch: int) -> None:
+    def _ready(self, entry: StoredSurvey, epoch: int) -> None:
         """Make what must be there before the first reports of an epoch."""
 
     @abstractmethod
-    def _state(self, entry: Entry, epoch: int) -> str:
+    def _state(self, entry: StoredSurvey, epoch: int) -> str:
         """Whether reports of this epoch are taken; until the transaction ends it stays so."""
 
     @abstractmethod
-    def _claim(self, entry: Entry, group: Group, careful: bool) -> Flags:
+    def _claim(self, entry: StoredSurvey, group: EpochGroup, careful: bool) -> Flags:
         """Insert a group's ids; which of them were not there."""
 
     @abstractmethod
-    def _bury(self, entry: Entry, epoch: int, id: bytes) -> bytes | None:
+    def _bury(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
         """Take away the answers of an id and keep the id; the answers, None if there are none."""
 
     @abstractmethod
-    def _forget_buried(self, entry: Entry, epoch: int) -> None:
+    def _forget_buried(self, entry: StoredSurvey, epoch: int) -> None:
         """Drop the ids of deleted reports."""
 
     @abstractmethod
@@ -80,12 +154,83 @@ class SqlStore(SqlReader):
         """Drop the ids of all closed epochs; kept reports stay."""
 
     @abstractmethod
-    def _drop(self, entry: Entry, epoch: int) -> int:
+    def _drop(self, entry: StoredSurvey, epoch: int) -> int:
         """Remove the kept reports of a closed epoch; how many there were."""
 
     @abstractmethod
     def _damage(self, deep: bool) -> list[str]:
         """What the database says about itself."""
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _entry(self, fingerprint: str) -> StoredSurvey:
+        if fingerprint not in self._entries:
+            found = self._query("SELECT key, canonical FROM survey WHERE fingerprint = ?", fingerprint)
+            if not found:
+                raise unknown(fingerprint)
+            self._entries[fingerprint] = StoredSurvey.read(found[0][0], bytes(found[0][1]))
+        return self._entries[fingerprint]
+
+    def surveys(self) -> list[Published]:
+        found = self._query("SELECT fingerprint, canonical, state FROM survey ORDER BY key")
+        return [Published(fingerprint, bytes(canonical), state) for fingerprint, canonical, state in found]
+
+    def epochs(self, fingerprint: str) -> list[Epoch]:
+        entry = self._entry(fingerprint)
+        found = self._query(
+            """
+            SELECT e.epoch, state, COALESCE(SUM(n), 0), sha256, COALESCE(SUM(deleted), 0)
+            FROM epoch e LEFT JOIN tally t ON t.survey = e.survey AND t.epoch = e.epoch AND t.block = 0
+            WHERE e.survey = ? GROUP BY e.epoch, state, sha256 ORDER BY e.epoch
+            """,
+            entry.key,
+        )
+        epochs = [Epoch(int(epoch), state, int(n), sha256, int(deleted)) for epoch, state, n, sha256, deleted in found]
+        return [epoch for epoch in epochs if epoch.n or epoch.deleted or epoch.state == CLOSED]
+
+    def tally(self, fingerprint: str, first: int = 0, last: int | None = None) -> SurveyTally:
+        entry = self._entry(fingerprint)
+        with self._reading():
+            n, _, counts = self._total(entry, first, LAST_EPOCH if last is None else last)
+            return entry.counter.tally(n, counts)
+
+    def _total(self, entry: StoredSurvey, first: int, last: int) -> tuple[int, int, Counts]:
+        """The sum over epochs and shards: submissions, deleted ones, counters. One shard at a time may be large."""
+        n, deleted, total = 0, 0, np.zeros((-(-entry.counter.size // BLOCK), BLOCK), dtype=np.int64)
+        where = "WHERE survey = ? AND block = 0 AND epoch BETWEEN ? AND ?"
+        for epoch, shard in self._query(f"SELECT epoch, shard FROM tally {where}", entry.key, first, last):
+            select = "SELECT block, n, deleted, counts FROM tally WHERE survey = ? AND epoch = ? AND shard = ?"
+            found = self._query(select, entry.key, epoch, shard)
+            places, numbers, gone, raws = zip(*found, strict=True)
+            n, deleted = n + sum(numbers), deleted + sum(gone)
+            entry.add_packed(total, places, places, raws)
+        return n, deleted, total.reshape(-1)[: entry.counter.size]
+
+    def reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> Iterator[Batch]:
+        entry = self._entry(fingerprint)
+        if not entry.keeps:
+            return
+        where = "WHERE survey = ? AND epoch BETWEEN ? AND ?"
+        most = LAST_EPOCH if last is None else last
+        for (epoch,) in self._query(f"SELECT epoch FROM epoch {where} ORDER BY epoch", entry.key, first, most):
+            after = b""
+            while page := self._page(entry, epoch, after):
+                after = bytes(page[-1][0])
+                kept = [(id, raw) for id, raw in page if raw is not None]
+                if kept:
+                    ids = joined([id for id, _ in kept], ID_BYTES)
+                    yield Batch(fingerprint, epoch, ids, joined([raw for _, raw in kept], entry.counter.width))
+
+    def rejections(self, fingerprint: str) -> list[tuple[int, str, int]]:
+        select = "SELECT day, reason, SUM(n) FROM rejected WHERE survey = ? GROUP BY day, reason ORDER BY day, reason"
+        return [(day, reason, int(n)) for day, reason, n in self._query(select, self._entry(fingerprint).key)]
+
+    def duplicates(self, fingerprint: str) -> int:
+        select = "SELECT COALESCE(SUM(n), 0) FROM duplicate WHERE survey = ?"
+        return int(self._query(select, self._entry(fingerprint).key)[0][0])
+
+    def tokens(self) -> list[Token]:
+        return [Token(*found) for found in self._query("SELECT sha256, role, label FROM token ORDER BY sha256")]
 
     # -- surveys -----------------------------------------------------------------------------------
 
@@ -112,21 +257,21 @@ class SqlStore(SqlReader):
         for group in groups:
             self._ready(entries[group.survey], group.epoch)
         for attempt in range(ATTEMPTS):
-            outcome = Outcome(batches)
+            results = BatchResults(batches)
             with suppress(AgainError):
                 with self._writing():
                     for group in groups:
-                        self._add_group(entries[group.survey], group, outcome, careful=attempt > 0)
+                        self._add_group(entries[group.survey], group, results, careful=attempt > 0)
                     self._add_rejections(refused)
-                return outcome.added
+                return results.added
         raise StoreError("the store changed under this transaction again and again: try later")
 
-    def _add_group(self, entry: Entry, group: Group, outcome: Outcome, careful: bool) -> None:
+    def _add_group(self, entry: StoredSurvey, group: EpochGroup, results: BatchResults, careful: bool) -> None:
         if self._state(entry, group.epoch) != OPEN:
-            outcome.closed(group)
+            results.closed(group)
             return
         fresh = self._claim(entry, group, careful)
-        duplicates = outcome.counted(group, fresh)
+        duplicates = results.counted(group, fresh)
         if duplicates:
             insert = "INSERT INTO duplicate VALUES (?, ?, ?)"
             change = "ON CONFLICT (survey, shard) DO UPDATE SET n = duplicate.n + excluded.n"
@@ -136,7 +281,7 @@ class SqlStore(SqlReader):
         answers = group.answers if fresh.all() else group.answers[fresh]
         self._increase(entry, group.epoch, entry.counter.blocks(answers), len(answers))
 
-    def _increase(self, entry: Entry, epoch: int, sums: Blocks, n: int, deleted: int = 0) -> None:
+    def _increase(self, entry: StoredSurvey, epoch: int, sums: Blocks, n: int, deleted: int = 0) -> None:
         place, blocks = (entry.key, epoch, self._shard), sums.places.tolist()
         found = self._blocks(place, blocks)
         if found:
@@ -166,7 +311,7 @@ class SqlStore(SqlReader):
         for (key, day, reason), n in sorted(refused.items()):
             self._query(f"{insert} {change}", key, day, reason, self._shard, n)
 
-    def _hold(self, entry: Entry, epoch: int) -> str | None:
+    def _hold(self, entry: StoredSurvey, epoch: int) -> str | None:
         """Keep everyone else out of an epoch until the transaction ends; its state."""
         select = f"SELECT state FROM epoch WHERE survey = ? AND epoch = ? {self.locking}"
         found = self._query(select, entry.key, epoch)
@@ -216,7 +361,57 @@ class SqlStore(SqlReader):
         return [*self._damage(deep), *complaints(self, deep)]
 
 
-def _numbered(entry: Entry, sums: Blocks, n: int, deleted: int) -> list[Row]:
+def _numbered(entry: StoredSurvey, sums: Blocks, n: int, deleted: int) -> list[Row]:
     """Rows of the tally; the numbers stand in the first."""
     packed = zip(sums.places.tolist(), entry.packed(sums), strict=True)
     return [(block, 0, 0, raw) if block else (0, n, deleted, raw) for block, raw in packed]
+
+
+def complaints(store: SqlStore, deep: bool) -> Iterator[str]:
+    """One sentence per thing that is wrong."""
+    for published in store.surveys():
+        name = published.fingerprint
+        try:
+            entry = StoredSurvey.read(0, published.canonical)
+        except (DeniableError, ValueError):
+            yield f"the bytes of survey {name} are not a survey any more"
+            continue
+        if entry.survey.fingerprint != name:
+            yield f"the bytes of survey {name} have the fingerprint {entry.survey.fingerprint}"
+            continue
+        known = store._entry(name)
+        for (epoch,) in store._query("SELECT epoch FROM epoch WHERE survey = ? ORDER BY epoch", known.key):
+            try:
+                with store._reading():
+                    found = _wrong_epoch(store, known, epoch, deep)
+            except DeniableError as error:
+                found = [str(error)]
+            yield from (f"survey {name}, epoch {epoch}: {problem}" for problem in found)
+
+
+def _wrong_epoch(store: SqlStore, entry: StoredSurvey, epoch: int, deep: bool) -> list[str]:
+    select = "SELECT state, sha256 FROM epoch WHERE survey = ? AND epoch = ?"
+    ((state, sha256),) = store._query(select, entry.key, epoch)
+    n, deleted, counts = store._total(entry, epoch, epoch)
+    ids = store._remembered(entry, epoch)
+    found = []
+    if state != CLOSED and ids != n + deleted:
+        besides = f" and {deleted} were deleted" if deleted else ""
+        found.append(f"{n} submissions are in the tally{besides}, but there are {ids} ids")
+    if state == CLOSED and digest(n, counts) != sha256:
+        found.append("the tally is not the one that was closed")
+    if state == CLOSED and not entry.keeps and ids:
+        found.append(f"it is closed, but {ids} ids are still there: close it again")
+    if state == CLOSED and entry.keeps and ids not in (0, n):
+        found.append(f"of {n} reports {ids} are kept")
+    complete = ids == (n if state == CLOSED else n + deleted)
+    if deep and entry.keeps and complete and not np.array_equal(_recounted(store, entry, epoch), counts):
+        found.append("the reports that are kept do not give the tally")
+    return found
+
+
+def _recounted(store: SqlStore, entry: StoredSurvey, epoch: int) -> Counts:
+    total = entry.zero()
+    for batch in store.reports(entry.survey.fingerprint, epoch, epoch):
+        total += entry.counter.count(batch.answers)
+    return total

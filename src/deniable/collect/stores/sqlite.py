@@ -6,27 +6,27 @@ Fast        new ids are inserted without looking; only if one was there is the t
 Forgetting  dropped ids and answers are overwritten (secure_delete)
 Order       the log holds recent commits in their order until `mix` empties it, as far as readers allow
 Private     the file is readable by its owner only
+Copies      a copy of any store is a SQLite file of this form, verified, that appears whole or not at all
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import secrets
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from deniable.collect.stores import schema
 from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError
-from deniable.collect.stores.copying import Row, new_copy
-from deniable.collect.stores.entry import Entry
-from deniable.collect.stores.grouping import Flags, Group, rows
-from deniable.collect.stores.sql import AgainError, Place, SqlStore
+from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, rows
+from deniable.collect.stores.sql import AgainError, Place, Row, SqlStore, make_tables
 
 BUSY_SECONDS = 30.0
 CHUNK = 500
@@ -47,6 +47,33 @@ _SETTINGS = (
     "PRAGMA wal_autocheckpoint = 8192",
 )
 _SEEN = "survey = ? AND epoch = ?"
+
+_TABLES = """
+    CREATE TABLE survey (
+        key INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, canonical BLOB NOT NULL, state TEXT NOT NULL
+    );
+    CREATE TABLE epoch (
+        survey INTEGER NOT NULL, epoch INTEGER NOT NULL, state TEXT NOT NULL, sha256 TEXT,
+        PRIMARY KEY (survey, epoch)
+    ) WITHOUT ROWID;
+    CREATE TABLE seen (
+        survey INTEGER NOT NULL, epoch INTEGER NOT NULL, id BLOB NOT NULL, answers BLOB,
+        PRIMARY KEY (survey, epoch, id)
+    ) WITHOUT ROWID;
+    CREATE TABLE tally (
+        survey INTEGER NOT NULL, epoch INTEGER NOT NULL, shard INTEGER NOT NULL, block INTEGER NOT NULL,
+        n INTEGER NOT NULL, deleted INTEGER NOT NULL, counts BLOB NOT NULL, PRIMARY KEY (survey, epoch, shard, block)
+    ) WITHOUT ROWID;
+    CREATE TABLE duplicate (
+        survey INTEGER NOT NULL, shard INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (survey, shard)
+    ) WITHOUT ROWID;
+    CREATE TABLE rejected (
+        survey INTEGER NOT NULL, day INTEGER NOT NULL, reason TEXT NOT NULL, shard INTEGER NOT NULL,
+        n INTEGER NOT NULL, PRIMARY KEY (survey, day, reason, shard)
+    ) WITHOUT ROWID;
+    CREATE TABLE token (sha256 TEXT PRIMARY KEY, role TEXT NOT NULL, label TEXT NOT NULL) WITHOUT ROWID
+"""
+STATEMENTS = _TABLES.split(";")
 
 
 class SqliteStore(SqlStore):
@@ -79,7 +106,7 @@ class SqliteStore(SqlStore):
         with self._writing():
             tables = self._tables()
             version = self._query("SELECT version FROM schema_version")[0][0] if tables else 0
-            schema.make("sqlite", version, self._query)
+            make_tables(STATEMENTS, version, self._query)
         self._forget_closed()
 
     def _tables(self) -> set[str]:
@@ -157,7 +184,7 @@ class SqliteStore(SqlStore):
 
     # -- ids ---------------------------------------------------------------------------------------
 
-    def _state(self, entry: Entry, epoch: int) -> str:
+    def _state(self, entry: StoredSurvey, epoch: int) -> str:
         join = "survey s LEFT JOIN epoch e ON e.survey = s.key AND e.epoch = ?"
         ((survey, state),) = self._query(f"SELECT s.state, e.state FROM {join} WHERE s.key = ?", epoch, entry.key)
         if survey == OPEN and state is None:
@@ -165,7 +192,7 @@ class SqliteStore(SqlStore):
             return OPEN
         return CLOSED if survey == CLOSED else str(state)
 
-    def _claim(self, entry: Entry, group: Group, careful: bool) -> Flags:
+    def _claim(self, entry: StoredSurvey, group: EpochGroup, careful: bool) -> Flags:
         fresh = np.ones(len(group), dtype=np.bool_)
         if careful:
             known = self._known(entry, group)
@@ -179,8 +206,8 @@ class SqliteStore(SqlStore):
     def _insert(self, into: str, place: tuple[int, ...], content: Sequence[Row]) -> int:
         """Insert rows that begin with a place; says how many were changed.
 
-        Many rows a statement: between two statements other threads of a service take their turn, and a group would
-        wait for them once a row. Sizes are powers of four, so that few statements have to be compiled.
+        Many rows per statement: between two statements other threads of a service take their turn, and a group would
+        wait for them once per row. Sizes are powers of four, so that few statements have to be compiled.
         """
         inserted, at = 0, 0
         with self._errors():
@@ -205,7 +232,7 @@ class SqliteStore(SqlStore):
     def _put(self, place: Place, blocks: Sequence[Row]) -> None:
         self._insert("INSERT OR REPLACE INTO tally", place, blocks)
 
-    def _bury(self, entry: Entry, epoch: int, id: bytes) -> bytes | None:
+    def _bury(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
         where = f"{_SEEN} AND id = ? AND answers IS NOT NULL"
         found = self._query(f"SELECT answers FROM seen WHERE {where}", entry.key, epoch, id)
         if not found:
@@ -213,10 +240,10 @@ class SqliteStore(SqlStore):
         self._query(f"UPDATE seen SET answers = NULL WHERE {where}", entry.key, epoch, id)
         return bytes(found[0][0])
 
-    def _forget_buried(self, entry: Entry, epoch: int) -> None:
+    def _forget_buried(self, entry: StoredSurvey, epoch: int) -> None:
         self._query(f"DELETE FROM seen WHERE {_SEEN} AND answers IS NULL", entry.key, epoch)
 
-    def _known(self, entry: Entry, group: Group) -> set[bytes]:
+    def _known(self, entry: StoredSurvey, group: EpochGroup) -> set[bytes]:
         known: set[bytes] = set()
         for at in range(0, len(group), CHUNK):
             ids = group.ids[at : at + CHUNK]
@@ -251,16 +278,16 @@ class SqliteStore(SqlStore):
             with self._errors():
                 return self._connection.execute(f"DELETE FROM seen {where}", (key, epoch) * 2).rowcount == FORGOTTEN
 
-    def _drop(self, entry: Entry, epoch: int) -> int:
+    def _drop(self, entry: StoredSurvey, epoch: int) -> int:
         dropped = self._remembered(entry, epoch)
         self._query(f"DELETE FROM seen WHERE {_SEEN}", entry.key, epoch)
         return dropped
 
-    def _page(self, entry: Entry, epoch: int, after: bytes) -> list[Row]:
+    def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> list[Row]:
         select = f"SELECT id, answers FROM seen WHERE {_SEEN} AND id > ? ORDER BY id LIMIT ?"
         return self._query(select, entry.key, epoch, after, entry.page)
 
-    def _remembered(self, entry: Entry, epoch: int) -> int:
+    def _remembered(self, entry: StoredSurvey, epoch: int) -> int:
         return int(self._query(f"SELECT COUNT(*) FROM seen WHERE {_SEEN}", entry.key, epoch)[0][0])
 
     # -- care --------------------------------------------------------------------------------------
@@ -286,3 +313,67 @@ class SqliteStore(SqlStore):
 
     def close(self) -> None:
         self._connection.close()
+
+
+@contextmanager
+def new_copy(path: Path) -> Iterator[sqlite3.Connection]:
+    """A database to fill, which takes the place of `path` once it is complete, sound and on the disk.
+
+    Raises StorageFull or StoreError if it cannot be written; then `path` is as it was.
+    """
+    partial = path.with_name(f".{secrets.token_hex(8)}.partial")
+    try:
+        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(sqlite3.connect(partial, isolation_level=None)) as target:
+            target.execute("PRAGMA journal_mode = OFF")
+            target.execute("PRAGMA synchronous = OFF")
+            yield target
+            _check(target, path)
+        _sync(partial)
+        os.replace(partial, path)
+        _sync(path.parent)
+    except (OSError, sqlite3.Error) as error:
+        kind = StorageFull if _is_full(error) else StoreError
+        raise kind(f"the copy {str(path)!r} could not be written: {_reason(error)}") from None
+    finally:
+        for leftover in (partial, partial.with_name(partial.name + "-journal")):
+            leftover.unlink(missing_ok=True)
+
+
+def write_copy(path: Path, tables: Mapping[str, Iterable[Row]]) -> None:
+    """Write a copy that holds these rows, table by table."""
+    with new_copy(path) as target:
+        target.execute("BEGIN")
+        make_tables(STATEMENTS, 0, target.execute)
+        for table, content in tables.items():
+            _fill(target, table, content)
+        target.execute("COMMIT")
+
+
+def _fill(target: sqlite3.Connection, table: str, content: Iterable[Row]) -> None:
+    width = len(target.execute(f"SELECT * FROM {table} LIMIT 0").description)
+    target.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * width)})", content)
+
+
+def _check(target: sqlite3.Connection, path: Path) -> None:
+    # A copy of a file in WAL mode would need its log beside it.
+    target.execute("PRAGMA journal_mode = DELETE")
+    found = target.execute("PRAGMA integrity_check").fetchall()
+    if found != [("ok",)]:
+        raise StoreError(f"the copy {str(path)!r} was damaged while it was written: {found[0][0]}")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_full(error: Exception) -> bool:
+    return getattr(error, "errno", None) == errno.ENOSPC or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

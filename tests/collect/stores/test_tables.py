@@ -1,6 +1,6 @@
 """The tables of the present version are those of its golden dump, and stores of other versions are refused.
 
-`python -m tests.collect.stores.test_schema` writes the dump: after a change of the tables, with a new version.
+`python -m tests.collect.stores.test_tables` writes the dump: after a change of the tables, with a new version.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from deniable.collect.stores import Added, Store, StoreError, Token, open_store, schema
+from deniable.collect.stores import Added, Store, StoreError, Token, open_store, postgres, sqlite
+from deniable.collect.stores.sql import VERSION
 from deniable.collect.stores.sqlite import SqliteStore
 from tests.collect.surveys import crowd, current, mixed, text
 
-GOLDEN = Path(__file__).parent / "golden" / f"store-{schema.VERSION}.sql"
+GOLDEN = Path(__file__).parent / "golden" / f"store-{VERSION}.sql"
 NOW = 1_790_000_000
 KEPT, BIG = mixed(NOW, retention="reports"), text(NOW)
 EPOCH = current(KEPT, NOW)
@@ -56,7 +57,7 @@ def test_the_golden_store_opens(tmp_path: Path) -> None:
         assert old.check() == []
         people = crowd(KEPT, 12)
         assert old.add([people.batch(KEPT, EPOCH), people.batch(KEPT, EPOCH + 1)]) == [Added(0, 12), Added(closed=True)]
-        assert old._query("SELECT version FROM schema_version") == [(schema.VERSION,)]
+        assert old._query("SELECT version FROM schema_version") == [(VERSION,)]
 
 
 def test_the_present_schema_is_the_golden_one(tmp_path: Path) -> None:
@@ -75,14 +76,14 @@ def test_stores_of_other_versions_are_refused(durable_url: str, version: int, wh
         store: Any = opened
         with store._writing():
             store._query(f"UPDATE schema_version SET version = {version}")
-    with pytest.raises(StoreError, match=rf"version {version}, .* version {schema.VERSION} only: use the {which}"):
+    with pytest.raises(StoreError, match=rf"version {version}, .* version {VERSION} only: use the {which}"):
         open_store(durable_url)
 
 
 def test_tables_that_cannot_be_made_leave_nothing(durable_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        broken = {kind: [*steps, "CREATE TABLE"] for kind, steps in schema.STATEMENTS.items()}
-        patch.setattr(schema, "STATEMENTS", broken)
+        for module in (sqlite, postgres):
+            patch.setattr(module, "STATEMENTS", [*module.STATEMENTS, "CREATE TABLE"])
         with pytest.raises(StoreError, match="cannot be used"):
             open_store(durable_url)
     with open_store(durable_url) as opened:

@@ -1,0 +1,181 @@
+"""What a store adds up: batches by survey and epoch, each id once, and their sums as packed counters.
+
+Order      ascending ids everywhere: neighbours in the index, no two workers that wait for each other, and nothing left
+           of the order of arrival
+Repeats    of an id within a group the first submission stands, and the others are duplicates
+Sums       counters are kept in blocks, each in the narrowest integers that hold all of its counters
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.collect.counting import BLOCK, Blocks, SurveyCounter
+from deniable.collect.stores.base import Added, Batch, StoreError
+from deniable.collect.wire import ID_BYTES
+from deniable.errors import ReportError
+from deniable.protocols.reports import Bytes
+from deniable.protocols.tally import Counts
+from deniable.surveys import Survey
+
+Flags = NDArray[np.bool_]
+
+MOST = 1 << 16
+"""Answers read at a time, at most."""
+WIDTHS = {kind: (np.iinfo(kind).min, np.iinfo(kind).max) for kind in ("<i1", "<i2", "<i4", "<i8")}
+"""How the counters of a block are written: in the narrowest of these that holds all of them."""
+
+
+@dataclass(frozen=True)
+class StoredSurvey:
+    """A published survey: the key that its rows have, and how it is counted."""
+
+    key: int
+    survey: Survey
+    counter: SurveyCounter
+
+    @classmethod
+    def read(cls, key: int, canonical: bytes) -> StoredSurvey:
+        """The survey of its published bytes; raises SpecError or ValueError if they are not a survey."""
+        survey = Survey.from_spec(json.loads(canonical))
+        return cls(key, survey, SurveyCounter(survey))
+
+    @property
+    def keeps(self) -> bool:
+        """Whether reports are kept beside the tally."""
+        return self.survey.terms is not None and self.survey.terms.retention == "reports"
+
+    @property
+    def page(self) -> int:
+        """How many answers are read at a time: some megabytes."""
+        return max(1, min(MOST, (1 << 24) // self.counter.width))
+
+    def zero(self) -> Counts:
+        return np.zeros(self.counter.size, dtype=np.int64)
+
+    def _cells(self, place: int) -> int:
+        """Counters of a block; the last may have fewer."""
+        return min(BLOCK, self.counter.size - place * BLOCK)
+
+    def packed(self, blocks: Blocks) -> list[bytes]:
+        """Each block as bytes."""
+        low, high = blocks.rows.min(axis=1), blocks.rows.max(axis=1)
+        if len(blocks.rows) == 1:  # nearly all surveys, many times a second
+            kind = next(kind for kind, (least, most) in WIDTHS.items() if least <= low[0] and high[0] <= most)
+            return [blocks.rows[0, : self._cells(int(blocks.places[0]))].astype(kind).tobytes()]
+        found = [b""] * len(blocks.places)
+        left = np.ones(len(found), dtype=np.bool_)
+        for kind, (least, most) in WIDTHS.items():
+            fits = np.flatnonzero(left & (low >= least) & (high <= most))
+            left[fits] = False
+            raw, width = blocks.rows[fits].astype(kind).tobytes(), int(kind[-1])
+            for at, which in enumerate(fits.tolist()):
+                begin = at * BLOCK * width
+                found[which] = raw[begin : begin + self._cells(int(blocks.places[which])) * width]
+        return found
+
+    def add_packed(self, total: Counts, rows: Sequence[int], places: Sequence[int], raws: Sequence[bytes]) -> None:
+        """Add the bytes of blocks, each place once, to these rows of `total`."""
+        kinds: dict[int, list[int]] = {}
+        whole = self.counter.size // BLOCK
+        for which, (place, raw) in enumerate(zip(places, raws, strict=True)):
+            cells = BLOCK if place < whole else self._cells(place)
+            width, rest = divmod(len(raw), cells) if cells > 0 else (0, 1)
+            if rest or width not in (1, 2, 4, 8):
+                raise StoreError(
+                    f"a tally of survey {self.survey.fingerprint} has a block of the wrong size: "
+                    "the store is damaged, restore a backup"
+                )
+            if len(raws) == 1:
+                total[rows[0], :cells] += np.frombuffer(raw, dtype=f"<i{width}")
+                return
+            kinds.setdefault(width, []).append(which)
+        for width, some in kinds.items():
+            raw = b"".join(raws[which].ljust(BLOCK * width, b"\0") for which in some)
+            total[[rows[which] for which in some]] += np.frombuffer(raw, dtype=f"<i{width}").reshape(-1, BLOCK)
+
+
+@dataclass(frozen=True)
+class EpochGroup:
+    """The distinct submissions of one survey and epoch, by ascending id."""
+
+    survey: str
+    epoch: int
+    ids: list[bytes]
+    answers: Bytes
+    batch: NDArray[np.int64]
+    """Which batch each of them came in."""
+    batches: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass
+class BatchResults:
+    """What becomes of each batch while its groups are written."""
+
+    batches: Sequence[Batch]
+    added: list[Added] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.added = [Added()] * len(self.batches)
+
+    def closed(self, group: EpochGroup) -> None:
+        for place in group.batches:
+            self.added[place] = Added(closed=True)
+
+    def counted(self, group: EpochGroup, fresh: Flags) -> int:
+        """Note which of a group's submissions were new; the number of duplicates."""
+        new = np.bincount(group.batch[fresh], minlength=len(self.batches)).tolist()
+        duplicates = 0
+        for place in group.batches:
+            self.added[place] = Added(new[place], len(self.batches[place].ids) - new[place])
+            duplicates += self.added[place].duplicates
+        return duplicates
+
+
+def grouped(batches: Sequence[Batch]) -> Iterator[EpochGroup]:
+    """The groups by survey and epoch, in an order that all workers share.
+
+    >>> ids = np.arange(48, dtype=np.uint8).reshape(3, 16)[[2, 0, 2]]
+    >>> group, = grouped([Batch("s", 0, ids, np.array([[7], [8], [9]], dtype=np.uint8))])
+    >>> [id[0] for id in group.ids], group.answers.tolist()
+    ([0, 32], [[8], [7]])
+    """
+    members: dict[tuple[str, int], list[int]] = {}
+    for place, batch in enumerate(batches):
+        if batch.ids.shape != (len(batch.answers), ID_BYTES) or batch.answers.ndim != 2:
+            raise ReportError(f"a batch has an id of {ID_BYTES} bytes and the answers for each submission")
+        members.setdefault((batch.survey, batch.epoch), []).append(place)
+    for survey, epoch in sorted(members):
+        yield _group(survey, epoch, batches, members[survey, epoch])
+
+
+def _group(survey: str, epoch: int, batches: Sequence[Batch], places: list[int]) -> EpochGroup:
+    ids = np.concatenate([batches[place].ids for place in places])
+    answers = np.concatenate([batches[place].answers for place in places])
+    batch = np.repeat(places, [len(batches[place].ids) for place in places]).astype(np.int64)
+    high, low = np.ascontiguousarray(ids).view(">u8").reshape(-1, 2).T
+    # Stable, so that of equal ids the first to come stays first.
+    order = np.lexsort((low, high))
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = (high[order[1:]] != high[order[:-1]]) | (low[order[1:]] != low[order[:-1]])
+    order = order[first]
+    return EpochGroup(survey, epoch, rows(ids[order]), answers[order], batch[order], tuple(places))
+
+
+def rows(array: Bytes) -> list[bytes]:
+    """Each row's bytes."""
+    raw, width = array.tobytes(), array.shape[1]
+    return [raw[at : at + width] for at in range(0, len(raw), width)]
+
+
+def joined(parts: Sequence[bytes], width: int) -> Bytes:
+    """Rows of bytes as an array again."""
+    return np.frombuffer(b"".join(parts), dtype=np.uint8).reshape(-1, width)
