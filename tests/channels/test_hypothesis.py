@@ -15,6 +15,7 @@ from deniable.channels import binary, randomized_response
 from deniable.channels.divergences import divergence, marginals
 from deniable.channels.hypothesis import (
     TestError,
+    _bracket,
     bayes_error,
     chernoff_information,
     effective_sample_size,
@@ -26,11 +27,9 @@ from deniable.channels.hypothesis import (
     sample_size,
     stein_exponent,
 )
-from deniable.channels.hypothesis import _kernels as kernels
-from deniable.channels.hypothesis import _spectrum as spectra
 from deniable.channels.hypothesis._bracket import bayes_bracket, level_bracket
 from deniable.channels.hypothesis._pair import read_pair
-from deniable.channels.hypothesis._types import count_types, types
+from deniable.channels.hypothesis.ratio_test import count_types, types
 from deniable.errors import NumberError, ProbabilityError, ShapeError
 
 COIN, NIOC = [0.75, 0.25], [0.25, 0.75]
@@ -168,8 +167,8 @@ def test_kernels_lie_above_and_below(a, b):
     x = np.concatenate([np.linspace(-9, 9, 361), np.linspace(-30, 30, 61)])
     g = np.where(x >= 0, np.exp(-a * np.maximum(x, 0)), np.exp(b * np.minimum(x, 0)))
     wave = np.exp(2j * np.pi * np.outer(u, x))
-    above = 2 * np.real((du * kernels.majorant(a, b, u)) @ wave)
-    below = 2 * np.real((du * kernels.minorant(a, b, u)) @ wave)
+    above = 2 * np.real((du * _bracket.majorant(a, b, u)) @ wave)
+    below = 2 * np.real((du * _bracket.minorant(a, b, u)) @ wave)
     assert (above - g).min() > -1e-8
     assert (g - below).min() > -1e-8
     # Power: they touch g, so a hundredth off would be seen.
@@ -183,12 +182,13 @@ def test_a_bracket_from_a_wrong_kernel_is_caught(monkeypatch):
     pair, exact = read_pair(m0, m1), likelihood_ratio_test(m0, m1, 6).bayes
     lower, upper = bracket(pair, 6)
     assert lower <= exact <= upper
+    majorant, minorant = _bracket.majorant, _bracket.minorant
     with monkeypatch.context() as patch:
-        patch.setattr(spectra, "majorant", lambda a, b, u: 0.999 * kernels.majorant(a, b, u))
+        patch.setattr(_bracket, "majorant", lambda a, b, u: 0.999 * majorant(a, b, u))
         assert bracket(pair, 6)[1] < exact
     with monkeypatch.context() as patch:
-        patch.setattr(spectra, "minorant", lambda a, b, u: 1.001 * kernels.minorant(a, b, u))
-        patch.setattr(spectra, "majorant", lambda a, b, u: 1.001 * kernels.majorant(a, b, u))
+        patch.setattr(_bracket, "minorant", lambda a, b, u: 1.001 * minorant(a, b, u))
+        patch.setattr(_bracket, "majorant", lambda a, b, u: 1.001 * majorant(a, b, u))
         assert bracket(pair, 6)[0] > exact
 
 

@@ -19,17 +19,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
+from deniable._extras import require
 from deniable.channels._rows import read_rows, reduce_rows
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.adjacency import ALL, Adjacency, as_adjacency
 from deniable.channels.levels import level_text
 from deniable.channels.witness import Witness, told_apart, worst_of_all, worst_pairs
 from deniable.errors import ChannelError, LabelError, ShapeError, SpecError
-from deniable.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label
+from deniable.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label, text
 from deniable.randomness import Bits, Law, source_of
 from deniable.specs import canonical_bytes, fingerprint, integer_text, read_integer
 
 Integers = NDArray[np.object_]
+
+# How many labels are written beside a picture, and up to which size the probabilities stand in its cells.
+_MOST_NAMED = 24
+_MOST_WRITTEN = 12
 
 _SPEC_KEYS = frozenset({"kind", "version", "inputs", "outputs", "adjacency", "denominator", "rows"})
 
@@ -295,9 +300,7 @@ class Channel:
 
     def plot(self, ax: Any = None) -> Any:
         """A heat map with the probabilities written in the cells where they fit."""
-        from deniable.channels.plots import heat_map
-
-        return heat_map(self, ax)
+        return _heat_map(self, ax)
 
     # -- identity ----------------------------------------------------------------------------------
 
@@ -376,3 +379,38 @@ def _find(index: dict[Any, int], label: Any, what: str, labels: Sequence[Label])
         # The value itself is not repeated: on a device it may be somebody's answer.
         raise LabelError(f"this {type(label).__name__} is not one of the {len(labels)} {what}s ({listed})")
     return found
+
+
+# -- a picture ------------------------------------------------------------------------------------------
+
+
+def _heat_map(channel: Channel, ax: Any = None) -> Any:
+    """Rows are inputs, columns are outputs; darker is likelier."""
+    pyplot = require("matplotlib.pyplot", "plot")
+    rows, columns = channel.shape
+    if ax is None:
+        size = (min(10.0, 2.6 + 0.45 * columns), min(8.0, 1.8 + 0.4 * rows))
+        _, ax = pyplot.subplots(figsize=size, layout="constrained")
+    top = float(channel.rows.max())
+    image = ax.imshow(channel.rows, cmap="Blues", vmin=0.0, vmax=top, aspect="auto")
+    if columns <= _MOST_NAMED:
+        names = [text(label) for label in channel.outputs]
+        slant = 45 if max(map(len, names)) > 4 and columns > 6 else 0
+        # "$5-$10" is a range of money, not a formula.
+        ax.set_xticks(range(columns), names, rotation=slant, ha="right" if slant else "center", parse_math=False)
+    if rows <= _MOST_NAMED:
+        ax.set_yticks(range(rows), [text(label) for label in channel.inputs], parse_math=False)
+    if rows <= _MOST_WRITTEN and columns <= _MOST_WRITTEN:
+        for x in range(rows):
+            for y in range(columns):
+                value = float(channel.rows[x, y])
+                ax.text(y, x, f"{value:.3g}", ha="center", va="center", fontsize=8,
+                        color="white" if value > 0.6 * top else "black")  # fmt: skip
+    ax.set_xlabel("output")
+    ax.set_ylabel("input")
+    worst = channel.witness(channel.adjacency)
+    level = f"epsilon = {level_text(worst.ratio, worst.distance, digits=4)}"
+    scope = "" if channel.adjacency.kind == "all" else f" for {channel.adjacency}"
+    ax.set_title(f"P(output | input), {level}{scope}")
+    ax.figure.colorbar(image, ax=ax, label="probability")
+    return ax

@@ -14,11 +14,10 @@ from deniable.channels.hypothesis.people import (
     SampleSize,
     effective_sample_size,
     people_needed,
+    plot_effective_sample_size,
     sample_size,
 )
-from deniable.channels.hypothesis.plots import plot_effective_sample_size
-from deniable.channels.hypothesis.ratio_test import TestError, likelihood_ratio_test
-from deniable.channels.hypothesis.several import BayesError, bayes_error
+from deniable.channels.hypothesis.ratio_test import BayesError, TestError, bayes_error, likelihood_ratio_test
 
 __all__ = [
     "BayesError",

@@ -5,23 +5,36 @@ Factor     D(M0 || M1) / D(P0 || P1): n private reports are worth factor * n ans
 Need       the least n at which some test has both errors at most the given rates: the type-II error of the randomized
            Neyman-Pearson test never rises with n, so doubling and bisection find it; where errors are only bracketed,
            so is n
+Picture    effective sample size against epsilon (matplotlib, imported when drawn)
 Source     Kairouz, Oh and Viswanath 2014; Duchi, Jordan and Wainwright 2013
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from deniable.channels.divergences import FDivergence, Pushes, divergence, marginal_divergence, marginals
+from deniable._extras import require
+from deniable.channels._vectors import probability_vector
+from deniable.channels.binary import binary
+from deniable.channels.divergences import (
+    FDivergence,
+    Pushes,
+    divergence,
+    find_divergence,
+    marginal_divergence,
+    marginals,
+)
 from deniable.channels.hypothesis._bracket import level_bracket
 from deniable.channels.hypothesis._pair import Pair, read_pair
-from deniable.channels.hypothesis._types import count_types
-from deniable.channels.hypothesis.ratio_test import MOST_REPORTS, check_rate, level_test
+from deniable.channels.hypothesis.ratio_test import MOST_REPORTS, check_rate, count_types, level_test
+from deniable.channels.randomized_response import randomized_response
 from deniable.errors import NumberError
 
 Progress = Callable[[str, float | None], object]
@@ -164,3 +177,38 @@ def _least(holds: Callable[[int], bool]) -> int:
         else:
             low = middle
     return high
+
+
+# -- a picture ------------------------------------------------------------------------------------------
+
+
+def plot_effective_sample_size(
+    p0: ArrayLike,
+    p1: ArrayLike,
+    epsilons: Sequence[float] | None = None,
+    kind: str | FDivergence = "kl",
+    ax: Any = None,
+) -> Any:
+    """Factor by which n shrinks, for the binary mechanism and k-ary randomized response, on logarithmic axes.
+
+    The dashed line has slope epsilon^2 and meets the binary mechanism at the smallest epsilon. Returns the axes.
+    """
+    pyplot = require("matplotlib.pyplot", "plot")
+    first = probability_vector(p0, what="first distribution")
+    second = probability_vector(p1, first.size, what="second distribution")
+    levels = np.sort(np.geomspace(0.05, 8, 40) if epsilons is None else np.asarray(epsilons, np.float64))
+    one_bit = [effective_sample_size(binary(first, second, float(e)), first, second, kind) for e in levels]
+    direct = [effective_sample_size(randomized_response(first.size, float(e)), first, second, kind) for e in levels]
+    if ax is None:
+        _, ax = pyplot.subplots(figsize=(6, 4), layout="constrained")
+    ax.loglog(levels, one_bit, label="binary mechanism")
+    ax.loglog(levels, direct, label=f"randomized response, k = {first.size}")
+    reference = one_bit[0] * (levels / levels[0]) ** 2
+    shown = reference <= 1
+    ax.loglog(levels[shown], reference[shown], "--", color="0.5", label="slope epsilon^2")
+    ax.set_xlabel("epsilon")
+    ax.set_ylabel("effective sample size / n")
+    ax.set_title(f"What privacy costs ({find_divergence(kind).name})")
+    ax.grid(True, which="both", alpha=0.2)
+    ax.legend()
+    return ax

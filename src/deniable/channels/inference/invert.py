@@ -17,19 +17,18 @@ import numpy as np
 
 from deniable.channels._vectors import Floats
 from deniable.channels.channel import Channel
-from deniable.channels.inference._data import (
+from deniable.channels.inference.ibu import (
     Counts,
     binomial_view,
     independent_rows,
     likelihood_gap,
     log_likelihood,
     read,
+    solve,
 )
-from deniable.channels.inference.ibu import solve
 from deniable.channels.inference.misfit import channel_misfit
 from deniable.channels.inference.response import response_mle, response_pair
-from deniable.channels.inference.result import Inference
-from deniable.channels.inference.score import ScoreView
+from deniable.channels.inference.result import Inference, ScoreView
 from deniable.errors import ChannelError
 from deniable.postprocess import clip_renormalize, project_simplex
 

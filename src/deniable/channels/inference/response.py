@@ -13,7 +13,8 @@ import numpy as np
 
 from deniable.channels._vectors import Floats, counts_vector
 from deniable.channels.channel import Channel
-from deniable.channels.inference._data import (
+from deniable.channels.inference.fisher import fisher_stderr
+from deniable.channels.inference.ibu import (
     SAME,
     Counts,
     binomial_view,
@@ -21,7 +22,6 @@ from deniable.channels.inference._data import (
     log_likelihood,
     read,
 )
-from deniable.channels.inference.fisher import fisher_stderr
 from deniable.channels.inference.misfit import channel_misfit
 from deniable.channels.inference.result import Inference
 from deniable.errors import ChannelError, ProbabilityError

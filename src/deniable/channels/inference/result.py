@@ -7,6 +7,14 @@ Interval   Clopper-Pearson, mapped through the channel, where each count is bino
            are bootstrap replicates; the score interval elsewhere, which holds next to zero too. Estimates confined
            to the simplex have their intervals cut to [0, 1], and the estimate itself is always inside; raw inversion
            is never cut
+Score      the shares that the estimate does not contradict, each judged by the error that it would have:
+           (|r - t| - s)^2 <= z^2 V(t), with r an unbiased estimate that is linear in the counts (inversion, or the
+           efficient one at the maximum of the likelihood), V(t) its variance if the share is t and the others are as
+           estimated, and s half of what one report moves at most (counts are whole numbers). V is quadratic in t, so
+           the ends are the roots of quadratic equations. A Wald interval takes the error at the estimate, which next
+           to zero is far too small, or zero, where an output never came; here zero counts leave shares up to about
+           z^2 / n. For one count of n this is Wilson's interval with the correction for continuity
+Source     Clopper and Pearson 1934; Rao 1948; Wilson 1927
 """
 
 from __future__ import annotations
@@ -17,14 +25,67 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from deniable.channels._vectors import Floats
+from deniable._extras import require
+from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.inference.clopper_pearson import clopper_pearson
 from deniable.channels.inference.misfit import Misfit
-from deniable.channels.inference.score import ScoreView
 from deniable.errors import ChannelError, NumberError
 from deniable.labels import Label, label_spec, text
+
+# -- score intervals ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreView:
+    """What the intervals of all entries need."""
+
+    centre: Floats
+    """r."""
+    without: Floats
+    """n times the variance of r at t = 0 is this."""
+    alone: Floats
+    """n times the variance at t = 1 is this, less 1."""
+    step: Floats
+    """Half of what one report moves r at most."""
+    n: float
+    determined: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, rows: Floats, observed: Floats, frequencies: Floats, influence: Floats, determined: NDArray[np.bool_]
+    ) -> ScoreView:
+        """`influence[y, v]`: the mean of column v over the reports estimates entry v without bias."""
+        n = float(observed.sum())
+        shares = np.maximum(frequencies, 0.0)
+        shares = shares / shares.sum()
+        squares = influence**2
+        alone = (rows * squares.T).sum(axis=1)
+        mixed = shares @ rows @ squares - shares * alone
+        rest = 1 - shares
+        # Where everybody gives the one answer, the others are anything: the mean over all of them.
+        even = (rows.sum(axis=0) @ squares - alone) / max(1, shares.size - 1)
+        without = np.where(rest > 1e-12, mixed / np.maximum(rest, 1e-12), even)
+        step = np.ptp(influence, axis=0) / (2 * n)
+        return cls(observed @ influence / n, np.maximum(without, 0.0), alone, step, n, determined)
+
+    def interval(self, level: float) -> Floats:
+        z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2 / self.n
+        low, high = (self._root(self.centre + side * self.step, z2, side) for side in (-1, 1))
+        ends = np.stack([low, high], axis=1)
+        ends[~self.determined] = [-np.inf, np.inf]
+        return ends
+
+    def _root(self, centre: Floats, z2: float, side: int) -> Floats:
+        """Of (1 + z2) t^2 - (2 r + z2 (b - a)) t + r^2 - z2 a = 0, to one side."""
+        half = centre + z2 * (self.alone - self.without) / 2
+        inside = half**2 - (1 + z2) * (centre**2 - z2 * self.without)
+        root = (half + side * np.sqrt(np.maximum(inside, 0.0))) / (1 + z2)
+        # What is within one step of the estimate is never excluded, also beyond [0, 1], where no variance is known.
+        end: Floats = np.minimum(root, centre) if side < 0 else np.maximum(root, centre)
+        return end
+
 
 IntervalMethod = Literal["auto", "wald", "score", "clopper-pearson", "percentile"]
 
@@ -96,7 +157,7 @@ class Inference:
         return self.inputs
 
     def interval(self, level: float = 0.95, simultaneous: bool = False, method: IntervalMethod = "auto") -> Floats:
-        """A (k, 2) array of confidence intervals, one a frequency.
+        """A (k, 2) array of confidence intervals, one per frequency.
 
         `simultaneous` makes all k hold at once with the stated confidence (Bonferroni). The interval of a
         projected estimate is the raw estimate's, cut to [0, 1]: it may lie beside the projected value.
@@ -148,9 +209,7 @@ class Inference:
 
     def plot(self, truth: ArrayLike | None = None, level: float = 0.95, ax: Any = None) -> Any:
         """Bars of the truth (if known), the noisy shares and the estimate with whiskers; returns the axes."""
-        from deniable.channels.inference.chart import draw
-
-        return draw(self, truth, level, ax)
+        return _draw(self, truth, level, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON values; NaN and infinities are null."""
@@ -173,7 +232,7 @@ class Inference:
     def __str__(self) -> str:
         notes = [f"{self.method}, n = {self.n:g}"]
         if self.iterations:
-            notes.append(f"{self.iterations} iterations, within {self.gap:.1e} nats a person of the maximum")
+            notes.append(f"{self.iterations} iterations, within {self.gap:.1e} nats per person of the maximum")
         if not self.converged:
             notes.append("NOT converged")
         if not self.identifiable:
@@ -199,3 +258,34 @@ def _number(value: float) -> float | None:
 
 def _numbers(values: Floats) -> list[float | None]:
     return [_number(value) for value in values]
+
+
+# -- a picture ------------------------------------------------------------------------------------------
+
+
+def _draw(result: Inference, truth: ArrayLike | None, level: float, ax: Any) -> Any:
+    """Bars side by side, the estimate with whiskers; the noisy shares only where outputs are the inputs."""
+    k = len(result.inputs)
+    known = None if truth is None else probability_vector(truth, k, "truth")
+    if ax is None:
+        ax = require("matplotlib.pyplot", "plot").subplots(figsize=(max(5.0, min(0.5 * k + 2, 14)), 3.6))[1]
+    bars: list[tuple[str, Any, str]] = []
+    if known is not None:
+        bars.append(("true", known, "#9aa5b1"))
+    if result.outputs == result.inputs:
+        bars.append(("noisy", result.observed / result.n, "#e3b778"))
+    bars.append(("reconstructed", result.frequencies, "#2f6f9f"))
+    places, width = np.arange(k), 0.84 / len(bars)
+    for i, (name, heights, color) in enumerate(bars):
+        ax.bar(places + (i - (len(bars) - 1) / 2) * width, heights, width, label=name, color=color)
+    ends = result.interval(level)
+    finite = np.isfinite(ends).all(axis=1)
+    ax.vlines(places[finite] + (len(bars) - 1) / 2 * width, *ends[finite].T, color="#1b2733", linewidth=1)
+    ax.axhline(0, color="#1b2733", linewidth=0.6)
+    shown = places if k <= 40 else places[:: -(-k // 20)]
+    crowded = sum(len(text(result.inputs[i])) for i in shown) > 60
+    ax.set_xticks(shown, [text(result.inputs[i]) for i in shown], rotation=60 if crowded else 0)
+    ax.set_ylabel("frequency")
+    ax.set_title(f"{result.method}, n = {result.n:g}, {level:.0%} intervals", fontsize="medium")
+    ax.legend(frameon=False)
+    return ax
