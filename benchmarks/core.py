@@ -1,4 +1,4 @@
-"""Benchmarks of the foundation: random bits, exact samplers, channels, inference, and the import itself."""
+"""Benchmarks of the foundation: random bits, exact samplers, channels, inference, the import and the command line."""
 
 from __future__ import annotations
 
@@ -224,5 +224,28 @@ def import_(size: Size) -> Case:
             seconds("import deniable", goal=at_most(0.25)),
             seconds("import deniable, and every public name", goal=at_most(0.25)),
             cost("import deniable, and every public name", of="import numpy"),
+        ],
+    )
+
+
+def started(*arguments: str) -> Task:
+    """The command as a process of its own, from its start to its end."""
+
+    def run() -> None:
+        subprocess.run([sys.executable, "-I", "-m", "deniable", *arguments], stdout=subprocess.DEVNULL, check=True)
+
+    return work(run, 1, "command")
+
+
+@benchmark("command", "the command line, from start to end")
+def command(size: Size) -> Case:
+    return Case(
+        tasks={
+            "deniable --help": started("--help"),
+            "deniable plan": started("plan", "--categories", "9", "--epsilon", "1", "--people", "5000"),
+        },
+        ratios=[
+            seconds("deniable --help", goal=at_most(0.15)),
+            seconds("deniable plan", goal=at_most(0.3)),
         ],
     )

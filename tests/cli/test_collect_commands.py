@@ -117,7 +117,7 @@ def test_a_seed_repeats_and_warns(run, folder):
 def test_some_questions_and_other_columns(run, folder):
     Path("named.csv").write_text("Do you smoke?;n\nyes;1\nno;2\n")
     ran = run("privatize", "survey.json", "named.csv", "--question", "smoke", "--column", "Do you smoke?", "-o", "one")
-    assert "1 (1 realized) a row" in ran.out
+    assert "1 (1 realized) per row" in ran.out
     run("privatize", "survey.json", "named.csv", "--question", "smoke", "--column", "smoke=Do you smoke?", "-o", "two")
     run("tally", "survey.json", "one", "two", "-o", "sum.json")
     tally = SurveyTally.load("sum.json")

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deniable.cli.demo_service import running
-from deniable.cli.demo_survey import demo_answers, demo_survey
+from deniable.cli.demo import Bar, demo_answers, demo_survey, draw, running
 from deniable.collect.analyst import Analyst
 from deniable.collect.crowd import send_crowd
 from deniable.randomness import Simulation
@@ -23,6 +22,13 @@ def test_json_and_too_few_people(process):
     assert [question["n"] for question in found["questions"]] == [200, 200]
     assert abs(sum(found["questions"][1]["estimate"]) - 1) < 1e-9
     assert "--people" in process("demo", "--people", "5", code=2).err
+
+
+def test_bars():
+    inks = ("#", "=", "-")
+    assert draw(Bar("x", 0.5, ""), top=1.0, width=10, inks=inks) == "#####"
+    assert draw(Bar("x", 0.5, "", (0.3, 0.8)), top=1.0, width=10, inks=inks) == "###==---"
+    assert draw(Bar("x", -0.1, "", (-0.3, 0.2)), top=1.0, width=10, inks=inks) == "--"
 
 
 def test_the_data_are_the_published_ones():

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from deniable.cli.design_profiles import NAMES
+from deniable.cli.design import NAMES
 from deniable.protocols import profiles
 
 BITS = "profile,p\nnorth,0\nsouth,0.5\nharbour,1\nisland,0.3\n"

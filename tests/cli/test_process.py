@@ -9,7 +9,9 @@ import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
 
+from deniable.cli import COMMANDS, app
 from tests.cli.conftest import COMMAND
 
 unix = pytest.mark.skipif(os.name == "nt", reason="pipes and terminals as on Unix")
@@ -19,13 +21,33 @@ def test_both_ways_in(process):
     assert process("--version").out == process("--version", command=(sys.executable, "-m", "deniable")).out
 
 
-def test_help_loads_nothing_heavy(process):
-    code = (
-        "import sys\nfrom deniable.cli import app\n"
-        "try: app(['--help'])\nexcept SystemExit: pass\n"
-        "print('LOADED', [m for m in ('scipy', 'matplotlib', 'rich', 'pyarrow') if m in sys.modules])"
-    )
-    assert process("-c", code, command=(sys.executable,)).out.endswith("LOADED []\n")
+LOADED = (
+    "import sys\nfrom deniable.cli import app\n"
+    "try: app(sys.argv[1:])\nexcept SystemExit: pass\n"
+    "print('LOADED', *sorted(m for m in sys.modules if m.startswith('deniable.cli.') or '.' not in m))"
+)
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], []], ids=["help", "version", "nothing"])
+def test_help_loads_no_command_and_nothing_heavy(process, args):
+    """The list of commands comes from a table."""
+    loaded = set(process("-c", LOADED, *args, command=(sys.executable,)).out.rpartition("LOADED")[2].split())
+    assert {name for name in loaded if name.startswith("deniable.cli.")} == {"deniable.cli.output"}
+    assert loaded & {"numpy", "scipy", "matplotlib", "rich", "pyarrow"} == set()
+
+
+def test_a_command_loads_itself_and_no_other(process):
+    args = ["plan", "--categories", "9", "--epsilon", "1", "--people", "5000"]
+    loaded = set(process("-c", LOADED, *args, command=(sys.executable,)).out.rpartition("LOADED")[2].split())
+    assert {f"deniable.cli.{name}" for name in COMMANDS} & loaded == {"deniable.cli.plan"}
+    assert loaded & {"scipy", "matplotlib", "rich", "pyarrow"} == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_of_commands_says_what_their_own_help_says(name):
+    root = get_command(app)
+    assert COMMANDS[name].rstrip(".") == root.commands[name].get_short_help_str(1000).rstrip(".")
+    assert root.commands[name].help.startswith(COMMANDS[name])
 
 
 def test_commands_in_a_pipe(process, tmp_path):

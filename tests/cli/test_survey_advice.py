@@ -67,7 +67,7 @@ def test_so_many_people_as_the_warning_says_are_enough(made):
 def test_several_rounds_are_judged_one_epoch_at_a_time(made):
     rounds = {"epochs": {"days": 6}, "longitudinal": {"epochs": 5}}
     ran = made(**rounds, epsilon=..., budget={"epsilon": "2"}, people="1500")
-    assert "epsilon 0.4 a question: the budget of 2, divided equally over 5 rounds and 1 question\n" in ran.out
+    assert "epsilon 0.4 per question: the budget of 2, divided equally over 5 rounds and 1 question\n" in ran.out
     assert "expected in each epoch:" in ran.out
     assert "people in each epoch, or raise epsilon (fewer rounds leave more for each). For answers" in ran.err
     assert 'the rule "memoize"' in ran.err

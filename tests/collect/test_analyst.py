@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable.cli.demo_service import Service, running
+from deniable.cli.demo import Service, running
 from deniable.collect.analyst import Analyst, Change, ServiceRefused, read_range
 from deniable.collect.crowd import CrowdError, send_crowd
 from deniable.collect.http import ForbiddenAddress, Unreachable

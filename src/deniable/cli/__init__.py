@@ -1,5 +1,6 @@
 """The `deniable` command.
 
+Commands   one module per command, named like it, with its Typer `app`; it is loaded when the command is called
 Output     tables on a terminal, plain text in a pipe, one JSON document with --json
 Errors     one line on standard error, never a traceback; DENIABLE_DEBUG=1 adds it
 Exit code  0 done, 1 what was asked is false or not whole, 2 bad input or usage, 70 a bug, 75 waits to be sent,
@@ -11,41 +12,79 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 import deniable
-from deniable.cli import (
-    answer,
-    channel,
-    demo,
-    design,
-    estimate,
-    ledger,
-    output,
-    plan,
-    privatize,
-    serve,
-    simulate,
-    store,
-    story,
-    survey,
-    tally,
-    token,
-)
-from deniable.cli.options import examples
+from deniable.cli import output
 from deniable.errors import DeniableError, InternalError
 
 __all__ = ["app", "main"]
 
 BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130
 
+# In the order of --help, each with the first sentence of its own help.
+COMMANDS = {
+    "plan": "Compare the protocols for a question, and choose one.",
+    "privatize": (
+        "Randomize answers: one report per person and question, drawn from the exact law with cryptographic bits."
+    ),
+    "tally": "Add reports up: what remains is one vector of counts per question, and the reports need not be kept.",
+    "estimate": "Estimate how common each answer is, with error bars.",
+    "simulate": "Repeat whole collections with made-up people, and compare the errors with the formulas.",
+    "serve": "Collect reports over HTTP, add them up, and answer analysts.",
+    "answer": "Answer a survey: the answers are randomized here, written to the ledger, and only then sent.",
+    "demo": "Collect a real survey of extramarital affairs on this machine: devices, HTTP, store, estimate.",
+    "channel": "Mechanisms as matrices: show, check, sample, infer.",
+    "design": "Optimal mechanisms, each with a certificate that anybody can check.",
+    "survey": "Survey files: questions with their protocols, known by a fingerprint.",
+    "ledger": "This device's ledger: what was sent, what waits, the lifetime budget, opting out and withdrawing.",
+    "token": "Who may do what at the collection service.",
+    "store": "Check, copy and export what the collection service keeps, also while it runs.",
+}
+
+
+@cache
+def _load(name: str) -> Any:
+    """The command of this name, from its module."""
+    return get_command(import_module(f"deniable.cli.{name}").app)
+
+
+class _Modules(Mapping[str, Any]):
+    """The commands by name, each loaded when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        return _load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
 
 class _Guarded(TyperGroup):
-    """A command group that turns every exception into one line and an exit code."""
+    """The group of all commands: loads the one that is called, and turns exceptions into one line and an exit code."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = cast(Any, _Modules())
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list in --help, from the table: no command is loaded for it."""
+        listed: Any = {name: TyperCommand(name, help=sentence) for name, sentence in COMMANDS.items()}
+        TyperGroup(commands=listed).format_commands(ctx, formatter)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         extra["standalone_mode"] = False
@@ -109,21 +148,6 @@ app = typer.Typer(
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(channel.app, name="channel")
-app.add_typer(design.app, name="design")
-app.add_typer(survey.app, name="survey")
-app.command(epilog=plan.EXAMPLES)(plan.plan)
-app.command(epilog=privatize.EXAMPLES)(privatize.privatize)
-app.command(epilog=tally.EXAMPLES)(tally.tally)
-app.command(epilog=estimate.EXAMPLES)(estimate.estimate)
-app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
-app.command(epilog=serve.EXAMPLES)(serve.serve)
-app.command(epilog=answer.EXAMPLES)(answer.answer)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(token.app, name="token")
-app.add_typer(store.app, name="store")
-app.command(epilog=demo.EXAMPLES)(demo.demo)
-app.command(epilog=story.EXAMPLES)(story.story)
 
 
 def _version(wanted: bool) -> None:
@@ -133,7 +157,7 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog=examples(
+    epilog=output.examples(
         "deniable demo                                          the whole path, on a real survey",
         "deniable plan --categories 9 --epsilon 1 --people 5000 which protocol, and how exact it will be",
         "deniable survey new draft.json -o survey.json          questions with their protocols",

@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from typing import Annotated, Any
 
 import typer
 
-from deniable.cli import answer_view as view
+from deniable import exact
+from deniable.channels.levels import epsilon_text
 from deniable.cli import output
-from deniable.cli.files import is_json, named, only_one_stdin, parse_json, read_text
-from deniable.cli.options import IngestToken, Json, examples
-from deniable.cli.output import shown
+from deniable.cli.options import IngestToken, Json, LedgerFile, new_app
+from deniable.cli.output import examples, shown
+from deniable.cli.read_files import is_json, named, only_one_stdin, parse_json, read_text
+from deniable.collect.client import Client, OptedOut, Receipt, Submission
+from deniable.collect.client.answers import check_answer, check_id, from_text, listed
+from deniable.collect.client.preview import preview
+from deniable.collect.client.records import OPTED_OUT
+from deniable.collect.wire import HEADER_BYTES, ID_BYTES
+from deniable.domains import Categories, Domain, Strings
 from deniable.errors import DeniableError, LabelError, SpecError
+from deniable.protocols import PureProtocol
+from deniable.specs import is_fingerprint
+from deniable.surveys import Question, Survey
+from deniable.surveys.diff import Change
+from deniable.surveys.promises import promises
+from deniable.surveys.terms import write_time
 
-if TYPE_CHECKING:
-    from deniable.collect.client import Client, Receipt, Submission
-    from deniable.domains import Domain
-    from deniable.surveys import Question, Survey
-
-EXAMPLES = examples(
-    "deniable answer https://collect.example.org FINGERPRINT                (asks)",
-    "deniable answer https://collect.example.org FINGERPRINT --answers answers.json",
-    "deniable answer https://collect.example.org FINGERPRINT --dry-run",
-)
-LedgerFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--ledger",
-        metavar="FILE",
-        envvar="DENIABLE_LEDGER",
-        help="This device's ledger, one for all surveys.",
-        show_default="in the user's data directory",
-    ),
-]
+app = new_app()
 
 NOT_SENT, WAITING = 1, 75  # 75 is "try again later" to mailers and schedulers
 
 _MOST_LABELS = 20
+_MOST_FORMS = 16
 
 
+@app.command(
+    epilog=examples(
+        "deniable answer https://collect.example.org FINGERPRINT                (asks)",
+        "deniable answer https://collect.example.org FINGERPRINT --answers answers.json",
+        "deniable answer https://collect.example.org FINGERPRINT --dry-run",
+    )
+)
 def answer(
     server: Annotated[str, typer.Argument(metavar="SERVER", help="Where reports go: https://...", show_default=False)],
     fingerprint: Annotated[
@@ -96,8 +100,6 @@ def answer(
     The exit code is 0 if the submission was sent, now or before; 75 while it waits in the ledger: run the command again
     to send it; 1 if it was refused, dropped or withdrawn; and 2 if the answers were not taken.
     """
-    from deniable.collect.client import Client, OptedOut
-
     only_one_stdin(file, fingerprints)
     published = None if fingerprints is None else _listed(fingerprints)
     if answers and not dry_run:
@@ -120,9 +122,9 @@ def answer(
         else:
             receipt = _again(client, earlier, wait)
         if as_json:
-            view.document(client, receipt)
+            _document(client, receipt)
         else:
-            view.report(client, receipt, earlier)
+            _report(client, receipt, earlier)
     if receipt.state == "queued":
         output.note("note", "it waits in the ledger: run the same command again to send the same bytes")
         raise typer.Exit(WAITING)
@@ -135,7 +137,7 @@ def _agree(client: Client, accepted: bool) -> None:
     changes = client.changes(record=False)
     if not changes:
         return
-    view.changes(changes)
+    _show_changes(changes)
     if accepted:
         return
     if not sys.stdin.isatty():
@@ -153,14 +155,12 @@ def _answered(client: Client, given: Mapping[str, Any], wait: float, as_json: bo
     if new:
         output.note("note", f"a new device ledger was made: {client.ledger.path}")
     if not introduced and not as_json:
-        view.introduce(client.survey())
+        _introduce(client.survey())
     return receipt
 
 
 def _again(client: Client, earlier: Submission, wait: float) -> Receipt:
     """Send what is waiting; what this epoch's submission has come to."""
-    from deniable.collect.client import Receipt
-
     waiting = client.flush(wait).reason
     return Receipt.of(_submission(client, earlier.epoch) or earlier, False, waiting)
 
@@ -170,9 +170,6 @@ def _submission(client: Client, epoch: int) -> Submission | None:
 
 
 def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool) -> None:
-    from deniable.collect.client.answers import listed
-    from deniable.collect.client.preview import preview
-
     survey, epoch = client.survey(record=False), client.epoch(record=False)
     answers = {
         question.id: _read(question, texts[question.id]) if question.id in texts else _some_answer(question)
@@ -182,14 +179,14 @@ def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         output.document({"survey": survey.fingerprint, "epoch": epoch, "example": body.hex(), "sent": False})
         return
-    view.introduce(survey, numbers=True)
+    _introduce(survey, numbers=True)
     for question in survey:
-        view.law(question)
+        _law(question)
     output.write("\n")
     if len(texts) < len(survey):
         some = listed(f"{id}={shown(answer)}" for id, answer in answers.items() if id not in texts)
         output.prose(f"An example of what would leave, for {some}:")
-    output.facts(view.fields(body))
+    output.facts(fields(body))
     output.prose(
         "This was a rehearsal: the bytes above were drawn with throw-away randomness, and a real submission will have "
         "others. Nothing was recorded or sent."
@@ -208,7 +205,7 @@ def _collect(survey: Survey, texts: Mapping[str, Any], as_json: bool, no_echo: b
         )
     answers = {id: _read(survey[id], entry) for id, entry in texts.items()}
     if asked:
-        view.introduce(survey)
+        _introduce(survey)
     return answers | {question.id: _ask(question, no_echo) for question in asked}, bool(asked)
 
 
@@ -217,8 +214,6 @@ def _given(client: Client, arguments: list[str], file: str | None) -> Mapping[st
     survey = client.survey(record=False)
     if file is None:
         return _parsed(survey, arguments)
-    from deniable.collect.client.answers import check_id
-
     content = read_text(file)
     if not is_json(content):
         lines = [line.rstrip("\r") for line in content.split("\n")]
@@ -237,8 +232,6 @@ def _given(client: Client, arguments: list[str], file: str | None) -> Mapping[st
 
 def _listed(file: str) -> list[str]:
     """Published fingerprints: one on each line, and what follows it, or a # and a remark."""
-    from deniable.specs import is_fingerprint
-
     found = []
     for number, line in enumerate(read_text(file).splitlines(), start=1):
         words = line.partition("#")[0].split()
@@ -251,8 +244,6 @@ def _listed(file: str) -> list[str]:
 
 
 def _parsed(survey: Survey, given: list[str], of: str = "an argument") -> Mapping[str, Any]:
-    from deniable.collect.client.answers import check_id, listed
-
     texts: dict[str, Any] = {}
     for entry in given:
         id, equals, value = entry.partition("=")
@@ -268,8 +259,6 @@ def _parsed(survey: Survey, given: list[str], of: str = "an argument") -> Mappin
 
 def _some_answer(question: Question) -> Any:
     """The first answer there is; of open text, some."""
-    from deniable.domains import Strings
-
     domain = question.protocol.domain
     return "example" if isinstance(domain, Strings) else domain.labels[0]
 
@@ -288,18 +277,154 @@ def _ask(question: Question, no_echo: bool) -> Any:
 
 def _read(question: Question, entry: Any) -> Any:
     """An answer of the question, or a refusal, which does not repeat it: standard error may end in a log."""
-    from deniable.collect.client.answers import check_answer, from_text
-
     value = from_text(question.protocol.domain, entry) if isinstance(entry, str) else entry
     check_answer(question, value, typed=isinstance(entry, str))
     return value
 
 
 def _choices(domain: Domain) -> str:
-    from deniable.domains import Categories, Strings
-
     if isinstance(domain, Strings):
         return "any text"
     if not isinstance(domain, Categories) or domain.size > _MOST_LABELS:
         return shown(str(domain))
     return ", ".join(shown(label) for label in domain.labels)
+
+
+# -- what a person is shown: the promise, the law, the bytes, and what became of them ------------------
+
+
+def _introduce(survey: Survey, numbers: bool = False) -> None:
+    """Who asks and what is promised; with `numbers` also by which factor odds change."""
+    terms = survey.terms
+    if terms is None:  # a client refuses such a survey
+        return
+    promised = promises(survey)
+    output.facts(
+        [
+            ("survey", shown(survey.name)),
+            ("asked by", shown(terms.owner)),
+            ("purpose", shown(terms.purpose)),
+            ("kept there", promised["kept"]),
+            ("fingerprint", survey.fingerprint),
+        ]
+    )
+    output.write("\n")
+    rest = ("factor", "questions") if numbers else ()
+    for names in (("band", "sure"), ("people",), ("seen",), ("often",), ("device",), ("address",), rest):
+        said = " ".join(promised[name] for name in names if name in promised)
+        if said:
+            output.prose(said)
+    output.write("\n")
+
+
+def _show_changes(found: Sequence[Change]) -> None:
+    """How a survey differs from the one that it replaces, on the error stream: it comes before a question."""
+    for change in found:
+        if change.what == "replaces":  # which is why they are compared
+            continue
+        before, after = (
+            epsilon_text(value) if isinstance(value, Fraction) else value for value in (change.before, change.after)
+        )
+        output.note("changed", f"{shown(change.what)}: {shown(before)} -> {shown(after)} ({change.privacy})")
+    worse = any(change.privacy == "weaker" for change in found)
+    output.note(
+        "warning" if worse else "note",
+        f"this survey protects you {'less' if worse else 'no less'} than the one it replaces",
+    )
+
+
+def at_most(ratio: Fraction) -> str:
+    """Three digits, never less than the number.
+
+    >>> at_most(Fraction(2718, 1000)), at_most(Fraction(20001, 100)), at_most(Fraction(2))
+    ('2.72', '201', '2')
+    """
+    if ratio > 10**9:
+        return f"e^{math.ceil(exact.log(ratio) * 10) / 10:g}"
+    digits = max(0, 3 - len(str(math.floor(ratio))))
+    scaled = Fraction(math.ceil(ratio * 10**digits), 10**digits)
+    return f"{float(scaled):.10g}"
+
+
+def _law(question: Question) -> None:
+    """How likely each report is under each answer: a table where that is small, or else a sentence."""
+    protocol, channel = question.protocol, None
+    output.heading(f"{question.id}: {protocol.name}, epsilon {epsilon_text(protocol.epsilon)}")
+    if protocol.report_forms <= _MOST_FORMS and not isinstance(protocol.domain, Strings):
+        with suppress(DeniableError):  # too many branches to follow them all
+            channel = protocol.channel()
+    if channel is None:
+        sentence = f"No report is more than {at_most(protocol.ratio)} times as likely under one answer as another."
+        if isinstance(protocol, PureProtocol):
+            p, q = output.number(float(protocol.p), 4), output.number(float(protocol.q), 4)
+            sentence += f" It speaks for your answer with probability {p}, and for each other one with {q}."
+        output.prose(sentence)
+        return
+    rows = [
+        [shown(label), *(output.number(p, 4) for p in row)]
+        for label, row in zip(channel.inputs, channel.rows, strict=True)
+    ]
+    output.table(["your answer", *(f"sends {label}" for label in channel.outputs)], rows)
+
+
+def fields(body: bytes) -> list[tuple[str, str]]:
+    """What leaves, field by field, each with its size: the answers are a small part of it.
+
+    >>> fields(bytes(27))[-1]
+    ('answers', '000000 (3 bytes, randomized)')
+    """
+    start = HEADER_BYTES + ID_BYTES
+    header, id, answers = body[:HEADER_BYTES], body[HEADER_BYTES:start], body[start:]
+    size = f"{len(answers)} byte{'' if len(answers) == 1 else 's'}"
+    return [
+        ("leaves", f"{len(body)} bytes in all, over HTTP without cookies or user agent"),
+        ("header", f"{header[:4].hex()} {header[4:].hex()} ({HEADER_BYTES} bytes: format, epoch)"),
+        ("id", f"{id.hex()} ({ID_BYTES} bytes, random, so that a repeat counts once)"),
+        ("answers", f"{answers.hex()} ({size}, randomized)"),
+    ]
+
+
+def state(submission: Submission, reason: str = "") -> str:
+    """What became of a submission, in words; `reason` is why it still waits."""
+    if submission.state == "queued":
+        return "waiting to be sent" + (f" ({reason})" if reason else "")
+    if submission.state == "dropped":
+        mine = submission.reason == OPTED_OUT
+        return "dropped, because this device opted out" if mine else f"refused by the service: {submission.words}"
+    return submission.state
+
+
+def _report(client: Client, receipt: Receipt, earlier: Submission | None) -> None:
+    """What was done now, or before."""
+    spending = client.budget()
+    spent, cap = epsilon_text(spending.spent), epsilon_text(spending.cap)
+    facts = [
+        ("state", state(receipt.submission, receipt.reason)),
+        ("budget", f"{spent} of {cap} spent in the group {shown(spending.group)} of {shown(spending.owner)}"),
+    ]
+    if receipt.fresh:
+        output.facts(fields(receipt.body) + facts)
+        return
+    begins = _next_epoch(client, receipt.epoch)
+    waited = earlier is not None and earlier.state == "queued"
+    output.prose(
+        "This epoch was answered already, and nothing new was drawn"
+        + ("; what was waiting was sent now. " if waited and receipt.state == "sent" else " or sent. ")
+        + (f"The next epoch begins at {begins}." if begins else "The survey takes no more answers from this device.")
+    )
+    output.facts([("earlier submission", facts[0][1]), facts[1]])
+
+
+def _document(client: Client, receipt: Receipt) -> None:
+    """The same as JSON."""
+    more = {"next_epoch": _next_epoch(client, receipt.epoch), "budget": client.budget().spec()}
+    reason = receipt.submission.reason or receipt.reason
+    output.document(receipt.spec() | {"reason": reason} | more)
+
+
+def _next_epoch(client: Client, epoch: int) -> str | None:
+    """When this device may answer again, as far as the calendar and the number of answers go."""
+    terms = client.terms()
+    begins = terms.epochs.start(epoch + 1)
+    over = begins >= terms.expires or len(client.history()) >= terms.longitudinal.epochs
+    return None if over else write_time(begins)

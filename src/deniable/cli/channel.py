@@ -1,37 +1,66 @@
-"""`deniable channel`: look at a channel, prove its level, push a prior through it."""
+"""`deniable channel`: mechanisms as matrices. Show one, check its epsilon, sample reports from it, infer answers."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict
+from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from deniable import exact
+from deniable.channels import Channel, Witness
+from deniable.channels.adjacency import Adjacency
+from deniable.channels.inference import Inference, ibu, invert, mle_randomized_response
 from deniable.channels.levels import level_text
-from deniable.cli import forms, output, reports
-from deniable.cli.describe import cell_of, description, exact_rows, is_short, level, matrix, probability, summary, words
-from deniable.cli.files import only_one_stdin
-from deniable.cli.inputs import Names, as_floats, read_adjacency, read_channel, read_vector
-from deniable.cli.options import All, Csv, Json, Plot, Source, examples, one_format
-from deniable.cli.output import shown
+from deniable.cli import output
+from deniable.cli.closed_forms import FORMS
+from deniable.cli.options import All, Csv, Json, Plot, Seed, Source, bits_from, new_app, one_format
+from deniable.cli.output import examples, ratio_text, ratio_words, save_figure, shown
+from deniable.cli.read_channels import Names, as_floats, read_adjacency, read_channel, read_lines, read_vector
+from deniable.cli.read_files import STDIN, only_one_stdin, refuse_keyboard
+from deniable.errors import ChannelError, NumberError
 from deniable.labels import label_spec, text
+from deniable.surveys.results import finite
 
-app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
+app = new_app()
+
+# A larger matrix is shown by its corner, unless all of it is asked for.
+_MOST_ROWS = 24
+_MOST_COLUMNS = 12
+
+# An exact law that would fill more than some 20 megabytes of JSON is left out of it.
+_MOST_BITS = 1 << 26
+
+# IBU on fewer cells than this is done before a progress bar could be read.
+_LONG = 200_000
+_MOST_REPORTS = 10_000_000
 
 _Adjacency = Annotated[
     str | None,
     typer.Option(
         metavar="RELATION",
         help="Who must be hard to tell apart: all, line, line:2, hamming, own (what the channel was made for), "
-        "or a CSV file of edges, two labels a line.",
+        "or a CSV file of edges, two labels per line.",
         show_default=False,
     ),
 ]
+
+
+class Method(StrEnum):
+    auto = "auto"
+    invert = "invert"
+    clip = "clip"
+    simplex = "simplex"
+    ibu = "ibu"
+    mle = "mle"
 
 
 @app.callback(
@@ -69,23 +98,19 @@ def show(
     if save is not None:
         save.write_text(json.dumps(given.spec(), ensure_ascii=False) + "\n", encoding="utf-8")
     if plot is not None:
-        from deniable.cli.pictures import save_figure
-
         save_figure(plot, given.plot)
     if as_json:
-        output.document(description(source, given))
+        output.document(_channel_document(source, given))
     elif as_csv:
-        entries = exact_rows(given) if fractions else given.rows.tolist()
+        entries = _exact_rows(given) if fractions else given.rows.tolist()
         body = [[text(label), *row] for label, row in zip(given.inputs, entries, strict=True)]
         output.csv_table([["", *map(text, given.outputs)], *body])
     else:
-        output.facts(summary(source, given, fractions))
+        output.facts(_summary(source, given, fractions))
         output.write("\n")
         rows, columns = [shown(x) for x in given.inputs], [shown(y) for y in given.outputs]
-        matrix("input", rows, columns, cell_of(given, fractions), everything)
-        for kind, path in (("saved", save), ("drawn", plot)):
-            if path is not None:
-                output.write(f"\n{kind}: {path}\n")
+        _print_matrix("input", rows, columns, _cell_of(given, fractions), everything)
+        output.files(saved=save, drawn=plot)
 
 
 @app.command(
@@ -125,20 +150,23 @@ def epsilon(
     holds = None if at_most is None else given.satisfies(at_most, "all" if relation is None else relation)
     found = None if delta is None else given.delta(delta)
     if as_json:
-        content = {"channel": source, **level(overall)}
+        content = {"channel": source, **_level_document(overall)}
         if relation is not None:
-            content["under"] = {"adjacency": relation.spec(), **level(under)}
+            content["under"] = {"adjacency": relation.spec(), **_level_document(under)}
         if at_most is not None:
             content["at_most"] = {"epsilon": str(exact.as_epsilon(at_most)), "holds": holds}
         if delta is not None:
             content["delta"] = {"epsilon": str(exact.fraction(delta)), "delta": found}
         output.document(content)
     else:
-        pairs = [("all pairs", f"epsilon {level_text(overall.ratio)}"), ("", words(overall))]
+        pairs = [("all pairs", f"epsilon {level_text(overall.ratio)}"), ("", _witness_words(overall))]
         if relation is not None:
-            pairs += [(str(relation), f"epsilon {level_text(under.ratio, under.distance)}"), ("", words(under))]
+            pairs += [
+                (str(relation), f"epsilon {level_text(under.ratio, under.distance)}"),
+                ("", _witness_words(under)),
+            ]
         if at_most is not None:
-            pairs.append((f"at most {at_most}", "holds" if holds else f"does not hold: {words(under)}"))
+            pairs.append((f"at most {at_most}", "holds" if holds else f"does not hold: {_witness_words(under)}"))
         if delta is not None:
             pairs.append((f"delta at {delta}", f"{found:.10g}"))
         output.facts(pairs)
@@ -195,12 +223,12 @@ def push(
                 str(sum(p * int(c) for p, c in zip(law, column, strict=True)) / given.denominator)
                 for column in given.numerators.T
             ]
-            if is_short(given)
+            if _is_short(given)
             else None,
         }
         if posterior:
             content["inputs"] = [label_spec(label) for label in given.inputs]
-            content["posterior"] = [[output.finite(p) for p in row] for row in posteriors]
+            content["posterior"] = [[finite(p) for p in row] for row in posteriors]
         output.document(content)
     elif as_csv:
         head = ["output", "probability", *(columns if posterior else [])]
@@ -209,25 +237,21 @@ def push(
     else:
         rows, columns = [shown(y) for y in given.outputs], [shown(x) for x in given.inputs]
         output.table(
-            ["output", "probability"], [[y, probability(p)] for y, p in zip(rows, marginal.tolist(), strict=True)]
+            ["output", "probability"], [[y, _probability(p)] for y, p in zip(rows, marginal.tolist(), strict=True)]
         )
         if posterior:
             output.write("\nwhat an observer of the output believes about the input:\n")
-            matrix("output", rows, columns, lambda y, x: _belief(float(posteriors[y, x])), everything)
-
-
-def _belief(value: float) -> str:
-    return "-" if math.isnan(value) else probability(value)
+            _print_matrix("output", rows, columns, lambda y, x: _belief(float(posteriors[y, x])), everything)
 
 
 @app.command("list", epilog=examples("deniable channel list", "deniable channel show warner:epsilon=1"))
 def list_forms(as_json: Json = False) -> None:
     """List the closed forms: channels that can be named instead of given in a file."""
     if as_json:
-        listed = [asdict(form) for form in forms.FORMS.values()]
+        listed = [asdict(form) for form in FORMS.values()]
         output.document([{key: value for key, value in form.items() if key != "build"} for form in listed])
         return
-    for form in forms.FORMS.values():
+    for form in FORMS.values():
         output.styled(f"{form.name}: {form.summary}", "bold")
         width = max(len(parameter.name) for parameter in form.parameters)
         for parameter in form.parameters:
@@ -236,5 +260,299 @@ def list_forms(as_json: Json = False) -> None:
     output.write("A value that is a list has commas: p0=0.5,0.3,0.2. Numbers may be fractions: epsilon=1/2.\n")
 
 
-app.command(epilog=reports.SAMPLE_EXAMPLES)(reports.sample)
-app.command(epilog=reports.INFER_EXAMPLES)(reports.infer)
+@app.command(
+    epilog=examples(
+        "deniable channel sample coin yes no no",
+        "deniable channel sample randomized-response:k=4,epsilon=1 < answers.txt > reports.txt",
+        "deniable channel sample coin yes --times 1000 --seed 1 | sort | uniq -c",
+    )
+)
+def sample(
+    source: Source,
+    labels: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="LABELS",
+            help="True answers; from standard input, one per line, if none are given.",
+            show_default=False,
+        ),
+    ] = None,
+    times: Annotated[int, typer.Option(metavar="N", help="Randomize each answer N times.")] = 1,
+    seed: Seed = None,
+    as_json: Json = False,
+) -> None:
+    """Randomize answers: one noisy label per line, drawn from the exact law with cryptographic bits."""
+    if not labels:
+        only_one_stdin(source, STDIN)
+        refuse_keyboard("give labels as arguments, or pipe them in, one per line")
+    given = read_channel(source)
+    names = Names.of(given.inputs, "input")
+    places = [names.place(label, show=False) for label in labels] if labels else read_lines(STDIN, names, show=False)
+    if times < 1 or times * len(places) > _MOST_REPORTS:
+        raise NumberError(f"--times must be at least 1 and make at most {_MOST_REPORTS} reports at once")
+    drawn = given.sample_indices(np.repeat(np.array(places, dtype=np.int64), times), bits_from(seed))
+    if as_json:
+        output.document({"outputs": [label_spec(given.outputs[y]) for y in drawn]})
+    else:
+        written = [text(label) for label in given.outputs]
+        output.write("".join(written[y] + "\n" for y in drawn))
+
+
+@app.command(
+    epilog=examples(
+        "deniable channel infer coin 620,380",
+        "deniable channel infer coin yes=620,no=380 --method ibu --level 0.99",
+        "deniable channel infer channel.json counts.csv --plot estimate.png",
+        "deniable channel infer coin --observations < reports.txt",
+        "deniable channel infer subset-selection:k=4,epsilon=1 counts.json --json",
+    )
+)
+def infer(
+    source: Source,
+    counts: Annotated[
+        str,
+        typer.Argument(
+            metavar="COUNTS",
+            help="How often each output came: 620,380 or yes=620,no=380, a file (CSV or JSON), or '-'.",
+            show_default="standard input",
+        ),
+    ] = STDIN,
+    observations: Annotated[
+        bool, typer.Option("--observations", help="COUNTS holds observed labels, one per line, still to be counted.")
+    ] = False,
+    method: Annotated[
+        Method,
+        typer.Option(
+            metavar="METHOD",
+            help="invert: unbiased, may be negative. clip, simplex: inverted, then made a distribution. "
+            "ibu: most likely distribution, any channel. mle: the same in closed form, for randomized response. "
+            "auto: invert where the channel has an inverse, else ibu.",
+        ),
+    ] = Method.auto,
+    level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
+    plot: Plot = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Estimate how common each true answer is, from how often each output came, with error bars."""
+    one_format(as_json, as_csv)
+    only_one_stdin(source, counts)
+    if counts == STDIN:
+        refuse_keyboard("give the counts as an argument, in a file, or pipe them in")
+    given = read_channel(source)
+    names = Names.of(given.outputs, "output")
+    if observations:
+        seen = Counter(read_lines(counts, names))
+        observed = [Fraction(seen[y]) for y in range(len(given.outputs))]
+    else:
+        observed = read_vector(counts, names, "counts")
+    result = _estimate(
+        given, as_floats(observed, "counts"), method, bar=output.on_terminal() and not (as_json or as_csv)
+    )
+    ends = result.interval(level)
+    if plot is not None:
+        save_figure(plot, lambda: result.plot(level=level))
+    if as_json:
+        output.document(_inference_document(result, ends, level))
+    elif as_csv:
+        columns = (map(text, result.inputs), result.frequencies, result.counts, result.stderr, ends[:, 0], ends[:, 1])
+        output.csv_table([["label", "frequency", "count", "stderr", "low", "high"], *zip(*columns, strict=True)])
+    else:
+        _print_inference(result, ends, level)
+        output.files(drawn=plot)
+    for warning in _warnings(result):
+        output.note("warning", warning)
+
+
+# -- a channel in words, in a table and in JSON --------------------------------------------------------
+
+
+def _cell_of(given: Channel, fractions: bool) -> Callable[[int, int], str]:
+    """How the entry at a row and a column is written."""
+    if fractions:
+        return lambda x, y: str(given.probability(given.inputs[x], given.outputs[y]))
+    return lambda x, y: _probability(float(given.rows[x, y]))
+
+
+def _exact_rows(given: Channel) -> list[list[str]]:
+    """The whole law in fractions."""
+    rows, columns = given.shape
+    cell = _cell_of(given, fractions=True)
+    return [[cell(x, y) for y in range(columns)] for x in range(rows)]
+
+
+def _probability(value: float) -> str:
+    """Four decimals, but never 0.0000 for what can happen."""
+    return f"{value:.4f}" if value == 0 or value >= 0.00005 else f"{value:.0e}"
+
+
+def _summary(source: str, given: Channel, fractions: bool) -> list[tuple[str, str]]:
+    worst = given.witness()
+    ratio = ratio_text(worst.ratio) if fractions else ratio_words(worst.ratio)
+    return [
+        ("channel", shown(source)),
+        ("size", f"{given.shape[0]} inputs, {given.shape[1]} outputs"),
+        ("epsilon", f"{level_text(worst.ratio)} over all pairs of inputs"),
+        ("ratio", ratio if isinstance(worst.ratio, float) or ratio == str(worst.ratio) else f"{ratio} (rounded)"),
+        ("worst pair", _witness_words(worst)),
+        ("adjacency", _relation(given, given.adjacency)),
+        ("law", f"integers over {_denominator(given.denominator)}"),
+        ("fingerprint", _fingerprint_of(given) or "none: the exact law is too large to write down"),
+    ]
+
+
+def _fingerprint_of(given: Channel) -> str | None:
+    """The fingerprint, where the exact law fits in memory."""
+    try:
+        return given.fingerprint
+    except ChannelError:
+        return None
+
+
+def _is_short(given: Channel) -> bool:
+    """Whether the exact law belongs into a document."""
+    return given.rows.size * given.denominator.bit_length() <= _MOST_BITS
+
+
+def _denominator(value: int) -> str:
+    return str(value) if value < 10**6 else f"a denominator of {value.bit_length()} bits"
+
+
+def _relation(given: Channel, relation: Adjacency) -> str:
+    if relation.kind == "all":
+        return str(relation)
+    worst = given.witness(relation)
+    return f"{relation}: epsilon {level_text(worst.ratio, worst.distance)}"
+
+
+def _witness_words(worst: Witness) -> str:
+    first, second = map(shown, worst.inputs)
+    if worst.ratio == 1:
+        return "none: no output says anything about the input"
+    if isinstance(worst.ratio, float):
+        return f"output {shown(worst.output)} can come from input {first} and never from {second}"
+    times = f"{ratio_words(worst.ratio)} times as likely from input {first} as from {second}"
+    apart = "" if worst.distance == 1 else f", which are {worst.distance} apart"
+    return f"output {shown(worst.output)} is {times}{apart}"
+
+
+def _print_matrix(
+    corner: str, rows: list[str], columns: list[str], cell: Callable[[int, int], str], everything: bool
+) -> None:
+    """The part of a matrix that fits, and a line that says what is missing."""
+    height, width = len(rows), len(columns)
+    if not everything:
+        height, width = min(height, _MOST_ROWS), min(width, _MOST_COLUMNS)
+    cells = [[cell(i, j) for j in range(width)] for i in range(height)]
+    if not everything:
+        widths = [max(map(len, column)) for column in zip(columns[:width], *cells, strict=True)]
+        width = output.fitting_columns(max(map(len, rows[:height])), widths)
+    output.table([corner, *columns[:width]], [[rows[i], *cells[i][:width]] for i in range(height)])
+    if (height, width) != (len(rows), len(columns)):
+        output.write(f"... of {len(rows)} rows and {len(columns)} columns: --all shows everything\n")
+
+
+def _channel_document(source: str, given: Channel) -> dict[str, Any]:
+    return {
+        "channel": source,
+        "inputs": [label_spec(label) for label in given.inputs],
+        "outputs": [label_spec(label) for label in given.outputs],
+        **_level_document(given.witness()),
+        "adjacency": given.adjacency.spec(),
+        "epsilon_under_adjacency": finite(given.epsilon_under(given.adjacency)),
+        "fingerprint": _fingerprint_of(given),
+        "rows": given.rows.tolist(),
+        "exact": _exact_rows(given) if _is_short(given) else None,
+    }
+
+
+def _level_document(worst: Witness) -> dict[str, Any]:
+    return {
+        "epsilon": finite(worst.epsilon),
+        "ratio": ratio_text(worst.ratio),
+        "witness": {
+            "inputs": [label_spec(label) for label in worst.inputs],
+            "output": label_spec(worst.output),
+            "distance": str(worst.distance),
+        },
+    }
+
+
+def _belief(value: float) -> str:
+    return "-" if math.isnan(value) else _probability(value)
+
+
+# -- an inference, made and shown ----------------------------------------------------------------------
+
+
+def _estimate(given: Channel, observed: list[float], method: Method, bar: bool) -> Inference:
+    try:
+        match method:
+            case Method.invert:
+                return invert(given, observed)
+            case Method.clip:
+                return invert(given, observed, "clip")
+            case Method.simplex:
+                return invert(given, observed, "simplex")
+            case Method.mle:
+                return mle_randomized_response(given, observed)
+            case Method.auto if given.shape[0] == given.shape[1]:
+                return invert(given, observed)
+    except ChannelError as refused:
+        if method is not Method.auto:
+            raise ChannelError(str(refused).replace("ibu(channel, counts)", "--method ibu")) from None
+    return ibu(given, observed, progress=bar and given.rows.size > _LONG)
+
+
+def _warnings(result: Inference) -> list[str]:
+    warnings = []
+    if not result.converged:
+        warnings.append(
+            f"the iteration stopped early: another distribution may fit better by {result.gap:.1e} nats per report"
+        )
+    if not result.identifiable:
+        warnings.append("different crowds look the same through this channel: this is one of many solutions")
+    if result.misfit is not None and result.misfit.suspicious:
+        warnings.append(result.misfit.about("channel"))
+    return warnings
+
+
+def _print_inference(result: Inference, ends: Any, level: float) -> None:
+    pairs = [("method", result.method), ("reports", f"{result.n:.0f}" if result.n.is_integer() else f"{result.n:.6g}")]
+    if result.iterations:
+        pairs.append(("updates", f"{result.iterations}, within {result.gap:.1e} nats per report of the maximum"))
+    if result.raw is not None:
+        pairs.append(("error bars", "of the unbiased estimate, before it was made a distribution"))
+    output.facts(pairs)
+    output.write("\n")
+    head = ["answer", "reported", "estimate", "stderr", f"{100 * level:g}% interval"]
+    body = [
+        [shown(label), reported, f"{value:.4f}", _error(error), f"[{low:.4f}, {high:.4f}]"]
+        for label, reported, value, error, (low, high) in zip(
+            result.inputs, _reported(result), result.frequencies, result.stderr, ends, strict=True
+        )
+    ]
+    output.table(head, body)
+
+
+def _reported(result: Inference) -> list[str]:
+    """The noisy shares, where an output can be taken for an answer."""
+    if result.inputs != result.outputs:
+        return ["-"] * len(result.inputs)
+    return [f"{share:.4f}" for share in result.observed / result.n]
+
+
+def _error(value: float) -> str:
+    return f"{value:.4f}" if np.isfinite(value) else "unknown"
+
+
+def _inference_document(result: Inference, ends: Any, level: float) -> dict[str, Any]:
+    content = result.to_dict()
+    del content["interval_95"]
+    content["counts"] = [finite(value) for value in result.counts]
+    content["level"] = level
+    content["interval"] = [[finite(end) for end in pair] for pair in ends]
+    content["observed"] = {
+        text(label): count for label, count in zip(result.outputs, result.observed.tolist(), strict=True)
+    }
+    return content

@@ -1,12 +1,27 @@
-"""`deniable demo`: a sensitive survey collected over HTTP on this machine, and what the crowd said after all."""
+"""`deniable demo`: a sensitive survey collected over HTTP on this machine, and what the crowd said after all.
+
+Data       6,366 real answers to questions that nobody likes to answer: the survey of extramarital affairs that
+           *Redbook* magazine held in 1974, as used by Fair, "A Theory of Extramarital Affairs", Journal of Political
+           Economy 86 (1978); counted from the table that statsmodels bundles as `statsmodels.datasets.fair`
+Service    a process of its own, on an embedded store in a directory of its own
+Bars       solid up to where the interval begins, shaded where the truth may lie
+"""
 
 from __future__ import annotations
 
 import os
+import signal
+import socket
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,27 +30,34 @@ import typer
 
 from deniable._extras import require
 from deniable.cli import output
-from deniable.cli.bars import Bar, chart
-from deniable.cli.demo_survey import demo_answers, demo_survey
-from deniable.cli.options import Json, Seed, examples
-from deniable.cli.output import heading, prose, shown, table
-from deniable.cli.reports import bits_from
-from deniable.cli.targets import level
-from deniable.errors import NumberError
+from deniable.cli.load_survey import epsilon_words
+from deniable.cli.options import Json, Seed, bits_from, new_app
+from deniable.cli.output import examples, heading, prose, shown, table
+from deniable.collect.analyst import Analyst
+from deniable.collect.crowd import send_crowd
+from deniable.collect.stores import open_store
+from deniable.collect.stores.base import Token
+from deniable.collect.tokens import hashed, new_token
+from deniable.errors import DeniableError, NumberError
 from deniable.protocols import Estimate
 from deniable.surveys import Survey
 
-EXAMPLES = examples(
-    "deniable demo                    ends by itself in a pipe; on a terminal it goes on serving",
-    "deniable demo --once             ends by itself",
-    "deniable demo --people 1000      fewer people, wider error bars",
-    "deniable story                   the idea without a service, on made-up people",
-)
+app = new_app()
 
 LEVEL = 0.95
+PATIENCE = 60.0
+"""Seconds within which the service must be ready."""
+
 _FEWEST, _MOST = 100, 6366
 
 
+@app.command(
+    epilog=examples(
+        "deniable demo                    ends by itself in a pipe; on a terminal it goes on serving",
+        "deniable demo --once             ends by itself",
+        "deniable demo --people 1000      fewer people, wider error bars",
+    )
+)
 def demo(
     people: Annotated[
         int, typer.Option(metavar="N", min=_FEWEST, max=_MOST, help="How many of the 6366 people answer.")
@@ -56,10 +78,6 @@ def demo(
     require("uvicorn", "serve")
     if people < _FEWEST:
         raise NumberError(f"--people is at least {_FEWEST}")
-    from deniable.cli.demo_service import running
-    from deniable.collect.analyst import Analyst
-    from deniable.collect.crowd import send_crowd
-
     bits = bits_from(seed)
     survey, answers = demo_survey(), demo_answers(people)
     with tempfile.TemporaryDirectory(prefix="deniable-demo-") as directory:
@@ -89,6 +107,9 @@ def _shares(estimate: Estimate, answers: list[str]) -> Any:
     return np.array([answers.count(str(label)) for label in estimate.labels]) / len(answers)
 
 
+# -- what is shown -------------------------------------------------------------------------------------
+
+
 def _promise(survey: Survey, address: str) -> None:
     output.styled("Learn what a crowd thinks without learning what anyone said", "bold")
     output.write("\n")
@@ -98,8 +119,8 @@ def _promise(survey: Survey, address: str) -> None:
             ("service", address),
             ("survey", f"{survey.name}: {', '.join(question.text for question in survey)}"),
             ("fingerprint", survey.fingerprint),
-            *((f"epsilon {q.id}", level(q.protocol)) for q in survey),
-            ("epsilon in all", level(survey)),
+            *((f"epsilon {q.id}", epsilon_words(q.protocol)) for q in survey),
+            ("epsilon in all", epsilon_words(survey)),
         ]
     )
     output.write("\n")
@@ -216,7 +237,6 @@ def _next_steps() -> None:
     steps = [
         ("deniable demo", "on a terminal: the same, and it goes on serving"),
         ("deniable demo --people 1000", "fewer people, wider error bars"),
-        ("deniable story", "how randomizing works, step by step"),
         ("deniable plan --categories 1000 --epsilon 1 --people 200000", "which protocol for a thousand answers"),
         ("deniable serve --help", "collect for real"),
     ]
@@ -266,3 +286,174 @@ def _progress(people: int, quiet: bool) -> Iterator[Callable[[int], None] | None
     with Progress(*columns, transient=True) as bar:
         task = bar.add_task("", total=people)
         yield lambda done: bar.update(task, completed=done)
+
+
+# -- the survey and what was answered ------------------------------------------------------------------
+
+
+AFFAIR, MARRIAGE = "affair", "marriage"
+RATINGS = ("very poor", "poor", "fair", "good", "very good")
+COUNTS = {"yes": (74, 221, 547, 724, 487), "no": (25, 127, 446, 1518, 2197)}  # by affair, then by rating
+DRAFT: dict[str, Any] = {
+    "name": "Marriage and affairs",
+    "owner": "deniable demo",
+    "purpose": "to show on one machine how a sensitive survey is collected without learning what anyone said",
+    "days": 30,
+    "epsilon": "1",
+    "people": 6366,
+    "show_from": 100,
+    "questions": [
+        {"id": AFFAIR, "text": "Have you had an affair in this marriage?", "answers": ["yes", "no"]},
+        {"id": MARRIAGE, "text": "How do you rate your marriage?", "answers": list(RATINGS)},
+    ],
+}
+
+
+def demo_survey() -> Survey:
+    """The survey, open from now on."""
+    return Survey.from_draft(DRAFT)
+
+
+def demo_answers(people: int | None = None) -> dict[str, list[str]]:
+    """What the women of 1974 said, one column per question; the first `people` of them.
+
+    The order of the people is ours: every kind is spread evenly, so that the first few have the shares of all.
+    """
+    women = [
+        (Fraction(2 * i + 1, 2 * count), affair, rating)
+        for affair, counts in COUNTS.items()
+        for rating, count in zip(RATINGS, counts, strict=True)
+        for i in range(count)
+    ]
+    women = sorted(women)[:people]
+    return {AFFAIR: [affair for _, affair, _ in women], MARRIAGE: [rating for _, _, rating in women]}
+
+
+# -- a service in a process of its own -----------------------------------------------------------------
+
+
+class ServiceError(DeniableError, RuntimeError):
+    """A service that did not start."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running service, with a token for each role."""
+
+    address: str
+    store: str
+    admin: str
+    analyst: str
+    process: subprocess.Popen[bytes]
+
+    def wait(self) -> None:
+        """Until somebody stops it."""
+        self.process.wait()
+
+
+@contextmanager
+def running(directory: Path, survey: Survey, port: int | None = None) -> Iterator[Service]:
+    """A service that has published the survey, stopped at the end of the block."""
+    file = directory / "demo.db"
+    store = f"sqlite:///{file}"
+    admin, analyst = new_token(), new_token()
+    with open_store(store) as opened:
+        opened.publish(survey)
+        opened.add_token(Token(hashed(admin), "admin", "demo"))
+        opened.add_token(Token(hashed(analyst), "analyst", "demo"))
+    chosen = _free_port() if port is None else port
+    command = [sys.executable, "-m", "deniable", "serve", "--store", store, "--port", str(chosen)]
+    with open(directory / "service.log", "wb") as log:
+        # A session of its own, so that Ctrl-C reaches the demo first and the service is stopped in order.
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(os.environ), start_new_session=True
+        )
+        try:
+            address = f"http://127.0.0.1:{chosen}"
+            _await(address, process, directory / "service.log")
+            yield Service(address, store, admin, analyst, process)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _await(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            last = log.read_text(errors="replace").strip().splitlines()[-1:]
+            raise ServiceError(f"the service did not start: {' '.join(last) or 'it said nothing'}")
+        try:
+            with urllib.request.urlopen(f"{address}/readyz", timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+    raise ServiceError(f"the service was not ready in {PATIENCE:.0f} seconds")
+
+
+# -- bars made of characters ---------------------------------------------------------------------------
+
+
+Inks = tuple[str, str, str]
+BLOCKS: Inks = ("█", "▓", "░")
+LETTERS: Inks = ("#", "=", "-")
+
+_NARROWEST, _WIDEST = 10, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A share to draw, with the ends of its interval if it has one."""
+
+    name: str
+    value: float
+    style: str
+    ends: tuple[float, float] | None = None
+
+
+def chart(groups: Sequence[tuple[str, Sequence[Bar]]]) -> None:
+    """One group of bars per label, all on one scale."""
+    top = max(max(bar.value, bar.ends[1] if bar.ends else 0.0) for _, bars in groups for bar in bars)
+    left = max(len(label) for label, _ in groups)
+    middle = max(len(bar.name) for _, bars in groups for bar in bars)
+    width = min(max(output.width() - left - middle - 13, _NARROWEST), _WIDEST)
+    for label, bars in groups:
+        for i, bar in enumerate(bars):
+            head = label if i == 0 else ""
+            drawn = draw(bar, top, width, _inks())
+            output.styled(f"  {head:<{left}}  {bar.name:<{middle}}  {drawn:<{width}}  {bar.value:6.1%}", bar.style)
+
+
+def draw(bar: Bar, top: float, width: int, inks: Inks = BLOCKS) -> str:
+    """The bar itself: `inks` are solid, before the value and after it.
+
+    >>> draw(Bar("estimate", 0.5, "", ends=(0.25, 0.75)), top=1.0, width=8, inks=("#", "=", "-"))
+    '##==--'
+    """
+    solid, before, after = inks
+
+    def cells(value: float) -> int:
+        return round(min(max(value / top, 0.0), 1.0) * width)
+
+    value = cells(bar.value)
+    low, high = (value, value) if bar.ends is None else map(cells, bar.ends)
+    return solid * min(low, value) + before * max(0, value - low) + after * max(0, high - value)
+
+
+def _inks() -> Inks:
+    try:
+        "".join(BLOCKS).encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return LETTERS
+    return BLOCKS

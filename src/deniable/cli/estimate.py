@@ -11,33 +11,69 @@ import typer
 
 from deniable._extras import require
 from deniable.cli import output
-from deniable.cli.files import read_text
-from deniable.cli.options import AnalystToken, Csv, Json, Plot, examples, one_format
-from deniable.cli.output import shown
-from deniable.cli.sums import EpochRange, Few, Service, Summed, Surveyed, shown_enough, sums
-from deniable.cli.targets import Target, questions
+from deniable.cli.load_survey import Target, find, questions, read_target
+from deniable.cli.options import AnalystToken, Csv, Json, Plot, new_app, one_format
+from deniable.cli.output import examples, many, save_figure, shown
+from deniable.cli.read_files import read_text
+from deniable.cli.tally import counted
+from deniable.collect.analyst import Analyst, ServiceRefused, read_range
 from deniable.domains import Strings
 from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.labels import numbers_first
-from deniable.protocols import Protocol
+from deniable.protocols import Protocol, Tally
 from deniable.protocols.estimate import RESPONDENTS, ROWS_SHOWN, Floats, quantile
 from deniable.protocols.frequency.open_text import TextEstimate
 from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.results import COLUMNS, Result, result
+from deniable.surveys.results import COLUMNS, ONCE, UNKNOWN_EPOCHS, Repeats, Result, result
+from deniable.surveys.terms import LAST_EPOCH
 from deniable.surveys.whole import whole
 
-EXAMPLES = examples(
-    "deniable estimate survey.json tally.json",
-    "deniable estimate survey.json reports/*.parquet --consistent norm-sub --plot shares.png",
-    "deniable estimate survey.json tally.json --question smoke --level 0.99 --csv",
-    "deniable estimate survey.json --from https://collect.example.org --epochs 3..5",
-    "deniable estimate survey.json tally.json --question word --candidates words.txt",
-)
+app = new_app()
+
+Surveyed = Annotated[
+    str,
+    typer.Argument(
+        metavar="SURVEY",
+        help="A survey file (or the spec of a protocol); with --from also the survey's name at the service, its "
+        "fingerprint, or six or more digits with which that begins.",
+        show_default=False,
+    ),
+]
+Summed = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[INPUTS]...",
+        help="Files of reports (Parquet, Arrow streams or text) and of tallies (JSON), directories, patterns and URLs, "
+        "in any mixture; '-' for standard input.",
+        show_default=False,
+    ),
+]
+Service = Annotated[
+    str | None,
+    typer.Option("--from", metavar="URL", help="A collection service, instead of files.", show_default=False),
+]
+EpochRange = Annotated[
+    str | None,
+    typer.Option(
+        "--epochs", metavar="A..B", help="Only these epochs of the service: 3..5, 3.., ..5 or 3.", show_default="all"
+    ),
+]
+
+Few = Annotated[bool, typer.Option("--few", help="Show estimates of fewer answers than the survey says are shown.")]
 
 # Of up to so many numbers, the ages of people say, all are shown.
 _NUMBERS_SHOWN = 200
 
 
+@app.command(
+    epilog=examples(
+        "deniable estimate survey.json tally.json",
+        "deniable estimate survey.json reports/*.parquet --consistent norm-sub --plot shares.png",
+        "deniable estimate survey.json tally.json --question smoke --level 0.99 --csv",
+        "deniable estimate survey.json --from https://collect.example.org --epochs 3..5",
+        "deniable estimate survey.json tally.json --question word --candidates words.txt",
+    )
+)
 def estimate(
     survey: Surveyed,
     inputs: Summed = None,
@@ -71,7 +107,7 @@ def estimate(
         list[str] | None,
         typer.Option(
             metavar="[ID=]FILE",
-            help="The texts to look for in answers of open text, one a line; may be repeated.",
+            help="The texts to look for in answers of open text, one per line; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -93,7 +129,7 @@ def estimate(
     """
     one_format(as_json, as_csv)
     quantile(level)
-    target, total, repeats = sums(survey, inputs, service, token, epochs)
+    target, total, repeats = _sums(survey, inputs, service, token, epochs)
     known = questions(target)
     for id in question or []:
         if id not in known:
@@ -107,7 +143,7 @@ def estimate(
         if tallies[id].n == 0:
             output.note("note", f"there are no reports for {id!r}")
             continue
-        if not shown_enough(target, id, tallies[id].n, few):
+        if not _shown_enough(target, id, tallies[id].n, few):
             continue
         if isinstance(protocol.domain, Strings) and id not in lists:
             needed = f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE"
@@ -123,8 +159,6 @@ def estimate(
     if not found:
         raise MismatchError("there are no reports, or too few, to estimate from")
     if plot is not None:
-        from deniable.cli.pictures import save_figure
-
         save_figure(plot, lambda: _draw(found, level, simultaneous, not respondents, everything))
     if parquet is not None:
         _write_parquet(parquet, found)
@@ -135,9 +169,10 @@ def estimate(
     else:
         for i, (id, one) in enumerate(found.items()):
             _print(id, known[id][0], one, everything, first=i == 0)
-        for kind, path in (("saved", parquet), ("drawn", plot)):
-            if path is not None:
-                output.write(f"\n{kind}: {path}\n")
+        output.files(saved=parquet, drawn=plot)
+
+
+# -- what is looked for, shown and drawn ---------------------------------------------------------------
 
 
 def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dict[str, list[str]]:
@@ -230,3 +265,69 @@ def _description(target: Target, found: dict[str, Result]) -> dict[str, Any]:
     texts = questions(target)
     described = [one.description(id, texts[id][0]) | {"simultaneous": one.simultaneous} for id, one in found.items()]
     return head | {"questions": described}
+
+
+# -- the sums that estimates are made from -------------------------------------------------------------
+
+
+def _sums(
+    survey: str, inputs: list[str] | None, service: str | None, token: str | None, epochs: str | None
+) -> tuple[Target, SurveyTally | Tally, Repeats]:
+    """What the estimates are about, the tallies, and by how much one device may stand in them several times.
+
+    Says what the errors allow for, and what they cannot.
+    """
+    if service is None:
+        if epochs is not None:
+            raise SpecError("--epochs goes with --from: files do not say their epochs")
+        if not inputs:
+            raise SpecError("there is nothing to estimate from: name files of reports or tallies, or a service --from")
+        target = read_target(survey)
+        rule = target.terms.longitudinal if isinstance(target, Survey) and target.terms is not None else None
+        if rule is not None and rule.rule == "memoize" and rule.epochs > 1:
+            output.note("warning", UNKNOWN_EPOCHS)
+        return target, counted(target, survey, inputs), ONCE
+    if inputs:
+        raise SpecError("estimates are made from files or from a service, not from both")
+    first, last = (None, None) if epochs is None else read_range(epochs)
+    with Analyst(service, token) as analyst:
+        found = find(analyst, survey)
+        if not isinstance(found, Survey):
+            raise SpecError("a service collects surveys, not single protocols")
+        if epochs is not None:
+            _note_outside(found, first, last)
+        try:
+            tally = analyst.tally(found, first, last)
+            repeats = _repeats(analyst, found, first, last)
+        except ServiceRefused as refused:
+            if refused.status != 401 or token:
+                raise
+            raise ServiceRefused(
+                401, f"{refused}; give it in a file with --token-file, or in the variable DENIABLE_TOKEN"
+            ) from None
+    for sentence in repeats.notes:
+        output.note("note", sentence)
+    return found, tally, repeats
+
+
+def _repeats(analyst: Analyst, survey: Survey, first: int | None, last: int | None) -> Repeats:
+    epochs = analyst.status(survey.fingerprint)["epochs"]
+    low, high = 0 if first is None else first, LAST_EPOCH if last is None else last
+    return Repeats.of(survey.terms, [one["n"] for one in epochs if low <= one["epoch"] <= high])
+
+
+def _note_outside(survey: Survey, first: int | None, last: int | None) -> None:
+    terms = survey.terms
+    if terms is not None and any(end is not None and not terms.first <= end <= terms.last for end in (first, last)):
+        output.note("note", f"the epochs of this survey are {terms.first} to {terms.last}: of others there is nothing")
+
+
+def _shown_enough(target: Target, id: str, n: int, few: bool) -> bool:
+    """Whether a survey lets an estimate of so many answers be shown; if not, says so."""
+    terms = target.terms if isinstance(target, Survey) else None
+    if terms is None or few or n >= terms.show_from:
+        return True
+    output.note(
+        "note", f"{id!r} has {many(n, 'answer')}, and the survey shows estimates from {terms.show_from} on (--few)"
+    )
+    return False

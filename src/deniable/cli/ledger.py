@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from deniable.channels.levels import epsilon_text
 from deniable.cli import output
-from deniable.cli.answer import LedgerFile
-from deniable.cli.answer_view import state
-from deniable.cli.options import Json, examples
-from deniable.cli.output import shown
-from deniable.cli.published import SHORTEST, choose
+from deniable.cli.answer import state
+from deniable.cli.load_survey import SHORTEST, choose
+from deniable.cli.options import Json, LedgerFile, new_app
+from deniable.cli.output import examples, shown
+from deniable.collect.client import Client, Ledger, LedgerError, Submission
+from deniable.collect.client.client import verified
 from deniable.errors import LabelError, SpecError
 from deniable.specs import is_fingerprint
+from deniable.surveys.promises import promises
 from deniable.surveys.terms import write_time
 
-if TYPE_CHECKING:
-    from deniable.collect.client import Ledger, Submission
-
-app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
+app = new_app()
 
 _DIGITS = 12
 """Of a fingerprint, beside a name that others may have too."""
@@ -46,7 +45,7 @@ Which = Annotated[
     )
 )
 def ledger(ctx: typer.Context) -> None:
-    """This device's ledger: what was sent, every byte that waits, the lifetime budget, opting out and withdrawing."""
+    """This device's ledger: what was sent, what waits, the lifetime budget, opting out and withdrawing."""
     if ctx.invoked_subcommand is None:
         output.write(ctx.get_help() + "\n")
 
@@ -125,8 +124,6 @@ def optout(
 
     A survey that this device has not met is named by all 64 digits of its fingerprint.
     """
-    from deniable.collect.client import Ledger
-
     if new and undo:
         raise SpecError("--new and --undo exclude each other: choose one")
     first = "answering makes one" if undo else "to opt out before anything was answered, add --new"
@@ -187,9 +184,6 @@ def _deletable(book: Ledger) -> list[str]:
 
 def _stays(book: Ledger) -> list[str]:
     """What the services of answered surveys can do for somebody who leaves."""
-    from deniable.collect.client.client import verified
-    from deniable.surveys.promises import promises
-
     said = []
     for survey in dict.fromkeys(known.survey for known in book.submissions()):
         content = book.pinned(survey)
@@ -200,8 +194,6 @@ def _stays(book: Ledger) -> list[str]:
 
 def _delete(book: Ledger, servers: list[str]) -> None:
     """Ask the services to delete what they keep; refuse to go on while some report could not be asked for."""
-    from deniable.collect.client import Client, LedgerError
-
     deleted = gone = 0
     reason = ""
     for server in servers:
@@ -228,8 +220,6 @@ def _kept(submission: Submission) -> str:
 
 def _existing(path: LedgerFile, otherwise: str = "answering makes one") -> Ledger:
     """A ledger that is there: a mistyped name must not look like a device that has sent nothing."""
-    from deniable.collect.client import Ledger, LedgerError
-
     book = Ledger(path)
     if not book.exists:
         raise LedgerError(f"there is no ledger {str(book.path)!r}: name another with --ledger; {otherwise}")

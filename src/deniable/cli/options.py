@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from deniable.cli.files import read_text
+from deniable.cli import output
+from deniable.cli.read_files import read_text
 from deniable.errors import SpecError
+from deniable.randomness import Bits, Secure, Simulation
+
+
+def new_app() -> typer.Typer:
+    """What the module of a command calls `app`: one command, or a callback and the commands of a group."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None, invoke_without_command=True)
+
 
 Source = Annotated[
     str,
@@ -31,6 +40,43 @@ Seed = Annotated[
         "--seed", metavar="N", help="Repeatable bits, for simulations only: they protect nobody.", show_default=False
     ),
 ]
+About = Annotated[
+    str,
+    typer.Argument(
+        metavar="SURVEY", help="A survey file (or the spec of a single protocol), in JSON.", show_default=False
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Where the result goes.", show_default="standard output"),
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        metavar="FILE",
+        envvar="DENIABLE_LEDGER",
+        help="This device's ledger, one for all surveys.",
+        show_default="in the user's data directory",
+    ),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Of the Spark cluster: local[*], spark://host:7077, yarn, or sc://host:15002 for Spark Connect.",
+        show_default="what the environment says",
+    ),
+]
+Wheel = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The wheel of deniable, for executors that lack it.", show_default=False),
+]
+
+
+class Engine(StrEnum):
+    local = "local"
+    spark = "spark"
 
 
 def _token(ctx: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
@@ -65,11 +111,14 @@ IngestToken = Annotated[str | None, _token_of("an ingest", "DENIABLE_INGEST_TOKE
 token of an analyst who happens to answer on the same machine."""
 
 
-def examples(*lines: str) -> str:
-    """The end of a command's help. The backspace tells the formatter to keep the lines as they are."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
 def one_format(as_json: bool, as_csv: bool) -> None:
     if as_json and as_csv:
         raise SpecError("--json and --csv exclude each other: choose one")
+
+
+def bits_from(seed: int | None) -> Bits:
+    """Secure bits, or a simulation's with a warning."""
+    if seed is None:
+        return Secure()
+    output.note("warning", "--seed makes a simulation: whoever knows the seed can undo the noise")
+    return Simulation(seed)

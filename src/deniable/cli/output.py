@@ -16,16 +16,18 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from deniable import exact
-from deniable.labels import Label, text
-from deniable.surveys.results import finite as finite
+from deniable._extras import require
+from deniable.errors import SpecError
 
 PIPE_CLOSED = 141  # what a shell reports for a command that a closed pipe has ended
 WIDEST_PROSE = 88
@@ -58,13 +60,23 @@ def note(kind: str, message: str) -> None:
     print(f"{kind}: {' '.join(message.split())}", file=sys.stderr)
 
 
-def shown(label: Label) -> str:
+def shown(label: Any) -> str:
     """A label for a table."""
+    from deniable.labels import text  # loads numpy, for which `deniable --help` need not wait
+
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text(label))
 
 
 def number(value: float, digits: int = 10) -> str:
     return "infinite" if math.isinf(value) else f"{value:.{digits}g}"
+
+
+def many(n: int, what: str) -> str:
+    """
+    >>> many(1, "survey"), many(2, "survey")
+    ('1 survey', '2 surveys')
+    """
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def document(content: Any) -> None:
@@ -98,7 +110,7 @@ def styled(content: str, style: str) -> None:
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:
-    """Names and values, one pair a line; a long value is never cut."""
+    """Names and values, one pair per line; a long value is never cut."""
     left = max(len(name) for name, _ in pairs)
     if not on_terminal():
         write("".join(f"{name:<{left}}  {value}\n" for name, value in pairs))
@@ -133,6 +145,36 @@ def _rich_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int) -
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
     _console().print(drawn)
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help. The backspace tells the formatter to keep the lines as they are."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def files(**written: Path | None) -> None:
+    """The files that a command has written, each below the word for what was done: `files(saved=path, drawn=None)`."""
+    for word, path in written.items():
+        if path is not None:
+            write(f"\n{word}: {path}\n")
+
+
+def save_figure(path: Path, draw: Callable[[], Any]) -> None:
+    """Draw with `draw`, which returns axes, and write the picture. Matplotlib works without a display here."""
+    matplotlib = require("matplotlib", "plot")
+    matplotlib.use("Agg")
+    pyplot = require("matplotlib.pyplot", "plot")
+    # Labels are anybody's text: no formulas between dollar signs, no warning about a missing glyph.
+    with matplotlib.rc_context({"text.parse_math": False}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        figure = draw().figure
+        try:
+            known = figure.canvas.get_supported_filetypes()
+            if path.suffix[1:].lower() not in known:
+                raise SpecError(f"a picture cannot be written as {path.name!r}: call it .png, .svg or .pdf")
+            figure.savefig(path, dpi=150, bbox_inches="tight")
+        finally:
+            pyplot.close(figure)
 
 
 def width() -> int:

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from deniable import planning
 from deniable._extras import require
 from deniable.cli import output
-from deniable.cli.options import Json, Plot, examples
+from deniable.cli.options import Json, Plot, new_app
+from deniable.cli.output import examples, save_figure
 from deniable.domains import Domain, Strings, as_domain
 from deniable.errors import SpecError
+from deniable.planning import Plan
+from deniable.planning.result import COLUMNS
 from deniable.surveys.whole import whole
 
-if TYPE_CHECKING:
-    from deniable.planning import Plan
+app = new_app()
 
-EXAMPLES = examples(
-    "deniable plan --categories 1024 --epsilon 1 --people 100000          which protocol, how exact",
-    "deniable plan --categories never,once,often --epsilon 1 --within 0.01    how many people",
-    "deniable plan --categories 50 --people 20000 --within 0.02           which epsilon",
-    "deniable plan --text --epsilon 4 --people 1000000 --save protocol.json",
+
+@app.command(
+    epilog=examples(
+        "deniable plan --categories 1024 --epsilon 1 --people 100000          which protocol, how exact",
+        "deniable plan --categories never,once,often --epsilon 1 --within 0.01    how many people",
+        "deniable plan --categories 50 --people 20000 --within 0.02           which epsilon",
+        "deniable plan --text --epsilon 4 --people 1000000 --save protocol.json",
+    )
 )
-
-
 def plan(
     categories: Annotated[
         str | None,
@@ -72,23 +76,17 @@ def plan(
     domain = _domain(categories, text)
     if sum(given is not None for given in (epsilon, people, within)) != 2:
         raise SpecError("give two of --epsilon, --people and --within: the third follows")
-    from deniable import planning
-
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, level=level, population=not respondents)
     if save is not None:
         with whole(save) as file:
             file.write((json.dumps(made.best.spec(), indent=2, ensure_ascii=False) + "\n").encode())
     if plot is not None:
-        from deniable.cli.pictures import save_figure
-
         save_figure(plot, lambda: _draw(made))
     if as_json:
         output.document(made.to_dict())
         return
     _print(made)
-    for kind, path in (("saved", save), ("drawn", plot)):
-        if path is not None:
-            output.write(f"\n{kind}: {path}\n")
+    output.files(saved=save, drawn=plot)
 
 
 def _domain(categories: str | None, text: bool) -> Domain:
@@ -107,8 +105,6 @@ def _draw(made: Plan) -> Any:
 
 
 def _print(made: Plan) -> None:
-    from deniable.planning.result import COLUMNS
-
     output.heading(str(made).partition("\n")[0])
     output.write("\n")
     head = [heading for heading, _, _ in COLUMNS]

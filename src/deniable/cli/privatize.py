@@ -11,21 +11,19 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import output
-from deniable.cli.files import STDIN, only_one_stdin
-from deniable.cli.options import Seed, examples
-from deniable.cli.reports import bits_from
-from deniable.cli.targets import About, Target, level, progress, questions, read_first, refuse_keyboard
+from deniable.cli.load_survey import Target, epsilon_words, questions, read_first
+from deniable.cli.options import About, Seed, bits_from, new_app
+from deniable.cli.output import examples
+from deniable.cli.progress import progress
+from deniable.cli.read_files import STDIN, only_one_stdin, refuse_keyboard
+from deniable.engines import privatize_file
+from deniable.engines.places import Refused, expand
+from deniable.engines.reports import format_of
+from deniable.engines.urls import is_url, plain, shown
 from deniable.errors import LabelError, SpecError
 from deniable.surveys import Survey
 
-EXAMPLES = examples(
-    "deniable privatize survey.json answers.csv -o reports.parquet",
-    "deniable privatize survey.json - -o reports.parquet < answers.csv",
-    "deniable privatize survey.json answers.parquet --question smoke --column 'Do you smoke?' -o smoke.parquet",
-    "deniable privatize survey.json 'days/*.csv' --ids -o reports/                          a file of reports each",
-    "deniable privatize survey.json answers.csv --format text -o - | head",
-    "deniable privatize survey.json answers.csv -o - | deniable tally survey.json -       an Arrow stream",
-)
+app = new_app()
 
 ANSWER = "answer"
 
@@ -36,14 +34,24 @@ class Format(StrEnum):
     text = "text"
 
 
+@app.command(
+    epilog=examples(
+        "deniable privatize survey.json answers.csv -o reports.parquet",
+        "deniable privatize survey.json - -o reports.parquet < answers.csv",
+        "deniable privatize survey.json answers.parquet --question smoke --column 'Do you smoke?' -o smoke.parquet",
+        "deniable privatize survey.json 'days/*.csv' --ids -o reports/                          a file of reports each",
+        "deniable privatize survey.json answers.csv --format text -o - | head",
+        "deniable privatize survey.json answers.csv -o - | deniable tally survey.json -       an Arrow stream",
+    )
+)
 def privatize(
     survey: About,
     answers: Annotated[
         list[str],
         typer.Argument(
             metavar="ANSWERS...",
-            help="CSV with a header, or Parquet; '-' for CSV on standard input. One row a person, a column a question. "
-            "Several files, a pattern or a directory go with a directory as the output.",
+            help="CSV with a header, or Parquet; '-' for CSV on standard input. One row per person, one column per "
+            "question. Several files, a pattern or a directory go with a directory as the output.",
             show_default=False,
         ),
     ],
@@ -54,7 +62,7 @@ def privatize(
             "--output",
             metavar="FILE",
             help="Where the reports go: a path, a URL (s3://...), or '-' for standard output; a directory, with a "
-            "slash at the end, for a file of reports each.",
+            "slash at the end, for one file of reports per file of answers.",
             show_default=False,
         ),
     ],
@@ -84,7 +92,7 @@ def privatize(
     ] = False,
     seed: Seed = None,
 ) -> None:
-    """Randomize answers: one report a person and question, drawn from the exact law with cryptographic bits.
+    """Randomize answers: one report per person and question, drawn from the exact law with cryptographic bits.
 
     Rows are streamed, so the file may be larger than the memory. A bad answer ends the command; its row and column are
     named, the answer is not, and no file is left behind; of several files, those before it are done.
@@ -100,8 +108,6 @@ def privatize(
     jobs = _jobs(answers, to, chosen)
     if any(os.path.exists(where) and os.path.exists(survey) and os.path.samefile(where, survey) for _, where in jobs):
         raise SpecError(f"{survey!r} holds the survey: the reports would take its place, name another file")
-    from deniable.engines import privatize_file
-
     bits, rows = bits_from(seed), 0
     try:
         for source, where in jobs:
@@ -117,9 +123,6 @@ def privatize(
 
 def _jobs(answers: list[str], to: str, format: str) -> list[tuple[str, str]]:
     """Each file of answers with where its reports go."""
-    from deniable.engines.places import Refused, expand
-    from deniable.engines.urls import is_url, plain, shown
-
     found = expand(answers)
     for entry in found:
         if isinstance(entry, Refused):
@@ -143,8 +146,6 @@ def _jobs(answers: list[str], to: str, format: str) -> list[tuple[str, str]]:
 
 def _format(to: str, asked: Format | None) -> str:
     """A name that promises a format gets it."""
-    from deniable.engines.reports import format_of
-
     if asked is not None:
         return asked.value
     if to != STDIN:
@@ -181,9 +182,9 @@ def _print(target: Target, chosen: list[str], rows: int, to: str) -> None:
     facts = [("reports", f"{to}, {rows} rows of {size} bytes")]
     if isinstance(target, Survey):
         part = Survey(target.name, [target[id] for id in chosen])
-        facts.append(("epsilon", f"{level(part)} a row"))
+        facts.append(("epsilon", f"{epsilon_words(part)} per row"))
         facts.append(("survey", target.fingerprint))
     else:
-        facts.append(("epsilon", f"{level(target)} a row"))
+        facts.append(("epsilon", f"{epsilon_words(target)} per row"))
         facts.append(("protocol", target.fingerprint))
     output.facts(facts)

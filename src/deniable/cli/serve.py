@@ -12,24 +12,20 @@ import typer
 
 from deniable._extras import require
 from deniable.cli import output
-from deniable.cli.options import examples
-from deniable.cli.publishing import losses, refuse_expired, refuse_uncollected
-from deniable.cli.stores import DEFAULT, StoreUrl, is_made
-from deniable.cli.targets import read_target
+from deniable.cli.load_survey import losses, read_target, refuse_expired, refuse_uncollected
+from deniable.cli.options import new_app
+from deniable.cli.output import examples
+from deniable.cli.store_url import DEFAULT, StoreUrl, is_made
+from deniable.collect.http import is_loopback
 from deniable.collect.stores import open_store
 from deniable.errors import SpecError
 from deniable.surveys import Survey
 
-EXAMPLES = examples(
-    "deniable serve --store sqlite:///collect.db --publish survey.json",
-    "deniable serve --store postgresql://user@host/collect --workers 2 --origin https://collect.example.org",
-    "deniable token create --role analyst --store sqlite:///collect.db   meanwhile, elsewhere: a token to read with",
-    "deniable estimate survey.json --from http://127.0.0.1:8377          and what it reads",
-)
+app = new_app()
 
 Rate = Annotated[
     float | None,
-    typer.Option(metavar="N", help="Submissions a second that a worker takes, at most.", show_default="no limit"),
+    typer.Option(metavar="N", help="The most submissions per second that a worker takes.", show_default="no limit"),
 ]
 SurveyRate = Annotated[
     float | None,
@@ -37,6 +33,14 @@ SurveyRate = Annotated[
 ]
 
 
+@app.command(
+    epilog=examples(
+        "deniable serve --store sqlite:///collect.db --publish survey.json",
+        "deniable serve --store postgresql://user@host/collect --workers 2 --origin https://collect.example.org",
+        "deniable token create --role analyst --store sqlite:///collect.db   meanwhile: a token to read with",
+        "deniable estimate survey.json --from http://127.0.0.1:8377          and what it reads",
+    )
+)
 def serve(
     store: StoreUrl = DEFAULT,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
@@ -58,11 +62,10 @@ def serve(
 ) -> None:
     """Collect reports over HTTP, add them up, and answer analysts. A store that is not there is made.
 
-    Standard error has the log, one JSON object a line, with nothing in it about anybody who answers.
+    Standard error has the log, one JSON object per line, with nothing in it about anybody who answers.
     """
     for module in ("starlette", "uvicorn"):
         require(module, "serve")
-    from deniable.collect.http import is_loopback
     from deniable.collect.server import Settings
     from deniable.collect.server import serve as run
     from deniable.collect.server.run import refuse_workers

@@ -11,23 +11,29 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import output
-from deniable.cli.options import Csv, Json, Plot, examples, one_format
-from deniable.cli.tally import Engine, Master, Wheel
-from deniable.cli.targets import progress
+from deniable.cli.options import Csv, Engine, Json, Master, Plot, Wheel, new_app, one_format
+from deniable.cli.output import examples, save_figure
+from deniable.cli.progress import progress
+from deniable.engines.spark import connect
+from deniable.engines.studies import ALONE, by_processes, by_spark, grid, load_study, relative_error, run_study
+from deniable.engines.study_plot import draw
 from deniable.errors import SpecError
 
-EXAMPLES = examples(
-    "deniable simulate --protocol GRR,OUE,OLH --epsilon 0.5,1,2,4 --categories 64 --people 10000",
-    "deniable simulate --protocol OUE --epsilon 1 --categories 16,256,4096 --people 1000000000 -o study.parquet",
-    "deniable simulate --protocol OLH,OUE --epsilon 1,2 --categories 128 --people 1000,10000 "
-    "--distribution zipf,uniform,spike:0.8 --plot study.png",
-)
+app = new_app()
 
 
 def _list(help: str, metavar: str) -> Any:
     return typer.Option(metavar=metavar, help=help + " Comma-separated, may be repeated.", show_default=False)
 
 
+@app.command(
+    epilog=examples(
+        "deniable simulate --protocol GRR,OUE,OLH --epsilon 0.5,1,2,4 --categories 64 --people 10000",
+        "deniable simulate --protocol OUE --epsilon 1 --categories 16,256,4096 --people 1000000000 -o study.parquet",
+        "deniable simulate --protocol OLH,OUE --epsilon 1,2 --categories 128 --people 1000,10000 "
+        "--distribution zipf,uniform,spike:0.8 --plot study.png",
+    )
+)
 def simulate(
     protocol: Annotated[list[str], _list("Names of protocols.", "NAME,...")],
     epsilon: Annotated[list[str], _list("Privacy levels.", "EPSILON,...")],
@@ -49,12 +55,12 @@ def simulate(
             "-o",
             "--output",
             metavar="FILE",
-            help="Parquet, one row a cell. Cells that the file has are not repeated, so a study can be interrupted.",
+            help="Parquet, one row per cell. Cells that the file has are not repeated, so a study can be interrupted.",
             show_default=False,
         ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes on this machine.", show_default="one a core")
+        int | None, typer.Option(metavar="N", help="Processes on this machine.", show_default="one per core")
     ] = None,
     engine: Annotated[Engine, typer.Option(metavar="ENGINE", help="local, or spark for a cluster.")] = Engine.local,
     master: Master = None,
@@ -73,8 +79,6 @@ def simulate(
     one_format(as_json, as_csv)
     if engine is Engine.local and (master is not None or wheel is not None):
         raise SpecError("--master and --wheel are for a cluster: add --engine spark")
-    from deniable.engines.studies import grid, load_study, run_study
-
     cells = grid(
         _split(protocol),
         _split(epsilon),
@@ -91,9 +95,6 @@ def simulate(
     with progress("simulating", "cells") as advance, _engine(engine, workers, master, wheel) as chosen:
         rows = run_study(cells, to, chosen, advance)
     if plot is not None:
-        from deniable.cli.pictures import save_figure
-        from deniable.engines.study_plot import draw
-
         save_figure(plot, lambda: draw(rows))
     if as_json:
         output.document([asdict(row) for row in rows])
@@ -101,20 +102,14 @@ def simulate(
         output.csv_table([list(asdict(rows[0])), *(list(asdict(row).values()) for row in rows)])
     else:
         _print(rows)
-        for what, file in (("saved", to), ("drawn", plot)):
-            if file is not None:
-                output.write(f"\n{what}: {file}\n")
+        output.files(saved=to, drawn=plot)
 
 
 @contextmanager
 def _engine(engine: Engine, workers: int | None, master: str | None, wheel: Path | None) -> Iterator[Any]:
-    from deniable.engines.studies import by_processes, by_spark
-
     if engine is Engine.local:
         yield by_processes(workers)
         return
-    from deniable.engines.spark import connect
-
     with connect(master, wheel=wheel) as session:
         yield by_spark(session)
 
@@ -134,8 +129,6 @@ def _whole(text: str, option: str) -> int:
 
 
 def _print(rows: list[Any]) -> None:
-    from deniable.engines.studies import ALONE, relative_error
-
     head = ["protocol", "distribution", "epsilon", "answers", "people", "variance", "of theory", "mae", "max error"]
     body = [
         [

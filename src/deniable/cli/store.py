@@ -1,31 +1,46 @@
-"""`deniable store`: look after what the collection service keeps."""
+"""`deniable store`: look after what the collection service keeps.
+
+An export holds files that the other commands take:
+
+survey.json       the survey
+tally.json        the sum over the epochs; or tally-3.json, tally-4.json, ...: one per epoch, never both, so that
+                  whoever adds up the tallies of the directory counts each submission once
+reports.parquet   the randomized reports, where the survey says that they are kept
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from deniable.cli import output
-from deniable.cli.exporting import write_export
-from deniable.cli.options import Json, examples
-from deniable.cli.output import shown
-from deniable.cli.published import SHORTEST, choose
-from deniable.cli.stores import DEFAULT, StoreUrl, existing, sqlite_file
-from deniable.cli.targets import many
+from deniable.cli.load_survey import SHORTEST, choose
+from deniable.cli.options import Json, new_app
+from deniable.cli.output import examples, many, shown
+from deniable.cli.store_url import DEFAULT, StoreUrl, existing, sqlite_file
+from deniable.collect.analyst import read_range
+from deniable.collect.counting import SurveyCounter
 from deniable.collect.stores import Store
 from deniable.collect.stores.base import CLOSED
+from deniable.engines import report_writer
 from deniable.errors import LabelError, SpecError
+from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey
 from deniable.surveys.strict import parse_json
 from deniable.surveys.terms import write_time
 
-app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
+app = new_app()
 
 WRONG = 1
+SURVEY, TALLY, REPORTS = "survey.json", "tally.json", "reports.parquet"
+
+_OURS = re.compile(r"survey\.json|tally(-[0-9]+)?\.json|reports\.parquet")
 
 Which = Annotated[
     str | None,
@@ -134,8 +149,6 @@ def export(
 
     An epoch that is still open may grow between one file and the next.
     """
-    from deniable.collect.analyst import read_range
-
     first, last = (None, None) if epochs is None else read_range(epochs)
     with existing(store) as opened:
         chosen = _chosen(opened, survey)
@@ -145,7 +158,7 @@ def export(
             raise LabelError(
                 f"there is nothing of epochs {epochs}: the first with reports is {held[0]}, the last {held[-1]}"
             )
-        saved = write_export(opened, chosen, wanted, per_epoch, to, force)
+        saved = _write_export(opened, chosen, wanted, per_epoch, to, force)
     output.facts([("survey", shown(chosen.name)), ("fingerprint", chosen.fingerprint)])
     output.write("\n" + "".join(f"saved: {to / name}\n" for name in saved))
 
@@ -167,3 +180,47 @@ def _chosen(store: Store, given: str | None) -> Survey:
     published = {one.fingerprint: parse_json(one.canonical, "the stored survey") for one in store.surveys()}
     names = {fingerprint: str(content["name"]) for fingerprint, content in published.items()}
     return Survey.from_spec(published[choose(given, names, "choose with --survey one of")])
+
+
+# -- export --------------------------------------------------------------------------------------------
+
+
+def _write_export(
+    store: Store, survey: Survey, epochs: Sequence[int], per_epoch: bool, to: Path, force: bool
+) -> list[str]:
+    """Write these epochs, which ascend; the names of the files. What is there already is replaced only by force."""
+    before = sorted(path.name for path in to.iterdir() if _OURS.fullmatch(path.name)) if to.is_dir() else []
+    if before and not force:
+        raise SpecError(
+            f"{str(to)!r} holds {', '.join(before[:4])}{', ...' if len(before) > 4 else ''} already: name another "
+            "directory, or replace them with --force"
+        )
+    to.mkdir(parents=True, exist_ok=True)
+    survey.save(to / SURVEY)
+    saved, fingerprint = [SURVEY], survey.fingerprint
+    first, last = (epochs[0], epochs[-1]) if epochs else (0, 0)
+    if per_epoch:
+        for epoch in epochs:
+            saved.append(f"tally-{epoch}.json")
+            store.tally(fingerprint, epoch, epoch).save(to / saved[-1])
+    else:
+        saved.append(TALLY)
+        store.tally(fingerprint, first, last).save(to / TALLY)
+    if survey.terms is not None and survey.terms.retention == "reports":
+        saved.append(REPORTS)
+        _save_reports(store, survey, first, last, to / REPORTS)
+    for name in set(before) - set(saved):
+        (to / name).unlink()
+    return saved
+
+
+def _save_reports(store: Store, survey: Survey, first: int, last: int, path: Path) -> None:
+    with report_writer(path, survey) as writer:
+        for batch in _columns(store, survey, first, last):
+            writer.write(batch)
+
+
+def _columns(store: Store, survey: Survey, first: int, last: int) -> Iterator[dict[str, Bytes]]:
+    parts = SurveyCounter(survey).parts
+    for batch in store.reports(survey.fingerprint, first, last):
+        yield {part.id: batch.answers[:, part.bytes] for part in parts}

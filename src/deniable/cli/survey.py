@@ -5,36 +5,43 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from deniable import exact
 from deniable.channels.levels import epsilon_text
 from deniable.cli import output
-from deniable.cli.closing import CLOSE_EXAMPLES, close
-from deniable.cli.files import named, only_one_stdin, parse_json, read_text
-from deniable.cli.options import AdminToken, Json, examples
-from deniable.cli.output import shown
-from deniable.cli.publishing import losses, refuse_expired, refuse_uncollected
-from deniable.cli.survey_advice import advice, print_division, print_expected
-from deniable.cli.survey_facts import describe, print_plans, print_survey, print_valid
-from deniable.cli.targets import Output, read_target
+from deniable.cli.load_survey import epsilon_words, find, losses, read_target, refuse_expired, refuse_uncollected
+from deniable.cli.options import AdminToken, Json, Output, new_app
+from deniable.cli.output import examples, many, shown
+from deniable.cli.read_files import named, only_one_stdin, parse_json, read_text
+from deniable.collect.analyst import Analyst
+from deniable.collect.wire import HEADER_BYTES, ID_BYTES
+from deniable.domains import Categories, Domain
+from deniable.engines.proposal import propose
 from deniable.errors import DeniableError, SpecError
-from deniable.surveys import Survey
+from deniable.labels import text
+from deniable.planning import Plan, half_width, visible
+from deniable.surveys import Survey, Terms
 from deniable.surveys.diff import diff, weaker
-from deniable.surveys.promises import lifetime
+from deniable.surveys.draft import crowds, divided, has_epsilon, plan_draft
+from deniable.surveys.promises import band, kept, lifetime
+from deniable.surveys.terms import span, write_time
 from deniable.surveys.whole import whole
-
-if TYPE_CHECKING:
-    from deniable.planning import Plan
 
 Given = Annotated[str, typer.Argument(metavar="SURVEY", help="A survey file, in JSON.", show_default=False)]
 
-app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
+app = new_app()
+
+_MOST_ANSWERS = 40
+LEVEL = 0.95
+WIDE = 0.1
+"""Intervals that reach further than this to either side say little."""
 
 
 @app.callback(
@@ -79,8 +86,6 @@ def draft_from(
     Few different values become a list, whole numbers a range, everything else open text. Columns that look like ids,
     names or dates are left out. The labels of a survey are public, and these come from true data.
     """
-    from deniable.engines.proposal import propose
-
     exact.as_epsilon(epsilon)
     found = propose(answers, epsilon, at_least)
     for name, reason in found.left_out.items():
@@ -172,9 +177,9 @@ def show(
     if canonical:
         sys.stdout.buffer.write(b"deniable-survey-v1\0" + given.canonical)
     elif as_json:
-        output.document(describe(given))
+        output.document(_describe(given))
     else:
-        print_survey(given)
+        _print_survey(given)
 
 
 @app.command(
@@ -203,9 +208,9 @@ def validate(
     most = made.lifetime_epsilon
     within = None if limit is None else most is not None and most <= limit
     if as_json:
-        output.document({"valid": True, "within": within} | describe(made))
+        output.document({"valid": True, "within": within} | _describe(made))
     elif within is not False:
-        print_valid(made)
+        _print_valid(made)
     if limit is not None and not within:
         asked = epsilon_text(limit)
         given = (
@@ -282,8 +287,6 @@ def publish(
     refuse_expired(made, source)
     if is_draft(content) and to is None:
         raise SpecError("a published draft becomes a survey: say with -o FILE where it is to be kept")
-    from deniable.collect.analyst import Analyst
-
     with Analyst(server, token) as service:
         published = {one.fingerprint: one for one in service.surveys()}
         lost = losses(made, source, published, service.survey)
@@ -297,7 +300,7 @@ def publish(
     if is_draft(content):
         _print_made(made, plans, content)
     else:
-        print_survey(made)
+        _print_survey(made)
     output.write(f"\n{'published' if fresh else 'was published before'}: {service.address(made.fingerprint)}\n")
     output.write(f"answer: {server.rstrip('/')}/s/{made.fingerprint}\n")
     output.write(f"dashboard: {server.rstrip('/')}/dashboard/{made.fingerprint}\n")
@@ -309,19 +312,56 @@ def publish(
         _advise(made, content)
 
 
-app.command(epilog=CLOSE_EXAMPLES)(close)
+@app.command(
+    epilog=examples(
+        "deniable survey close after-work --at https://collect.example.org --yes",
+        "deniable survey close 3f2a91c0 --at http://127.0.0.1:8377 --yes",
+    )
+)
+def close(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SURVEY",
+            help="A survey file, or the survey's name at the service, or the beginning of its fingerprint.",
+            show_default=False,
+        ),
+    ],
+    server: Annotated[str, typer.Option("--at", metavar="URL", help="The collection service.", show_default=False)],
+    token: AdminToken = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Close a survey that can still be answered.")] = False,
+) -> None:
+    """End a survey for good: the service takes no more reports of it. What was collected stays, and can be read."""
+    with Analyst(server, token) as service:
+        given = find(service, source)
+        states = {one.fingerprint: one.state for one in service.surveys()}
+        state = states.get(given.fingerprint) if isinstance(given, Survey) else None
+        if not isinstance(given, Survey) or state is None:
+            raise SpecError(f"the service does not have the survey of {named(source)}")
+        if state in ("waiting", "collecting") and not yes:
+            raise SpecError(
+                f"{shown(given.name)} is {state}: devices that answer after it is closed have spent their budget for "
+                "nothing, and it cannot be opened again; if that is meant, say --yes"
+            )
+        service.close_survey(given.fingerprint)
+    output.facts([("survey", shown(given.name)), ("fingerprint", given.fingerprint)])
+    word = "was closed before" if state == "closed" else "closed"
+    output.write(f"\n{word}: {service.address(given.fingerprint)}\n")
+
+
+# -- drafts and files ----------------------------------------------------------------------------------
 
 
 def _print_made(made: Survey, plans: dict[str, Plan], draft: Any) -> None:
     """A survey that was made of a draft: what it promises, how that came, and how exact it will be."""
-    print_survey(made)
-    print_division(made, draft)
-    print_plans(made, plans)
-    print_expected(made, draft)
+    _print_survey(made)
+    _print_division(made, draft)
+    _print_plans(made, plans)
+    _print_expected(made, draft)
 
 
 def _advise(made: Survey, draft: Any) -> None:
-    for kind, message in advice(made, draft):
+    for kind, message in _advice(made, draft):
         output.note(kind, message)
 
 
@@ -348,9 +388,236 @@ def _read_spec(content: Any, source: str) -> Survey:
 
 
 def _drafted(content: Any, source: str) -> tuple[Survey, dict[str, Plan]]:
-    from deniable.surveys.draft import plan_draft
-
     try:
         return plan_draft(content)
     except DeniableError as wrong:
         raise type(wrong)(f"{named(source)}: {wrong}") from None
+
+
+# -- a survey in words, in a table and in JSON ---------------------------------------------------------
+
+
+def _print_survey(survey: Survey) -> None:
+    output.facts(
+        [
+            ("survey", shown(survey.name)),
+            ("fingerprint", survey.fingerprint),
+            ("questions", str(len(survey))),
+            ("epsilon", _level(survey)),
+            ("report", _sizes(survey)),
+            *(_terms(survey, survey.terms) if survey.terms is not None else []),
+        ]
+    )
+    output.write("\n")
+    rows = [
+        [q.id, q.text, p.name, _answers(p.domain), epsilon_text(p.epsilon), str(p.report_bytes)]
+        for q, p in ((question, question.protocol) for question in survey)
+    ]
+    head = ["question", "text", "protocol", "answers", "epsilon", "bytes"]
+    output.table(head, [[shown(cell) for cell in row] for row in rows], left=4)
+
+
+def _print_valid(survey: Survey) -> None:
+    """That it is valid, and what it promises."""
+    output.facts(
+        [
+            ("valid", shown(survey.name)),
+            ("fingerprint", survey.fingerprint),
+            ("epsilon", _level(survey)),
+            ("lifetime", _lifetime(survey)),
+            ("protection", band(survey)),
+        ]
+    )
+
+
+def _print_plans(survey: Survey, plans: Mapping[str, Plan]) -> None:
+    """Why the planner chose what it did."""
+    if not plans:
+        return
+    rule = "" if survey.terms is None else survey.terms.longitudinal.rule
+    few = ", of those with few enough different reports to be memoized" if rule == "memoize" else ""
+    output.write(f"\nthe planner's choice{few}:\n")
+    for id, plan in plans.items():
+        output.write(f"  {id}: {plan.reason}\n")
+
+
+def _level(survey: Survey) -> str:
+    return f"{epsilon_words(survey)}, all questions together"
+
+
+def _lifetime(survey: Survey) -> str:
+    if survey.terms is None:
+        return f"epsilon {epsilon_text(survey.epsilon)} if answered once: a survey for files keeps no count"
+    budget = survey.terms.budget
+    bound = f"{lifetime(survey)}{'' if survey.shows_changes else ' at most'}"
+    return f"{bound}; a budget of {epsilon_text(budget.epsilon)} for the group {budget.group}"
+
+
+def _sizes(survey: Survey) -> str:
+    answers = f"randomized answers {many(survey.report_bytes, 'byte')}"
+    if survey.terms is None:
+        return answers
+    return f"{answers}, {HEADER_BYTES + ID_BYTES + survey.report_bytes} sent in all"
+
+
+def _answers(domain: Domain) -> str:
+    """The possible answers, in full unless there are very many."""
+    if not isinstance(domain, Categories):
+        return str(domain)
+    listed = ", ".join(map(text, domain.values[:_MOST_ANSWERS]))
+    more = f" and {domain.size - _MOST_ANSWERS} more" if domain.size > _MOST_ANSWERS else ""
+    return f"the {domain.size} categories ({listed}{more})"
+
+
+def _epochs(terms: Terms) -> str:
+    if terms.count == 1:
+        return f"one epoch of {span(min(terms.epochs.seconds, terms.expires - terms.opens))}"
+    return f"{terms.count} epochs of {span(terms.epochs.seconds)}{''.join(f', {cut}' for cut in _cut_epochs(terms))}"
+
+
+def _cut_epochs(terms: Terms) -> list[str]:
+    """The first and the last epoch, where opening and end leave only a part of them."""
+    first = terms.epochs.start(terms.first + 1) - terms.opens
+    last = terms.expires - terms.epochs.start(terms.last)
+    ends = (("first", first), ("last", last)) if terms.count > 1 else ()
+    return [f"the {name} of {span(length)}" for name, length in ends if length < terms.epochs.seconds]
+
+
+def _clocks(terms: Terms) -> list[tuple[str, str]]:
+    ends = (("early", terms.epochs.early), ("late", terms.epochs.late))
+    said = [f"{many(count, 'epoch')} {name}" for name, count in ends if count]
+    return [("accepted", f"answers up to {' and '.join(said)}")] if said else []
+
+
+def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
+    rule = terms.longitudinal
+    often = "once" if rule.epochs == 1 else f"once per epoch, {rule.epochs} times at most"
+    if rule.rule == "memoize" and rule.values == 1:
+        often += "; the first answer is randomized once and repeated"
+    elif rule.rule == "memoize":
+        often += f"; up to {rule.values} different answers are randomized, each once, and repeated"
+    return [
+        ("lifetime", _lifetime(survey)),
+        ("protection", band(survey)),
+        ("answered", often),
+        ("owner", shown(terms.owner)),
+        ("purpose", shown(terms.purpose)),
+        ("open", f"{write_time(terms.opens)} to {write_time(terms.expires)}, {_epochs(terms)}"),
+        *_clocks(terms),
+        ("kept", kept(survey)),
+        ("shown from", f"{many(terms.show_from, 'answer')} on"),
+        *([("replaces", terms.replaces)] if terms.replaces else []),
+    ]
+
+
+def _describe(survey: Survey) -> dict[str, Any]:
+    return {
+        "name": survey.name,
+        "fingerprint": survey.fingerprint,
+        "epsilon": str(survey.epsilon),
+        "realized_epsilon": survey.realized_epsilon,
+        "ratio": str(survey.ratio),
+        "protection": band(survey),
+        "lifetime_epsilon": None if survey.lifetime_epsilon is None else str(survey.lifetime_epsilon),
+        "budget_epsilon": str(survey.budget_epsilon),
+        "realized_lifetime_epsilon": survey.realized_lifetime_epsilon,
+        "terms": None if survey.terms is None else survey.terms.spec(),
+        "questions": [
+            {
+                "id": question.id,
+                "text": question.text,
+                "source": survey.source(question.id),
+                "protocol": question.protocol.spec(),
+                "fingerprint": question.protocol.fingerprint,
+                "realized_epsilon": question.protocol.realized_epsilon,
+                "report_bytes": question.protocol.report_bytes,
+                "tally_size": question.protocol.tally_size,
+            }
+            for question in survey
+        ],
+    }
+
+
+# -- how exact it will be, and what looks like a slip --------------------------------------------------
+
+
+def _print_division(survey: Survey, draft: Mapping[str, Any]) -> None:
+    """How epsilon follows from the budget, if it does."""
+    share = divided(draft)
+    if share is None or survey.terms is None:
+        return
+    named = sum(map(has_epsilon, draft["questions"]))
+    what = "round" if survey.terms.longitudinal.rule == "none" else "memoized answer"
+    rest = ", after those that the draft names" if named else ""
+    output.write("\n")
+    output.prose(
+        f"epsilon {epsilon_text(share)} per question: the budget of {epsilon_text(survey.terms.budget.epsilon)}, "
+        f"divided equally over {many(survey.draws, what)} and {many(len(survey) - named, 'question')}{rest}"
+    )
+
+
+def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
+    """How exact the result will be, question by question."""
+    people = crowds(draft)
+    if not people:
+        return
+    rows = []
+    for id, n in people.items():
+        protocol = survey[id].protocol
+        clear = visible(protocol, n, LEVEL)
+        from_share = "none" if clear is None else f"{_percent(clear)} %"
+        rows.append([id, f"{n:,}", f"+-{_percent(half_width(protocol, n, LEVEL))} points", from_share])
+    output.write(f"\nexpected{_each(survey)}:\n")
+    output.table(["question", "people", f"{100 * LEVEL:g}% interval", "smallest visible share"], rows)
+
+
+def _advice(survey: Survey, draft: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Notes and warnings, each with its kind."""
+    if survey.terms is not None:
+        for cut in _cut_epochs(survey.terms):
+            yield "note", f"the epochs do not divide the collection: {cut} will have fewer answers than the others"
+    yield from _too_wide(survey, crowds(draft))
+
+
+def _too_wide(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    needed = {}
+    for id, n in people.items():
+        wide = half_width(survey[id].protocol, n, LEVEL) / WIDE
+        if wide > 1:
+            needed[id] = n * wide**2  # errors shrink with the square root of the number of people
+    if not needed:
+        return
+    again = survey.draws > 1 and survey.terms is not None and survey.terms.longitudinal.rule == "none"
+    fewer = [what for what, some in (("questions", len(survey) > 1), ("rounds", again)) if some]
+    sooner = f" (fewer {' or '.join(fewer)} leave more for each)" if fewer else ""
+    memoize = (
+        '. For answers that seldom change, the rule "memoize" takes epsilon for each different answer and not for each '
+        "round, and so may allow a larger one"
+    )
+    yield (
+        "warning",
+        f"the intervals of {', '.join(needed)} are wider than +-{100 * WIDE:g} points: for these, ask about "
+        f"{_round(max(needed.values())):,} people{_each(survey)}, or raise epsilon{sooner}{memoize if again else ''}",
+    )
+
+
+def _each(survey: Survey) -> str:
+    return " in each epoch" if survey.terms is not None and survey.terms.count > 1 else ""
+
+
+def _percent(share: float) -> str:
+    """
+    >>> _percent(0.16912), _percent(0.001234)
+    ('16.9', '0.12')
+    """
+    return f"{100 * share:.1f}" if share >= 0.01 else f"{100 * share:.2g}"
+
+
+def _round(value: float) -> int:
+    """Up to two digits.
+
+    >>> _round(4301.0), _round(99.5), _round(4300.0)
+    (4400, 100, 4300)
+    """
+    unit = int(10 ** max(0, len(str(int(value))) - 2))
+    return -int(-value // unit) * unit

@@ -9,12 +9,14 @@ from typing import Annotated
 import typer
 
 from deniable.cli import output
-from deniable.cli.options import Json, examples
-from deniable.cli.output import shown
-from deniable.cli.stores import DEFAULT, StoreUrl, existing
+from deniable.cli.options import Json, new_app
+from deniable.cli.output import examples, shown
+from deniable.cli.store_url import DEFAULT, StoreUrl, existing
+from deniable.collect.stores import Token
+from deniable.collect.tokens import hashed, new_token
 from deniable.errors import LabelError, SpecError
 
-app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
+app = new_app()
 
 ROLES = ("admin", "analyst", "ingest")
 SHORTEST = 8
@@ -28,7 +30,9 @@ SHORTEST = 8
     )
 )
 def token(ctx: typer.Context) -> None:
-    """Who may do what at the collection service: an admin's token publishes, an analyst's reads, an ingest token sends.
+    """Who may do what at the collection service.
+
+    The token of an admin publishes surveys, that of an analyst reads results, and an ingest token sends reports.
 
     A running service takes a new token at once, and refuses a revoked one within a second.
     """
@@ -53,9 +57,6 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Make a token and print it, this once: what is kept is its SHA-256."""
-    from deniable.collect.stores import Token
-    from deniable.collect.tokens import hashed, new_token
-
     if role not in ROLES:
         raise LabelError(f"a role is {', '.join(ROLES)}, not {role!r}")
     made = new_token()

@@ -8,10 +8,9 @@ import time
 from dataclasses import replace
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from deniable.cli import _Guarded, answer, ledger
+from deniable.cli import app
 from deniable.collect.client import Ledger, OptOuts
 from deniable.domains import Strings
 from deniable.errors import DomainError
@@ -21,10 +20,6 @@ from deniable.surveys.promises import promises
 from deniable.surveys.terms import write_time
 from tests.cli.conftest import Ran, sane
 from tests.collect.surveys import DAY, TODAY, all_surveys, daily, memoized, mixed, plain, terms, text
-
-app = typer.Typer(cls=_Guarded, rich_markup_mode=None, pretty_exceptions_enable=False)
-app.command(name="answer", epilog=answer.EXAMPLES)(answer.answer)
-app.add_typer(ledger.app, name="ledger")
 
 
 @pytest.fixture
@@ -483,7 +478,7 @@ def test_at_a_terminal(server, tmp_path, options):
 
     survey = plain()
     server.publish(survey)
-    code = "from tests.collect.client.test_commands import app; app(prog_name='deniable')"
+    code = "from deniable.cli import app; app(prog_name='deniable')"
     parent, child = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", code, "answer", server.url, survey.fingerprint, "--ledger", tmp_path / "l.db", *options],

@@ -50,6 +50,12 @@ def only_one_stdin(*sources: str | None) -> None:
         raise SpecError('standard input can be read once only: give "-" in one place and a file in the other')
 
 
+def refuse_keyboard(instead: str) -> None:
+    """Standard input that is a keyboard is not waited for; `instead` says what to do."""
+    if sys.stdin.isatty():
+        raise SpecError(f"there is nothing to read: {instead}")
+
+
 def parse_json(content: str, where: str) -> Any:
     """JSON with exact decimals, and without what JSON leaves open: repeated keys, NaN, infinities."""
 

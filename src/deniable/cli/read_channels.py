@@ -20,8 +20,8 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.channels._rows import read_row
 from deniable.channels.adjacency import Adjacency, as_adjacency, line
-from deniable.cli import forms
-from deniable.cli.files import STDIN, is_json, named, parse_csv, parse_json, read_text
+from deniable.cli import closed_forms
+from deniable.cli.read_files import STDIN, is_json, named, parse_csv, parse_json, read_text
 from deniable.errors import DeniableError, LabelError, NumberError, ShapeError, SpecError
 from deniable.labels import Label, load_label, text
 
@@ -31,11 +31,11 @@ from deniable.labels import Label, load_label, text
 def read_channel(source: str) -> Channel:
     """A channel from its name, a file or standard input."""
     name = source.partition(":")[0]
-    if name in forms.FORMS:
-        return forms.build(source, read_scores)
+    if name in closed_forms.FORMS:
+        return closed_forms.build(source, read_scores)
     if source != STDIN and not os.path.lexists(source):
         raise LabelError(
-            f"there is no file {source!r} and no closed form called {name!r}{forms.meant(name)}: "
+            f"there is no file {source!r} and no closed form called {name!r}{closed_forms.meant(name)}: "
             "see deniable channel list"
         )
     content, where = read_text(source), named(source)
@@ -156,7 +156,7 @@ class Names:
 
 
 def read_lines(source: str, names: Names, show: bool = True) -> list[int]:
-    """Labels, one a line."""
+    """Labels, one per line."""
     places = []
     for number, written in enumerate(read_text(source).rstrip("\r\n").split("\n"), start=1):
         places.append(names.place(written.rstrip("\r"), f"line {number} of {named(source)}: ", show))
@@ -170,7 +170,7 @@ def read_adjacency(source: str, channel: Channel) -> Adjacency:
     if source in ("all", "line", "hamming"):
         return as_adjacency(source)
     if source.startswith("line:"):
-        return line(forms.integer(source[5:], "the reach on the line"))
+        return line(closed_forms.integer(source[5:], "the reach on the line"))
     if source != STDIN and not os.path.lexists(source):
         raise LabelError(
             f"the adjacency {source!r} is none of all, own, line, line:2, hamming and there is no such file"

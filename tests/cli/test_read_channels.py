@@ -8,9 +8,9 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.cli import forms
-from deniable.cli.files import parse_json
-from deniable.cli.inputs import Names, read_channel, read_vector
+from deniable.cli import closed_forms
+from deniable.cli.read_channels import Names, read_channel, read_vector
+from deniable.cli.read_files import parse_json
 from deniable.errors import DeniableError
 
 JSON = st.recursive(
@@ -49,7 +49,7 @@ def test_no_text_breaks_the_readers(tmp_path_factory, content):
         lambda: read_channel(str(path)),
         lambda: read_vector(str(path), names, "counts"),
         lambda: read_vector(content, names, "counts"),
-        lambda: forms.build("binary:" + content, lambda source: ([], [], [])),
+        lambda: closed_forms.build("binary:" + content, lambda source: ([], [], [])),
         lambda: parse_json(content, "here"),
     ):
         with suppress(DeniableError, OSError):

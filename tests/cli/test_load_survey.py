@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deniable.cli.published import choose
+from deniable.cli.load_survey import choose
 from deniable.errors import LabelError, SpecError
 
 HABITS, OLDER, MOODS = "ab12cd" + "0" * 58, "ab12cd" + "1" * 58, "ffffff" + "0" * 58

@@ -1,0 +1,160 @@
+"""The survey or the protocol that a command is about: read from a file, found at a service, checked before publishing.
+
+By name      a published survey is found by its name, or by the beginning of its fingerprint
+Files only   a survey without terms is not published
+Expired      nobody could answer it, so it is not published
+Replaces     a survey that replaces one must name one that is published; one with less privacy is published only if that
+             is meant
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
+
+from deniable.channels.levels import epsilon_text, level_text
+from deniable.cli.output import shown
+from deniable.cli.read_files import STDIN, named, parse_json, read_text
+from deniable.errors import DeniableError, LabelError, MismatchError, SpecError
+from deniable.protocols import Protocol
+from deniable.specs import is_fingerprint
+from deniable.surveys import Survey
+from deniable.surveys.diff import diff, weaker
+from deniable.surveys.survey import load_protocol
+from deniable.surveys.terms import write_time
+
+if TYPE_CHECKING:
+    from deniable.collect.analyst import Analyst
+
+SHORTEST = 6
+_MOST_LISTED = 10
+_BEGINNING = re.compile(rf"[0-9a-f]{{{SHORTEST},64}}")
+
+Target = Survey | Protocol
+"""What a command works on: a survey, or a protocol alone."""
+
+
+def read_target(source: str) -> Target:
+    """The survey or the protocol in a file."""
+    content, where = parse_json(read_text(source), named(source)), named(source)
+    kind = content.get("kind") if isinstance(content, dict) else None
+    try:
+        if kind == "protocol":
+            return load_protocol(content)
+        if kind is None and isinstance(content, dict) and "questions" in content:
+            raise SpecError("this is a draft: make it a survey with deniable survey new")
+        return Survey.from_spec(content)
+    except DeniableError as wrong:
+        raise type(wrong)(f"{where}: {wrong}") from None
+
+
+def read_first(source: str, others: list[str], command: str) -> Target:
+    """The survey in the first argument; a survey among the others says that they were swapped."""
+    try:
+        return read_target(source)
+    except (DeniableError, OSError):
+        found = next((other for other in others if _is_target(other)), None)
+        if found is None:
+            raise
+    order = f"{shlex.quote(found)} {shlex.quote(source)}"
+    raise SpecError(f"{source!r} is no survey, and {found!r} is one: did you mean deniable {command} {order} ...?")
+
+
+def _is_target(source: str) -> bool:
+    try:
+        with open(source, "rb") as file:
+            if file.read(16).lstrip()[:1] != b"{":
+                return False
+        read_target(source)
+    except (DeniableError, OSError):
+        return False
+    return True
+
+
+def questions(target: Target) -> dict[str, tuple[str, Protocol]]:
+    """Text and protocol of each column of reports."""
+    if isinstance(target, Survey):
+        return {question.id: (question.text, question.protocol) for question in target}
+    return {"report": ("", target)}
+
+
+def epsilon_words(target: Target) -> str:
+    """Its epsilon as it was asked for, and as it is computed from the law."""
+    return f"{epsilon_text(target.epsilon)} ({level_text(target.ratio)} realized)"
+
+
+def meant(given: str, fingerprint: str, name: str) -> bool:
+    """
+    >>> meant("habits", "ab12" * 16, "habits"), meant("AB12ab", "ab12" * 16, "habits"), meant("ab12", "ab12" * 16, "")
+    (True, True, False)
+    """
+    beginning = given.lower()
+    return given == name or (_BEGINNING.fullmatch(beginning) is not None and fingerprint.startswith(beginning))
+
+
+def choose(given: str | None, published: Mapping[str, str], how: str) -> str:
+    """The fingerprint of the one that is meant, of fingerprints with their names; None means the only one there is.
+
+    `how` ends the sentence that lists them all; of several that are meant, more digits tell which.
+    """
+    if not published:
+        raise SpecError("no survey is published there")
+    found = [one for one, name in published.items() if given is None or meant(given, one, name)]
+    if len(found) == 1:
+        return found[0]
+    if given is None:
+        problem = "there are several surveys"
+    elif found:
+        problem, how = (
+            f"{given!r} stands for several surveys",
+            "give (more of) the fingerprint of the one that is meant:",
+        )
+    else:
+        problem = f"no survey there is called {given!r} or has a fingerprint that begins so ({SHORTEST} digits or more)"
+    some = sorted(found or published)[:_MOST_LISTED]
+    listed = ", ".join(f"{shown(published[one])} ({one[:12]})" for one in some)
+    more = ", ..." if len(found or published) > len(some) else ""
+    raise LabelError(f"{problem}: {how} {listed}{more}")
+
+
+def find(analyst: Analyst, given: str) -> Target:
+    """The survey in a file, or the one of this name or fingerprint that the service has."""
+    if is_fingerprint(given.lower()):
+        return analyst.survey(given.lower())
+    if given == STDIN or os.path.exists(given):
+        return read_target(given)
+    listed = {one.fingerprint: one.name for one in analyst.surveys()}
+    found = analyst.survey(choose(given, listed, "there is no such file either; give a file or one of"))
+    if not meant(given, found.fingerprint, found.name):
+        raise MismatchError(f"the service says that {found.fingerprint} is {given!r}, which it is not")
+    return found
+
+
+def refuse_uncollected(survey: Survey, source: str) -> None:
+    if survey.terms is None:
+        raise SpecError(f"{named(source)} is for files only: a collection needs terms (owner, purpose and an end)")
+
+
+def refuse_expired(survey: Survey, source: str) -> None:
+    if survey.terms is not None and survey.terms.expires <= time.time():
+        ended = write_time(survey.terms.expires)
+        raise SpecError(f"{named(source)} expired at {ended}, so nobody could answer it: give it a later end")
+
+
+def losses(survey: Survey, source: str, published: Collection[str], read: Callable[[str], Survey]) -> str:
+    """What a respondent loses against the survey that this one replaces, in words; empty if nothing gets weaker.
+
+    `published` are the fingerprints that are there, and `read` gives the survey of one.
+    """
+    before = survey.terms.replaces if survey.terms is not None else None
+    if before is None or survey.fingerprint in published:
+        return ""
+    if before not in published:
+        raise SpecError(
+            f'{named(source)} replaces {before}, which is not published there: correct its "replaces", or leave it out'
+        )
+    return ", ".join(change.what for change in weaker(diff(read(before), survey)))
