@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from enum import Enum, IntEnum
 from fractions import Fraction
 
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 from deniable.errors import LabelError, ShapeError, SpecError
 from deniable.labels import as_label, as_labels, index_of, label_key, label_spec, load_label, text
+from tests.memory import memory_below
 
 
 class Answer(str, Enum):  # noqa: UP042  (what people still write)
@@ -133,10 +133,8 @@ def test_default_labels_are_positions():
     ids=repr,
 )
 def test_label_specs_that_cannot_be_read(spec):
-    start = time.perf_counter()
-    with pytest.raises(SpecError, match="a label in the spec"):
+    with memory_below(100_000), pytest.raises(SpecError, match="a label in the spec"):
         load_label(spec)
-    assert time.perf_counter() - start < 0.2
 
 
 def test_label_specs_by_hand():

@@ -1,9 +1,8 @@
-"""The extremal mechanism: special cases, structure, speed, refusals."""
+"""The extremal mechanism: special cases, structure, size of the work, refusals."""
 
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from fractions import Fraction
 from itertools import combinations
@@ -18,6 +17,7 @@ from deniable.design.blocks import best_partition, partition_value
 from deniable.design.hypotheses import Pair
 from deniable.design.tangents import curve_of
 from tests.design.instances import KINDS, STYLES, random_pair
+from tests.memory import memory_below
 
 pytestmark = pytest.mark.floats
 
@@ -179,25 +179,25 @@ def test_refusals(p0, p1, epsilon, kind, error, words):
         extremal(p0, p1, epsilon, kind)
 
 
-def test_a_thousand_symbols_are_designed_quickly():
+def test_a_thousand_symbols_are_designed_in_a_few_steps():
     rng = np.random.default_rng(2)
     p0, p1 = rng.dirichlet(np.ones(1000)), rng.dirichlet(np.ones(1000))
-    extremal(p0, p1, 2)
-    began = time.process_time()
     design = extremal(p0, p1, 2)
-    # 0.1 s on an idle machine; the limit leaves room for a busy one.
-    assert time.process_time() - began < 0.5
+    assert len(design.trace) <= 8
     assert design.outputs < 1000
 
 
 @pytest.mark.parametrize(("kind", "epsilon"), [("kl", 2), ("chi2", 5), ("hellinger2", 5)])
 def test_a_thousand_symbols_are_certified(kind, epsilon):
     rng = np.random.default_rng(0)
-    design = extremal(rng.dirichlet(np.ones(1000)), rng.dirichlet(np.ones(1000)), epsilon, kind)
-    began = time.process_time()
+    said: list[str] = []
+    laws = rng.dirichlet(np.ones(1000)), rng.dirichlet(np.ones(1000))
+    design = extremal(*laws, epsilon, kind, progress=lambda what, _: said.append(what))
     assert design.relative_gap < 1e-9
-    # About half a second on an idle machine.
-    assert time.process_time() - began < 10
+    programs = [what for what in said if " program, " in what]
+    assert len(programs) <= 30
+    # As large as the knots of the prices and the columns that matter, not as all symbols.
+    assert max(int(what.split()[-2].replace(",", "")) for what in programs) <= 100_000
 
 
 def test_knots_that_do_not_suffice_become_more(monkeypatch):
@@ -216,12 +216,12 @@ def test_knots_that_do_not_suffice_become_more(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "epsilon"), [("kl", 1), ("hellinger2", 5)])
-def test_ten_thousand_symbols_in_seconds(kind, epsilon):
+def test_ten_thousand_symbols_in_a_few_steps(kind, epsilon):
     rng = np.random.default_rng(0)
-    began = time.process_time()
-    design = extremal(rng.dirichlet(np.ones(10_000)), rng.dirichlet(np.ones(10_000)), epsilon, kind)
-    # Two seconds on an idle machine.
-    assert time.process_time() - began < 10
+    laws = rng.dirichlet(np.ones(10_000)), rng.dirichlet(np.ones(10_000))
+    with memory_below(100_000_000):  # one strip of the table; the whole of it has 800 MB
+        design = extremal(*laws, epsilon, kind)
+    assert len(design.trace) <= 10
     law = design.law
     assert design.outputs == law.outputs <= 10_000
     # Every entry is the same "true" or the same "false" probability: exact numbers whose ratios are 1, r and 1 / r.

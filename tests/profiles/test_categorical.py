@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -172,17 +171,15 @@ def test_a_solver_that_cycles_is_stopped():
         3.944883987169957e-07,
     ]
     graph = ProfileGraph.chain([twin, twin, third, last])
-    start = time.process_time()
     mechanism = SmoothCategorical(graph, "1/10000")
-    assert time.process_time() - start < 30
     assert mechanism.largest <= KaryResponse(graph, "1/10000").largest
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["chain", "complete"])
-def test_thirty_profiles_of_sixteen_values_in_under_a_minute(shape):
+def test_thirty_profiles_of_sixteen_values(shape):
     graph = random_graph(1, 30, 16, shape)
-    start = time.process_time()
     mechanism = SmoothCategorical(graph, 0.5)
-    assert time.process_time() - start < 60
+    # Rows that grow with the pairs of profiles would be 22,080 for the complete graph.
+    assert max(step.rows for step in mechanism.trace) < 10_000
     assert mechanism.largest < KaryResponse(graph, 0.5).largest

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from fractions import Fraction
 from itertools import pairwise
 
@@ -143,12 +142,11 @@ def test_a_prior_moves_the_noise_to_rare_profiles():
     assert SmoothOneBit(graph, 0.3, prior=[100, 1, 1]).flip[0] < plain.flip[0]
 
 
-def test_ten_thousand_profiles_in_seconds():
+def test_the_programs_of_ten_thousand_profiles_grow_with_their_edges():
     size = 10_000
     graph = ProfileGraph.chain([Fraction(i, size - 1) for i in range(size)])
-    start = time.process_time()
     mechanism = SmoothOneBit(graph, 0.01)
-    assert time.process_time() - start < 20
+    assert all(step.rows <= 5 * size and step.nonzeros <= 10 * size for step in mechanism.trace)
     assert mechanism.verdict
     assert mechanism.largest <= OneBitCluster(graph, 0.01).largest
 

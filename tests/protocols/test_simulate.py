@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +12,7 @@ from deniable.errors import NumberError, ShapeError
 from deniable.protocols import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, SubsetSelection
 from deniable.protocols.simulate import _by_reports, even_columns
 from deniable.randomness import Simulation
+from tests.memory import memory_below
 from tests.statistics import ALPHA, accepts
 
 EXACT = [
@@ -117,14 +117,13 @@ def test_blocks_of_people_make_one_tally(monkeypatch):
     assert one.sum() == protocol.subset_size
 
 
-def test_a_billion_people_at_once():
+def test_a_billion_people_are_drawn_without_their_reports():
     truth = np.full(1024, 1_000_000)
     truth[7] = 5_000_000
     for kind in (GRR, OUE, HadamardResponse):
         protocol = kind(1024, 2)
-        before = time.process_time()
-        study = protocol.simulate(truth, runs=1)
-        assert time.process_time() - before < 1
+        with memory_below(10_000_000):
+            study = protocol.simulate(truth, runs=1)
         error = study.estimates()[0] - truth
         z = error / np.sqrt(protocol.variance(study.n, truth / study.n, population=False))
         assert np.mean(z**2) == pytest.approx(1, abs=0.25)  # 1024 terms: standard error 0.044

