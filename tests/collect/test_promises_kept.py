@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
-from deniable.collect.client import Client, Ledger, rows
+from deniable.collect.client import Client, Ledger
+from deniable.collect.client import ledger as ledger_module
 from deniable.collect.http import Transport
 from deniable.domains import Strings
 from deniable.protocols import CMS, GRR, OUE, Protocol
@@ -188,7 +189,7 @@ def test_a_ledger_that_keeps_what_it_sent_is_caught(
     def kept(connection: sqlite3.Connection, state: str, reason: str, where: str, *values: object) -> None:
         connection.execute(f"UPDATE submission SET state = ? WHERE {where}", (state, *values))
 
-    monkeypatch.setattr(rows, "settle", kept)
+    monkeypatch.setattr(ledger_module, "_settle", kept)
     with pytest.raises(AssertionError):
         test_a_device_keeps_what_the_sentence_says(fresh, tmp_path)
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.collect.client import report_ids
+from deniable.collect.client.ledger import advance, report_id
 from deniable.domains import Categories, Integers, Strings
 from deniable.exact import WORD, Dyadic
 from deniable.labels import label_spec
@@ -260,14 +260,14 @@ def ids() -> Iterator[dict[str, Any]]:
     """Ids of epochs from the key of an earlier one."""
     for survey in surveys()[2:]:
         for key, start, epoch in ((bytes(32), 0, 0), (hashlib.sha256(b"a device").digest(), 3, 3 + 1000)):
-            later = report_ids.advance(key, epoch - start)
+            later = advance(key, epoch - start)
             yield {
                 "fingerprint": survey.fingerprint,
                 "key": key.hex(),
                 "start": start,
                 "epoch": epoch,
                 "later": later.hex(),
-                "id": report_ids.report_id(later, survey.fingerprint, epoch).hex(),
+                "id": report_id(later, survey.fingerprint, epoch).hex(),
             }
     last = 2**32 - 2
     yield {
@@ -276,7 +276,7 @@ def ids() -> Iterator[dict[str, Any]]:
         "start": last,
         "epoch": last,
         "later": bytes(range(32)).hex(),
-        "id": report_ids.report_id(bytes(range(32)), "0123456789abcdef" * 4, last).hex(),
+        "id": report_id(bytes(range(32)), "0123456789abcdef" * 4, last).hex(),
     }
 
 

@@ -19,8 +19,7 @@ from deniable.cli.options import IngestToken, Json, LedgerFile, new_app
 from deniable.cli.output import examples, shown
 from deniable.cli.read_files import is_json, named, only_one_stdin, parse_json, read_text
 from deniable.collect.client import Client, OptedOut, Receipt, Submission
-from deniable.collect.client.answers import check_answer, check_id, from_text, listed
-from deniable.collect.client.preview import preview
+from deniable.collect.client.answers import check_answer, check_id, from_text, listed, preview
 from deniable.collect.client.records import OPTED_OUT
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.domains import Categories, Domain, Strings

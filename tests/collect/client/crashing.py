@@ -17,8 +17,9 @@ import traceback
 from contextlib import suppress
 from pathlib import Path
 
-from deniable.collect.client import BudgetSpent, Client, outbox
-from deniable.collect.client.preview import preview
+from deniable.collect.client import BudgetSpent, Client
+from deniable.collect.client.answers import preview
+from deniable.collect.client.client import judged
 from tests.collect.client.hooks import hooked
 
 ANSWERS = {"smoke": "yes", "drink": 3, "age": 42, "town": 7}
@@ -31,7 +32,7 @@ class DebitsAfterwards(Client):
         survey, epoch = self.survey(), self.epoch()
         body = preview(survey, epoch, answers)
         self._step("sending")
-        outbox.judged(self._transport.post(f"/v1/surveys/{self.fingerprint}/reports", body, {}))
+        judged(self._transport.post(f"/v1/surveys/{self.fingerprint}/reports", body, {}))
         self._step("replied")
         return super().answer(answers, wait=wait)
 
@@ -43,9 +44,9 @@ class DrawsAgain(Client):
         self._step("sending")
         drawn = preview(self.survey(), submission.epoch, ANSWERS)
         body = submission.body[:24] + drawn[24:]
-        outcome = outbox.judged(self._transport.post(f"/v1/surveys/{self.fingerprint}/reports", body, {}))
+        attempt = judged(self._transport.post(f"/v1/surveys/{self.fingerprint}/reports", body, {}))
         self._step("replied")
-        return outcome
+        return attempt
 
 
 VARIANTS = {"sound": Client, "debits afterwards": DebitsAfterwards, "draws again": DrawsAgain}

@@ -13,7 +13,8 @@ import shutil
 
 import pytest
 
-from deniable.collect.client import Ledger, database, rows
+from deniable.collect.client import Ledger, ledger_file
+from deniable.collect.client import ledger as ledger_module
 from deniable.collect.client.records import DROPPED, SENT
 from deniable.domains import Strings
 from deniable.protocols import GRR, HCMS, OLH, OUE
@@ -155,28 +156,28 @@ def test_a_report_that_a_key_gives_again_is_caught(tmp_path, monkeypatch):
         return b"".join(asked.protocol.privatize([answers[asked.id]], bits).to_bytes() for asked in survey)
 
     found = Found(tmp_path, fresh())
-    monkeypatch.setattr(rows, "draw", keyed)
+    monkeypatch.setattr(ledger_module, "_draw", keyed)
     assert found.learned(waits=True) == ["the report does not have its law, given the files"]
 
 
 def test_bytes_that_are_kept_are_caught(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        rows,
-        "settle",
+        ledger_module,
+        "_settle",
         lambda connection, state, *_: connection.execute("UPDATE submission SET state = ?", (state,)),
     )
     assert "the files differ with the answers" in Found(tmp_path, fresh()).learned(sent)
 
 
 def test_bytes_in_free_space_are_caught(tmp_path, monkeypatch):
-    connect = database._connect
+    connect = ledger_file._connect
 
     def careless(path):
         connection = connect(path)
         connection.execute("PRAGMA secure_delete = OFF")
         return connection
 
-    monkeypatch.setattr(database, "_connect", careless)
+    monkeypatch.setattr(ledger_file, "_connect", careless)
     question = Question("age", "How old are you?", OUE(1000, epsilon=1))
     wide = Survey("wide", [question], terms(longitudinal=Longitudinal(epochs=5)))
     assert Found(tmp_path, wide).learned(sent) == ["the files differ with the answers"]
@@ -196,7 +197,7 @@ def keys(path) -> set[bytes]:
 
 def test_a_ledger_found_later_gives_no_id_of_what_was_sent(tmp_path):
     """Every 32 bytes of the file are tried as the key of every epoch."""
-    from deniable.collect.client.report_ids import advance, report_id
+    from deniable.collect.client.ledger import advance, report_id
 
     survey, ledger = fresh(), Ledger(tmp_path / "ledger.sqlite")
     ledger.pin(survey)

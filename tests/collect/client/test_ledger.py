@@ -138,12 +138,12 @@ def test_debits_and_refusals_do_not_depend_on_the_answers(tmp_path, values):
 
 
 def test_the_check_would_notice_a_debit_for_new_values_only(tmp_path, monkeypatch):
-    from deniable.collect.client import rows
+    from deniable.collect.client import ledger as ledger_module
 
     def by_value(connection, survey, terms):
         return Fraction(connection.execute("SELECT count(*) FROM memo").fetchone()[0])
 
-    monkeypatch.setattr(rows, "debit", by_value)
+    monkeypatch.setattr(ledger_module, "_debit", by_value)
     survey = changing(2, epochs=4, budget=3)
     assert trace(tmp_path, survey, [0, 0, 0]) != trace(tmp_path, survey, [0, 1, 0])
 
@@ -318,10 +318,10 @@ def test_amounts_that_are_not_numbers(path, ledger):
 
 
 def test_a_ledger_that_another_process_holds(path, ledger, monkeypatch):
-    from deniable.collect.client import database
+    from deniable.collect.client import ledger_file
 
     ledger.submit(daily(), 0, YES)
-    monkeypatch.setattr(database, "PATIENCE", 0.05)
+    monkeypatch.setattr(ledger_file, "PATIENCE", 0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     closed(path, "another process")

@@ -13,9 +13,10 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from deniable.collect.client import Client, NotOpen, Refused, outbox
+from deniable.collect.client import Client, NotOpen, Refused
+from deniable.collect.client.answers import preview
+from deniable.collect.client.client import send
 from deniable.collect.client.ledger import STEPS
-from deniable.collect.client.preview import preview
 from deniable.protocols import GRR, OUE
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal
@@ -43,7 +44,7 @@ class DrawsAgain(Client):
 
     def _attempt(self, submission):
         drawn = preview(self.survey(), submission.epoch, {"q": 0})
-        return outbox.send(self._transport, replace(submission, body=submission.body[:24] + drawn[24:]))
+        return send(self._transport, replace(submission, body=submission.body[:24] + drawn[24:]))
 
 
 class Device(RuleBasedStateMachine):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from deniable.collect.client.asynchronous import AsyncClient
-from deniable.collect.client.client import Client, Flushed
-from deniable.collect.client.errors import (
+from deniable.collect.client.client import AsyncClient, Client, Flushed
+from deniable.collect.client.ledger import Ledger, default_path
+from deniable.collect.client.records import (
     BudgetSpent,
+    Deleted,
     LedgerError,
     NotOpen,
     OptedOut,
+    OptOuts,
+    Receipt,
     Refused,
+    Spending,
+    Submission,
     SuccessorDiffers,
     Untrusted,
 )
-from deniable.collect.client.ledger import Ledger, default_path
-from deniable.collect.client.records import Deleted, OptOuts, Receipt, Spending, Submission
 
 __all__ = [
     "AsyncClient",

@@ -1,14 +1,18 @@
-"""Answers as a person or a program gives them: complete, and of the survey's domains.
+"""From an answer as a person or a program gives it to the bytes of its report.
 
-A message names questions and choices, never the answer: messages may be logged or sent anywhere.
+Once       drawing a report reads the answer once: what is no answer is refused there, before anything is recorded
+Messages   name questions and choices, never the answer: messages may be logged or sent anywhere
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from deniable.collect import wire
 from deniable.domains import Categories, Domain, Integers, Strings
 from deniable.errors import DomainError, LabelError
 from deniable.labels import whole_number, written
@@ -19,7 +23,7 @@ _MOST_IDS = 8
 
 
 def check_questions(survey: Survey, answers: Mapping[str, Any]) -> None:
-    """Every question and no other is answered: what is left out would tell something."""
+    """Refuse answers that leave out a question or name another one: what is left out would tell something."""
     if not isinstance(answers, Mapping):
         raise LabelError("answers are given by question: {id: answer, ...}")
     ids = [question.id for question in survey]
@@ -34,7 +38,7 @@ def check_questions(survey: Survey, answers: Mapping[str, Any]) -> None:
 
 
 def check_id(survey: Survey, id: Any) -> None:
-    """A question of the survey has this id."""
+    """Refuse an id that no question of the survey has."""
     ids = [question.id for question in survey]
     if id not in ids:
         raise LabelError(f"the survey has no question {short(id)}: its questions are {listed(ids)}")
@@ -50,17 +54,29 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(first[:_MOST_IDS] + (["..."] if len(first) > _MOST_IDS else []))
 
 
-def checked(survey: Survey, answers: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The answers, each refused if its question does not have it."""
-    for question in survey:
-        check_answer(question, answers[question.id])
-    return answers
+def drawn(question: Question, answer: Any) -> bytes:
+    """The report of an answer, from the system's generator; raises DomainError for what is no answer."""
+    with _named(question):
+        return question.protocol.privatize([answer]).to_bytes()
+
+
+def memo_key(question: Question, answer: Any) -> bytes:
+    """An answer as a ledger keeps a memoized one; raises DomainError for what is no answer."""
+    with _named(question):
+        return encode_value(question.protocol.domain, answer)
 
 
 def check_answer(question: Question, answer: Any, typed: bool = False) -> None:
     """Refuse what is no answer to the question, with the choices; who `typed` it need not be told that it is text."""
-    try:
+    with _named(question, typed):
         encode_value(question.protocol.domain, answer)
+
+
+@contextmanager
+def _named(question: Question, typed: bool = False) -> Iterator[None]:
+    """Complaints about an answer as complaints about the answer to this question."""
+    try:
+        yield
     except DomainError as wrong:
         complaint = str(wrong).replace("value 0", "the answer", 1)
         if typed:
@@ -94,3 +110,10 @@ def from_text(domain: Domain, entry: str) -> Any:
     if len(found) > 1:
         raise DomainError("two answers of this question are written alike: they cannot be told apart as text")
     return found[0] if found else entry
+
+
+def preview(survey: Survey, epoch: int, answers: Mapping[str, Any]) -> bytes:
+    """A body like the one that `Client.answer` would send, without a ledger: recorded and sent nowhere."""
+    check_questions(survey, answers)
+    reports = b"".join(drawn(question, answers[question.id]) for question in survey)
+    return wire.encode(epoch, secrets.token_bytes(wire.ID_BYTES), reports, survey.report_bytes)

@@ -8,20 +8,38 @@ Refused    before anything leaves: other bytes than the pinned survey, a survey 
 Messages   never contain an answer, and nothing is logged
 Metadata   a request carries the survey's fingerprint, the submission and nothing else (`collect.http`); the server
            still sees the address that it comes from, unless a relay stands between
+
+What a reply means for the bytes that were sent; the same bytes go out until the server has answered for them:
+
+200        sent; or, where the reply lists it as rejected, dropped with the server's reason
+4xx        dropped with the status, where it is about the report: the same bytes would be refused again. A refusal of
+           the key, the address or the moment (`ABOUT_THE_WAY`) is tried again
+5xx        tried again; like 429, not before the time that Retry-After names
+No reply   tried again: the server may have counted it, and then counts the id only once
+Other      a redirect, or a page of some captive portal, is no answer of this service: tried again
+Deleting   200 with "deleted" true or false, or 409 of a service that keeps no reports, is an answer; anything else is
+           none, and the id is kept
+Pauses     1 s, doubled up to 30 s, each times a random factor from 1/2 to 1
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import random
+import re
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from deniable.collect.client import outbox
-from deniable.collect.client.errors import NotOpen, OptedOut, SuccessorDiffers, Untrusted, check_fingerprint
+import msgspec
+
+from deniable.collect import wire
 from deniable.collect.client.ledger import Ledger
 from deniable.collect.client.records import (
     DELETED,
@@ -30,17 +48,29 @@ from deniable.collect.client.records import (
     QUEUED,
     SENT,
     Deleted,
+    NotOpen,
+    OptedOut,
     Receipt,
     Spending,
     Submission,
+    SuccessorDiffers,
+    Untrusted,
+    check_fingerprint,
 )
-from deniable.collect.http import TIMEOUT, Transport, Turn, Unreachable
+from deniable.collect.http import TIMEOUT, Reply, Transport, Turn, Unreachable
 from deniable.errors import DeniableError
 from deniable.surveys import Survey
 from deniable.surveys.diff import WEAKER, Change, diff
 from deniable.surveys.strict import parse_json
 from deniable.surveys.terms import Terms, write_time
 
+SHORTEST, LONGEST = 1.0, 30.0
+MOST_PATIENCE = 86_400.0
+
+ABOUT_THE_WAY = (401, 403, 404, 405, 407, 408, 429)
+"""Refusals of a key, an address or a moment, not of the report: put right, the same bytes are taken later."""
+
+_chance = random.SystemRandom()
 LARGEST_SURVEY = 16 << 20
 
 
@@ -194,25 +224,26 @@ class Client:
         A survey that replaces one that this device has pinned is answered only with `accept_changes=True`, or else
         raises `SuccessorDiffers`, which carries the `changes`.
         """
-        self._refuse_opted_out()
-        survey, epoch = self.survey(), self.epoch()
-        changes = [] if accept_changes else self.changes()
-        if changes:
-            raise SuccessorDiffers(self.terms().replaces or "", changes)
-        due = self._clock() + outbox.some_of(self._spread) if self._spread else 0.0
-        submission, fresh = self.ledger.submit(survey, epoch, answers, due)
-        reason, body = "", submission.body
-        if submission.state == QUEUED:
-            reason = self.flush(wait).reason
-            submission = next(known for known in self.history() if known.epoch == epoch)
-        return Receipt.of(submission, fresh, reason, body)
+        with self.ledger.kept_open():
+            self._refuse_opted_out()
+            survey, epoch = self.survey(), self.epoch()
+            changes = [] if accept_changes else self.changes()
+            if changes:
+                raise SuccessorDiffers(self.terms().replaces or "", changes)
+            due = self._clock() + some_of(self._spread) if self._spread else 0.0
+            submission, fresh = self.ledger.submit(survey, epoch, answers, due)
+            reason, body = "", submission.body
+            if submission.state == QUEUED:
+                reason = self.flush(wait).reason
+                submission = next(known for known in self.history() if known.epoch == epoch)
+            return Receipt.of(submission, fresh, reason, body)
 
     def flush(self, timeout: float | None = None) -> Flushed:
         """Send what is queued, the same bytes again until they are answered for, at most for `timeout` seconds.
 
         A timeout of 0 sends what is due and stops at the first failure; none waits until the outbox is empty.
         """
-        with self._sending:
+        with self._sending, self.ledger.kept_open():
             end = None if timeout is None else self._timer() + timeout
             self.ledger.forget_ids(self._clock())
             try:
@@ -228,28 +259,27 @@ class Client:
             first = min(waiting, key=self._delay)
             rest = max(self._delay(first), self._not_before - self._timer())
             if rest <= 0:
-                outcome = self._attempt(first)
-                if outcome.state != QUEUED:
-                    self.ledger.mark(first, outcome.state, outcome.reason)
+                attempt = self._attempt(first)
+                if attempt.state != QUEUED:
+                    self.ledger.mark(first, attempt.state, attempt.reason)
                     self._step("marked")
-                    counted[outcome.state] += 1
+                    counted[attempt.state] += 1
                     failures = 0
                     continue
-                failures, reason = failures + 1, outcome.reason
-                if outcome.wait:
-                    self._not_before = self._timer() + outcome.wait
-                rest = max(outcome.wait, outbox.pause(failures))
+                failures, reason = failures + 1, attempt.reason
+                if attempt.wait:
+                    self._not_before = self._timer() + attempt.wait
+                rest = max(attempt.wait, pause(failures))
             if end is not None and self._timer() + rest > end:
                 break
             self._sleep(rest)
-        left = len(self.ledger.queued(self.fingerprint))
-        return Flushed(counted[SENT], counted[DROPPED], left, reason if left else "")
+        return Flushed(counted[SENT], counted[DROPPED], len(waiting), reason if waiting else "")
 
-    def _attempt(self, submission: Submission) -> outbox.Outcome:
+    def _attempt(self, submission: Submission) -> Attempt:
         self._step("sending")
-        outcome = outbox.send(self._transport, submission, self._clock, self._token)
+        attempt = send(self._transport, submission, self._clock, self._token)
         self._step("replied")
-        return outcome
+        return attempt
 
     def _delay(self, submission: Submission) -> float:
         """Seconds until a submission is due; a clock that was set back does not put it off for longer than `spread`."""
@@ -275,18 +305,18 @@ class Client:
         id is left and nothing is asked. What waits here may have arrived without a reply, so it is asked for as well
         and not sent any more. Asking shows the service which address these reports came from.
         """
-        with self._sending:
+        with self._sending, self.ledger.kept_open():
             self.ledger.forget_ids(self._clock())
             count, reason = {DELETED: 0, NOT_HELD: 0, QUEUED: 0}, ""
             try:
                 for submission in self.history():
                     if submission.id_until:
-                        outcome = outbox.delete(self._transport, submission)
-                        count[outcome.state] += 1
-                        if outcome.state == QUEUED:
-                            reason = outcome.reason
+                        attempt = delete(self._transport, submission)
+                        count[attempt.state] += 1
+                        if attempt.state == QUEUED:
+                            reason = attempt.reason
                         else:
-                            self.ledger.mark_deleted(submission, outcome.state)
+                            self.ledger.mark_deleted(submission, attempt.state)
             finally:
                 self._transport.close()
             return Deleted(count[DELETED], count[NOT_HELD], count[QUEUED], reason)
@@ -339,3 +369,221 @@ def verified(content: bytes, fingerprint: str) -> Survey:
     if survey.terms is None:
         raise Untrusted("this survey is for files: it has no terms, so nothing is sent")
     return survey
+
+
+class AsyncClient:
+    """`Client` for asyncio: each method runs in a thread, so that no file or socket holds up the loop.
+
+    Every argument and method means what it means there. What is cancelled still ends in its thread.
+
+    >>> async def history():
+    ...     async with AsyncClient("https://collect.example.org", "ab" * 32, "no-such-ledger.sqlite") as client:
+    ...         return await client.history()
+    >>> asyncio.run(history())
+    []
+    """
+
+    def __init__(
+        self,
+        server: str,
+        fingerprint: str,
+        ledger: str | Path | Ledger | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        timeout: float = TIMEOUT,
+        spread: float = 0.0,
+        token: str | None = None,
+        published: Iterable[str] | None = None,
+        insecure: bool = False,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        self.client = Client(
+            server,
+            fingerprint,
+            ledger,
+            clock=clock,
+            timeout=timeout,
+            spread=spread,
+            token=token,
+            published=published,
+            insecure=insecure,
+            context=context,
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        return self.client.fingerprint
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.client.ledger
+
+    async def survey(self, record: bool = True) -> Survey:
+        return await asyncio.to_thread(self.client.survey, record)
+
+    async def terms(self, record: bool = True) -> Terms:
+        return await asyncio.to_thread(self.client.terms, record)
+
+    async def epoch(self, record: bool = True) -> int:
+        return await asyncio.to_thread(self.client.epoch, record)
+
+    async def changes(self, record: bool = True) -> list[Change]:
+        return await asyncio.to_thread(self.client.changes, record)
+
+    async def answer(
+        self, answers: Mapping[str, Any], *, wait: float | None = 0.0, accept_changes: bool = False
+    ) -> Receipt:
+        return await asyncio.to_thread(self.client.answer, answers, wait=wait, accept_changes=accept_changes)
+
+    async def flush(self, timeout: float | None = None) -> Flushed:
+        return await asyncio.to_thread(self.client.flush, timeout)
+
+    async def history(self) -> list[Submission]:
+        return await asyncio.to_thread(self.client.history)
+
+    async def budget(self) -> Spending:
+        return await asyncio.to_thread(self.client.budget)
+
+    async def delete_sent(self) -> Deleted:
+        return await asyncio.to_thread(self.client.delete_sent)
+
+    async def opt_out(self) -> None:
+        await asyncio.to_thread(self.client.opt_out)
+
+    async def opt_in(self) -> None:
+        await asyncio.to_thread(self.client.opt_in)
+
+    async def withdraw(self) -> None:
+        await asyncio.to_thread(self.client.withdraw)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self.client.close)
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+# -- sending ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one attempt came to."""
+
+    state: str
+    reason: str = ""
+    wait: float = 0.0
+    """Seconds that the server asked for."""
+
+
+def send(
+    transport: Transport, submission: Submission, now: Callable[[], float] = time.time, token: str | None = None
+) -> Attempt:
+    """One attempt."""
+    headers = {"Content-Type": wire.BINARY} | ({} if token is None else {"Authorization": f"Bearer {token}"})
+    path = f"/v1/surveys/{submission.survey}/reports"
+    try:
+        reply = transport.post(path, submission.body, headers)
+    except Unreachable as wrong:
+        return Attempt(QUEUED, str(wrong))
+    return judged(reply, now)
+
+
+def judged(reply: Reply, now: Callable[[], float] = time.time) -> Attempt:
+    """What a reply says about the submission that was sent."""
+    if reply.status == 200:
+        return _counted(reply.body)
+    reason = f"status {reply.status}{_problem(reply.body)}"
+    if 400 <= reply.status < 500 and reply.status not in ABOUT_THE_WAY:
+        return Attempt(DROPPED, reason)
+    return Attempt(QUEUED, reason, retry_after(reply.headers.get("Retry-After"), now()))
+
+
+def delete(transport: Transport, submission: Submission) -> Attempt:
+    """Ask once for a report to be deleted: DELETED, NOT_HELD, or QUEUED with the reason why nobody has answered."""
+    path = f"/v1/surveys/{submission.survey}/reports/{wire.to_text(submission.id)}"
+    try:
+        reply = transport.request("DELETE", path)
+    except Unreachable as wrong:
+        return Attempt(QUEUED, str(wrong))
+    if reply.status == 409:
+        return Attempt(NOT_HELD)
+    if reply.status != 200:
+        return Attempt(QUEUED, f"status {reply.status}{_problem(reply.body)}")
+    try:
+        return Attempt(DELETED if msgspec.json.decode(reply.body, type=_Deletion).deleted else NOT_HELD)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Attempt(QUEUED, "the reply is not one of this service")
+
+
+class _Deletion(msgspec.Struct):
+    deleted: bool
+
+
+class _Counted(msgspec.Struct):
+    accepted: int
+    rejected: list[tuple[int, str, str]] = []
+
+
+class _Problem(msgspec.Struct):
+    type: str
+
+
+def _counted(body: bytes) -> Attempt:
+    try:
+        answer = msgspec.json.decode(body, type=_Counted)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Attempt(QUEUED, "the reply is not one of this service")
+    if answer.rejected:
+        # A body holds one submission, so the rejected one is this.
+        return Attempt(DROPPED, _word(answer.rejected[0][2]))
+    return Attempt(SENT) if answer.accepted >= 1 else Attempt(QUEUED, "the reply accounts for nothing")
+
+
+def _problem(body: bytes) -> str:
+    """The type of a problem document, as far as it is a plain word."""
+    try:
+        kind = msgspec.json.decode(body, type=_Problem).type
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
+    return f" {_word(kind.rsplit(':', 1)[-1].rsplit('/', 1)[-1])}"
+
+
+def _word(text: str) -> str:
+    """A server's word for the ledger: short and printable, whoever the server is."""
+    return text if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", text) else "unreadable"
+
+
+def retry_after(value: str | None, now: float) -> float:
+    """Seconds to wait, from a header in seconds or as a date; 0 without a usable one.
+
+    >>> retry_after("120", 0), retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 30), retry_after("soon", 0)
+    (120.0, 30.0, 0.0)
+    """
+    if value is None:
+        return 0.0
+    if re.fullmatch(r"[0-9]{1,9}", value.strip()):
+        return min(float(value), MOST_PATIENCE)
+    try:
+        moment = parsedate_to_datetime(value)
+    except (TypeError, ValueError):
+        return 0.0
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return min(max((moment - datetime.fromtimestamp(now, UTC)).total_seconds(), 0.0), MOST_PATIENCE)
+
+
+def pause(attempt: int) -> float:
+    """Seconds before the next attempt, after so many failed ones.
+
+    >>> all(SHORTEST / 2 <= pause(n) <= LONGEST for n in range(1, 100))
+    True
+    """
+    return min(SHORTEST * 2.0 ** min(attempt - 1, 10), LONGEST) * _chance.uniform(0.5, 1.0)
+
+
+def some_of(spread: float) -> float:
+    """A random part of a time."""
+    return _chance.uniform(0.0, spread)

@@ -2,7 +2,7 @@
 
 Order      one transaction checks the caps and writes the debit, the final bytes and their id; only what is committed
            may leave. A crash before the commit has debited nothing; after it, the same bytes are sent, never new ones
-Caps       at most one submission an epoch of a survey, at most `epochs` of them, and at most the lifetime epsilon of
+Caps       at most one submission per epoch of a survey, at most `epochs` of them, and at most the lifetime epsilon of
            the budget group over all its surveys; the smallest cap that any of them named counts
 Debit      the survey's epsilon for each of the first `draws` submissions, then nothing. The k-th submission can hold
            at most k different values, so this is never less than what was drawn, and it does not depend on values
@@ -12,7 +12,7 @@ Clock      an epoch is answered once, whichever way the clock moves; a clock tha
            left out, within the same caps
 Answers    are drawn from the system's generator, and no key is kept that would give a report again. While a submission
            waits, the file tells no more than its bytes do; once it is settled they are erased, and the file tells
-           nothing of it. The id is keyed for each survey, and the key of a past epoch is erased (`report_ids`)
+           nothing of it
 Memoized   the device must know its own answer to repeat its report: value and report are in the file, in the clear
 Leaving    opting out deletes what only that survey needs (memos, key, waiting bytes, the survey's own bytes), and
            withdrawing does so for all and erases the ids as well. The debits and the list of answered epochs stay, or
@@ -20,24 +20,40 @@ Leaving    opting out deletes what only that survey needs (memos, key, waiting b
 Restored   a ledger that was put back from a copy gives the same ids, but draws again: what was answered since the copy
            and is answered again counts once, although a second sample has left, which costs up to another epsilon each.
            Debits made since the copy are forgotten with it
+
+By its id a service counts a submission once, also one that a restored ledger makes again:
+
+Key        32 random bytes of the system for each survey, made when the survey is first recorded; k_first belongs to
+           the first epoch of the survey, and k_(e+1) = SHA-256(k_e)
+Id         the first 16 bytes of HMAC-SHA256(k_e, "deniable-report-id-v1" NUL fingerprint epoch), with the epoch as 4
+           bytes, little-endian
+Erased     recording epoch e replaces its key by k_(e+1). What is left in the ledger gives no id of a past epoch, so
+           nobody who finds it can link it to what a service holds
+Random     an epoch whose key is erased (the clock was set back) has a random id. So many epochs ahead that the chain
+           would take long (`FARTHEST`), a new chain begins
+
+The answers are nowhere in an id. Clients in other languages follow this byte by byte.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
+import secrets
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from deniable.channels.levels import epsilon_text
 from deniable.collect import wire
-from deniable.collect.client import rows
-from deniable.collect.client.answers import check_questions, checked
-from deniable.collect.client.database import transaction
-from deniable.collect.client.errors import LedgerError, OptedOut, check_fingerprint
+from deniable.collect.client.answers import check_questions, drawn, memo_key
+from deniable.collect.client.ledger_file import LedgerFile
 from deniable.collect.client.records import (
     DELETED,
     DROPPED,
@@ -45,15 +61,26 @@ from deniable.collect.client.records import (
     QUEUED,
     SENT,
     WITHDRAWN,
+    BudgetSpent,
+    LedgerError,
+    OptedOut,
     OptOuts,
     Spending,
     Submission,
+    check_fingerprint,
 )
-from deniable.surveys import Survey
+from deniable.errors import NumberError
+from deniable.exact import canonical, fraction
+from deniable.privacy import sequential
+from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Terms
 
 STEPS = ("begun", "checked", "drawn", "keyed", "written", "committed")
 """Where a test may stop a submission, by setting `Ledger._step`."""
+EVERYTHING = ""
+"""Stands for all surveys in the list of opt-outs."""
+KEY_BYTES = 32
+FARTHEST = 1 << 16
 
 
 class Ledger:
@@ -74,9 +101,9 @@ class Ledger:
     def __init__(self, path: str | Path | None = None) -> None:
         # A program that changes its directory keeps its ledger.
         self.path = Path(default_path() if path is None else path).absolute()
+        self._file = LedgerFile(self.path)
         self._makes_folder = path is None
         self._step: Callable[[str], None] = lambda step: None
-        self._sound = False
 
     @property
     def exists(self) -> bool:
@@ -91,38 +118,45 @@ class Ledger:
     def _transaction(self, compact: bool = False) -> Iterator[sqlite3.Connection]:
         if not self.exists and self._makes_folder:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with transaction(self.path, check=not self._sound, compact=compact) as connection:
-            self._sound = True
+        with self._file.transaction(compact) as connection:
             yield connection
+
+    def kept_open(self) -> AbstractContextManager[None]:
+        """A block whose calls share one connection to the file; it holds no lock between them."""
+        return self._file.kept_open()
 
     # -- answering ---------------------------------------------------------------------------------
 
     def submit(
         self, survey: Survey, epoch: int, answers: Mapping[str, Any], due: float = 0.0
     ) -> tuple[Submission, bool]:
-        """Debit, draw and queue an epoch's answers; where the epoch was answered before, what was queued then."""
+        """Debit, draw and queue an epoch's answers; where the epoch was answered before, what was queued then.
+
+        Returns the submission and whether it is new. Raises DomainError for what is no answer, and OptedOut or
+        BudgetSpent before the answers are looked at; then nothing is recorded.
+        """
         terms = survey.terms
         if terms is None:
             raise LedgerError("a survey without terms is not collected: it has neither epochs nor a budget")
         check_questions(survey, answers)
         with self._transaction() as connection:
             self._step("begun")
-            if rows.opted_out(connection, survey.fingerprint):
+            if _opted_out(connection, survey.fingerprint):
                 raise OptedOut
-            earlier = rows.submissions(connection, "survey = ? AND epoch = ?", survey.fingerprint, epoch)
+            earlier = _submissions(connection, "survey = ? AND epoch = ?", survey.fingerprint, epoch)
             if earlier:
                 return earlier[0], False
-            debit = rows.debit(connection, survey, terms)
+            debit = _debit(connection, survey, terms)
             self._step("checked")
-            reports = rows.draw(connection, survey, terms, checked(survey, answers))
+            reports = _draw(connection, survey, terms, answers)
             self._step("drawn")
-            id = rows.next_id(connection, survey, terms, epoch)
+            id = _next_id(connection, survey, terms, epoch)
             self._step("keyed")
             body = wire.encode(epoch, id, reports, survey.report_bytes)
             # Until then a service that keeps reports may be asked to delete this one, by its id.
             until = terms.epochs.start(epoch + terms.epochs.late + 1) if terms.retention == "reports" else 0
             made = Submission(survey.fingerprint, epoch, id, body, QUEUED, "", debit, due, float(until))
-            rows.write(connection, made, survey, terms)
+            _write(connection, made, survey, terms)
             self._step("written")
         self._step("committed")
         return made, True
@@ -134,9 +168,9 @@ class Ledger:
         if not self.exists:
             return []
         with self._transaction() as connection:
-            if rows.opted_out(connection, survey):
+            if _opted_out(connection, survey):
                 return []
-            return rows.submissions(connection, "survey = ? AND state = ?", survey, QUEUED)
+            return _submissions(connection, "survey = ? AND state = ?", survey, QUEUED)
 
     def mark(self, submission: Submission, state: str, reason: str = "") -> None:
         """What became of a queued submission; one that was dropped or withdrawn meanwhile stays so.
@@ -145,7 +179,7 @@ class Ledger:
         """
         which = "survey = ? AND epoch = ? AND id = ?"
         with self._transaction() as connection:
-            rows.settle(connection, state, reason, which, submission.survey, submission.epoch, submission.id)
+            _settle(connection, state, reason, which, submission.survey, submission.epoch, submission.id)
 
     def mark_deleted(self, submission: Submission, reason: str) -> None:
         """A service has answered for the deletion of this report: nothing is left here to find it by."""
@@ -173,7 +207,7 @@ class Ledger:
     def pin(self, survey: Survey) -> None:
         """Keep a survey's bytes, so that they are not fetched again."""
         with self._transaction() as connection:
-            rows.pin(connection, survey)
+            _pin(connection, survey)
 
     def pinned(self, fingerprint: str) -> bytes | None:
         """A survey's bytes, where they are known."""
@@ -188,7 +222,7 @@ class Ledger:
         if not self.exists:
             return {}
         with self._transaction() as connection:
-            return rows.surveys(connection)
+            return _surveys(connection)
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -198,8 +232,8 @@ class Ledger:
             return []
         with self._transaction() as connection:
             if survey is None:
-                return rows.submissions(connection, "1")
-            return rows.submissions(connection, "survey = ?", survey)
+                return _submissions(connection, "1")
+            return _submissions(connection, "survey = ?", survey)
 
     def remembered(self, survey: str | None = None) -> list[tuple[str, str, int]]:
         """Survey, question and number of the answers that are kept with their reports, to repeat these."""
@@ -216,7 +250,7 @@ class Ledger:
             return []
         with self._transaction() as connection:
             caps = connection.execute("SELECT owner, name, cap FROM budget ORDER BY owner, name").fetchall()
-            return [rows.spending(connection, owner, name, rows.amount(cap)) for owner, name, cap in caps]
+            return [_spending(connection, owner, name, _amount(cap)) for owner, name, cap in caps]
 
     def spending(self, terms: Terms) -> Spending:
         """The budget that a survey with these terms draws on."""
@@ -232,14 +266,14 @@ class Ledger:
         if not self.exists:
             return False
         with self._transaction() as connection:
-            return rows.opted_out(connection, survey)
+            return _opted_out(connection, survey)
 
     def opt_outs(self) -> OptOuts:
         """Everything that this device takes no part in."""
         if not self.exists:
             return OptOuts()
         with self._transaction() as connection:
-            return rows.opt_outs(connection)
+            return _opt_outs(connection)
 
     def opt_out(self, survey: str | None = None) -> None:
         """Take no part any more in this survey, or in any: what waits is dropped, and what only it needs is deleted.
@@ -250,25 +284,25 @@ class Ledger:
         if survey is not None:
             check_fingerprint(survey)
         with self._transaction(compact=True) as connection:
-            rows.choose(connection, survey, out=True)
-            rows.settle(connection, DROPPED, OPTED_OUT, "(?3 IS NULL OR survey = ?3)", survey)
-            rows.forget(connection, survey)
+            _choose(connection, survey, out=True)
+            _settle(connection, DROPPED, OPTED_OUT, "(?3 IS NULL OR survey = ?3)", survey)
+            _forget(connection, survey)
 
     def opt_in(self, survey: str | None = None) -> None:
         """Take part again, in this survey (whatever was chosen for the others) or in all."""
         if survey is not None:
             check_fingerprint(survey)
         with self._transaction() as connection:
-            rows.choose(connection, survey, out=False)
+            _choose(connection, survey, out=False)
 
     def withdraw(self) -> None:
         """Delete memos, keys, outbox and ids, and opt out of everything; debits and answered epochs stay."""
         with self._transaction(compact=True) as connection:
-            rows.forget(connection, None)
+            _forget(connection, None)
             connection.execute(
                 "UPDATE submission SET state = ?, reason = '', id = NULL, body = NULL, due = 0", (WITHDRAWN,)
             )
-            rows.choose(connection, None, out=True)
+            _choose(connection, None, out=True)
 
 
 def default_path() -> Path:
@@ -280,3 +314,190 @@ def default_path() -> Path:
     else:
         base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
     return base / "deniable" / "ledger.sqlite"
+
+
+# -- ids ----------------------------------------------------------------------------------------------
+
+
+def advance(key: bytes, epochs: int) -> bytes:
+    """The key of a later epoch.
+
+    >>> advance(bytes(32), 2) == advance(advance(bytes(32), 1), 1)
+    True
+    """
+    for _ in range(epochs):
+        key = hashlib.sha256(key).digest()
+    return key
+
+
+def report_id(key: bytes, fingerprint: str, epoch: int) -> bytes:
+    """The id of an epoch's submission, by the epoch's key."""
+    message = b"deniable-report-id-v1\0" + bytes.fromhex(fingerprint) + epoch.to_bytes(4, "little")
+    return hmac.digest(key, message, "sha256")[: wire.ID_BYTES]
+
+
+# -- what one transaction does: nothing here begins, commits or sends ---------------------------------
+
+
+def _debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> Fraction:
+    """What the next submission costs, or a refusal. Nothing here knows the answers."""
+    rule = terms.longitudinal
+    # After memos were deleted values are drawn anew, so they are paid for anew: only what is repeated counts as drawn.
+    epochs, drawn = connection.execute(
+        "SELECT count(*), coalesce(sum(repeats), 0) FROM submission WHERE survey = ?", (survey.fingerprint,)
+    ).fetchone()
+    if epochs >= rule.epochs:
+        times = "once" if epochs == 1 else f"{epochs} times"
+        raise BudgetSpent(f"this device has answered {times}, as often as the survey allows: nothing was drawn or sent")
+    debit = survey.epsilon if drawn < rule.draws else Fraction(0)
+    spent = _spending(connection, terms.owner, terms.budget.group, _cap_of(connection, terms))
+    if not spent.account.allows(debit):
+        raise BudgetSpent(
+            f"the lifetime budget of {spent.owner!r} for the group {spent.group!r} does not cover another answer from "
+            f"this device: epsilon {epsilon_text(spent.spent)} of {epsilon_text(spent.cap)} is spent, "
+            f"{epsilon_text(spent.left)} is left, and the answer would cost {epsilon_text(debit)}; nothing was drawn "
+            "or sent"
+        )
+    return debit
+
+
+def _cap_of(connection: sqlite3.Connection, terms: Terms) -> Fraction:
+    query = "SELECT cap FROM budget WHERE owner = ? AND name = ?"
+    row = connection.execute(query, (terms.owner, terms.budget.group)).fetchone()
+    return terms.budget.epsilon if row is None else min(_amount(row[0]), terms.budget.epsilon)
+
+
+def _spending(connection: sqlite3.Connection, owner: str, group: str, cap: Fraction) -> Spending:
+    levels: dict[str, list[Fraction]] = {}
+    query = "SELECT survey, epsilon FROM spending WHERE owner = ? AND budget = ? ORDER BY survey, epoch"
+    for survey, epsilon in connection.execute(query, (owner, group)):
+        levels.setdefault(survey, []).append(_amount(epsilon))
+    return Spending(owner, group, cap, tuple((survey, sequential(parts)) for survey, parts in levels.items()))
+
+
+def _draw(connection: sqlite3.Connection, survey: Survey, terms: Terms, answers: Mapping[str, Any]) -> bytes:
+    """The reports of all questions, one after the other, from the system's generator."""
+    if terms.longitudinal.rule == "none":
+        return b"".join(drawn(question, answers[question.id]) for question in survey)
+    values = terms.longitudinal.values
+    return b"".join(_memoized(connection, survey, question, answers[question.id], values) for question in survey)
+
+
+def _memoized(connection: sqlite3.Connection, survey: Survey, question: Question, answer: Any, values: int) -> bytes:
+    """The report of a value that was drawn before, or a new one; at the cap, the first."""
+    value = memo_key(question, answer)
+    query = "SELECT value, report FROM memo WHERE survey = ? AND question = ? ORDER BY place"
+    known = connection.execute(query, (survey.fingerprint, question.id)).fetchall()
+    for kept, report in known:
+        if kept == value:
+            return bytes(report)
+    if len(known) >= values:
+        return bytes(known[0][1])
+    report = drawn(question, answer)
+    row = (survey.fingerprint, question.id, len(known), value, report)
+    connection.execute("INSERT INTO memo VALUES (?, ?, ?, ?, ?)", row)
+    return report
+
+
+def _next_id(connection: sqlite3.Connection, survey: Survey, terms: Terms, epoch: int) -> bytes:
+    """The id of an epoch's submission; its key is replaced by that of the next epoch."""
+    row = connection.execute("SELECT epoch, key FROM id_key WHERE survey = ?", (survey.fingerprint,)).fetchone()
+    start, key = row or (terms.first, secrets.token_bytes(KEY_BYTES))
+    if epoch < start:
+        return secrets.token_bytes(wire.ID_BYTES)
+    near = epoch - start <= FARTHEST
+    key = advance(bytes(key), epoch - start) if near else secrets.token_bytes(KEY_BYTES)
+    following = (survey.fingerprint, epoch + 1, advance(key, 1))
+    connection.execute("INSERT OR REPLACE INTO id_key VALUES (?, ?, ?)", following)
+    return report_id(key, survey.fingerprint, epoch)
+
+
+def _write(connection: sqlite3.Connection, made: Submission, survey: Survey, terms: Terms) -> None:
+    connection.execute(
+        "INSERT INTO submission (survey, epoch, id, body, due, id_until, state) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (made.survey, made.epoch, made.id, made.body, made.due, made.id_until, made.state),
+    )
+    if made.epsilon:
+        row = (made.survey, made.epoch, terms.owner, terms.budget.group, canonical(made.epsilon))
+        connection.execute("INSERT INTO spending VALUES (?, ?, ?, ?, ?)", row)
+    cap = canonical(_cap_of(connection, terms))
+    connection.execute("INSERT OR REPLACE INTO budget VALUES (?, ?, ?)", (terms.owner, terms.budget.group, cap))
+    _pin(connection, survey)
+
+
+def _pin(connection: sqlite3.Connection, survey: Survey) -> None:
+    """Record a survey, with a key for its ids if it has none yet."""
+    row = (survey.fingerprint, survey.name, survey.canonical)
+    connection.execute("INSERT OR REPLACE INTO survey VALUES (?, ?, ?)", row)
+    if survey.terms is not None:
+        key = (survey.fingerprint, survey.terms.first, secrets.token_bytes(KEY_BYTES))
+        connection.execute("INSERT OR IGNORE INTO id_key VALUES (?, ?, ?)", key)
+
+
+def _settle(connection: sqlite3.Connection, state: str, reason: str, where: str, *values: object) -> None:
+    """What became of queued submissions: their bytes are erased, and the id unless a report may be deleted by it."""
+    connection.execute(
+        "UPDATE submission SET state = ?, reason = ?, body = NULL, due = 0, id = CASE WHEN id_until > 0 THEN id END "
+        f"WHERE state = 'queued' AND {where}",
+        (state, reason, *values),
+    )
+
+
+def _forget(connection: sqlite3.Connection, survey: str | None) -> None:
+    """Delete what only this survey needs, or any: memos, keys and pinned bytes; names, epochs and debits stay."""
+    for statement in (
+        "DELETE FROM memo WHERE ?1 IS NULL OR survey = ?1",
+        "DELETE FROM id_key WHERE ?1 IS NULL OR survey = ?1",
+        "UPDATE survey SET canonical = NULL WHERE ?1 IS NULL OR fingerprint = ?1",
+        "UPDATE submission SET repeats = 0 WHERE ?1 IS NULL OR survey = ?1",
+    ):
+        connection.execute(statement, (survey,))
+
+
+def _submissions(connection: sqlite3.Connection, where: str, *values: object) -> list[Submission]:
+    query = (
+        "SELECT survey, epoch, id, body, state, reason, coalesce(epsilon, '0'), due, id_until "
+        f"FROM submission LEFT JOIN spending USING (survey, epoch) WHERE {where} ORDER BY survey, epoch"
+    )
+    return [
+        Submission(survey, epoch, id or b"", body or b"", state, reason, _amount(epsilon), due, until if id else 0.0)
+        for survey, epoch, id, body, state, reason, epsilon, due, until in connection.execute(query, values)
+    ]
+
+
+def _surveys(connection: sqlite3.Connection) -> dict[str, str]:
+    """Fingerprints and names of all that was ever pinned, answered or chosen; what was not pinned has no name."""
+    query = (
+        "SELECT fingerprint, coalesce(name, '') FROM (SELECT fingerprint FROM survey UNION SELECT survey FROM opt_out) "
+        "LEFT JOIN survey USING (fingerprint) WHERE fingerprint <> ? ORDER BY 1"
+    )
+    return dict(connection.execute(query, (EVERYTHING,)).fetchall())
+
+
+def _opted_out(connection: sqlite3.Connection, survey: str) -> bool:
+    """What was chosen for this survey, or else for everything."""
+    query = "SELECT chosen FROM opt_out WHERE survey IN (?, ?) ORDER BY survey = ? LIMIT 1"
+    row = connection.execute(query, (survey, EVERYTHING, EVERYTHING)).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _opt_outs(connection: sqlite3.Connection) -> OptOuts:
+    chosen = dict(connection.execute("SELECT survey, chosen FROM opt_out ORDER BY survey"))
+    everything = bool(chosen.pop(EVERYTHING, False))
+    if everything:
+        return OptOuts(True, but=tuple(survey for survey, out in chosen.items() if not out))
+    return OptOuts(False, tuple(survey for survey, out in chosen.items() if out))
+
+
+def _choose(connection: sqlite3.Connection, survey: str | None, out: bool) -> None:
+    """A choice for everything replaces those for single surveys."""
+    if survey is None:
+        connection.execute("DELETE FROM opt_out")
+    connection.execute("INSERT OR REPLACE INTO opt_out VALUES (?, ?)", (survey or EVERYTHING, out))
+
+
+def _amount(text: Any) -> Fraction:
+    try:
+        return fraction(text)
+    except NumberError:
+        raise LedgerError("the ledger is damaged: an amount in it is not a number") from None

@@ -1,13 +1,16 @@
-"""The ledger's file: SQLite, opened for each operation and closed after it.
+"""The ledger's file: SQLite, with one connection for each thing that a client does, and none between.
 
 Durable    journal in a file of its own that is deleted at commit, synchronous EXTRA (FULL, and the directory is synced
-           as well): what was committed survives power loss. One file to copy, nothing beside it between operations
+           as well): what was committed survives power loss. One file to copy, nothing beside it between transactions
 Erased     secure_delete: what is deleted is overwritten with zeros in the file, and the journal is gone at commit.
            Leaving also writes the file anew, since the gaps would tell how much was there. A file system that copies
            on write, or a backup, may still have the old bytes
-Threads    a connection lives for one operation, in one thread; operations of a process take turns
+Threads    transactions of a process take turns. A connection serves one transaction, or all of those made while
+           somebody keeps it open (`kept_open`); between them it holds no lock, so a request may go out meanwhile
 Processes  BEGIN IMMEDIATE: one writer at a time, the others wait
-Forks      no connection is ever inherited: a fork waits until the running operation of any thread has ended
+Forks      no connection is ever inherited: a fork waits until the running transaction of any thread has ended, and
+           closes what is open
+Replaced   a file that was deleted or put back from a copy meanwhile is opened anew
 Closed     whatever is not a sound ledger is refused in one sentence, and then nothing is drawn or sent
 """
 
@@ -17,11 +20,12 @@ import os
 import sqlite3
 import stat
 import threading
+import weakref
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from deniable.collect.client.errors import LedgerError
+from deniable.collect.client.records import LedgerError
 
 APPLICATION = 0x444E4C31  # "DNL1"
 VERSION = 1
@@ -49,33 +53,113 @@ CREATE TABLE opt_out (survey TEXT PRIMARY KEY, chosen INTEGER NOT NULL) WITHOUT 
 """
 
 _turn = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release)
 
 
-@contextmanager
-def transaction(path: Path, check: bool = True, compact: bool = False) -> Iterator[sqlite3.Connection]:
-    """One transaction that holds the write lock from its first statement: all of it is done, or nothing.
+class LedgerFile:
+    """The file at a path, and at most one connection to it."""
 
-    `check` reads every page, to find damage that a single statement would not meet; `compact` writes the file anew
-    after the commit.
-    """
-    with _turn, _explained(path):
-        if not os.path.lexists(path):
-            _make(path)
-        with closing(_connect(path)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._keepers = 0
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        """Of the file that was opened last."""
+        self._sound = False
+        """Whether every page of it was read once."""
+        _files.add(self)
+
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Let the transactions until the end of this block share one connection."""
+        with _turn:
+            self._keepers += 1
+        try:
+            yield
+        finally:
+            with _turn:
+                self._keepers = max(0, self._keepers - 1)  # a fork has set it back to 0
+                if not self._keepers:
+                    self._close()
+
+    @contextmanager
+    def transaction(self, compact: bool = False) -> Iterator[sqlite3.Connection]:
+        """One transaction that holds the write lock from its first statement: all of it is done, or nothing.
+
+        Makes the file where there is none. `compact` writes the file anew after the commit. Raises LedgerError where
+        the file is not a sound ledger or cannot be used.
+        """
+        with _turn, _explained(self.path):
             try:
-                _prepare(connection, path, check)
+                connection = self._begun()
                 yield connection
                 connection.execute("COMMIT")
                 if compact:
                     with suppress(sqlite3.OperationalError):  # a full disk: what was asked for is committed
                         connection.execute("VACUUM")
             except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                # After a failure nothing is taken for granted: the next transaction looks at the file again.
+                self._close()
                 raise
+            finally:
+                if not self._keepers:
+                    self._close()
+
+    def _begun(self) -> sqlite3.Connection:
+        """A connection to the file that the path names now, in a transaction."""
+        if not os.path.lexists(self.path):
+            _make(self.path)
+        identity = _identity(self.path)
+        if identity != self._identity:
+            self._close()
+            self._sound = False
+        if self._connection is not None:
+            self._connection.execute("BEGIN IMMEDIATE")
+            return self._connection
+        self._connection, self._identity = _connect(self.path), identity
+        self._connection.execute("BEGIN IMMEDIATE")
+        # Reading every page finds damage that a single statement would not meet.
+        _prepare(self._connection, self.path, check=not self._sound)
+        self._sound = True
+        return self._connection
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            if connection.in_transaction:
+                with suppress(sqlite3.Error):  # closing undoes it as well
+                    connection.execute("ROLLBACK")
+            connection.close()
+
+    @staticmethod
+    def before_fork() -> None:
+        """Close every connection, so that no child inherits one; but for that of a thread that forks in the middle."""
+        _turn.acquire()
+        for file in list(_files):
+            if file._connection is not None and not file._connection.in_transaction:
+                file._close()
+
+    @staticmethod
+    def after_fork_in_child() -> None:
+        """The threads that kept connections open stayed behind in the parent."""
+        for file in list(_files):
+            file._keepers = 0
+        _turn.release()
+
+
+_files: weakref.WeakSet[LedgerFile] = weakref.WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=LedgerFile.before_fork, after_in_parent=_turn.release, after_in_child=LedgerFile.after_fork_in_child
+    )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and number of the file that a path names; None where it names none."""
+    try:
+        known = os.stat(path)
+    except OSError:
+        return None
+    return known.st_dev, known.st_ino
 
 
 def _make(path: Path) -> None:
@@ -98,7 +182,10 @@ def _sync_directory(path: Path) -> None:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None)
+    # Threads take turns, and a fork closes connections of other threads: `_turn` sees to it.
+    connection = sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+    )
     try:
         if connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
             # A store has such a journal and a ledger never: to set another would change it, or wait for who uses it.
@@ -119,7 +206,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, check: bool) -> None:
-    """Write the tables into an empty file; anything else must be a sound ledger already."""
+    """Write the tables into an empty file; anything else must be a sound ledger already, or raises LedgerError."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
