@@ -1,0 +1,115 @@
+"""The architecture page is true: its walk names modules that exist, and the package has the shape that it describes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from docs._hooks import modules as reader
+from docs._hooks.execute import run_page
+
+PAGE = reader.ROOT / "docs" / "architecture.md"
+HOP = re.compile(r"^\| (?:device|service|analyst) \| `([^`]+)` \| .+ \|$", re.MULTILINE)
+
+# Cycles through imports inside functions that are still there, by the package that they lie in.
+KNOWN_CYCLES = (
+    "deniable.channels",  # a channel can be repaired, which makes channels
+    "deniable.design",  # a design draws itself, and the picture asks for further designs
+    "deniable.protocols",  # the base builds a counter, which needs the base
+    "deniable.planning",  # a plan draws itself, and the picture asks for further plans
+    "deniable.surveys",  # a survey can be made from a draft, which makes a survey; it tallies, and a tally has a survey
+    "deniable.collect.server",  # the service starts its workers, and each worker runs the service
+)
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, reader.Module]:
+    return reader.read_modules()
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return PAGE.read_text(encoding="utf-8")
+
+
+def stale(hops: list[str], modules: dict[str, reader.Module]) -> list[str]:
+    """The hops that name neither a module nor a file of the project."""
+    return [hop for hop in hops if hop not in modules and not ("/" in hop and (reader.ROOT / hop).is_file())]
+
+
+def test_every_hop_of_the_walk_exists_and_is_passed_once(page, modules):
+    hops = HOP.findall(page)
+    assert len(hops) >= 10
+    assert stale(hops, modules) == []
+    assert len(set(hops)) == len(hops)
+    assert stale(["deniable.collect.wires", "web/pages/nothing.js"], modules) == [
+        "deniable.collect.wires",
+        "web/pages/nothing.js",
+    ]
+
+
+def test_the_page_lists_every_module_with_its_purpose(page, modules, monkeypatch):
+    monkeypatch.chdir(reader.ROOT)
+    built = run_page(page, PAGE.name, lambda name, image: name)
+    listed = built.partition("## Every module")[2]
+    for module in modules.values():
+        if module.layer in ("deniable", "deniable.__main__"):
+            continue
+        name = module.name if module.name == module.layer else module.name.removeprefix(module.layer + ".")
+        assert f"`{name}`" in listed, f"{module.name} is not listed"
+        assert module.purpose.replace("|", "&#124;") in listed
+
+
+def test_every_module_says_what_it_is_for(modules):
+    assert [name for name, module in modules.items() if not module.purpose] == []
+
+
+def unexpected(graph: reader.Graph) -> list[tuple[str, ...]]:
+    """Cycles that are not inside one of the known packages."""
+    return [
+        cycle
+        for cycle in reader.cycles(graph)
+        if not any(all(f"{name}.".startswith(f"{package}.") for name in cycle) for package in KNOWN_CYCLES)
+    ]
+
+
+def test_the_import_graph_has_no_cycles(modules):
+    assert unexpected(reader.import_graph(modules)) == []
+
+
+def written(folder, files: dict[str, str]) -> reader.Graph:
+    """The import graph of a package that is written for a test."""
+    for name, text in files.items():
+        path = folder / "deniable" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return reader.import_graph(reader.read_modules(folder / "deniable"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("import deniable.other", "import deniable.one"),
+        ("from deniable.other import x", "from deniable.one import y"),
+        ("from deniable import other", "from . import one"),
+        ("from .other import x", "def f():\n    from deniable.one import y"),
+        ("class A:\n    def f(self):\n        import deniable.other", "if True:\n    from deniable.one import y"),
+    ],
+)
+def test_a_cycle_is_found_also_inside_functions(tmp_path, one, other):
+    graph = written(tmp_path, {"__init__.py": "", "one.py": one, "other.py": other})
+    assert unexpected(graph) == [("deniable.one", "deniable.other")]
+
+
+def test_a_cycle_through_a_front_door_that_loads_late_is_found(tmp_path):
+    door = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from deniable.room.inner import x"
+    graph = written(tmp_path, {"room/__init__.py": door, "room/inner.py": "def f():\n    from deniable.room import x"})
+    assert unexpected(graph) == [("deniable.room", "deniable.room.inner")]
+
+
+def test_what_is_no_cycle_is_not_called_one(tmp_path):
+    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from deniable.other import x"
+    graph = written(tmp_path, {"__init__.py": "", "one.py": typed, "other.py": "from deniable.one import y"})
+    assert graph == {"deniable": set(), "deniable.one": set(), "deniable.other": {"deniable.one"}}
+    assert unexpected(graph) == []
