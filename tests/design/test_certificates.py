@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from deniable import errors
-from deniable.design import Certificate, ExtremalCertificate, dual, extremal, mutual_information, several, staircase
+from deniable.design import Certificate, ExtremalCertificate, dual, extremal, family, mutual_information, staircase
 from deniable.design.columns import Information
 from deniable.design.dual import _column, _tangent, context, proven_bound, proven_value
 from deniable.design.hypotheses import Pair
@@ -143,8 +143,8 @@ def test_other_certificates_round_trip(tmp_path):
     designs = [
         staircase(p0, p1, 1, "js"),
         mutual_information([0.5, 0.3, 0.2], 2),
-        several([(p0, p1), ([0.6, 0.2, 0.2], p1)], 1),
-        several([(p0, p1), ([0.6, 0.2, 0.2], p1)], 1, goal="weighted", weights=[0.9, 0.1]),
+        family([(p0, p1), ([0.6, 0.2, 0.2], p1)], 1),
+        family([(p0, p1), ([0.6, 0.2, 0.2], p1)], 1, goal="weighted", weights=[0.9, 0.1]),
     ]
     for number, design in enumerate(designs):
         path = tmp_path / f"{number}.json"

@@ -14,9 +14,9 @@ from deniable.channels import mutual_information as information
 from deniable.design import (
     best_columns,
     extremal,
+    family,
     mutual_information,
     pattern_matrix,
-    several,
     staircase,
 )
 from tests.design.instances import KINDS, STYLES, random_pair
@@ -80,7 +80,7 @@ def test_mutual_information_beyond_sixteen_symbols():
 def test_the_smallest_of_a_family():
     rng = np.random.default_rng(2)
     pairs = [random_pair(rng, 6, "plain") for _ in range(3)]
-    both = several(pairs, 1.5)
+    both = family(pairs, 1.5)
     values = [marginal_divergence(both.channel, p0, p1) for p0, p1 in pairs]
     assert both.value == pytest.approx(min(values), rel=1e-9)
     assert both.relative_gap < 1e-9
@@ -88,10 +88,10 @@ def test_the_smallest_of_a_family():
     assert both.value <= min(design.value for design in own) * (1 + 1e-9)
     for design in own:
         assert min(marginal_divergence(design.channel, p0, p1) for p0, p1 in pairs) <= both.bound * (1 + 1e-12)
-    weighted = several(pairs, 1.5, goal="weighted", weights=[0.2, 0.3, 0.5])
+    weighted = family(pairs, 1.5, goal="weighted", weights=[0.2, 0.3, 0.5])
     assert weighted.relative_gap < 1e-9
     assert weighted.value <= sum(w * d.value for w, d in zip((0.2, 0.3, 0.5), own, strict=True)) * (1 + 1e-9)
-    one = several(pairs[:1], 1.5, "chi2")
+    one = family(pairs[:1], 1.5, "chi2")
     assert one.value == pytest.approx(extremal(*pairs[0], 1.5, "chi2").value, rel=1e-8)
 
 
@@ -104,7 +104,7 @@ def test_a_family_beyond_sixteen_symbols():
 
     pairs = [(law(0.5), law(-0.5)), (law(0.6), law(-0.4)), (law(0.5), law(-0.7))]
     for extra in ({}, {"goal": "weighted"}):
-        design = several(pairs, 1, **extra)
+        design = family(pairs, 1, **extra)
         assert design.value <= design.bound
         assert design.relative_gap < 0.05
         assert design.certificate.verify()
@@ -126,13 +126,13 @@ def test_a_utility_of_ones_own():
 def test_refusals():
     p0, p1 = [0.5, 0.5], [0.2, 0.8]
     with pytest.raises(errors.LabelError, match="smallest"):
-        several([(p0, p1)], 1, goal="largest")
+        family([(p0, p1)], 1, goal="largest")
     with pytest.raises(errors.LabelError, match="weights belong"):
-        several([(p0, p1)], 1, weights=[1])
+        family([(p0, p1)], 1, weights=[1])
     with pytest.raises(errors.ShapeError, match="at least one pair"):
-        several([], 1)
+        family([], 1)
     with pytest.raises(errors.ShapeError, match="same symbols"):
-        several([(p0, p1), ([1, 0, 0], [0, 0, 1])], 1)
+        family([(p0, p1), ([1, 0, 0], [0, 0, 1])], 1)
 
 
 @pytest.mark.parametrize("goal", ["information", "smallest", "weighted"])
@@ -143,7 +143,7 @@ def test_a_few_columns_at_a_time_reach_the_whole_program(goal, monkeypatch):
     def design(progress=None):
         if goal == "information":
             return mutual_information(laws[0], 1, progress=progress)
-        return several([(laws[0], laws[1]), (laws[2], laws[3])], 1, goal=goal, progress=progress)
+        return family([(laws[0], laws[1]), (laws[2], laws[3])], 1, goal=goal, progress=progress)
 
     whole = design()
     module = sys.modules["deniable.design.staircase"]  # the package has a function of that name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deniable.design import bayes, compromise, extremal, mutual_information, regimes, several, staircase
+from deniable.design import bayes, compromise, extremal, family, mutual_information, regimes, several, staircase
 from deniable.design.trace import Step, Watch, highs, summary
 from deniable.protocols.profiles import OneBitCluster, ProfileGraph, SmoothCategorical, SmoothOneBit, load
 
@@ -17,7 +17,8 @@ CHAIN = ProfileGraph.chain([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2], [0.6, 0.3, 0.1]])
     "design",
     [
         lambda: staircase(P0, P1, 1),
-        lambda: several([(P0, P1), (P1, P0)], 1),
+        lambda: family([(P0, P1), (P1, P0)], 1),
+        lambda: several([P0, P1, [0.3, 0.4, 0.3]], 1),
         lambda: mutual_information(P0, 1),
         lambda: mutual_information(np.arange(1, 21) / 210, 1),
         lambda: bayes(P0, epsilon=1),

@@ -16,12 +16,14 @@ from deniable.design.regimes import (
     plot_value,
     regimes,
 )
+from deniable.design.robust import RobustCertificate, least_favourable, robust
+from deniable.design.several import ChernoffCertificate, GuessCertificate, hellinger_factor, several
 from deniable.design.staircase import (
     StaircaseCertificate,
     best_columns,
+    family,
     mutual_information,
     pattern_matrix,
-    several,
     staircase,
 )
 from deniable.design.trace import Step
@@ -32,10 +34,13 @@ __all__ = [
     "Bracket",
     "Certificate",
     "Check",
+    "ChernoffCertificate",
     "Compromise",
     "Design",
     "ExtremalCertificate",
+    "GuessCertificate",
     "Regimes",
+    "RobustCertificate",
     "ScanPoint",
     "StaircaseCertificate",
     "Step",
@@ -45,12 +50,16 @@ __all__ = [
     "binary_guarantee",
     "compromise",
     "extremal",
+    "family",
+    "hellinger_factor",
+    "least_favourable",
     "mutual_information",
     "pattern_matrix",
     "plot_channel",
     "plot_regimes",
     "plot_value",
     "regimes",
+    "robust",
     "several",
     "staircase",
 ]

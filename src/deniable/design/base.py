@@ -10,6 +10,7 @@ Direction    `sense` is "max" for a utility, whose bound lies above the value, "
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.design.blocks import BlockResponse
 from deniable.design.trace import Step, summary
-from deniable.errors import SpecError
+from deniable.errors import NumberError, SpecError
 
 FORMAT = "deniable-certificate"
 
@@ -119,6 +120,17 @@ class Certificate(ABC):
             return reader.read(content)
         except (KeyError, TypeError, IndexError, OverflowError) as wrong:
             raise SpecError(f"the certificate is incomplete or malformed ({type(wrong).__name__}: {wrong})") from None
+
+
+def read_number(written: Any) -> float:
+    """A finite number from a certificate, which writes them as decimals."""
+    try:
+        number = float(written)
+    except ValueError:
+        raise SpecError("a certificate writes numbers as decimals") from None
+    if not math.isfinite(number):
+        raise NumberError("a certificate's numbers are finite")
+    return number
 
 
 @dataclass(frozen=True, repr=False)

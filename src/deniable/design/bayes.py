@@ -55,7 +55,7 @@ from deniable.labels import Label, as_labels, in_order
 _GOOD = 1e-8
 
 # Rows and variables of the program grow with this product; beyond it the solver takes hours.
-_MOST_CELLS = 5_000_000
+MOST_CELLS = 5_000_000
 
 # Logarithms of the largest ratio that the solver is told of, and of the largest scale: their sum stays below ln 1e15.
 _LARGEST = 30.0
@@ -126,8 +126,8 @@ def designed(
     level = exact.as_epsilon(epsilon)
     relation = Relation.of(adjacency, names)
     work = len(users.choices) * max(relation.size, 2 * len(relation.edges or ()))
-    if work > _MOST_CELLS:
-        raise ShapeError(f"the program would have {work} rows, and {_MOST_CELLS} are the most: merge inputs or guesses")
+    if work > MOST_CELLS:
+        raise ShapeError(f"the program would have {work} rows, and {MOST_CELLS} are the most: merge inputs or guesses")
     best: BayesCertificate | None = None
     costs = users.costs_below()
     seen = watch or Watch()

@@ -37,7 +37,7 @@ from deniable.channels import Channel
 from deniable.channels._gains import Distribution, Function, read_function, read_prior
 from deniable.channels._vectors import Floats
 from deniable.channels.adjacency import Adjacency, Pair
-from deniable.design.base import Certificate, Check, Verdict
+from deniable.design.base import Certificate, Check, Verdict, read_number
 from deniable.errors import DeniableError, NumberError, ProbabilityError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, index_of, label_key, label_spec, load_label
 
@@ -477,16 +477,9 @@ class BayesCertificate(Certificate):
             Relation.read(channel.shape[0], content["edges"]),
             channel,
             sense,
-            tuple(_number(p) for p in content["prices"]),
-            tuple((int(edge), int(guess), _number(f)) for edge, guess, f in content["flows"]),
+            tuple(read_number(p) for p in content["prices"]),
+            tuple((int(edge), int(guess), read_number(f)) for edge, guess, f in content["flows"]),
             tuple(tuple(int(x) for x in roots) for roots in content["roots"]),
-            _number(content["value"]),
-            _number(content["bound"]),
+            read_number(content["value"]),
+            read_number(content["bound"]),
         )
-
-
-def _number(written: Any) -> float:
-    number = float(written)
-    if not math.isfinite(number):
-        raise NumberError("a certificate's numbers are finite")
-    return number

@@ -168,7 +168,7 @@ def information(prior: Any) -> Information:
     return Information(integer_weights(prior))
 
 
-def family(pairs: Sequence[tuple[Any, Any]], divergence: FDivergence) -> Divergences:
+def divergences(pairs: Sequence[tuple[Any, Any]], divergence: FDivergence) -> Divergences:
     return Divergences(tuple(Pair.read(p0, p1) for p0, p1 in pairs), divergence)
 
 

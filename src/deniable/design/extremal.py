@@ -26,13 +26,13 @@ from numpy.typing import ArrayLike
 from deniable import exact
 from deniable.channels._vectors import Floats
 from deniable.channels.divergences import DIVERGENCES, FDivergence
-from deniable.design.base import Certificate, Check, Design, Verdict
+from deniable.design.base import Certificate, Check, Design, Verdict, read_number
 from deniable.design.blocks import BlockResponse, Partition, best_partition
 from deniable.design.dual import multipliers, proven_value, upper_bound
 from deniable.design.hypotheses import Pair, read_hypotheses
 from deniable.design.tangents import Curve, curve_of
 from deniable.design.trace import Progress, Watch
-from deniable.errors import NumberError, SpecError
+from deniable.errors import SpecError
 from deniable.labels import Label, as_labels, label_spec, load_label
 from deniable.specs import integer_text, read_integer
 
@@ -196,9 +196,9 @@ class ExtremalCertificate(Certificate):
             exact.as_epsilon(content["epsilon"]),
             known,
             BlockResponse.load(content["mechanism"]),
-            tuple(_number(m) for m in content["multipliers"]),
-            _number(content["value"]),
-            _number(content["bound"]),
+            tuple(read_number(m) for m in content["multipliers"]),
+            read_number(content["value"]),
+            read_number(content["bound"]),
             None if content.get("inputs") is None else _labels(content["inputs"]),
         )
 
@@ -207,13 +207,3 @@ def _labels(written: Any) -> tuple[Label, ...]:
     if not isinstance(written, list):
         raise SpecError('"inputs" of a certificate is a list of labels')
     return as_labels([load_label(label) for label in written], len(written), "input")
-
-
-def _number(written: Any) -> float:
-    try:
-        number = float(written)
-    except ValueError:
-        raise SpecError("a certificate writes numbers as decimals") from None
-    if not math.isfinite(number):
-        raise NumberError("a certificate's numbers are finite")
-    return number

@@ -37,7 +37,7 @@ from deniable.design.columns import (
     Divergences,
     Information,
     coarse_groups,
-    family,
+    divergences,
     information,
     merged,
     read_utility,
@@ -80,7 +80,7 @@ def staircase(
     """
     found = find_divergence(divergence)
     first, second, names = read_hypotheses(p0, p1, inputs)
-    return _design(f"staircase ({found.name})", family([(first, second)], found), epsilon, None, names, progress)
+    return _design(f"staircase ({found.name})", divergences([(first, second)], found), epsilon, None, names, progress)
 
 
 def best_columns(
@@ -110,7 +110,7 @@ def mutual_information(
     return _design("mutual information", information(prior), epsilon, None, inputs, progress)
 
 
-def several(
+def family(
     pairs: Sequence[tuple[Any, Any]],
     epsilon: Any,
     divergence: str | FDivergence = "kl",
@@ -123,7 +123,7 @@ def several(
     if goal not in ("smallest", "weighted"):
         raise LabelError(f"the goal is 'smallest' or 'weighted', not {goal!r}")
     found = find_divergence(divergence)
-    members = family(pairs, found)
+    members = divergences(pairs, found)
     if goal == "smallest":
         if weights is not None:
             raise LabelError("weights belong to goal='weighted': the smallest divergence has none")
