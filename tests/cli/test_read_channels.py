@@ -8,9 +8,9 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deniable._files import parse_json
 from deniable.cli import closed_forms
 from deniable.cli.read_channels import Names, read_channel, read_vector
-from deniable.cli.read_files import parse_json
 from deniable.errors import DeniableError
 
 JSON = st.recursive(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -96,7 +95,7 @@ def show(
     one_format(as_json, as_csv)
     given = read_channel(source)
     if save is not None:
-        save.write_text(json.dumps(given.spec(), ensure_ascii=False) + "\n", encoding="utf-8")
+        output.save_json(save, given.spec())
     if plot is not None:
         save_figure(plot, given.plot)
     if as_json:

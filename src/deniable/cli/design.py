@@ -10,7 +10,6 @@ verify     a certificate or a saved profile mechanism is checked without the sol
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import typer
 from deniable import design as designs
 from deniable import exact
 from deniable._extras import require
+from deniable._files import parse_csv, parse_json
 from deniable.channels import Channel
 from deniable.channels._gains import NAMED
 from deniable.channels.divergences import DIVERGENCES
@@ -33,7 +33,7 @@ from deniable.cli.options import Json, Plot, new_app
 from deniable.cli.output import examples, number, ratio_text, ratio_words, save_figure, shown
 from deniable.cli.progress import solving
 from deniable.cli.read_channels import Names, as_floats, is_number, read_adjacency, read_matrix, read_vector
-from deniable.cli.read_files import STDIN, is_json, named, parse_csv, parse_json, read_text
+from deniable.cli.read_files import STDIN, is_json, named, read_text
 from deniable.design import BlockResponse, Certificate, Design
 from deniable.design.trace import Progress, summary
 from deniable.errors import DeniableError, InternalError, LabelError, NumberError, ShapeError, SpecError
@@ -459,7 +459,7 @@ def profiles(
         made = _made(mechanism or ("smooth-one-bit" if is_bit else "smooth-categorical"), graph, epsilon, progress)
     baseline = _made("warner" if is_bit else "kary-response", graph, epsilon)
     if save is not None:
-        save.write_text(json.dumps(made.spec(), ensure_ascii=False) + "\n", encoding="utf-8")
+        output.save_json(save, made.spec())
     if plot is not None:
         save_figure(plot, lambda: _draw(made, baseline))
     if as_json:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from deniable._extras import require
+from deniable._files import atomic_write
 from deniable.cli import output
 from deniable.cli.load_survey import Target, find, questions, read_target
 from deniable.cli.options import AnalystToken, Csv, Json, Plot, new_app, one_format
@@ -26,7 +27,6 @@ from deniable.protocols.frequency.open_text import TextEstimate
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import COLUMNS, ONCE, UNKNOWN_EPOCHS, Repeats, Result, result
 from deniable.surveys.terms import LAST_EPOCH
-from deniable.surveys.whole import whole
 
 app = new_app()
 
@@ -256,7 +256,7 @@ def _write_parquet(path: Path, found: dict[str, Result]) -> None:
     rows = [row for id, result in found.items() for row in result.rows(id)]
     columns = {name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)}
     table = pa.table(columns | {"unlisted": pa.array(columns["unlisted"], pa.float64())})
-    with whole(path) as file:
+    with atomic_write(path) as file:
         parquet.write_table(table, file)
 
 

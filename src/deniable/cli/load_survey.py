@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
+from deniable._files import parse_json
 from deniable.channels.levels import epsilon_text, level_text
 from deniable.cli.output import shown
-from deniable.cli.read_files import STDIN, named, parse_json, read_text
+from deniable.cli.read_files import STDIN, named, read_text
 from deniable.errors import DeniableError, LabelError, MismatchError, SpecError
 from deniable.protocols import Protocol
 from deniable.specs import is_fingerprint

@@ -27,6 +27,7 @@ import typer
 
 from deniable import exact
 from deniable._extras import require
+from deniable._files import atomic_write
 from deniable.errors import SpecError
 
 PIPE_CLOSED = 141  # what a shell reports for a command that a closed pipe has ended
@@ -81,6 +82,12 @@ def many(n: int, what: str) -> str:
 
 def document(content: Any) -> None:
     write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def save_json(path: Path, content: Any, indent: int | None = None) -> None:
+    """Write one JSON document to a file, which is whole or not there."""
+    with atomic_write(path) as file:
+        file.write((json.dumps(content, indent=indent, ensure_ascii=False) + "\n").encode())
 
 
 def csv_table(rows: Sequence[Sequence[Any]]) -> None:

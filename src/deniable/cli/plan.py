@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +16,6 @@ from deniable.domains import Domain, Strings, as_domain
 from deniable.errors import SpecError
 from deniable.planning import Plan
 from deniable.planning.result import COLUMNS
-from deniable.surveys.whole import whole
 
 app = new_app()
 
@@ -78,8 +76,7 @@ def plan(
         raise SpecError("give two of --epsilon, --people and --within: the third follows")
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, level=level, population=not respondents)
     if save is not None:
-        with whole(save) as file:
-            file.write((json.dumps(made.best.spec(), indent=2, ensure_ascii=False) + "\n").encode())
+        output.save_json(save, made.best.spec(), indent=2)
     if plot is not None:
         save_figure(plot, lambda: _draw(made))
     if as_json:

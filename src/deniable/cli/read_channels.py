@@ -17,11 +17,12 @@ from functools import partial
 from typing import Any
 
 from deniable import exact
+from deniable._files import parse_csv, parse_json
 from deniable.channels import Channel
 from deniable.channels._rows import read_row
 from deniable.channels.adjacency import Adjacency, as_adjacency, line
 from deniable.cli import closed_forms
-from deniable.cli.read_files import STDIN, is_json, named, parse_csv, parse_json, read_text
+from deniable.cli.read_files import STDIN, is_json, named, read_text
 from deniable.errors import DeniableError, LabelError, NumberError, ShapeError, SpecError
 from deniable.labels import Label, load_label, text
 

@@ -1,21 +1,16 @@
-"""Files as text, JSON and CSV, with one clear sentence for everything that may be wrong with them.
+"""The text of a file or of standard input, with one clear sentence for everything that may be wrong with it.
 
-Files      JSON if the text begins with { or [, else CSV (comma, semicolon or tab); UTF-8, at most 256 MiB; "-" is stdin
+Text       UTF-8, at most 256 MiB; "-" is standard input
+Format     JSON if the text begins with { or [, else CSV
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import sys
-from decimal import Decimal
-from typing import Any
 
 from deniable.errors import SpecError
 
 MOST_BYTES = 1 << 28
-_LARGEST_EXPONENT = 2000
 STDIN = "-"
 
 
@@ -42,10 +37,12 @@ def read_text(source: str) -> str:
 
 
 def named(source: str) -> str:
+    """What messages call a source."""
     return "standard input" if source == STDIN else repr(source)
 
 
 def only_one_stdin(*sources: str | None) -> None:
+    """Refuse standard input in two places."""
     if sources.count(STDIN) > 1:
         raise SpecError('standard input can be read once only: give "-" in one place and a file in the other')
 
@@ -56,50 +53,6 @@ def refuse_keyboard(instead: str) -> None:
         raise SpecError(f"there is nothing to read: {instead}")
 
 
-def parse_json(content: str, where: str) -> Any:
-    """JSON with exact decimals, and without what JSON leaves open: repeated keys, NaN, infinities."""
-
-    def refuse(constant: str) -> Any:
-        raise SpecError(f"{where} holds {constant}, which is not a number")
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in found:
-                raise SpecError(f"{where} has the key {key!r} twice")
-            found[key] = value
-        return found
-
-    def decimal(written: str) -> Decimal:
-        value = Decimal(written)
-        # Turned into an integer, 1e999999999 would fill the memory.
-        if value and abs(value.adjusted()) > _LARGEST_EXPONENT:
-            raise SpecError(f"{where} holds a number that is out of any sensible range")
-        return value
-
-    try:
-        return json.loads(content, parse_float=decimal, parse_constant=refuse, object_pairs_hook=unique)
-    except json.JSONDecodeError as wrong:
-        raise SpecError(f"{where} is not JSON: {wrong.msg} in line {wrong.lineno}, column {wrong.colno}") from None
-    except SpecError:
-        raise
-    except (ValueError, ArithmeticError, RecursionError):
-        raise SpecError(f"{where} is not usable JSON: its numbers are too long or its lists too deep") from None
-
-
 def is_json(content: str) -> bool:
+    """Whether a text is to be read as JSON, by how it begins."""
     return content.lstrip()[:1] in ("{", "[")
-
-
-def parse_csv(content: str, where: str) -> list[tuple[int, list[str]]]:
-    """The rows that are not blank, each with its line number; cells without surrounding spaces."""
-    first = content.lstrip("\r\n").partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)
-    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
-    try:
-        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
-    except csv.Error as wrong:
-        raise SpecError(f"{where} is not CSV: {wrong} in line {reader.line_num}") from None
-    if not rows:
-        raise SpecError(f"{where} is empty")
-    return rows

@@ -19,6 +19,7 @@ from typing import Annotated
 
 import typer
 
+from deniable._files import parse_json
 from deniable.cli import output
 from deniable.cli.load_survey import SHORTEST, choose
 from deniable.cli.options import Json, new_app
@@ -32,7 +33,6 @@ from deniable.engines import report_writer
 from deniable.errors import LabelError, SpecError
 from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey
-from deniable.surveys.strict import parse_json
 from deniable.surveys.terms import write_time
 
 app = new_app()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,12 +13,13 @@ from typing import Annotated, Any
 import typer
 
 from deniable import exact
+from deniable._files import parse_json
 from deniable.channels.levels import epsilon_text
 from deniable.cli import output
 from deniable.cli.load_survey import epsilon_words, find, losses, read_target, refuse_expired, refuse_uncollected
 from deniable.cli.options import AdminToken, Json, Output, new_app
 from deniable.cli.output import examples, many, shown
-from deniable.cli.read_files import named, only_one_stdin, parse_json, read_text
+from deniable.cli.read_files import named, only_one_stdin, read_text
 from deniable.collect.analyst import Analyst
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.domains import Categories, Domain
@@ -32,7 +32,6 @@ from deniable.surveys.diff import diff, weaker
 from deniable.surveys.draft import crowds, divided, has_epsilon, plan_draft
 from deniable.surveys.promises import band, kept, lifetime
 from deniable.surveys.terms import span, write_time
-from deniable.surveys.whole import whole
 
 Given = Annotated[str, typer.Argument(metavar="SURVEY", help="A survey file, in JSON.", show_default=False)]
 
@@ -92,12 +91,10 @@ def draft_from(
         output.note("left out", f"{shown(name)}: {reason}")
     if not found.draft["questions"]:
         raise SpecError(f"no column of {named(answers)} can be a question as it is: the reasons are above")
-    content = json.dumps(found.draft, indent=2, ensure_ascii=False) + "\n"
     if to is None:
-        output.write(content)
+        output.document(found.draft)
     else:
-        with whole(to) as file:
-            file.write(content.encode())
+        output.save_json(to, found.draft, indent=2)
         questions = found.draft["questions"]
         rows = [[one["id"], _kind(one["answers"], one), shown(found.columns[one["id"]])] for one in questions]
         output.table(["question", "answers", "column"], rows, left=3)

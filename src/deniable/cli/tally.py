@@ -21,6 +21,7 @@ from typing import Annotated
 
 import typer
 
+from deniable._files import atomic_write
 from deniable.cli import output
 from deniable.cli.load_survey import Target, read_first
 from deniable.cli.options import About, Engine, Master, Output, Wheel, new_app
@@ -34,7 +35,6 @@ from deniable.engines.urls import is_url
 from deniable.errors import DeniableError, ReportError, SpecError
 from deniable.protocols import Tally
 from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.whole import whole
 
 app = new_app()
 
@@ -189,7 +189,7 @@ def _write(result: Outcome, to: Path | None) -> None:
     if to is None:
         output.write(_json(result.tally))
         return
-    with whole(to) as file:
+    with atomic_write(to) as file:
         file.write(_json(result.tally).encode())
     tallies = result.tally.tallies if isinstance(result.tally, SurveyTally) else {"report": result.tally}
     output.table(["question", "reports"], [[id, str(tally.n)] for id, tally in tallies.items()])
