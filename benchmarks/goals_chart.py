@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.report import goal_text, ratio_text
 from benchmarks.timing import Figure
 
-COLOURS = {"core": "#2f6f9f", "design": "#b07d2b", "engines": "#6b8e23", "frequency": "#7a5195", "service": "#c0567a"}
+COLOURS = {"core": "#2f6f9f", "design": "#b07d2b", "files": "#6b8e23", "frequency": "#7a5195", "service": "#c0567a"}
 
 
 def margin(figure: Figure) -> float:

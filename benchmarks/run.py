@@ -29,7 +29,7 @@ MODULES = (
     "benchmarks.peers.compare",
     "benchmarks.frequency",
     "benchmarks.design",
-    "benchmarks.engines",
+    "benchmarks.files",
     "benchmarks.service",
     "benchmarks.stores",
     "benchmarks.pages",

@@ -18,7 +18,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 settings.register_profile("deniable", deadline=None, derandomize=True)
 settings.load_profile("deniable")
 
-LONG = ("tests/web", "tests/engines/test_spark.py", "tests/docs", "tests/test_install.py", "tests/collect")
+LONG = ("tests/web", "tests/files/test_spark.py", "tests/docs", "tests/test_install.py", "tests/collect")
 
 
 def _must_import(name: str, *_: Any, **__: Any) -> Any:

@@ -28,11 +28,10 @@ from typer.testing import CliRunner
 import deniable as dn
 from deniable.cli import app
 from deniable.domains import Categories, Integers, Strings
-from deniable.engines import privatize_file, tally_files, write_reports
-from deniable.engines.frames import privatized_batches
-from deniable.engines.layout import Layout
-from deniable.engines.spark import privatize_frame, write_frame
 from deniable.errors import DeniableError, DomainError
+from deniable.files import privatize_file, tally_files, write_reports
+from deniable.files.layout import Layout
+from deniable.files.spark import privatize_frame, privatized_batches, write_frame
 from deniable.protocols import GRR, HCMS, OLH, PROTOCOLS, RAPPOR
 from deniable.surveys import Question, Survey
 from tests.leaks import ANSWERS, NUMBER, SECRET, leaks, told

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from deniable import collect as collect
     from deniable import design as design
     from deniable import domains as domains
-    from deniable import engines as engines
     from deniable import errors as errors
     from deniable import exact as exact
+    from deniable import files as files
     from deniable import planning as planning
     from deniable import postprocess as postprocess
     from deniable import privacy as privacy
@@ -82,7 +82,7 @@ _MODULES = {
     **{
         name: f"deniable.{name}"
         for name in (
-            *("channels", "collect", "design", "domains", "engines", "errors", "exact", "planning", "postprocess"),
+            *("channels", "collect", "design", "domains", "errors", "exact", "files", "planning", "postprocess"),
             *("privacy", "protocols", "randomness", "surveys"),
         )
     },

@@ -38,5 +38,5 @@ def test_runs_of_another_size_or_unknown_figures_are_not_compared() -> None:
 
 
 def test_stored_files_are_read(tmp_path: Path) -> None:
-    (tmp_path / "engines.json").write_text(json.dumps(document(a_run(10.0, 2.0))), encoding="utf-8")
+    (tmp_path / "files.json").write_text(json.dumps(document(a_run(10.0, 2.0))), encoding="utf-8")
     assert len(slower(a_run(1.0, 9.0), stored_runs(tmp_path))) == 2

@@ -208,7 +208,7 @@ def test_goals_that_are_meant_for_full_size_are_not_judged_at_another(stage, tmp
 def test_one_group_fails_and_the_others_are_stored(stage, tmp_path, capsys, monkeypatch):
     pytest.importorskip("matplotlib")
 
-    @benchmark("broken", "broken", group="engines")
+    @benchmark("broken", "broken", group="files")
     def broken(size):
         raise ZeroDivisionError("division by zero")
 
@@ -221,10 +221,10 @@ def test_one_group_fails_and_the_others_are_stored(stage, tmp_path, capsys, monk
     assert run.main([]) == 1
     shown = capsys.readouterr().out
     assert "broken: failed: ZeroDivisionError: division by zero" in shown
-    assert "not stored: engines" in shown
+    assert "not stored: files" in shown
     assert "not stored: design: ValueError: no ink" in shown
     assert (tmp_path / "results" / "core.json").exists()
-    assert not (tmp_path / "results" / "engines.json").exists()
+    assert not (tmp_path / "results" / "files.json").exists()
 
 
 def test_an_interruption_costs_one_group(stage, tmp_path):

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deniable.engines import tally_files
 from deniable.errors import ReportError
+from deniable.files import tally_files
 from deniable.protocols import GRR, HCMS, Tally, load
 from deniable.surveys import Question, Survey, SurveyTally
 from tests.cli.conftest import COMMAND
@@ -51,7 +51,7 @@ def folder(tmp_path, monkeypatch):
     SURVEY.save("survey.json")
     OTHER.save("other.json")
     Path("answers.csv").write_text(answers(300))
-    from deniable.engines import privatize_file, tally_files
+    from deniable.files import privatize_file, tally_files
     from deniable.randomness import Simulation
 
     privatize_file(SURVEY, "answers.csv", "reports.parquet", bits=Simulation(1))

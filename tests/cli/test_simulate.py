@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deniable.engines import tally_files, write_reports
-from deniable.engines.studies import load_study
+from deniable.files import tally_files, write_reports
+from deniable.files.studies import load_study
 from deniable.protocols import GRR
 from deniable.randomness import Simulation
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from deniable.engines import tally_files
+from deniable.files import tally_files
 from deniable.surveys import Epochs, Longitudinal, Survey, SurveyTally
-from tests.engines.test_proposal import COLUMNS, ROWS, write
+from tests.files.test_proposal import COLUMNS, ROWS, write
 from tests.surveys.test_terms import DRAFT, SURVEY, TERMS
 
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from deniable.domains import Categories, Integers, Strings
-from deniable.engines import privatize_file, tally_files, write_reports
 from deniable.errors import DeniableError, DomainError, MissingExtra
+from deniable.files import privatize_file, tally_files, write_reports
 from deniable.protocols import GRR, HCMS
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey

@@ -16,11 +16,10 @@ from deniable.cli.options import About, Seed, bits_from, new_app
 from deniable.cli.output import examples
 from deniable.cli.progress import progress
 from deniable.cli.read_files import STDIN, only_one_stdin, refuse_keyboard
-from deniable.engines import privatize_file
-from deniable.engines.places import Refused, expand
-from deniable.engines.reports import format_of
-from deniable.engines.urls import is_url, plain, shown
 from deniable.errors import LabelError, SpecError
+from deniable.files import privatize_file
+from deniable.files.places import Refused, expand, is_url, plain, shown
+from deniable.files.reports import format_of
 from deniable.surveys import Survey
 
 app = new_app()

@@ -14,10 +14,9 @@ from deniable.cli import output
 from deniable.cli.options import Csv, Engine, Json, Master, Plot, Wheel, new_app, one_format
 from deniable.cli.output import examples, save_figure
 from deniable.cli.progress import progress
-from deniable.engines.spark import connect
-from deniable.engines.studies import ALONE, by_processes, by_spark, grid, load_study, relative_error, run_study
-from deniable.engines.study_plot import draw
 from deniable.errors import SpecError
+from deniable.files.spark import connect
+from deniable.files.studies import ALONE, by_processes, by_spark, draw, grid, load_study, relative_error, run_study
 
 app = new_app()
 

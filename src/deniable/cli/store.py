@@ -29,8 +29,8 @@ from deniable.collect.analyst import read_range
 from deniable.collect.counting import SurveyCounter
 from deniable.collect.stores import Store
 from deniable.collect.stores.base import CLOSED
-from deniable.engines import report_writer
 from deniable.errors import LabelError, SpecError
+from deniable.files import report_writer
 from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey
 from deniable.surveys.terms import write_time

@@ -23,8 +23,8 @@ from deniable.cli.read_files import named, only_one_stdin, read_text
 from deniable.collect.analyst import Analyst
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.domains import Categories, Domain
-from deniable.engines.proposal import propose
 from deniable.errors import DeniableError, SpecError
+from deniable.files.proposal import propose
 from deniable.labels import text
 from deniable.planning import Plan, half_width, visible
 from deniable.surveys import Survey, Terms

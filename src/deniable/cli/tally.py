@@ -28,11 +28,10 @@ from deniable.cli.options import About, Engine, Master, Output, Wheel, new_app
 from deniable.cli.output import examples, many
 from deniable.cli.progress import progress
 from deniable.cli.read_files import STDIN, only_one_stdin, refuse_keyboard
-from deniable.engines import Outcome, count_files
-from deniable.engines.places import Place, expand
-from deniable.engines.spark import connect, count_files_on
-from deniable.engines.urls import is_url
 from deniable.errors import DeniableError, ReportError, SpecError
+from deniable.files import Outcome, count_files
+from deniable.files.places import Place, expand, is_url
+from deniable.files.spark import connect, count_files_on
 from deniable.protocols import Tally
 from deniable.surveys import Survey, SurveyTally
 

@@ -61,11 +61,11 @@ def refuse_other_things(table: Any) -> None:
     name = type(table).__name__
     if isinstance(table, str | Path):
         raise SpecError(
-            "this is the name of a file, not a table: use dn.engines.privatize_file(survey, answers, output), or read "
+            "this is the name of a file, not a table: use dn.files.privatize_file(survey, answers, output), or read "
             "the file with pandas or polars first"
         )
     if _is_frame(table, "pyspark"):
-        raise SpecError("for a DataFrame of Spark use deniable.engines.spark.write_frame(frame, survey, folder)")
+        raise SpecError("for a DataFrame of Spark use deniable.files.spark.write_frame(frame, survey, folder)")
     if name == "LazyFrame":
         raise SpecError("a LazyFrame has no rows yet: give frame.collect()")
     if name == "Series":

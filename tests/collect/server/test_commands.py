@@ -17,7 +17,7 @@ from deniable.collect.analyst import Analyst, Listed
 from deniable.collect.counting import SurveyCounter
 from deniable.collect.server import Settings, serve
 from deniable.collect.stores import open_store
-from deniable.engines import tally_files
+from deniable.files import tally_files
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import SAME_NOISE, SAME_PEOPLE
 from tests.collect.server.live import TOKENS, Process, in_thread, token_file

@@ -48,10 +48,21 @@ from numpy.typing import NDArray
 from deniable.channels._vectors import Floats
 from deniable.channels.hypothesis._pair import EPS, SAME, Pair, bisect
 
-# -- band-limited functions on both sides of g ----------------------------------------------------------
-
-
 Complexes = NDArray[np.complex128]
+
+# P(|L - center| > reach) is at most twice this under the tilted law.
+_STRAY = 1e-14
+_SILENCE = 1e-24
+
+FINE = 2**15
+COARSE = 2**11
+_NUDGE = 0.01
+_EXCESSES = tuple(0.05 * 1.5**k for k in range(16))
+# Type-II errors below e^-650 are reported as that.
+_VANISHED = -650.0
+
+
+# -- band-limited functions on both sides of g ----------------------------------------------------------
 
 
 def _bernoulli(v: float) -> float:
@@ -98,11 +109,6 @@ def resolution(a: float, b: float, u: Floats) -> Floats:
 
 
 # -- the tilted n-fold law in the frequency domain ------------------------------------------------------
-
-
-# P(|L - center| > reach) is at most twice this under the tilted law.
-_STRAY = 1e-14
-_SILENCE = 1e-24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,14 +206,6 @@ def _reach(weights: Floats, steps: Floats, n: int) -> float:
 
 
 # -- the brackets ---------------------------------------------------------------------------------------
-
-
-FINE = 2**15
-COARSE = 2**11
-_NUDGE = 0.01
-_EXCESSES = tuple(0.05 * 1.5**k for k in range(16))
-# Type-II errors below e^-650 are reported as that.
-_VANISHED = -650.0
 
 
 def bayes_bracket(pair: Pair, n: int, prior: float, nodes: int = FINE) -> tuple[float, float, float]:

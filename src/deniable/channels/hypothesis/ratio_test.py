@@ -33,13 +33,15 @@ from deniable.channels.hypothesis._bracket import bayes_bracket, level_bracket
 from deniable.channels.hypothesis._pair import SAME, Pair, read_pair
 from deniable.errors import NumberError, ShapeError
 
-# -- exact errors by types ------------------------------------------------------------------------------
-
-
 MOST_TYPES = 10**7
 _BLOCK = 2**19
 
 Progress = Callable[[float], object]
+
+MOST_REPORTS = 10**12
+
+
+# -- exact errors by types ------------------------------------------------------------------------------
 
 
 def count_types(n: int, outputs: int) -> int:
@@ -160,9 +162,6 @@ def level_by_counts(pair: Pair, n: int, level: float) -> tuple[float, float]:
 
 
 # -- the best test between two laws ---------------------------------------------------------------------
-
-
-MOST_REPORTS = 10**12
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,6 @@ from deniable.channels.inference.result import BinomialView, Inference, ScoreVie
 from deniable.errors import ChannelError, NumberError, ProbabilityError
 from deniable.labels import text
 
-# -- what an estimator is given, and facts about its channel --------------------------------------------
-
-
 # Entries that the exact law makes equal may differ in the last place of their float view.
 SAME = 1e-12
 
@@ -41,6 +38,9 @@ _PRIMES = (2_147_483_647, 2_147_483_629)
 _MOST_STEPS = 4 * 10**9
 
 Counts = ArrayLike | Mapping[Any, float]
+
+
+# -- what an estimator is given, and facts about its channel --------------------------------------------
 
 
 def read(channel: Channel, counts: Counts) -> tuple[Floats, Floats]:

@@ -19,16 +19,16 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
-from deniable.engines import count_files, write_reports
-from deniable.engines.frames import counted_batches, fixed_rows, privatized_batches
-from deniable.engines.layout import Layout
 from deniable.errors import DomainError, ReportError
+from deniable.files import count_files, write_reports
+from deniable.files.layout import Layout
+from deniable.files.spark import counted_batches, fixed_rows, privatized_batches
 from deniable.protocols import GRR, Protocol
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey, SurveyTally
 from tests.conformance.protocol_registry import PROTOCOL_CASES
-from tests.engines.cluster import SETTINGS, cluster, connect_server, need_spark
-from tests.engines.files import SURVEY, answers
+from tests.files.cluster import SETTINGS, cluster, connect_server, need_spark
+from tests.files.files import SURVEY, answers
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,7 +41,7 @@ SCRIPT = """
 import json, sys, time
 from pathlib import Path
 
-from deniable.engines.spark import connect, count_files_on
+from deniable.files.spark import connect, count_files_on
 from deniable.surveys import Survey
 
 master, folder, settings, rounds = sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3]), int(sys.argv[4])
@@ -59,10 +59,10 @@ with connect(master, settings=settings) as session:
 
 FRAMES = """
 import traceback
-from deniable.engines import count_files
-from deniable.engines.spark import privatize_frame, tally_frame, write_frame
-from deniable.engines.studies import by_spark, grid, run_study
-from tests.engines.files import SURVEY, answers
+from deniable.files import count_files
+from deniable.files.spark import privatize_frame, tally_frame, write_frame
+from deniable.files.studies import by_spark, grid, run_study
+from tests.files.files import SURVEY, answers
 
 given = answers(200)
 frame = session.createDataFrame(list(zip(given["smoke"], given["age"])), "smoke string, age int").repartition(3)
@@ -235,7 +235,7 @@ sys.path[:] = [entry for entry in sys.path if entry.rstrip("/") not in ({src!r},
 
 SHIPPING = """
 import json, sys
-from deniable.engines.spark import ClusterError, connect, count_files_on
+from deniable.files.spark import ClusterError, connect, count_files_on
 from deniable.protocols import load
 
 folder, settings, wheel = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]

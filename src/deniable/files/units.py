@@ -6,7 +6,7 @@ tree of them, and a file counts only when all its parts have been counted: one r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,13 +14,10 @@ from typing import Any
 import numpy as np
 
 from deniable._files import parse_json
-from deniable.engines.layout import Layout, UnnamedError
-from deniable.engines.parquet import opened
-from deniable.engines.places import Place, Refused
-from deniable.engines.reports import read_batches
-from deniable.engines.source import Source
-from deniable.engines.urls import loses_threads, said_of, shown
 from deniable.errors import DeniableError, MismatchError, NumberError, ReportError, SpecError
+from deniable.files.layout import Layout, UnnamedError
+from deniable.files.places import Place, Progress, Refused, Source, loses_threads, opened, said_of, shown
+from deniable.files.reports import read_batches
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.counter import Counter
 from deniable.protocols.reports import Bytes
@@ -30,8 +27,6 @@ from deniable.surveys.tally import read_tally
 _TALLY = b"deniable.tally"
 
 Tallies = dict[str, Tally]
-Rows = Callable[[int, float | None], None]
-"""Called with the rows of a unit that are done and, where it is known, their share of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +68,7 @@ def forks(places: Iterable[Place]) -> bool:
     return not any(loses_threads(place.name) for place in places)
 
 
-def count_unit(layout: Layout, unit: Unit, rows: Rows | None = None) -> Counted | Refused:
+def count_unit(layout: Layout, unit: Unit, rows: Progress | None = None) -> Counted | Refused:
     """The tallies of a unit; whatever is wrong with the file becomes the reason of a refusal."""
     name = unit.place.name
     try:
@@ -83,7 +78,7 @@ def count_unit(layout: Layout, unit: Unit, rows: Rows | None = None) -> Counted 
         return Refused(name, wrong)
 
 
-def _counted(layout: Layout, unit: Unit, source: Source, rows: Rows | None) -> Counted:
+def _counted(layout: Layout, unit: Unit, source: Source, rows: Progress | None) -> Counted:
     if source.is_json:
         return _before(unit, _json_tallies(source, layout))
     try:
@@ -101,7 +96,7 @@ def _before(unit: Unit, known: Tallies) -> Counted:
     return Counted(unit, max((tally.n for tally in known.values()), default=0), known)
 
 
-def _reports(layout: Layout, unit: Unit, source: Source, rows: Rows | None) -> Counted:
+def _reports(layout: Layout, unit: Unit, source: Source, rows: Progress | None) -> Counted:
     counters, done = Counters(layout, source.name), 0
     for batch in read_batches(source, layout.target, part=(unit.part, unit.parts)):
         length = len(next(iter(batch.values()), ()))

@@ -1,4 +1,4 @@
-"""Benchmarks of the engines: files of reports to tallies, against pyarrow that merely reads them, and on Spark."""
+"""Benchmarks of files: reports to tallies, against pyarrow that merely reads them, and on Spark."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.registry import Case, Size, UnavailableError, at_most, benchmark, cost, faster, work
-from deniable.engines import count_files, report_writer, tally_files
-from deniable.engines.places import expand
-from deniable.engines.pool import run_all
-from deniable.engines.units import Unit, cut
+from deniable.files import count_files, report_writer, tally_files
+from deniable.files.places import expand
+from deniable.files.pool import run_all
+from deniable.files.units import Unit, cut
 from deniable.protocols import GRR, OUE, Protocol
 from deniable.randomness import Simulation
 
-GROUP = "engines"
+GROUP = "files"
 ANSWERS = 1024
 BLOCK = 1 << 20
 # At small sizes the start of processes is most of the time.
@@ -80,7 +80,7 @@ def read_by_processes(folder: Path, workers: int, checked: bool = False) -> None
 def peak(protocol: str, folder: Path) -> int:
     """MiB of a fresh process that tallies with one worker; what `getrusage` says would include its parent's."""
     code = (
-        "import sys; from deniable.engines import tally_files; from deniable.protocols import GRR, OUE; "
+        "import sys; from deniable.files import tally_files; from deniable.protocols import GRR, OUE; "
         f"tally_files({protocol}, [sys.argv[1]]); "
         "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
     )
@@ -172,7 +172,7 @@ def _session(master: str) -> Any:
     try:
         import pyspark
 
-        from deniable.engines.spark import connect
+        from deniable.files.spark import connect
     except ImportError as missing:
         raise UnavailableError(str(missing)) from None
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
@@ -181,7 +181,7 @@ def _session(master: str) -> Any:
 
 
 def _count_on(session: Any, protocol: Protocol, folder: Path) -> None:
-    from deniable.engines.spark import count_files_on
+    from deniable.files.spark import count_files_on
 
     assert count_files_on(session, protocol, [folder]).files == 4
 

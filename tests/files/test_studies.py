@@ -11,10 +11,19 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from deniable.engines.distributions import people_of, shares
-from deniable.engines.studies import Cell, Row, by_processes, grid, load_study, relative_error, run_study
-from deniable.engines.study_plot import draw
 from deniable.errors import DeniableError, LabelError, NumberError, SpecError
+from deniable.files.studies import (
+    Cell,
+    Row,
+    by_processes,
+    draw,
+    grid,
+    load_study,
+    people_of,
+    relative_error,
+    run_study,
+    shares,
+)
 
 CELLS = grid(["GRR", "OUE", "OLH"], [1, "2"], [500], [4, 16], ["zipf", "spike:0.9"], runs=8, seed=1)
 
@@ -107,11 +116,11 @@ def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
     assert path.read_text() == "hello"
 
 
-def test_results_of_an_earlier_version_are_left_alone(tmp_path: Path) -> None:
+def test_results_of_another_version_are_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "study.parquet"
     run_study(CELLS[:1], path)
     table = pq.read_table(path)
-    pq.write_table(table.replace_schema_metadata({"deniable.study": "1"}), path)
+    pq.write_table(table.replace_schema_metadata({"deniable.study": "2"}), path)
     before = path.read_bytes()
     with pytest.raises(SpecError, match="of another version of deniable: give another name"):
         run_study(CELLS[:1], path)

@@ -10,8 +10,8 @@ import fsspec
 import pytest
 from pyarrow import fs
 
-from deniable.engines import count_files, places, tally_files, units, urls, write_reports
 from deniable.errors import MismatchError, ReportError
+from deniable.files import count_files, places, tally_files, units, write_reports
 from deniable.protocols import GRR
 from deniable.randomness import Simulation
 
@@ -25,18 +25,17 @@ SECRETS = ("hunter2", "eu-west-9")
 def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A bucket that is served to those who give a password and a region; messages of the server repeat them."""
     (tmp_path / "bucket").mkdir()
-    real = urls.filesystem
+    real = places.filesystem
 
     def filesystem(url: str) -> tuple[Any, str]:
         if not url.startswith("s3://"):
             return real(url)
-        stem, options = urls.split_options(url)
+        stem, options = places.split_options(url)
         if not stem.startswith("s3://me:hunter2@") or options != "?region=eu-west-9":
             raise OSError(f"{url}: access denied to {stem} in {options}")
         path = fs.FileSystem.from_uri(f"s3://{stem.partition('@')[2]}?region=us-east-1")[1]
         return fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()), path
 
-    monkeypatch.setattr(urls, "filesystem", filesystem)
     monkeypatch.setattr(places, "filesystem", filesystem)
     return tmp_path / "bucket"
 

@@ -17,15 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.engines import read_batches, tally_files, write_reports
-from deniable.engines import reports as engine
-from deniable.engines.layout import Layout
-from deniable.engines.text import letters_of, to_base64
 from deniable.errors import DeniableError, LabelError, MismatchError, NumberError, ReportError, SpecError
+from deniable.files import read_batches, tally_files, write_reports
+from deniable.files import reports as engine
+from deniable.files.layout import Layout
+from deniable.files.reports import letters_of, to_base64
 from deniable.protocols import GRR, OUE, Reports, Tally
 from deniable.randomness import Simulation
 from deniable.surveys import Survey, SurveyTally
-from tests.engines.files import SURVEY, answers
+from tests.files.files import SURVEY, answers
 
 ROWS = 400
 BITS = Simulation(5)

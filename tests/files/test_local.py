@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import errno
 import json
 import os
@@ -10,26 +9,25 @@ import signal
 import subprocess
 import sys
 import time
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from deniable.engines import count_files, tally_files, write_reports
-from deniable.engines import dedupe as deduping
-from deniable.engines import manifest as manifests
-from deniable.engines import reports as reporting
-from deniable.engines import units as counting
-from deniable.engines.dedupe import Duplicates
-from deniable.engines.pool import WorkerError, run_all, worker_count
 from deniable.errors import MismatchError, NumberError, ReportError, SpecError
+from deniable.files import count_files, tally_files, write_reports
+from deniable.files import dedupe as deduping
+from deniable.files import manifest as manifests
+from deniable.files import reports as reporting
+from deniable.files import units as counting
+from deniable.files.dedupe import Duplicates
+from deniable.files.pool import WorkerError, run_all, worker_count
 from deniable.protocols import GRR, OUE, Protocol
 from deniable.randomness import Simulation
 from deniable.surveys import Survey
 from tests.conformance.protocol_registry import PROTOCOL_CASES
-from tests.engines.files import SURVEY, answers
+from tests.files.files import SURVEY, answers
 
 PROTOCOL = OUE(40, 1)
 ROWS = 3000
@@ -79,8 +77,8 @@ def test_files_are_cut_between_row_groups(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "reports.parquet"
     made = reports(PROTOCOL, ROWS, 1)
     write_reports(path, PROTOCOL, ({"report": made[i : i + 100]} for i in range(0, ROWS, 100)))
-    from deniable.engines.layout import Layout
-    from deniable.engines.places import Place
+    from deniable.files.layout import Layout
+    from deniable.files.places import Place
 
     place = Place(str(path), path.stat().st_size)
     for parts in (1, 2, 7, 100):
@@ -102,8 +100,8 @@ def test_files_are_cut_between_row_groups(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_parts_are_merged_in_any_order_and_grouping(tmp_path: Path) -> None:
-    from deniable.engines.layout import Layout
-    from deniable.engines.places import Place, Refused
+    from deniable.files.layout import Layout
+    from deniable.files.places import Place, Refused
 
     layout = Layout(PROTOCOL)
     parts = {"a": 2, "b": 3}
@@ -271,21 +269,6 @@ def test_manifests_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
         count_files(PROTOCOL, [folder], resume=manifest)
 
 
-def test_manifests_of_version_1_are_still_read(folder: Path, tmp_path: Path) -> None:
-    manifest = tmp_path / "manifest.json"
-    whole = count_files(PROTOCOL, [folder], resume=manifest).tally
-    content = json.loads(manifest.read_text())
-    for entry in content["files"].values():
-        entry["tallies"] = content["sums"][entry.pop("sum")]
-        code = manifests._unpacked(entry["tallies"]["report"]["counts"], PROTOCOL.tally_size)
-        entry["tallies"]["report"]["counts"] = base64.b64encode(zlib.compress(code.tobytes())).decode()
-    del content["sums"]
-    manifest.write_text(json.dumps(content | {"version": 1}))
-    again = count_files(PROTOCOL, [folder], resume=manifest)
-    assert (again.tally, again.resumed) == (whole, 6)
-    assert json.loads(manifest.read_text())["version"] == 2
-
-
 @pytest.mark.parametrize("most", [1, 120])
 def test_long_tallies_share_sums_and_a_changed_file_is_never_half_counted(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
@@ -316,7 +299,7 @@ def test_a_full_disk_keeps_the_last_manifest(folder: Path, tmp_path: Path, monke
     def full(path: Any) -> Any:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr(manifests, "whole", full)
+    monkeypatch.setattr(manifests, "atomic_write", full)
     with pytest.raises(OSError, match=r"No space left.*manifest\.json"):
         count_files(PROTOCOL, [folder], resume=manifest)
     assert manifest.read_bytes() == before
@@ -324,8 +307,8 @@ def test_a_full_disk_keeps_the_last_manifest(folder: Path, tmp_path: Path, monke
 
 SLOW_RUN = """
 import sys, time
-from deniable.engines import count_files
-from deniable.engines import manifest
+from deniable.files import count_files
+from deniable.files import manifest
 from deniable.protocols import OUE
 manifest.SECONDS_BETWEEN = 0.0
 count_files(OUE(40, 1), [sys.argv[1]], workers=2, resume=sys.argv[2], progress=lambda *_: time.sleep(0.3))

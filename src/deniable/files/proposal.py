@@ -26,11 +26,9 @@ import numpy as np
 
 from deniable.columns import coded, is_absent
 from deniable.domains import Strings
-from deniable.engines.answers import column_names, read_answers
-from deniable.engines.places import STDIN
-from deniable.engines.source import Source
-from deniable.engines.urls import plain, shown
 from deniable.errors import NumberError, ReportError
+from deniable.files.answers import column_names, read_answers
+from deniable.files.places import STDIN, Source, plain, shown
 from deniable.labels import whole_number
 from deniable.texts import LONGEST_TEXT
 

@@ -1,10 +1,11 @@
-"""What a file of reports holds: one column a question, and in its metadata whose reports they are.
+"""What a file of reports holds: one column per question, and metadata that say whose reports they are.
 
 Survey     columns named by question id, some or all of them; `deniable.survey` is its fingerprint and
            `deniable.survey.spec` its canonical JSON
 Protocol   one column "report"; `deniable.fingerprint` and `deniable.spec`, as `Reports.save` writes them
-Ids        where they are kept, a first column "id": 16 random bytes a row, by which a row that comes twice is known
+Ids        where they are kept, a first column "id": 16 random bytes per row, by which a row that comes twice is known
 Version    `deniable.version` is the version of this layout; a file without it is of version 1
+Columns    of Arrow become rows of bytes, and the other way round, without copying
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from deniable._extras import require
 from deniable.errors import LabelError, MismatchError, ReportError, SpecError
 from deniable.protocols import Protocol
+from deniable.protocols.reports import Bytes
 from deniable.specs import canonical_bytes
 from deniable.surveys import Survey
 
@@ -116,3 +120,43 @@ class Layout:
             if found.count(name) > 1:
                 raise ReportError(f"{where} has the column {name!r} twice")
         return tuple(name for name in wanted if name in found)
+
+
+# -- columns of Arrow -----------------------------------------------------------------------------------
+
+
+def as_arrow(pa: Any, reports: Bytes) -> Any:
+    """Rows of bytes as a column of fixed-size binary."""
+    n, width = reports.shape
+    return pa.Array.from_buffers(pa.binary(width), n, [None, pa.py_buffer(np.ascontiguousarray(reports))])
+
+
+def as_bytes(column: Any, name: str, row: int, where: str) -> Bytes:
+    """A view of the column's own memory; `row` is how many rows came before, for the message."""
+    if column.null_count:
+        place = row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))) + 1
+        raise ReportError(f"row {place} of {where} has no report in column {name!r}")
+    width, n = column.type.byte_width, len(column)
+    if n == 0:
+        return np.empty((0, width), dtype=np.uint8)
+    flat = np.frombuffer(column.buffers()[1], dtype=np.uint8)
+    return flat[column.offset * width : (column.offset + n) * width].reshape(n, width)
+
+
+def check_columns(schema: Any, layout: Layout, columns: tuple[str, ...], ids: bool, where: str) -> tuple[str, ...]:
+    """The wanted columns that a schema has; refuses strange names, types and widths, and ids that are missing."""
+    pa = require("pyarrow", "files")
+    held = layout.held(schema.names, columns, where)
+    widths = {name: layout.protocols[name].report_bytes for name in held}
+    if ids:
+        layout.check_ids()
+        if ID not in schema.names:
+            raise ReportError(f"{where} has no column {ID!r}: without ids nobody can tell which of its rows came twice")
+        widths[ID] = ID_BYTES
+    for name, width in widths.items():
+        kind = schema.field(name).type
+        if not pa.types.is_fixed_size_binary(kind):
+            raise ReportError(f"column {name!r} of {where} holds {kind}, not reports of {width} bytes")
+        if kind.byte_width != width:
+            raise ReportError(f"column {name!r} of {where} holds reports of {kind.byte_width} bytes, not {width}")
+    return held

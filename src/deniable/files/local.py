@@ -1,36 +1,33 @@
 """The local engine: files of reports counted by all cores of one machine, in bounded memory.
 
 Units      small files whole, large ones by row groups; each process reads its own, so that only tallies travel
-Memory     a batch of at most 8 MiB of reports a process, and the tallies; it does not grow with the files
+Memory     a batch of at most 8 MiB of reports per process, and the tallies; it does not grow with the files
 Refused    a file that is damaged, of another survey, or that holds a malformed report is listed with the reason and not
-           counted at all; the others are
+           counted at all; the others are counted
 Integers   the same for any number of workers, any order and any interruption
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from deniable._extras import require
-from deniable.engines.dedupe import Duplicates, count_once
-from deniable.engines.layout import Layout
-from deniable.engines.manifest import Manifest, end_checksum
-from deniable.engines.places import Place, Refused, expand
-from deniable.engines.pool import run_all, worker_count
-from deniable.engines.units import Counted, Gathered, Tallies, Unit, count_unit, cut, forks
 from deniable.errors import DeniableError, ReportError, SpecError
+from deniable.files.dedupe import Duplicates, count_once
+from deniable.files.layout import Layout
+from deniable.files.manifest import Manifest, end_checksum
+from deniable.files.places import Place, Progress, Refused, expand
+from deniable.files.pool import run_all, worker_count
+from deniable.files.units import Counted, Gathered, Tallies, Unit, count_unit, cut, forks
 from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey, SurveyTally
 
 WORTH_A_WORKER = 1 << 23
 MOST_NAMED = 20
-
-Progress = Callable[[int, float | None], None]
-"""Called with the rows done and, where it is known, the share of the input."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +189,7 @@ class Meter:
     def __init__(self, rows: int, size: int, progress: Progress | None) -> None:
         self._rows, self._bytes, self._size, self._progress = rows, 0.0, size, progress
 
-    def within(self, unit: Unit) -> Callable[[int, float | None], None] | None:
+    def within(self, unit: Unit) -> Progress | None:
         if self._progress is None:
             return None
         return lambda rows, share: self._show(self._rows + rows, self._bytes + (share or 0.0) * unit.bytes)
@@ -206,3 +203,24 @@ class Meter:
     def _show(self, rows: int, size: float) -> None:
         if self._progress is not None:
             self._progress(rows, min(1.0, size / self._size) if self._size else None)
+
+
+@overload
+def tally_files(
+    target: Survey, inputs: Iterable[str | Path], progress: Progress | None = None, workers: int | None = 1
+) -> SurveyTally: ...
+@overload
+def tally_files(
+    target: Protocol, inputs: Iterable[str | Path], progress: Progress | None = None, workers: int | None = 1
+) -> Tally: ...
+def tally_files(
+    target: Survey | Protocol,
+    inputs: Iterable[str | Path],
+    progress: Progress | None = None,
+    workers: int | None = 1,
+) -> SurveyTally | Tally:
+    """Add up files of reports and of tallies, in any mixture; "-" is standard input.
+
+    `workers` is the number of processes; None means one for each core.
+    """
+    return count_files(target, inputs, workers, strict=True, progress=progress).tally

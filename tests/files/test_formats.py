@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deniable.engines import count_files, privatize_file, read_batches, report_writer, tally_files, write_reports
-from deniable.engines.folders import new_files
-from deniable.engines.layout import Layout
-from deniable.engines.places import Place, expand
 from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
+from deniable.files import count_files, privatize_file, read_batches, report_writer, tally_files, write_reports
+from deniable.files.layout import Layout
+from deniable.files.places import Place, expand
+from deniable.files.spark import new_files
 from deniable.protocols import GRR
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey, SurveyTally
-from tests.engines.files import SURVEY, answers, write_csv
+from tests.files.files import SURVEY, answers, write_csv
 
 ROWS = 300
 BITS = Simulation(9)

@@ -14,7 +14,6 @@ import errno
 import os
 import secrets
 import tempfile
-from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.engines.layout import ID, ID_BYTES, Layout
-from deniable.engines.places import Place, Refused
-from deniable.engines.pool import run_all
-from deniable.engines.reports import read_batches
-from deniable.engines.source import Source
-from deniable.engines.units import Counted, Gathered, Tallies, Unit, add_up, cut, forks, malformed
-from deniable.engines.urls import said_of
 from deniable.errors import DeniableError, ReportError
+from deniable.files.layout import ID, ID_BYTES, Layout
+from deniable.files.places import Place, Progress, Refused, Source, said_of
+from deniable.files.pool import run_all
+from deniable.files.reports import read_batches
+from deniable.files.units import Counted, Gathered, Tallies, Unit, add_up, cut, forks, malformed
 from deniable.protocols import Tally
 from deniable.protocols.reports import Bytes
 
@@ -81,7 +78,7 @@ class Spool:
 
 
 def count_once(
-    layout: Layout, places: list[Place], workers: int, progress: Callable[[int, float | None], None] | None
+    layout: Layout, places: list[Place], workers: int, progress: Progress | None
 ) -> tuple[Gathered, Duplicates]:
     """The tallies of all files, each id once a question."""
     layout.check_ids()

@@ -1,14 +1,24 @@
 """Files of reports, written and read in batches, in bounded memory.
 
-Form       Parquet with one column of fixed-size binary a question, compressed, pages with checksums; an Arrow stream;
-           or text
+Parquet    one column of fixed-size binary per question, compressed, pages with checksums
+Arrow      an IPC stream of the same columns, for pipes, where nobody can seek. It ends with a mark of its own; a stream
+           without it was cut off and is refused, because the reader underneath takes the end of the input for the end
+           of the stream
+Text       base64url without padding, one column per question, one line per person, all reports of a column of one
+           length, so that whole columns are translated at once:
+
+               # deniable reports, survey 5f0c...      (or: protocol 5f0c...)
+               smoke,age
+               AQ,wA4
 Whole      a file appears under its name when its last row is written, or not at all
 Identity   the file names its survey or protocol (`layout`); a reader refuses any other
 """
 
 from __future__ import annotations
 
+import base64
 import io
+import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -18,21 +28,187 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from deniable._extras import require
-from deniable.engines.columns import as_arrow, as_bytes, check_columns
-from deniable.engines.layout import ID, ID_BYTES, Layout
-from deniable.engines.parquet import opened
-from deniable.engines.source import Source
-from deniable.engines.streams import ArrowWriter, read_stream
-from deniable.engines.text import TextWriter, read_text
-from deniable.engines.urls import written
 from deniable.errors import ReportError, SpecError
+from deniable.files.layout import ID, ID_BYTES, Layout, as_arrow, as_bytes, check_columns
+from deniable.files.places import Source, opened, written
 from deniable.protocols import Protocol, Reports
 from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey
 
+_FIRST_LINE = re.compile(rb"# deniable reports, (survey|protocol) ([0-9a-f]{64})\s*")
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_BLOCK_BYTES = 1 << 20
+
+_END = b"\xff\xff\xff\xff\0\0\0\0"
+
 ROW_GROUP_BYTES = 1 << 24
 BATCH_BYTES, MOST_BATCH_BYTES = 1 << 21, 1 << 23
 MOST_ROWS = 1 << 20
+
+
+# -- text -----------------------------------------------------------------------------------------------
+
+
+class TextWriter:
+    """Writes batches of reports as text."""
+
+    def __init__(self, file: BinaryIO, layout: Layout, columns: tuple[str, ...], ids: bool = False) -> None:
+        if ids:
+            layout.check_ids()
+        self._file, self._columns = file, ((ID,) if ids else ()) + columns
+        file.write(f"# deniable reports, {layout.kind} {layout.fingerprint}\n{','.join(self._columns)}\n".encode())
+
+    def write(self, batch: Mapping[str, Bytes]) -> None:
+        parts = []
+        for column in self._columns:
+            letters = to_base64(batch[column])
+            parts += [letters, np.full((len(letters), 1), ord(","), dtype=np.uint8)]
+        parts[-1][:] = ord("\n")
+        self._file.write(np.hstack(parts).tobytes())
+
+    def close(self) -> None:
+        self._file.flush()
+
+    def abandon(self) -> None:
+        """Nothing is left to let go of."""
+
+
+def to_base64(reports: Bytes) -> Bytes:
+    """The letters of each report, one row a report.
+
+    >>> to_base64(np.array([[1], [2]], dtype=np.uint8)).tobytes()
+    b'AQAg'
+    """
+    n, width = reports.shape
+    padded = np.zeros((n, -(-width // 3) * 3), dtype=np.uint8)
+    padded[:, :width] = reports
+    letters = np.frombuffer(base64.urlsafe_b64encode(padded.tobytes()), dtype=np.uint8)
+    return letters.reshape(n, padded.shape[1] // 3 * 4)[:, : letters_of(width)]
+
+
+def letters_of(width: int) -> int:
+    """How many letters a report of that many bytes has."""
+    return -(-width * 4 // 3)
+
+
+def read_text(
+    source: Source, layout: Layout, columns: tuple[str, ...], ids: bool = False
+) -> Iterator[dict[str, Bytes]]:
+    """Batches of reports, by column."""
+    first = _FIRST_LINE.fullmatch(source.head)
+    if first is None:
+        raise ReportError(
+            f"{source.name} is no file of reports: it is neither Parquet, an Arrow stream, nor reports as text"
+        )
+    layout.check_identity(first[1].decode(), first[2].decode(), source.name)
+    pa, reader = require("pyarrow", "files"), require("pyarrow.csv", "files")
+    row = 0
+    try:
+        batches = reader.open_csv(
+            _after_head(source),
+            read_options=reader.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+            convert_options=reader.ConvertOptions(column_types=dict.fromkeys((ID, *layout.protocols), pa.binary())),
+        )
+        widths = {
+            name: layout.protocols[name].report_bytes
+            for name in layout.held(batches.schema.names, columns, source.name)
+        }
+        if ids:
+            layout.check_ids()
+            if ID not in batches.schema.names:
+                raise ReportError(f"{source.name} has no column {ID!r}: nobody can tell which of its rows came twice")
+            widths[ID] = ID_BYTES
+        for batch in batches:
+            yield {name: _from_base64(batch.column(name), width, row, name, source) for name, width in widths.items()}
+            row += batch.num_rows
+    except pa.ArrowInvalid:
+        raise ReportError(f"{source.name} is damaged: below row {row} it is no table of reports") from None
+
+
+def _after_head(source: Source) -> BinaryIO:
+    stream = source.stream()
+    stream.read(len(source.head))
+    return stream
+
+
+def _from_base64(column: Any, width: int, row: int, name: str, source: Source) -> Bytes:
+    """The bytes of each report; refuses letters that no report would be written with."""
+    pc = require("pyarrow.compute", "files")
+    n, length = len(column), letters_of(width)
+    right = pc.equal(pc.binary_length(column), length).to_numpy(zero_copy_only=False).astype(bool)
+    if not right.all():
+        raise ReportError(
+            f"row {row + int(np.argmin(right)) + 1} of {source.name}, column {name!r}: "
+            f"a report of {width} bytes has {length} letters"
+        )
+    start = column.offset * length
+    letters = np.frombuffer(column.buffers()[2], dtype=np.uint8)[start : start + n * length].reshape(n, length)
+    padded = np.full((n, -(-length // 4) * 4), ord("A"), dtype=np.uint8)
+    padded[:, :length] = letters
+    known = np.zeros(256, dtype=np.bool_)
+    known[list(_ALPHABET)] = True
+    good = known[letters].all(axis=1)
+    if good.all():
+        data = np.frombuffer(base64.urlsafe_b64decode(padded.tobytes()), dtype=np.uint8).reshape(n, -1)
+        good = (data[:, width:] == 0).all(axis=1)
+    if not good.all():
+        raise ReportError(
+            f"row {row + int(np.argmin(good)) + 1} of {source.name}, column {name!r}: this is not base64url text"
+        )
+    return np.ascontiguousarray(data[:, :width])
+
+
+# -- Arrow streams --------------------------------------------------------------------------------------
+
+
+class ArrowWriter:
+    """Writes batches of reports as they come."""
+
+    def __init__(self, file: BinaryIO, layout: Layout, columns: tuple[str, ...], ids: bool = False) -> None:
+        self._pa = require("pyarrow", "files")
+        self._file = file
+        self._schema = layout.schema(columns, ids)
+        self._writer = self._pa.ipc.new_stream(file, self._schema)
+
+    def write(self, batch: Mapping[str, Bytes]) -> None:
+        arrays = [as_arrow(self._pa, batch[name]) for name in self._schema.names]
+        self._writer.write_batch(self._pa.record_batch(arrays, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+        self._file.flush()
+
+    def abandon(self) -> None:
+        # Without its mark the stream is known to be cut off.
+        with suppress(Exception):
+            self._file.flush()
+
+
+def read_stream(source: Source, layout: Layout, columns: tuple[str, ...], ids: bool) -> Iterator[dict[str, Bytes]]:
+    """Batches of reports, by column."""
+    pa = require("pyarrow", "files")
+    stream, row = source.stream(), 0
+    try:
+        with pa.ipc.open_stream(stream) as batches:
+            layout.check(batches.schema.metadata, source.name)
+            held = check_columns(batches.schema, layout, columns, ids, source.name)
+            wanted = ((ID,) if ids else ()) + held
+            for batch in batches:
+                batch.validate()
+                yield {name: as_bytes(batch.column(name), name, row, source.name) for name in wanted}
+                row += batch.num_rows
+            rest = stream.read(1)
+    except (pa.ArrowException, OSError, MemoryError, OverflowError) as wrong:
+        # A damaged length asks for any amount of memory; an error of the operating system has a number.
+        if isinstance(wrong, OSError) and wrong.errno is not None:
+            raise
+        raise ReportError(f"{source.name} is damaged: below row {row} it is no stream of reports") from None
+    if rest or source.tail != _END:
+        problem = "goes on after its end" if rest else "is cut off"
+        raise ReportError(f"the stream in {source.name} {problem}, after row {row}")
+
+
+# -- Parquet, and all three by name ---------------------------------------------------------------------
 
 
 class Writer(typing.Protocol):

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from deniable.domains import Categories
-from deniable.engines import privatize_file, tally_files
-from deniable.engines.proposal import propose
 from deniable.errors import NumberError, ReportError
+from deniable.files import privatize_file, tally_files
+from deniable.files.proposal import propose
 from deniable.surveys import Survey
 
 ROWS = 400

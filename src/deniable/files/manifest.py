@@ -1,10 +1,9 @@
 """A manifest: which files have been counted, and what they held, so that a run can go on where another stopped.
 
-File       JSON: kind "tally-manifest", version 2, the fingerprint of the survey or protocol; for each file its size,
+File       JSON: kind "tally-manifest", version 1, the fingerprint of the survey or protocol; for each file its size,
            time of change, checksum of its end (for Parquet, the footer), rows, and in which of the sums it is; and the
-           sums, tallies whose counts are the shortest integers that hold them, little-endian, compressed, in base64.
-           Version 1, with a sum a file, is read
-Small      a sum a file while tallies are short; at most 2^20 counters in all, or one sum, so that files share sums
+           sums, tallies whose counts are the shortest integers that hold them, little-endian, compressed, in base64
+Small      one sum per file while tallies are short; at most 2^20 counters in all, or one sum, so that files share sums
            where tallies are long (open text: millions of counters)
 Whole      rewritten under its name in one step: after the first file, then every two seconds or, where writing takes
            long, ten times as long as that, and at the end: a killed run loses seconds
@@ -29,14 +28,13 @@ from typing import Any
 import numpy as np
 
 from deniable._files import atomic_write, read_json
-from deniable.engines.layout import Layout
-from deniable.engines.places import Place
-from deniable.engines.units import Tallies, add_up
-from deniable.engines.urls import is_url, open_url, shown, split_options
 from deniable.errors import MismatchError, SpecError
+from deniable.files.layout import Layout
+from deniable.files.places import Place, is_url, open_url, shown, split_options
+from deniable.files.units import Tallies, add_up
 from deniable.protocols import Tally
 
-VERSION = 2
+VERSION = 1
 SECONDS_BETWEEN = 2.0
 MOST_COUNTERS = 1 << 20
 _LONGEST_END = 1 << 26
@@ -156,13 +154,9 @@ class Manifest:
         where = repr(str(self._path))
         content = read_json(self._path)
         match content:
-            case {"kind": "tally-manifest", "version": 1, "files": dict(files)}:
-                sums: list[Any] = [entry.pop("tallies", None) for entry in files.values() if isinstance(entry, dict)]
-                for number, entry in enumerate(each for each in files.values() if isinstance(each, dict)):
-                    entry["sum"] = number
-            case {"kind": "tally-manifest", "version": 2, "files": dict(files), "sums": list(sums)}:
+            case {"kind": "tally-manifest", "version": 1, "files": dict(files), "sums": list(sums)}:
                 pass
-            case {"kind": "tally-manifest", "version": version} if version not in (1, 2):
+            case {"kind": "tally-manifest", "version": version} if version != VERSION:
                 raise SpecError(f"{where} is a manifest of version {version!r}: try a newer deniable")
             case _:
                 raise SpecError(f"{where} is no manifest of a tally: give another name, or remove it")
@@ -238,11 +232,10 @@ def _packed(tally: Tally) -> str:
 
 
 def _unpacked(text: str, size: int) -> Any:
-    # Version 1 has 64 bits, and does not say so.
-    kind, colon, code = text.rpartition(":")
-    if colon and kind not in ("i1", "i2", "i4", "i8"):
+    kind, _, code = text.partition(":")
+    if kind not in ("i1", "i2", "i4", "i8"):
         raise ValueError("integers of another kind")
-    counts = np.frombuffer(zlib.decompress(base64.b64decode(code, validate=True)), dtype=f"<{kind or 'i8'}")
+    counts = np.frombuffer(zlib.decompress(base64.b64decode(code, validate=True)), dtype=f"<{kind}")
     if counts.size != size:
         raise ValueError("a tally of another size")
     return counts.astype(np.int64)

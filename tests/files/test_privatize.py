@@ -19,16 +19,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from deniable.domains import Categories, Integers
-from deniable.engines import answers as reading
-from deniable.engines import privatize as engine
-from deniable.engines import privatize_file, read_batches, tally_files
-from deniable.engines.frames import check_names
-from deniable.engines.spark import privatize_frame, tally_frame, write_frame
 from deniable.errors import DeniableError, DomainError, LabelError, ReportError
+from deniable.files import answers as reading
+from deniable.files import privatize_file, read_batches, tally_files
+from deniable.files.spark import check_names, privatize_frame, tally_frame, write_frame
 from deniable.protocols import GRR, OUE, Reports
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
-from tests.engines.files import COLUMNS, SURVEY, answers, write_csv, write_parquet
+from tests.files.files import COLUMNS, SURVEY, answers, write_csv, write_parquet
 
 ROWS = 700
 
@@ -189,7 +187,7 @@ def test_small_batches_change_nothing_but_the_order_of_bits(
     tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "BLOCK_BYTES", 512)
-    monkeypatch.setattr(engine, "WORKING_BYTES", 64)
+    monkeypatch.setattr(reading, "WORKING_BYTES", 64)
     seen: list[tuple[int, float | None]] = []
     source = write_csv(tmp_path / "answers.csv", answers(ROWS))
     rows = privatize_file(SURVEY, source, out, progress=lambda *done: seen.append(done))

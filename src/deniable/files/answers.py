@@ -1,9 +1,9 @@
-"""Answers in batches, from CSV, Parquet or standard input, in bounded memory.
+"""Files of answers: read in batches, and randomized into files of reports in one pass and bounded memory.
 
 CSV        UTF-8, with a header; comma, semicolon or tab, whichever is most frequent in the header; blank lines do
            not count
-Parquet    one column a question, of text, numbers or truth values, not of lists
-Alike      as in every table (`surveys.tables`). Where one answer is 1 and another "1", text of Parquet is the text, and
+Parquet    one column per question, of text, numbers or truth values, not of lists
+Equal      as in every table (`surveys.tables`). Where one answer is 1 and another "1", text of Parquet is the text, and
            a CSV is refused
 Missing    an empty cell, a null, and empty text that is no category: refused, unless the question says which answer
            stands for them
@@ -15,18 +15,30 @@ Messages   name row, column and kind of a bad answer, never the answer; the pars
 from __future__ import annotations
 
 import csv
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
 
 from deniable._extras import require
+from deniable.columns import kind
 from deniable.domains import Categories, Domain
-from deniable.engines.parquet import opened
-from deniable.engines.source import Source
-from deniable.errors import ReportError
-from deniable.surveys import tables
-from deniable.surveys.tables import Columns, column_places
+from deniable.errors import DomainError, ReportError, SpecError
+from deniable.files.layout import ID, ID_BYTES, Layout
+from deniable.files.places import Progress, Source, opened
+from deniable.files.reports import report_writer, rows_at_once
+from deniable.protocols import Protocol
+from deniable.protocols.reports import Bytes
+from deniable.randomness import Bits, source_of
+from deniable.surveys import Survey, tables
+from deniable.surveys.tables import Columns, chosen_columns, column_places, refusal
+
+WORKING_BYTES = 1 << 23
+
 
 BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 16
@@ -97,7 +109,7 @@ def check_types(schema: Any, names: Iterable[str], where: str) -> None:
             raise ReportError(f"column {name!r} of {where} holds {what}, not text or numbers")
 
 
-# -- CSV ---------------------------------------------------------------------------------------------
+# -- CSV ------------------------------------------------------------------------------------------------
 
 
 def _from_csv(source: Source, columns: Columns, domains: Mapping[str, Domain]) -> Iterator[dict[str, Any]]:
@@ -163,7 +175,7 @@ def refuse_format(source: Source) -> None:
             raise ReportError(f"{source.name} is {what}")
 
 
-# -- Parquet -----------------------------------------------------------------------------------------
+# -- Parquet --------------------------------------------------------------------------------------------
 
 
 def _from_parquet(source: Source, columns: Columns) -> Iterator[dict[str, Any]]:
@@ -176,3 +188,87 @@ def _from_parquet(source: Source, columns: Columns) -> Iterator[dict[str, Any]]:
         for batch in file.iter_batches(BATCH_ROWS, columns=list(dict.fromkeys(exact.values())), use_threads=False):
             source.taken += batch.num_rows
             yield {id: batch.column(name) for id, name in exact.items()}
+
+
+# -- from answers to reports ----------------------------------------------------------------------------
+
+
+def privatize_file(
+    target: Survey | Protocol,
+    answers: str | Path,
+    output: str | Path | BinaryIO,
+    columns: Columns | None = None,
+    bits: Bits | None = None,
+    format: str = "parquet",
+    progress: Progress | None = None,
+    ids: bool = False,
+) -> int:
+    """Randomize every row of `answers` and write the reports; returns the number of rows.
+
+    `columns` says which column answers which question, {"smoke": "Do you smoke?"}; without it each question is
+    answered by the column of its id. The first bad answer ends it, and then there is no file. With `ids` each row gets
+    16 random bytes, by which a row that is delivered twice is known.
+    """
+    _check_types(target, answers, output)
+    layout = Layout(target)
+    chosen = chosen_columns(layout.protocols, columns)
+    names = tuple(chosen)
+    source, rows = Source.open(answers), 0
+    try:
+        if source.path is not None and isinstance(output, str | Path) and _same(source.path, output):
+            raise ReportError(f"{source.name} holds the answers: the reports would take their place, name another file")
+        with report_writer(output, target, names, format, ids) as writer:
+            for batch in _randomized(source, layout, chosen, source_of(bits)):
+                if ids:
+                    batch = {**batch, ID: _fresh_ids(source_of(bits), len(batch[names[0]]))}
+                writer.write(batch)
+                rows += len(batch[names[0]])
+                if progress is not None:
+                    progress(rows, source.taken / source.size if source.size else None)
+            if rows == 0:
+                raise ReportError(f"{source.name} has no answers: there is no row below the header")
+    finally:
+        source.close()
+    return rows
+
+
+def _check_types(target: Any, answers: Any, output: Any) -> None:
+    """Before anything is done with them: what others say of a wrong argument quotes it, rows and all."""
+    if not isinstance(target, Survey | Protocol) and isinstance(answers, Survey | Protocol):
+        raise SpecError("the survey comes first: privatize_file(survey, answers, output)")
+    if not isinstance(answers, str | Path):
+        raise SpecError(
+            f"answers are given by the name of their file, not as {kind(answers)}: survey.privatize(table) takes "
+            "frames of pandas and polars, Arrow tables and DuckDB relations"
+        )
+    if not isinstance(output, str | Path) and not hasattr(output, "write"):
+        raise SpecError(f"the reports go to a file, by its name or open for writing in binary, not to {kind(output)}")
+
+
+def _fresh_ids(bits: Bits, rows: int) -> Bytes:
+    return np.frombuffer(bits.take(ID_BYTES * rows), dtype=np.uint8).reshape(rows, ID_BYTES)
+
+
+def _same(first: str | Path, second: str | Path) -> bool:
+    return os.path.isfile(second) and os.path.samefile(first, second)
+
+
+def _randomized(source: Source, layout: Layout, columns: Columns, bits: Bits) -> Iterator[Mapping[str, Bytes]]:
+    domains = {id: layout.protocols[id].domain for id in columns}
+    most = rows_at_once(layout, columns, WORKING_BYTES)
+    row = 0
+    for batch in read_answers(source, columns, domains):
+        rows = len(next(iter(batch.values())))
+        for start in range(0, rows, most):
+            piece = {id: column.slice(start, most) for id, column in batch.items()}
+            yield {
+                id: _reports(layout.protocols[id], piece[id], columns[id], row + start, source, bits) for id in columns
+            }
+        row += rows
+
+
+def _reports(protocol: Protocol, column: Any, name: str, row: int, source: Source, bits: Bits) -> Bytes:
+    try:
+        return protocol.privatize(as_answers(protocol.domain, column, typed=source.is_parquet), bits).array
+    except DomainError as wrong:
+        raise refusal(wrong, name, source.name, row) from None

@@ -3,11 +3,14 @@
 Cell       one combination; `runs` collections from the same people, by the exact law of the tally where it is known
 Figures    variance: mean squared error of a count, over answers and runs, beside the formula's for these very people
            (of another estimator for those in `ALONE`); mae and max_error: of a share, the mean over answers and the
-           largest, averaged over runs; coverage: of the 95% intervals for those who
-           answered, because the same people are asked in every run
+           largest, averaged over runs; coverage: of the 95% intervals for those who answered, because the same people
+           are asked in every run
 Seed       of a cell: SHA-256 of the study's seed and the cell, so that results depend neither on the order of the cells
            nor on the engine; a repeated study gives the same numbers (seconds excepted)
 Resume     the results file is its own manifest: cells that it has are not repeated
+Picture    the standard error of a share against the number that was varied most; points measured, lines by the formula,
+           one colour per protocol; columns of panels for what else was varied first, rows for the second, line styles
+           and marks for a third; axes logarithmic, shared by all panels and labelled with plain numbers
 """
 
 from __future__ import annotations
@@ -31,21 +34,88 @@ from deniable import exact
 from deniable._extras import require
 from deniable._files import atomic_write
 from deniable.domains import as_domain
-from deniable.engines.distributions import people_of, shares
-from deniable.engines.pool import run_all, worker_count
 from deniable.errors import DeniableError, LabelError, NumberError, SpecError
+from deniable.files.pool import run_all, worker_count
+from deniable.planning.chart import COLORS, GRID, INK, STYLES
 from deniable.protocols import PROTOCOLS, Protocol
 from deniable.protocols.frequency.hadamard_response import HadamardResponse
 from deniable.protocols.frequency.rappor import RAPPOR
 from deniable.protocols.frequency.sketch import SketchProtocol
+
+Shares = NDArray[np.float64]
 
 LEVEL = 0.95
 SECONDS_BETWEEN = 2.0
 ALONE = frozenset({"RAPPOR"})
 """Whose formula is for a candidate that is looked for alone: what is measured is the fit of all together."""
 
-# Version 1 had epsilon as text only, and for HadamardResponse the formula of evenly filled blocks.
-_NOTE, _VERSION = b"deniable.study", b"2"
+_NOTE, _VERSION = b"deniable.study", b"1"
+
+_AXES = {"epsilon": "epsilon", "people": "people", "answers": "possible answers"}
+_MARKS = "osD^vP*X"
+# The least ratio of the ends of the upright axis, so that small differences look small.
+_SPREAD = 2.0
+# Labels on the level axis are this share of its length apart.
+_APART, _APART_IN_PANELS = 0.06, 0.16
+
+
+# -- what made-up people hold ---------------------------------------------------------------------------
+
+
+def shares(distribution: str, answers: int) -> Shares:
+    """A distribution by name, over so many answers, the most common first.
+
+    uniform     all the same
+    zipf:s      the k-th has a weight of k^-s (s = 1.1)
+    geometric:r each has r times the weight of the one before (r = 0.9)
+    spike:a     the first has the share a (0.5), the others the rest
+
+    >>> shares("spike:0.4", 4).round(3).tolist()
+    [0.4, 0.2, 0.2, 0.2]
+    """
+    name, _, given = distribution.partition(":")
+    rank = np.arange(answers, dtype=np.float64)
+    try:
+        match name:
+            case "uniform":
+                weights = np.ones(answers)
+            case "zipf":
+                weights = (rank + 1) ** -_within(given or "1.1", 0.0, 50.0)
+            case "geometric":
+                weights = _within(given or "0.9", 0.0, 1.0) ** rank
+            case "spike":
+                top = _within(given or "0.5", 0.0, 1.0)
+                weights = np.full(answers, (1 - top) / max(1, answers - 1))
+                weights[0] = top
+            case _:
+                raise SpecError(f"there is no distribution {name!r}; there are uniform, zipf, geometric and spike")
+    except ValueError as wrong:
+        if isinstance(wrong, DeniableError):
+            raise
+        raise SpecError(f"{given!r} is no parameter of {name}: write it like zipf:1.1") from None
+    if name == "uniform" and given:
+        raise SpecError("uniform has no parameter")
+    found: Shares = weights / weights.sum()
+    return found
+
+
+def _within(text: str, low: float, high: float) -> float:
+    value = float(text)
+    if not low <= value <= high:
+        raise SpecError(f"the parameter of a distribution lies here between {low:g} and {high:g}, not at {text}")
+    return value
+
+
+def people_of(distribution: str, answers: int, people: int) -> NDArray[np.int64]:
+    """How many hold each answer: shares times people, rounded so that the sum is right."""
+    wanted = shares(distribution, answers) * people
+    counts = np.floor(wanted).astype(np.int64)
+    missing = people - int(counts.sum())
+    counts[np.argsort(counts - wanted, kind="stable")[:missing]] += 1
+    return counts
+
+
+# -- cells ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +168,7 @@ class Row:
         return Cell(self.protocol, self.epsilon_exact, *settings)
 
 
-# -- the cells -----------------------------------------------------------------------------------------
+# -- running them ---------------------------------------------------------------------------------------
 
 
 def grid(
@@ -193,7 +263,7 @@ def by_processes(workers: int | None = None) -> Engine:
 
 def by_spark(session: Any) -> Engine:
     """Cells on the executors of a Spark session, some rounds of them, so that an interruption loses one round."""
-    from deniable.engines.spark import run_on, width
+    from deniable.files.spark import run_on, width
 
     def engine(cells: list[Cell]) -> Iterator[Row]:
         at_once = 4 * width(session)
@@ -246,7 +316,7 @@ def run_study(
     return [known[cell] for cell in wanted]
 
 
-# -- files ---------------------------------------------------------------------------------------------
+# -- files ----------------------------------------------------------------------------------------------
 
 
 def save_study(path: str | Path, rows: Iterable[Row]) -> None:
@@ -279,3 +349,143 @@ def load_study(path: str | Path, missing_is_empty: bool = False) -> list[Row]:
 def relative_error(row: Row) -> float:
     """The empirical variance over the formula's."""
     return row.variance / row.variance_theory if row.variance_theory else math.nan
+
+
+# -- a picture ------------------------------------------------------------------------------------------
+
+
+def draw(rows: Sequence[Row]) -> Any:
+    """One panel a combination of what else varies; returns the axes of the first."""
+    if not rows:
+        raise SpecError("there is nothing to draw: the study has no cells")
+    plt = require("matplotlib.pyplot", "plot")
+    axis = max(_AXES, key=lambda name: len(_values(rows, name)))
+    others = [name for name in (*_AXES, "distribution") if name != axis and len(_values(rows, name)) > 1]
+    across, down, third = [*others, None, None, None][:3]
+    columns, lines = _values(rows, across), _values(rows, down)
+    size = (7.2, 4.4) if not others else (2.9 * len(columns) + 2.2, 2.7 * len(lines) + 0.7)
+    figure, panels = plt.subplots(
+        len(lines), len(columns), figsize=size, squeeze=False, sharex=True, sharey=True, layout="constrained"
+    )
+    for i, line in enumerate(lines):
+        for j, column in enumerate(columns):
+            panel = [row for row in rows if _value(row, across) == column and _value(row, down) == line]
+            _panel(panels[i, j], panel, rows, axis, third)
+            named = [_named(name, value) for name, value in ((across, column), (down, line)) if name is not None]
+            panels[i, j].set_title(", ".join(named), fontsize="medium")
+    _scales(panels, rows, axis)
+    for ax in panels[-1]:
+        ax.set_xlabel(_AXES[axis])
+    for ax in panels[:, 0]:
+        ax.set_ylabel("standard error of a share")
+    _legend(figure, rows, third)
+    return panels[0, 0]
+
+
+def _panel(ax: Any, panel: Sequence[Row], rows: Sequence[Row], axis: str, third: str | None) -> None:
+    protocols, kinds = _values(rows, "protocol"), _values(rows, third)
+    curves: dict[tuple[int, int], list[Row]] = {}
+    for row in panel:
+        curves.setdefault((protocols.index(row.protocol), kinds.index(_value(row, third))), []).append(row)
+    for (number, kind), points in curves.items():
+        color = COLORS[number % len(COLORS)]
+        points.sort(key=lambda row: float(_value(row, axis)))
+        x = [_value(row, axis) for row in points]
+        # A single point has no line, only a dash.
+        dash = {"marker": "_", "markersize": 14} if len(points) == 1 else {"linestyle": STYLES[kind % len(STYLES)]}
+        ax.plot(x, [_stderr(row.variance_theory, row) for row in points], color=color, linewidth=1.2, **dash)
+        mark = _MARKS[(number if third is None else kind) % len(_MARKS)]
+        ax.plot(x, [_stderr(row.variance, row) for row in points], mark, color=color, markersize=5)
+
+
+def _scales(panels: Any, rows: Sequence[Row], axis: str) -> None:
+    values = sorted({float(_value(row, axis)) for row in rows})
+    ends = _ends([_stderr(variance, row) for row in rows for variance in (row.variance, row.variance_theory)])
+    ticks = _ticks(*ends)
+    for ax in panels.flat:
+        ax.set(xscale="log", yscale="log")
+        ax.minorticks_off()
+        ax.margins(x=0.05 if panels.size == 1 else 0.12)
+        ax.grid(True, which="major", color=GRID, linewidth=0.6)
+        ax.set_axisbelow(True)
+        ax.spines[["top", "right"]].set_visible(False)
+    # Shared by all panels.
+    panels[0, 0].set_xticks(values, _labels(values, _APART if panels.size == 1 else _APART_IN_PANELS))
+    panels[0, 0].set_yticks(ticks, [f"{tick:.10g}" for tick in ticks])
+    panels[0, 0].set_ylim(*ends)
+
+
+def _legend(figure: Any, rows: Sequence[Row], third: str | None) -> None:
+    """Beside the panels, where it hides nothing."""
+    lines = require("matplotlib.lines", "plot")
+    entries = []
+    for number, name in enumerate(_values(rows, "protocol")):
+        mark = _MARKS[number % len(_MARKS)] if third is None else ""
+        label = f"{name} (line: one answer alone)" if name in ALONE else name
+        entries.append(lines.Line2D([], [], color=COLORS[number % len(COLORS)], marker=mark, markersize=5, label=label))
+    for kind, value in enumerate(_values(rows, third) if third is not None else []):
+        style = {"linestyle": STYLES[kind % len(STYLES)], "marker": _MARKS[kind % len(_MARKS)]}
+        entries.append(lines.Line2D([], [], color=INK, markersize=5, label=_named(third, value), **style))
+    figure.legend(
+        handles=entries,
+        loc="outside right upper",
+        frameon=False,
+        fontsize="small",
+        title="points: measured\nlines: formula",
+        title_fontsize="small",
+        alignment="left",
+    )
+
+
+def _values(rows: Sequence[Row], name: str | None) -> list[Any]:
+    """The different ones, in their order; a single None for nothing."""
+    return list(dict.fromkeys(_value(row, name) for row in rows))
+
+
+def _value(row: Row, name: str | None) -> Any:
+    return None if name is None else getattr(row, name)
+
+
+def _stderr(variance: float, row: Row) -> float:
+    return math.sqrt(variance) / row.people
+
+
+def _labels(values: Sequence[float], share: float) -> list[str]:
+    """The numbers themselves; where they are crowded, only some of them, and always the first and the last."""
+    places = [math.log(value) for value in values]
+    apart = share * (places[-1] - places[0])
+    shown = [0]
+    for i in range(1, len(values) - 1):
+        if places[i] - places[shown[-1]] >= apart and places[-1] - places[i] >= apart:
+            shown.append(i)
+    shown.append(len(values) - 1)
+    return [f"{value:,.10g}" if i in shown else "" for i, value in enumerate(values)]
+
+
+def _ends(errors: Sequence[float]) -> tuple[float, float]:
+    """Where the upright axis begins and ends. Errors of zero, of a protocol that never lies, have no place on it."""
+    positive = [error for error in errors if error > 0] or [1.0]
+    low, high = min(positive), max(positive)
+    wider = max((high / low) ** 0.05, math.sqrt(_SPREAD * low / high))
+    return low / wider, high * wider
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers between the ends: at least two if the ends are a factor of 2 apart.
+
+    >>> _ticks(0.013, 0.09), _ticks(0.0011, 0.0022), _ticks(0.003, 40)
+    ([0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08], [0.0015, 0.002], [0.01, 0.1, 1.0, 10.0])
+    """
+    decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)))
+    for digits in ((10,), (10, 20, 50), (10, 15, 20, 30, 40, 50, 60, 80)):
+        ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= 3:
+            break
+    return ticks
+
+
+def _named(name: str | None, value: Any) -> str:
+    if name == "distribution":
+        return str(value)
+    return f"{value:,} {name}" if isinstance(value, int) else f"{name} {value:g}"

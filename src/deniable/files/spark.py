@@ -1,0 +1,464 @@
+"""The Spark engine: the same integers from a cluster.
+
+Files      a list of units goes to the executors; each reads its files with pyarrow and returns tallies, which are
+           merged in a tree. Rows never pass through the JVM. All executors must reach the files by the same names
+Frames     reports in a DataFrame that is not files pass as Arrow batches, and each partition returns one tally
+Sessions   local[*], spark://, yarn, k8s by RDDs; sc:// (Spark Connect) has none and gets the same through mapInArrow
+Executors  need Python with numpy, pyarrow and deniable, whose wheel can be shipped: `connect(wheel=...)`
+Failures   tasks are pure: Spark repeats what a dead executor had, and a result is taken once
+Folders    files that many executors write appear when all are written, or none does: until the end a name begins with a
+           dot and the run's own mark, which readers pass over. A folder that holds files is refused: two runs in one
+           folder would be counted as one
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import pickle
+import secrets
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deniable._extras import require
+from deniable.errors import DeniableError, DomainError, LabelError, ReportError
+from deniable.files.answers import as_answers, check_types
+from deniable.files.layout import ID, ID_BYTES, REPORT, Layout, as_arrow, as_bytes
+from deniable.files.local import Outcome, outcome, whole_tally
+from deniable.files.places import Place, Refused, below, expand, filesystem, is_url, plain, said_of, shown
+from deniable.files.reports import report_writer
+from deniable.files.units import Counters, Gathered, Unit, count_unit, cut
+from deniable.protocols import Protocol, Tally
+from deniable.protocols.reports import Bytes
+from deniable.randomness import SYSTEM
+from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.tables import chosen_columns
+
+PARTITIONS_OF_CONNECT = 32
+_TREE_FROM = 64
+_QUIET = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+
+Columns = dict[str, str]
+_WHERE = "a partition"
+
+
+# -- sessions -------------------------------------------------------------------------------------------
+
+
+class ClusterError(DeniableError, RuntimeError):
+    """A cluster that cannot be reached, or that gave up."""
+
+
+@contextmanager
+def connect(
+    master: str | None = None, wheel: str | Path | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[Any]:
+    """A Spark session, ended with the block; `wheel` is shipped to the executors."""
+    with hushed():
+        sql = require("pyspark.sql", "spark")
+        remote = master is not None and master.startswith("sc://")
+        builder = sql.SparkSession.builder.appName("deniable")
+        for key, value in {**({} if remote else _QUIET), **(settings or {})}.items():
+            builder = builder.config(key, value)
+        if master is not None:
+            builder = builder.remote(master) if remote else builder.master(master)
+        if not remote and (master or "local").startswith("local"):
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        try:
+            session = builder.getOrCreate()
+        except Exception as wrong:
+            raise ClusterError(_why(master, wrong)) from None
+    try:
+        if wheel is not None:
+            ship(session, wheel)
+        yield session
+    finally:
+        with hushed():
+            session.stop()
+
+
+def _why(master: str | None, wrong: Exception) -> str:
+    text = str(wrong)
+    if "JAVA_GATEWAY_EXITED" in text or "JAVA_HOME" in text:
+        return "Spark did not start: it needs Java 17 or newer, found by JAVA_HOME or on the PATH"
+    if "grpc" in text.lower() or isinstance(wrong, ImportError):
+        return f"Spark Connect at {master} cannot be used: {text.splitlines()[0][:200]}"
+    return f"there is no Spark at {master or 'the default master'}: {(text.splitlines() or ['?'])[0][:200]}"
+
+
+def ship(session: Any, wheel: str | Path) -> None:
+    """Send the wheel of deniable to every executor, where it goes on Python's path."""
+    if not os.path.isfile(wheel):
+        raise ReportError(f"there is no wheel {str(wheel)!r}: make one with python -m build, or pip wheel")
+    # A wheel is a zip archive, but Spark puts it on Python's path only if it is called one. Executors fetch it from
+    # here when they first need it, so it stays until the end.
+    folder = tempfile.mkdtemp(prefix="deniable-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = shutil.copy(wheel, Path(folder) / f"{Path(wheel).stem}.zip")
+    if _is_remote(session):
+        session.addArtifacts(str(archive), pyfile=True)
+    else:
+        session.sparkContext.addPyFile(str(archive))
+
+
+def run_on(session: Any, function: Callable[[Any], Any], tasks: Sequence[Any], merge: Callable[[Any, Any], Any]) -> Any:
+    """merge of function(task) over all tasks, one Spark task each, merged in a tree."""
+    with hushed():
+        try:
+            if not _is_remote(session):
+                spread = session.sparkContext.parallelize(tasks, len(tasks)).map(function)
+                return spread.treeReduce(merge, depth=2 if len(tasks) >= _TREE_FROM else 1)
+            # One row a partition, whose number says which task it is.
+            numbers = session.range(0, len(tasks), 1, len(tasks))
+            found = numbers.mapInArrow(partial(_one_task, function, list(tasks)), f"{REPORT} binary")
+            if len(tasks) >= _TREE_FROM:
+                few = math.isqrt(len(tasks))
+                found = found.repartition(few).mapInArrow(partial(_merged_rows, merge), f"{REPORT} binary")
+            return reduce(merge, [pickle.loads(bytes(row[0])) for row in found.collect()])
+        except DeniableError:
+            raise
+        except Exception as wrong:
+            raise ClusterError(_last_words(wrong)) from None
+
+
+def _one_task(function: Callable[[Any], Any], tasks: list[Any], batches: Iterator[Any]) -> Iterator[Any]:
+    pa = require("pyarrow", "files")
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield pa.record_batch({REPORT: pa.array([pickle.dumps(function(tasks[number]))], pa.binary())})
+
+
+def _merged_rows(merge: Callable[[Any, Any], Any], batches: Iterator[Any]) -> Iterator[Any]:
+    pa = require("pyarrow", "files")
+    parts = [pickle.loads(part) for batch in batches for part in batch.column(0).to_pylist()]
+    if parts:
+        yield pa.record_batch({REPORT: pa.array([pickle.dumps(reduce(merge, parts))], pa.binary())})
+
+
+def width(session: Any) -> int:
+    """How many tasks run at once; a Connect client cannot know."""
+    return PARTITIONS_OF_CONNECT if _is_remote(session) else int(session.sparkContext.defaultParallelism)
+
+
+def _is_remote(session: Any) -> bool:
+    return ".connect." in type(session).__module__
+
+
+def _last_words(wrong: Exception) -> str:
+    """The line of a long Java story that says what happened."""
+    lines = [line.strip() for line in str(wrong).splitlines() if line.strip()]
+    telling = [line for line in lines if "Error" in line or "Exception" in line]
+    missing = [line for line in lines if "No module named" in line]
+    if missing:
+        return f"the executors lack a package ({missing[-1][:200]}): install it there, or ship it (see docs/scale.md)"
+    return f"Spark gave up: {(telling or lines or [type(wrong).__name__])[-1][:300]}"
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """PySpark warns of versions of pandas, of which nothing here makes use."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def collected(frame: Any, function: Callable[[Iterator[Any]], Iterator[Any]]) -> list[Any]:
+    """What each partition gives, as an object."""
+    with hushed():
+        try:
+            rows = frame.mapInArrow(partial(_as_rows, function), f"{REPORT} binary").collect()
+        except Exception as wrong:
+            raise ClusterError(_last_words(wrong)) from None
+    return [pickle.loads(bytes(row[0])) for row in rows]
+
+
+def _as_rows(function: Callable[[Iterator[Any]], Iterator[Any]], batches: Iterator[Any]) -> Iterator[Any]:
+    pa = require("pyarrow", "files")
+    for found in function(batches):
+        yield pa.record_batch({REPORT: pa.array([pickle.dumps(found)], pa.binary())})
+
+
+# -- a folder that many write together ------------------------------------------------------------------
+
+
+@contextmanager
+def new_files(folder: str) -> Iterator[tuple[str, str, Callable[[list[str]], None]]]:
+    """The folder by its full name, what hidden names begin with, and a function that shows files by their last names.
+
+    An error in the block removes what was written.
+    """
+    place = plain(folder)
+    place = place if is_url(place) else os.path.abspath(place)
+    with said_of(place):
+        files, path = filesystem(place)
+        path = path.rstrip("/")
+        if any(not _last(entry).startswith((".", "_")) for entry in _inside(files, path)):
+            raise ReportError(f"{shown(place)!r} is not empty: reports of two runs would be mixed, name a new folder")
+        if not is_url(place):
+            files.create_dir(path, recursive=True)
+    run = f".{secrets.token_hex(8)}-"
+    moved: list[str] = []
+
+    def show(names: list[str]) -> None:
+        with said_of(place):
+            for name in names:
+                moved.append(name)
+                files.move(f"{path}/{run}{name}", f"{path}/{name}")
+
+    try:
+        yield place, run, show
+    except BaseException:
+        for name in moved:
+            with suppress(Exception):
+                files.delete_file(f"{path}/{name}")
+        raise
+    finally:
+        with suppress(Exception):
+            for entry in _inside(files, path):
+                if _last(entry).startswith(run):
+                    files.delete_file(entry.path)
+
+
+def _inside(files: Any, path: str) -> list[Any]:
+    fs = require("pyarrow.fs", "files")
+    return list(files.get_file_info(fs.FileSelector(path, allow_not_found=True)))
+
+
+def _last(entry: Any) -> str:
+    return str(entry.path).rstrip("/").rpartition("/")[2]
+
+
+# -- what an executor does with the Arrow batches of a partition ----------------------------------------
+
+
+def check_names(held: Iterable[str], wanted: Iterable[str]) -> None:
+    """Refuse a frame without a wanted column, before Spark does so at length. Like Spark, whatever the case."""
+    names = list(held)
+    known = {name.lower() for name in names}
+    for name in wanted:
+        if name.lower() not in known:
+            raise LabelError(f"the frame has no column {name!r}; it has {', '.join(map(repr, names)) or 'none'}")
+
+
+def counted_batches(layout: Layout, columns: Columns, batches: Iterator[Any]) -> Iterator[Gathered]:
+    """The tallies of a partition, as if it were a file: whole, or refused."""
+    done, counters = Gathered(files=1), Counters(layout, _WHERE)
+    try:
+        for batch in batches:
+            for id, column in columns.items():
+                rows = fixed_rows(batch.column(column), layout.protocols[id].report_bytes, column, done.rows)
+                counters.add(id, rows, done.rows)
+            done.rows += batch.num_rows
+        done.tallies = counters.tallies()
+    except DeniableError as wrong:
+        done = Gathered(refused={_WHERE: Refused(_WHERE, wrong)})
+        for _ in batches:
+            pass  # whoever sends them wants to be heard out
+    yield done
+
+
+def fixed_rows(column: Any, width: int, name: str, row: int) -> Bytes:
+    """Rows of bytes from binary values, which must all have one length; a view where it can be."""
+    pa, pc = require("pyarrow", "files"), require("pyarrow.compute", "files")
+    if pa.types.is_fixed_size_binary(column.type) and column.type.byte_width == width:
+        return as_bytes(column, name, row, _WHERE)
+    if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+        raise ReportError(f"column {name!r} holds {column.type}, not reports of {width} bytes")
+    right = pc.fill_null(pc.equal(pc.binary_length(column), width), False).to_numpy(zero_copy_only=False)
+    if not right.all():
+        place = row + int(np.argmin(right)) + 1
+        raise ReportError(f"row {place} of {_WHERE}, column {name!r}: a report has {width} bytes")
+    if not len(column):
+        return np.empty((0, width), dtype=np.uint8)
+    kind = np.int64 if pa.types.is_large_binary(column.type) else np.int32
+    start = int(np.frombuffer(column.buffers()[1], dtype=kind)[column.offset])
+    flat = np.frombuffer(column.buffers()[2], dtype=np.uint8)
+    return flat[start : start + len(column) * width].reshape(len(column), width)
+
+
+def privatized_batches(layout: Layout, columns: Columns, keep: list[str], batches: Iterator[Any]) -> Iterator[Any]:
+    """Reports for the answers of each batch, beside the columns that are kept."""
+    pa = require("pyarrow", "files")
+    for batch in batches:
+        arrays = {name: batch.column(name) for name in keep}
+        for id, reports in _randomized(layout, columns, batch).items():
+            arrays[id] = as_arrow(pa, reports).cast(pa.binary())
+        yield pa.record_batch(arrays)
+
+
+def written_batches(
+    layout: Layout, columns: Columns, folder: str, run: str, ids: bool, batches: Iterator[Any]
+) -> Iterator[tuple[str, int] | DeniableError]:
+    """Reports for the answers of a partition, in a file of its own, hidden by `run`; gives its name and rows."""
+    name = f"part-{require('pyspark', 'spark').TaskContext.get().partitionId():05d}.parquet"
+    rows = 0
+    try:
+        with report_writer(below(folder, run + name), layout.target, columns, ids=ids) as writer:
+            for batch in batches:
+                reports = _randomized(layout, columns, batch)
+                if ids:
+                    drawn = np.frombuffer(SYSTEM.take(ID_BYTES * batch.num_rows), dtype=np.uint8)
+                    reports[ID] = drawn.reshape(-1, ID_BYTES)
+                writer.write(reports)
+                rows += batch.num_rows
+        yield name, rows
+    except DeniableError as wrong:
+        for _ in batches:
+            pass
+        yield wrong
+
+
+def _randomized(layout: Layout, columns: Columns, batch: Any) -> dict[str, Bytes]:
+    reports = {}
+    for id, column in columns.items():
+        try:
+            check_types(batch.schema, [column], "the frame")
+            protocol = layout.protocols[id]
+            reports[id] = protocol.privatize(as_answers(protocol.domain, batch.column(column), True), SYSTEM).array
+        except DomainError as wrong:
+            # Which row it is would be of no use in a partition, and the answer itself is nobody's business.
+            raise DomainError(f"column {column!r}: {wrong}") from None
+    return reports
+
+
+# -- files ----------------------------------------------------------------------------------------------
+
+
+def count_files_on(
+    session: Any,
+    target: Survey | Protocol,
+    inputs: Iterable[str | Path],
+    strict: bool = False,
+    partitions: int | None = None,
+) -> Outcome:
+    """What `count_files` gives, counted by the executors of a session."""
+    layout, found = Layout(target), expand(inputs)
+    found = [_refuse_once(entry) for entry in found]
+    places = [_absolute(entry) for entry in found if isinstance(entry, Place)]
+    wide = partitions or width(session)
+    units = cut(places, max(2, wide))
+    split = {unit.place.name: unit.parts for unit in units if unit.parts > 1}
+    tasks = _dealt(units, max(1, min(len(units), 4 * wide)))
+    done = Gathered()
+    if units:
+        done = run_on(session, partial(_gather, layout, split), tasks, partial(_merge, split))
+    found = [_absolute(entry) if isinstance(entry, Place) else entry for entry in found]
+    return outcome(layout, done, found, strict)
+
+
+def tally_files_on(session: Any, target: Survey | Protocol, inputs: Iterable[str | Path]) -> SurveyTally | Tally:
+    """What `tally_files` gives, counted by the executors of a session."""
+    return count_files_on(session, target, inputs, strict=True).tally
+
+
+def _gather(layout: Layout, split: dict[str, int], units: list[Unit]) -> Gathered:
+    done = Gathered()
+    for unit in units:
+        done.add(count_unit(layout, unit))
+    return done
+
+
+def _merge(split: dict[str, int], first: Gathered, second: Gathered) -> Gathered:
+    return first.merge(second, split)
+
+
+def _refuse_once(entry: Place | Refused) -> Place | Refused:
+    if isinstance(entry, Place) and entry.once:
+        return Refused(entry.name, ReportError(f"{entry.name!r} can be read once and only here: use the local engine"))
+    return entry
+
+
+def _absolute(place: Place) -> Place:
+    """Executors have another working directory."""
+    local = "://" not in place.name
+    return Place(os.path.abspath(place.name) if local else place.name, place.size, place.modified)
+
+
+def _dealt(units: Sequence[Unit], hands: int) -> list[list[Unit]]:
+    """Like cards, from the largest down, so that every task has about the same amount of work."""
+    return [list(units[hand::hands]) for hand in range(hands)]
+
+
+# -- frames ---------------------------------------------------------------------------------------------
+
+
+def tally_frame(frame: Any, target: Survey | Protocol, columns: Mapping[str, str] | None = None) -> SurveyTally | Tally:
+    """The tally of reports in the binary columns of a DataFrame.
+
+    `columns` says which column holds the reports of which question, {"smoke": "smoke_report"}; without it each is
+    called like its question ("report" for a single protocol).
+    """
+    layout = Layout(target)
+    chosen = _chosen(layout, columns, frame)
+    batches = frame.select(*dict.fromkeys(chosen.values()))
+    found = collected(batches, partial(counted_batches, layout, chosen))
+    done = reduce(partial(_merge, {}), found, Gathered())
+    for refusal in done.refused.values():
+        raise refusal.error
+    return whole_tally(layout, done.tallies)
+
+
+def privatize_frame(
+    frame: Any,
+    target: Survey | Protocol,
+    columns: Mapping[str, str] | None = None,
+    keep: Iterable[str] = (),
+) -> Any:
+    """A DataFrame of reports, one binary column a question, for each row of answers; `keep` passes columns on.
+
+    Every evaluation draws anew: write the result once and read it from there, because two evaluations of one answer
+    give away twice its epsilon. `write_frame` does that in one step.
+    """
+    layout, kept = Layout(target), list(keep)
+    chosen = _chosen(layout, columns, frame)
+    check_names(frame.columns, kept)
+    schema = require("pyspark.sql.types", "spark")
+    both = sorted(set(kept) & set(chosen))
+    if both:
+        raise LabelError(f"the reports would be called like the kept column {both[0]!r}: rename that one first")
+    fields = [frame.schema[name] for name in kept]
+    fields += [schema.StructField(id, schema.BinaryType(), False) for id in chosen]
+    narrowed = frame.select(*dict.fromkeys([*kept, *chosen.values()]))
+    with hushed():
+        return narrowed.mapInArrow(partial(privatized_batches, layout, chosen, kept), schema.StructType(fields))
+
+
+def write_frame(
+    frame: Any,
+    target: Survey | Protocol,
+    folder: str,
+    columns: Mapping[str, str] | None = None,
+    ids: bool = False,
+) -> int:
+    """Randomize every row of a DataFrame of answers into files of reports, one a partition; returns the rows.
+
+    `folder` is a path or URL that every executor can write, new or empty. All files appear when the last is written, or
+    none: until then their names begin with a dot. What a repeated task writes takes the place of what its first
+    attempt wrote, so that no answer leaves two reports.
+    """
+    layout = Layout(target)
+    chosen = _chosen(layout, columns, frame)
+    narrowed = frame.select(*dict.fromkeys(chosen.values()))
+    with new_files(folder) as (place, run, show):
+        written = collected(narrowed, partial(written_batches, layout, chosen, place, run, ids))
+        for entry in written:
+            if isinstance(entry, DeniableError):
+                raise entry
+        show([name for name, _ in written])
+    return sum(rows for _, rows in written)
+
+
+def _chosen(layout: Layout, columns: Mapping[str, str] | None, frame: Any) -> dict[str, str]:
+    chosen = chosen_columns(layout.protocols, columns)
+    check_names(frame.columns, chosen.values())
+    return chosen
