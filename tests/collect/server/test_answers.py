@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from deniable.collect.counting import SurveyCounter
-from deniable.collect.server import estimates, tallies
+from deniable.collect.server import estimates, progress
 from deniable.collect.stores import open_store
 from deniable.protocols import GRR
 from deniable.surveys import Question, Survey, SurveyTally
@@ -310,11 +310,11 @@ def test_tallies_in_all_forms(live, survey):
 
 
 def test_pieces_of_a_tally_make_the_file(monkeypatch):
-    monkeypatch.setattr(tallies, "AT_ONCE", 3)
+    monkeypatch.setattr(progress, "AT_ONCE", 3)
     survey = mixed()
     counter = SurveyCounter(survey)
     tally = counter.tally(9, counter.count(crowd(survey, 9).answers))
-    assert b"".join(tallies.as_json(tally)).decode() == tally.to_json()
+    assert b"".join(progress.as_json(tally)).decode() == tally.to_json()
 
 
 def test_the_status(live):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deniable.collect.counting import SurveyCounter
-from deniable.collect.server.group import Group
+from deniable.collect.server.writer import Parcel, Taken, Transaction
 from deniable.collect.wire import BINARY, JSON, to_text
 from deniable.surveys import Survey
 from tests.collect.server.live import Live, body, eventually, in_thread
@@ -178,7 +178,6 @@ def test_a_survey_published_elsewhere_is_found(live):
 
 def test_requests_of_one_group_are_told_apart():
     """Many requests in one transaction: each hears about its own records only."""
-    from deniable.collect.server.group import Parcel, Reply
     from deniable.collect.server.registry import Entry
     from deniable.collect.stores import Added
 
@@ -190,11 +189,11 @@ def test_requests_of_one_group_are_told_apart():
     bodies[2] = b"torn" + bodies[2]
     parcels = [Parcel(entry, True, raw, None) for raw in bodies]  # type: ignore[arg-type]
     parcels.append(Parcel(entry, True, body(survey, epoch + 9, people[:2]), None))  # type: ignore[arg-type]
-    group = Group(parcels, TODAY, 100)
+    group = Transaction(parcels, TODAY, 100)
     assert [len(batch.ids) for batch in group.batches] == [23]
     group.settle([Added(fresh=23)])
     replies = [parcel.outcome for parcel in parcels]
-    assert [reply.accepted if isinstance(reply, Reply) else reply.kind for reply in replies] == [
+    assert [reply.accepted if isinstance(reply, Taken) else reply.kind for reply in replies] == [
         *(5, 4, "malformed", 5, 4, 5),
         0,
     ]
@@ -202,7 +201,7 @@ def test_requests_of_one_group_are_told_apart():
     assert [place for place, _, _ in replies[4].rejected] == [3]
     assert [reason for _, _, reason in replies[6].rejected] == ["epochTooEarly"] * 2
     # Power: had the group been closed, nobody would have been accepted.
-    again = Group(parcels[:2], TODAY, 100)
+    again = Transaction(parcels[:2], TODAY, 100)
     again.settle([Added(closed=True)])
     assert [parcel.outcome.accepted for parcel in parcels[:2]] == [0, 0]
     assert np.sum([len(parcel.outcome.rejected) for parcel in parcels[:2]]) == 10

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from deniable.collect.server.app import create_app, operations
-from deniable.collect.server.openapi import document
+from deniable.collect.server.api import document
+from deniable.collect.server.run import create_app, operations
 from deniable.collect.server.settings import Settings
 from tests.collect.server.live import TOKENS, Live, in_thread
 from tests.collect.surveys import crowd, current, daily, mixed, plain

@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from deniable import planning
-from deniable.collect.server import aside
+from deniable.collect.server.readers import WAITING
 from tests.collect.server.live import eventually, in_thread
 from tests.collect.surveys import crowd, plain
 
@@ -22,14 +22,14 @@ def test_a_flood_of_plans_holds_up_nothing_else(tmp_path, monkeypatch):
     monkeypatch.setattr(planning, "plan", slow)
     with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey) as live, ThreadPoolExecutor(30) as people:
         asked = [people.submit(live.get, f"/v1/plan?categories={n}&epsilon=1&people=100") for n in range(2, 32)]
-        eventually(lambda: sum(plan.done() for plan in asked) == 30 - aside.WAITING)
+        eventually(lambda: sum(plan.done() for plan in asked) == 30 - WAITING)
         assert live.send(survey, 0, crowd(survey, 50)).status == 200
         assert live.get(f"/v1/surveys/{survey.fingerprint}/estimates", "analyst").status == 200
         release.set()
         answered = [plan.result(30) for plan in asked]
         statuses = [one.status for one in answered]
-        assert statuses.count(200) == aside.WAITING
-        assert statuses.count(503) == 30 - aside.WAITING
+        assert statuses.count(200) == WAITING
+        assert statuses.count(503) == 30 - WAITING
         assert all(int(one.headers["retry-after"]) >= 1 for one in answered if one.status == 503)
 
 

@@ -7,8 +7,7 @@ from deniable._extras import require
 for _module in ("starlette", "uvicorn"):
     require(_module, "serve")
 
-from deniable.collect.server.app import create_app  # noqa: E402
-from deniable.collect.server.run import serve  # noqa: E402
+from deniable.collect.server.run import create_app, serve  # noqa: E402
 from deniable.collect.server.settings import Settings  # noqa: E402
 
 __all__ = ["Settings", "create_app", "serve"]

@@ -3,6 +3,7 @@
 Operation   one method of one path: who may call it, its parameters, bodies, answers and problems
 Parameter   its schema in the document is the check that its value must pass
 Resource    all operations of one path; answers preflights, other methods and every refusal
+Headers     nothing is sniffed, framed, referred from or cached unless an answer says so
 """
 
 from __future__ import annotations
@@ -17,14 +18,46 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from deniable.collect.server import body as bodies
-from deniable.collect.server.headers import PRIVATE, PUBLIC
-from deniable.collect.server.log import log
-from deniable.collect.server.problems import Problem, overloaded
+import deniable
+from deniable.collect.server import limits
+from deniable.collect.server.problems import KINDS, MEDIA_TYPE, PREFIX, Document, Problem, overloaded
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.service import Service
+from deniable.collect.server.telemetry import log
 from deniable.collect.stores.base import StorageFull, StoreError
+from deniable.collect.wire import JSON
 from deniable.errors import DeniableError, MissingExtra
+
+RETRIED = ("rateLimited", "overloaded")
+"""Problems that come with Retry-After."""
+SAFE = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+
+class Fixed:
+    """Headers to be added to an answer, unless it has its own."""
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        self._raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    def add(self, response: Response) -> None:
+        own = {name for name, _ in response.raw_headers}
+        response.raw_headers.extend([pair for pair in self._raw if pair[0] not in own])
+
+
+PRIVATE = Fixed(SAFE | {"Cross-Origin-Resource-Policy": "same-origin"})
+PUBLIC = Fixed(
+    SAFE
+    | {
+        "Cross-Origin-Resource-Policy": "cross-origin",
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Expose-Headers": "ETag, Retry-After",
+    }
+)
 
 FINGERPRINT = "^[0-9a-f]{64}$"
 
@@ -94,7 +127,7 @@ class Call:
     query: dict[str, Any]
 
     @property
-    def headers(self) -> bodies.Headers:
+    def headers(self) -> limits.Headers:
         return self.scope["headers"]  # type: ignore[no-any-return]
 
     async def entry(self) -> Entry:
@@ -102,12 +135,12 @@ class Call:
         return await self.service.registry.find(self.path["fingerprint"])
 
     async def body(self) -> bytes:
-        bodies.announced(self.headers, self.service.settings.max_body)
+        limits.announced(self.headers, self.service.settings.max_body)
         return await self.service.receiving.read(self.receive)
 
     async def json(self, kind: Any) -> Any:
         """A small JSON body of a known form."""
-        if bodies.media_type(self.headers) != "application/json":
+        if limits.media_type(self.headers) != "application/json":
             raise Problem("unsupportedMediaType", "send application/json", close=True)
         try:
             return msgspec.json.decode(await self.body(), type=kind)
@@ -175,7 +208,7 @@ class Resource:
         name, close = "other" if operation is None else operation.name, False
         try:
             response = await self._answer(operation, scope, receive)
-        except bodies.Gone:
+        except limits.Gone:
             return
         except Problem as problem:
             response, close = problem.response(), problem.close
@@ -195,7 +228,7 @@ class Resource:
         public = operation.public if operation is not None else scope["method"] == "OPTIONS" and self._public
         (PUBLIC if public else PRIVATE).add(response)
         if close:
-            await bodies.answer_and_close(response, scope, receive, send)
+            await limits.answer_and_close(response, scope, receive, send)
         else:
             await response(scope, receive, send)
 
@@ -223,16 +256,6 @@ class Resource:
                 "Access-Control-Max-Age": "86400",
             }
         return Response(None, 204, headers)
-
-
-class Nothing(Resource):
-    """Every path that is not in the tables."""
-
-    def __init__(self, service: Service) -> None:
-        super().__init__(service, ())
-
-    async def _answer(self, operation: Operation | None, scope: Scope, receive: Receive) -> Response:
-        raise Problem("notFound", "look at /openapi.json for what there is")
 
 
 def _parameters(operation: Operation, path: dict[str, str], query: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -274,3 +297,127 @@ def resources(operations: Sequence[Operation]) -> dict[str, list[Operation]]:
 
 def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(msgspec.json.encode(content), status, dict(headers or {}), "application/json")
+
+
+# -- the OpenAPI document ---------------------------------------------------------------------------
+
+
+def document(operations: Sequence[Operation]) -> dict[str, Any]:
+    """Everything that the service does, and every way in which it refuses."""
+    types = [
+        schema
+        for operation in operations
+        for content in (*(answer.content for answer in operation.answers.values()), operation.bodies)
+        for schema in content.values()
+        if not isinstance(schema, Mapping)
+    ]
+    unique = list(dict.fromkeys([*types, Document]))
+    found, components = msgspec.json.schema_components(unique, ref_template="#/components/schemas/{name}")
+    schemas = dict(zip(unique, found, strict=True))
+    paths = {
+        path: {operation.method.lower(): _operation_spec(operation, schemas) for operation in some}
+        for path, some in resources(operations).items()
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "deniable collection service",
+            "version": deniable.__version__,
+            "description": "Devices send randomized answers, the service adds them up, analysts read estimates. "
+            "Refusals are application/problem+json. Send the same bytes again after 429, 5xx and lost connections; "
+            "drop them after any other 4xx.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": _common(components),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "dn_..."}},
+        },
+    }
+
+
+def _operation_spec(operation: Operation, schemas: Mapping[Any, Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.help.partition(". ")[0].rstrip("."),
+        "description": operation.help,
+        "security": [{"token": []}] if operation.role else [{}, {"token": []}] if operation.keyed else [],
+    }
+    if operation.role:
+        described["description"] += f" Needs a token with the role {operation.role}."
+    if operation.parameters:
+        described["parameters"] = [_parameter_spec(operation, parameter) for parameter in operation.parameters]
+    if operation.bodies:
+        content = {kind: {"schema": _schema(schema, schemas)} for kind, schema in operation.bodies.items()}
+        described["requestBody"] = {"required": True, "content": content}
+    answers = {str(status): _answer_spec(answer, schemas) for status, answer in operation.answers.items()}
+    described["responses"] = answers | _problem_specs(operation, schemas)
+    return described
+
+
+def _parameter_spec(operation: Operation, parameter: Parameter) -> dict[str, Any]:
+    place = "path" if operation.in_path(parameter.name) else "query"
+    schema = {"type": "array", "items": dict(parameter.schema)} if parameter.many else dict(parameter.schema)
+    head = {"name": parameter.name, "in": place, "required": place == "path"}
+    many = {"style": "form", "explode": True} if parameter.many else {}
+    return head | {"description": parameter.help, "schema": schema} | many
+
+
+def _answer_spec(answer: Answer, schemas: Mapping[Any, Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": answer.help}
+    if answer.content:
+        described["content"] = {kind: {"schema": _schema(own, schemas)} for kind, own in answer.content.items()}
+    if answer.headers:
+        described["headers"] = {
+            name: {"description": text, "schema": {"type": "string"}} for name, text in answer.headers.items()
+        }
+    return described
+
+
+def _problem_specs(operation: Operation, schemas: Mapping[Any, Any]) -> dict[str, Any]:
+    by_status: dict[int, list[str]] = {}
+    for name in operation.all_problems:
+        by_status.setdefault(KINDS[name].status, []).append(name)
+    described = {}
+    for status, names in sorted(by_status.items()):
+        text = " ".join(f"{PREFIX}{name}: {KINDS[name].title}" for name in names)
+        one: dict[str, Any] = {"description": text, "content": {MEDIA_TYPE: {"schema": schemas[Document]}}}
+        if any(name in RETRIED for name in names):
+            one["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+        described[str(status)] = one
+    return described
+
+
+def _common(schema: Any) -> Any:
+    """Lists of fixed parts as lists of any of these parts, because few programs that read the document know more."""
+    if isinstance(schema, list):
+        return [_common(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    plain = {key: _common(part) for key, part in schema.items() if key != "prefixItems"}
+    if "prefixItems" in schema:
+        parts = [dict(kind) for kind in dict.fromkeys(tuple(part.items()) for part in schema["prefixItems"])]
+        plain["items"] = parts[0] if len(parts) == 1 else {"anyOf": parts}
+    return plain
+
+
+def _schema(schema: Any, schemas: Mapping[Any, Any]) -> Any:
+    return dict(schema) if isinstance(schema, Mapping) else schemas[schema]
+
+
+def interface(operations: Sequence[Operation]) -> Operation:
+    """Serves the document of these operations and of itself."""
+
+    async def serve(call: Call) -> Response:
+        return json_response(document([*operations, itself]))
+
+    itself = Operation(
+        "GET",
+        "/openapi.json",
+        "getInterface",
+        "This document.",
+        serve,
+        {200: Answer("An OpenAPI document.", {JSON: {"type": "object"}})},
+        public=True,
+    )
+    return itself

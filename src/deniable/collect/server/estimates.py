@@ -21,12 +21,12 @@ import numpy as np
 from starlette.responses import Response, StreamingResponse
 
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
-from deniable.collect.server.epochs import RANGE, epoch_range, inside
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem
+from deniable.collect.server.progress import CSV, RANGE, epoch_range, inside
+from deniable.collect.server.readers import Progress
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.service import Service
-from deniable.collect.server.versions import Progress
 from deniable.collect.stores.base import Epoch
 from deniable.collect.wire import JSON
 from deniable.domains import Strings
@@ -36,7 +36,6 @@ from deniable.surveys import Question, SurveyTally
 from deniable.surveys.results import NUMBERS, Repeats, Result, finite, result, trust
 from deniable.surveys.terms import write_time
 
-CSV = "text/csv"
 SIMULTANEOUS, POPULATION, RESPONDENTS = "simultaneous", "population", "respondents"
 NOT_ENOUGH = "not enough answers yet"
 OPEN_TEXT = "open text: name the texts to look for with candidates=..."

@@ -12,10 +12,10 @@ from __future__ import annotations
 import msgspec
 from starlette.responses import Response
 
-from deniable.collect.server import body as bodies
+from deniable.collect.server import limits
 from deniable.collect.server.api import FINGERPRINT, Answer, Call, Operation, Parameter, json_response
-from deniable.collect.server.group import Reply
 from deniable.collect.server.problems import Problem
+from deniable.collect.server.writer import Taken
 from deniable.collect.wire import BINARY, HEADER_BYTES, ID_BYTES, JSON, from_text
 
 SURVEY = Parameter(
@@ -29,13 +29,6 @@ REPORT = Parameter(
     "the submission's id, 16 bytes in base64url: 22 characters",
     missing="malformed",
 )
-
-
-class Taken(msgspec.Struct):
-    """How many submissions are counted, now or before, and the others as [place, id, reason]."""
-
-    accepted: int
-    rejected: list[tuple[int, str, str]]
 
 
 class Deletion(msgspec.Struct):
@@ -60,10 +53,10 @@ async def take(call: Call) -> Response:
     entry = service.registry.get(call.path["fingerprint"]) or await call.entry()
     if entry.phase(service.now()) in ("closed", "over"):
         raise Problem("surveyClosed", "the survey has ended: nothing more of it is counted")
-    kind = bodies.media_type(headers)
+    kind = limits.media_type(headers)
     if kind != BINARY and kind != JSON:
         raise Problem("unsupportedMediaType", f"send {BINARY} or {JSON}", close=True)
-    bodies.announced(headers, settings.max_body)
+    limits.announced(headers, settings.max_body)
     writer.room()
     service.allow(entry, 0)
     body = await service.receiving.read(call.receive)
@@ -84,7 +77,7 @@ def _about(length: int, record: int, kind: str) -> int:
     return max(1, length // (record * 4 // 3 + 8))
 
 
-def _counted(outcome: Reply | Problem) -> int:
+def _counted(outcome: Taken | Problem) -> int:
     """What a request is charged for in the end: its submissions; one if it has none; nothing if the fault is ours."""
     if isinstance(outcome, Problem):
         return 0 if outcome.status >= 500 else 1
@@ -103,10 +96,10 @@ async def delete(call: Call) -> Response:
     return json_response(Deletion(deleted))
 
 
-def _encoded(reply: Reply) -> bytes:
-    if reply.accepted == 1 and not reply.rejected:
+def _encoded(taken: Taken) -> bytes:
+    if taken.accepted == 1 and not taken.rejected:
         return _ONE
-    return msgspec.json.encode(Taken(reply.accepted, reply.rejected))
+    return msgspec.json.encode(taken)
 
 
 OPERATIONS = (

@@ -1,32 +1,80 @@
-"""Running the service: one process, or several workers on one port over a shared PostgreSQL store.
+"""Running the service: the application, its connections, and one process or several workers on one port.
 
 Starting   the port comes first: when it is taken, nothing else has happened
 Stopping   SIGTERM or SIGINT: no new connections, requests are answered, what waits is committed, stores are closed
-Workers    each has its own process, its shard of the tallies and its own socket on the shared port, among which the
-           system divides connections. One that dies is started again; all end when the first process does
+Workers    each has its own process, its shard of the tallies in a shared PostgreSQL store and its own socket on the
+           shared port, among which the system divides connections. One that dies is started again; all end when the
+           first process does
+Heads      are limited in time and size, and the number of connections is limited; what is not HTTP is refused in the
+           form of every other refusal
 """
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
+import signal
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from types import FrameType
 from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Route
 
-from deniable.collect.server.app import create_app
-from deniable.collect.server.log import quiet_library
+from deniable.collect.server import admin, estimates, ingest, pages, plan, progress, surveys
+from deniable.collect.server.api import Operation, Resource, interface, resources
+from deniable.collect.server.problems import KINDS, MEDIA_TYPE, document
 from deniable.collect.server.service import Service
 from deniable.collect.server.settings import Settings
+from deniable.collect.server.telemetry import log, quiet_library
 from deniable.collect.stores.base import StoreError
 
 SWITCH_SECONDS = 0.001
 """How long one thread may keep the interpreter from another: the writer wakes up often and works shortly."""
+PIECE = 16_384
+"""Bytes that the parser of heads is given at once."""
+SHORT_LIFE = 2.0
+GRACE_SECONDS = 5.0
 
 Announce = Callable[[str], None]
+
+_context = multiprocessing.get_context("spawn")
+
+# The first is looked at first: reports come most often.
+_MODULES = (ingest, surveys, estimates, progress, admin, plan, pages)
+
+
+def operations() -> list[Operation]:
+    """Everything that the service offers."""
+    own = [operation for module in _MODULES for operation in module.OPERATIONS]
+    return [*own, interface(own)]
+
+
+def create_app(settings: Settings) -> Starlette:
+    """The service as an ASGI application; its threads start and end with its lifespan.
+
+    `app.state.service` is what the parts share.
+    """
+    service = Service(settings)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with service.running():
+            yield
+
+    routes = [Route(path, Resource(service, some)) for path, some in resources(operations()).items()]
+    app = Starlette(routes=[*routes, Route("/{rest:path}", pages.Lost(service))], lifespan=lifespan)
+    app.state.service = service
+    return app
 
 
 def serve(
@@ -45,8 +93,6 @@ def serve(
         bound(settings).close()
     with bound(settings, shared=workers > 1) as reserved, prepare or nullcontext():
         if workers > 1:
-            from deniable.collect.server.workers import supervise
-
             supervise(settings, workers, reserved, announce)
         else:
             run(settings, reserved, announce)
@@ -131,7 +177,186 @@ def make_server(settings: Settings, ready: Callable[[], None]) -> Server:
 
 def _protocol(settings: Settings) -> Any:
     try:
-        from deniable.collect.server.protocol import guarded
+        return guarded(settings)
     except ImportError:  # without httptools, the slower pure-Python parser, which limits headers by itself
         return "h11"
-    return guarded(settings)
+
+
+# -- connections ------------------------------------------------------------------------------------
+
+
+def refusal(kind: str, detail: str, *headers: str) -> bytes:
+    """A whole HTTP response."""
+    body = document(kind, detail)
+    lines = (
+        f"HTTP/1.1 {KINDS[kind].status} {kind}",
+        f"content-type: {MEDIA_TYPE}",
+        f"content-length: {len(body)}",
+        "connection: close",
+        "cache-control: no-store",
+        "x-content-type-options: nosniff",
+        *headers,
+    )
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def guarded(settings: Settings) -> type[asyncio.Protocol]:
+    """The protocol class for these settings; raises ImportError where httptools is not installed."""
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    class Guarded(HttpToolsProtocol):
+        _timer: asyncio.TimerHandle | None = None
+        _in_head = True
+        _between = False
+        """After a whole message: what comes next is a head."""
+        _head = 0
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > settings.connections:
+                transport.write(refusal("overloaded", "there are too many connections", "retry-after: 1"))
+                transport.close()
+                return
+            self._wait()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._rest()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            if self.transport.is_closing():
+                return
+            while data and not self.transport.is_closing():
+                # A head is counted before it is parsed: what is beyond the limit never reaches the parser.
+                size = min(len(data), PIECE)
+                if self._in_head or self._between:
+                    size = min(size, settings.head_bytes - self._head)
+                    if size <= 0:
+                        self.send_400_response("the headers are too long")
+                        return
+                    self._head += size
+                piece, data = data[:size], data[size:]
+                super().data_received(piece)
+            if not self._in_head:
+                self._rest()
+            elif self._timer is None:
+                self._wait()
+
+        def on_message_begin(self) -> None:
+            self._in_head, self._between = True, False
+            super().on_message_begin()
+
+        def on_headers_complete(self) -> None:
+            self._in_head = False
+            super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self._between, self._head = True, 0
+            super().on_message_complete()
+
+        def _wait(self) -> None:
+            self._timer = self.loop.call_later(settings.head_seconds, self._too_late)
+
+        def _rest(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+        def _too_late(self) -> None:
+            self._timer = None
+            if not self.transport.is_closing():
+                self.transport.close()
+
+        def send_400_response(self, msg: str) -> None:
+            self.transport.write(refusal("malformed", "this is not an HTTP request that can be read here"))
+            self.transport.close()
+
+        def _unsupported_upgrade_warning(self) -> None:
+            """Nobody needs to read about it."""
+
+    return Guarded
+
+
+# -- workers ----------------------------------------------------------------------------------------
+
+
+def supervise(settings: Settings, workers: int, reserved: socket.socket, announce: Announce | None = None) -> None:
+    """Run workers until a signal.
+
+    `reserved` keeps the port, so that it stays the same when one is started again; it is bound but never listens: the
+    system gives connections only to the workers.
+    """
+    settings = replace(settings, port=reserved.getsockname()[1])
+    stopping = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    staff = [Worker(settings, shard) for shard in range(workers)]
+    try:
+        for worker in staff:
+            worker.wait_ready(stopping)
+        if announce is not None and not stopping.is_set():
+            announce(address_of(reserved))
+        while not stopping.is_set():
+            for worker in staff:
+                worker.revive()
+            wait([worker.process.sentinel for worker in staff], timeout=0.5)
+    finally:
+        _end(staff, settings.stop_seconds + GRACE_SECONDS)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Worker:
+    """One worker process, under the same shard however often it is started."""
+
+    def __init__(self, settings: Settings, shard: int) -> None:
+        self._settings, self._shard = replace(settings, shard=shard), shard
+        self.start()
+
+    def start(self) -> None:
+        self._born = time.monotonic()
+        self.ours, theirs = _context.Pipe()
+        self.process: SpawnProcess = _context.Process(target=work, args=(self._settings, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def wait_ready(self, stopping: threading.Event) -> None:
+        while not stopping.is_set() and not self.ours.poll(0.1):
+            if not self.process.is_alive():
+                raise ChildProcessError(f"worker {self._shard} ended with code {self.process.exitcode} as it started")
+
+    def revive(self) -> None:
+        if self.process.is_alive():
+            return
+        log("worker ended", shard=self._shard, code=self.process.exitcode)
+        time.sleep(max(0.0, SHORT_LIFE - (time.monotonic() - self._born)))
+        self.ours.close()
+        self.start()
+
+
+def work(settings: Settings, parent: Connection) -> None:
+    """A worker's life: it ends with a signal, or when its parent is gone."""
+    with bound(settings, shared=True) as listening:
+        server = make_server(settings, lambda: parent.send("ready"))
+        threading.Thread(target=_watch, args=(parent, server.leave), daemon=True).start()
+        server.run([listening])
+
+
+def _watch(parent: Connection, leave: Callable[[], Any]) -> None:
+    """The pipe ends when the parent does, even by kill -9."""
+    try:
+        parent.recv()
+    except (EOFError, OSError):
+        leave()
+
+
+def _end(staff: list[Worker], seconds: float) -> None:
+    for worker in staff:
+        worker.process.terminate()
+    deadline = time.monotonic() + seconds
+    for worker in staff:
+        worker.process.join(max(0.1, deadline - time.monotonic()))
+        if worker.process.is_alive():
+            log("worker killed", shard=worker._shard)
+            worker.process.kill()
+            worker.process.join()
+        worker.ours.close()

@@ -7,18 +7,12 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from deniable.collect.server.aside import Aside
-from deniable.collect.server.auth import RANK, bearer, forbidden, unauthorized
-from deniable.collect.server.body import Receiving
-from deniable.collect.server.cache import Cache
-from deniable.collect.server.limits import Bucket
-from deniable.collect.server.log import log
-from deniable.collect.server.metrics import Metrics
+from deniable.collect.server.limits import Bucket, Receiving
 from deniable.collect.server.problems import Problem, wait
-from deniable.collect.server.readers import Readers
-from deniable.collect.server.registry import Entry, Registry
+from deniable.collect.server.readers import Cache, Readers, SideWork, Versions
+from deniable.collect.server.registry import RANK, Entry, Registry, bearer, forbidden, unauthorized
 from deniable.collect.server.settings import Settings
-from deniable.collect.server.versions import Versions
+from deniable.collect.server.telemetry import Metrics, log
 from deniable.collect.server.writer import Writer
 from deniable.collect.stores import Store, open_store
 from deniable.collect.stores.base import OPEN, Epoch, StoreError
@@ -35,7 +29,7 @@ class Service:
         self.registry = Registry(settings, self.readers)
         self.versions = Versions(self.readers, settings.refresh_seconds)
         self.receiving = Receiving(settings)
-        self.aside = Aside()
+        self.aside = SideWork()
         self.cache = Cache(settings.cache_bytes)
         self.bucket = (
             None if settings.rate is None else Bucket(settings.rate, max(settings.rate, settings.max_submissions))

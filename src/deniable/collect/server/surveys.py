@@ -10,12 +10,12 @@ import msgspec
 from starlette.responses import Response
 
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
-from deniable.collect.server.epochs import taken
 from deniable.collect.server.ingest import SURVEY
-from deniable.collect.server.log import log
 from deniable.collect.server.problems import Problem
+from deniable.collect.server.progress import taken
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.service import Service
+from deniable.collect.server.telemetry import log
 from deniable.collect.stores.base import OPEN, StoreError
 from deniable.collect.wire import JSON
 from deniable.exact import canonical

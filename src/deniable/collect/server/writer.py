@@ -1,6 +1,10 @@
 """Group commit: one thread, one connection, and one durable transaction for all requests that wait.
 
 Ack        a request is answered after the commit that holds its submissions, never before
+Cost       per request only its header is looked at; submissions are sorted by survey and epoch, plausibility is checked
+           and sums are made over whole groups, and requests are told apart again when the store has answered
+Verdicts   a submission is rejected by its epoch, or as implausible, or because its epoch is closed; all others are
+           accepted, duplicates included, because a device cannot know that its first attempt was counted
 Bounds     requests and bytes that wait are limited; the next one is told to come back before its body is read
 Failure    a store that fails gets nothing counted: everybody of the group is told to send the same bytes again, which
            is safe whether or not the commit went through, because ids are counted once. The connection is then renewed
@@ -14,24 +18,193 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from deniable.collect.server.group import Group, Parcel, Reply
-from deniable.collect.server.log import log
-from deniable.collect.server.metrics import Metrics
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.collect import wire
 from deniable.collect.server.problems import Problem, overloaded
 from deniable.collect.server.readers import deliver
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.settings import Settings
-from deniable.collect.stores.base import StorageFull, Store, StoreError
+from deniable.collect.server.telemetry import Metrics, log
+from deniable.collect.stores.base import Added, Batch, StorageFull, Store, StoreError
+from deniable.collect.wire import BAD_PAYLOAD, EPOCH_CLOSED, HEADER_BYTES, ID_BYTES, MAGIC
+from deniable.protocols.reports import Bytes
+
+DAY = 86_400
+REPAIR_SECONDS = 0.5
+"""After a failure the store is not opened again sooner than this."""
 
 T = TypeVar("T")
 _Job = tuple[Callable[[Store], Any], "asyncio.Future[Any]"]
 
-REPAIR_SECONDS = 0.5
-"""After a failure the store is not opened again sooner than this."""
+
+class Taken(msgspec.Struct):
+    """How many submissions are counted, now or before, and the others as [place, id, reason]."""
+
+    accepted: int
+    rejected: list[tuple[int, str, str]]
+
+
+@dataclass(slots=True)
+class Parcel:
+    """The body of one request, and who waits for the answer."""
+
+    entry: Entry
+    binary: bool
+    body: bytes
+    future: asyncio.Future[Taken | Problem]
+    outcome: Taken | Problem | None = None
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Rows of a pile that belong to one request."""
+
+    reply: Taken
+    start: int
+    n: int
+    places: NDArray[np.int64] | None
+
+
+class _Pile:
+    """Submissions of one survey and epoch."""
+
+    __slots__ = ("entry", "epoch", "good", "rows", "shares", "size", "taken")
+
+    def __init__(self, entry: Entry, epoch: int) -> None:
+        self.entry, self.epoch = entry, epoch
+        self.rows: list[bytes] = []
+        self.shares: list[_Rows] = []
+        self.size = 0
+        self.taken: Bytes = np.empty((0, ID_BYTES + entry.width), dtype=np.uint8)
+        self.good: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+
+    def put(self, reply: Taken, rows: bytes, n: int, places: NDArray[np.int64] | None) -> None:
+        self.rows.append(rows)
+        self.shares.append(_Rows(reply, self.size, n, places))
+        self.size += n
+
+    def batch(self) -> Batch:
+        """The plausible ones; `good` says which those are."""
+        self.taken = np.frombuffer(b"".join(self.rows), dtype=np.uint8).reshape(self.size, -1)
+        ids, answers = (np.ascontiguousarray(part) for part in np.split(self.taken, [ID_BYTES], axis=1))
+        self.good = self.entry.counter.plausible(answers)
+        if not self.good.all():
+            ids, answers = ids[self.good], answers[self.good]
+        return Batch(self.entry.fingerprint, self.epoch, ids, answers)
+
+    def accept(self) -> None:
+        """Tell each request how many of its submissions were counted now or before."""
+        if self.good.all():
+            for share in self.shares:
+                share.reply.accepted += share.n
+            return
+        for share in self.shares:
+            good = self.good[share.start : share.start + share.n]
+            share.reply.accepted += int(good.sum())
+            self._reject(share, np.flatnonzero(~good), BAD_PAYLOAD)
+
+    def reject(self, reason: str) -> None:
+        """Tell each request that none of these was taken; the implausible ones are that first."""
+        if not self.taken.size:
+            self.taken = np.frombuffer(b"".join(self.rows), dtype=np.uint8).reshape(self.size, -1)
+            self.good = np.ones(self.size, dtype=np.bool_)
+        for share in self.shares:
+            good = self.good[share.start : share.start + share.n]
+            self._reject(share, np.flatnonzero(~good), BAD_PAYLOAD)
+            self._reject(share, np.flatnonzero(good), reason)
+
+    def _reject(self, share: _Rows, which: NDArray[Any], reason: str) -> None:
+        for i in which.tolist():
+            id = wire.to_text(self.taken[share.start + i, :ID_BYTES].tobytes())
+            place = i if share.places is None else int(share.places[i])
+            share.reply.rejected.append((place, id, reason))
+
+
+class Transaction:
+    """One transaction's worth of requests."""
+
+    def __init__(self, parcels: Sequence[Parcel], now: float, most: int) -> None:
+        self.parcels = parcels
+        self._day = int(now // DAY)
+        self._piles: dict[tuple[str, int], _Pile] = {}
+        self.rejected: Counter[tuple[str, int, str]] = Counter()
+        """For the store: by survey, day and reason."""
+        self.late: Counter[tuple[str, int, str]] = Counter()
+        """The same of what the store itself refused, for the next transaction."""
+        for parcel in parcels:
+            try:
+                parcel.outcome = self._sort(parcel, most)
+            except wire.TooMany as wrong:
+                parcel.outcome = Problem("tooLarge", str(wrong))
+            except wire.MalformedBody as wrong:
+                parcel.outcome = Problem("malformed", str(wrong))
+        self._open: list[_Pile] = []
+        self.batches: list[Batch] = []
+        for pile in self._piles.values():
+            reason = pile.entry.terms.refusal(pile.epoch, now)
+            if reason is not None:
+                pile.reject(reason)
+                self._count(self.rejected, pile, reason, pile.size)
+                continue
+            batch = pile.batch()
+            self._count(self.rejected, pile, BAD_PAYLOAD, pile.size - len(batch.ids))
+            self._open.append(pile)
+            self.batches.append(batch)
+
+    def _sort(self, parcel: Parcel, most: int) -> Taken:
+        entry, body, reply = parcel.entry, parcel.body, Taken(0, [])
+        if parcel.binary:
+            size = ID_BYTES + entry.width
+            n, rest = divmod(len(body) - HEADER_BYTES, size)
+            if rest or not 0 < n <= most or not body.startswith(MAGIC):
+                wire.decode(body, entry.width, most)  # says what is wrong
+            epoch = int.from_bytes(body[4:HEADER_BYTES], "little")
+            self._pile(entry, epoch).put(reply, body[HEADER_BYTES:], n, None)
+            return reply
+        found = wire.decode_json(body, entry.width, most)
+        reply.rejected.extend(found.rejected)
+        self.rejected[entry.fingerprint, self._day, BAD_PAYLOAD] += len(found.rejected)
+        for epoch, some in found.by_epoch():
+            rows = np.concatenate([some.ids, some.answers], axis=1)
+            self._pile(entry, epoch).put(reply, rows.tobytes(), len(some), some.places)
+        return reply
+
+    def _pile(self, entry: Entry, epoch: int) -> _Pile:
+        key = entry.fingerprint, epoch
+        pile = self._piles.get(key)
+        if pile is None:
+            pile = self._piles[key] = _Pile(entry, epoch)
+        return pile
+
+    def _count(self, where: Counter[tuple[str, int, str]], pile: _Pile, reason: str, n: int) -> None:
+        if n:
+            where[pile.entry.fingerprint, self._day, reason] += n
+
+    def settle(self, added: Sequence[Added]) -> None:
+        """Fill in the replies, given what the store made of the batches."""
+        for pile, batch, one in zip(self._open, self.batches, added, strict=True):
+            if one.closed:
+                pile.reject(EPOCH_CLOSED)
+                self._count(self.late, pile, EPOCH_CLOSED, len(batch.ids))
+            else:
+                pile.accept()
+        for parcel in self.parcels:
+            if isinstance(parcel.outcome, Taken):
+                parcel.outcome.rejected.sort()
+
+    def fail(self, problem: Problem) -> None:
+        """Nothing was counted; what cannot be read stays unreadable."""
+        for parcel in self.parcels:
+            if isinstance(parcel.outcome, Taken):
+                parcel.outcome = problem
 
 
 class Writer:
@@ -70,9 +243,9 @@ class Writer:
     def _settings_wait(self) -> float:
         return min(30.0, 1.0 + self.lag)
 
-    def submit(self, entry: Entry, binary: bool, body: bytes) -> asyncio.Future[Reply | Problem]:
+    def submit(self, entry: Entry, binary: bool, body: bytes) -> asyncio.Future[Taken | Problem]:
         """Hand over a body for which there is room; it is taken until the answer comes."""
-        future: asyncio.Future[Reply | Problem] = self._loop.create_future()
+        future: asyncio.Future[Taken | Problem] = self._loop.create_future()
         self.items += 1
         self.bytes += len(body)
         self._queue.put(Parcel(entry, binary, body, future))
@@ -150,7 +323,7 @@ class Writer:
     def _commit(self, parcels: list[Parcel]) -> None:
         begun = time.perf_counter()
         try:
-            group = Group(parcels, self._settings.clock(), self._settings.max_submissions)
+            group = Transaction(parcels, self._settings.clock(), self._settings.max_submissions)
             self._add(group)
             self._metrics.commit(time.perf_counter() - begun)
         except Exception as error:  # a bug must not stop the thread: everybody would wait for ever
@@ -161,7 +334,7 @@ class Writer:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._deliver, parcels)
 
-    def _add(self, group: Group) -> None:
+    def _add(self, group: Transaction) -> None:
         rejected = group.rejected + self._late
         if not group.batches and not rejected:
             return

@@ -1,9 +1,19 @@
-"""Figures of one process, in the text form that Prometheus reads. No label ever holds what a stranger sent."""
+"""What the service says about itself: a log and figures, and never anything about anybody else.
+
+Log        one JSON object per line on standard error: the time to the second, the event, and numbers or kinds
+Figures    of one process, in the text form that Prometheus reads. No label ever holds what a stranger sent
+Never      an address, a header, a path, a body, an id, or the text of an exception, which could quote one of them
+"""
 
 from __future__ import annotations
 
+import json
+import logging
+import sys
 import threading
+import time
 from collections import defaultdict
+from typing import Any
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -13,6 +23,35 @@ HELP = {
     "deniable_groups_total": "Transactions of submissions by outcome.",
     "deniable_epochs_closed_total": "Epochs closed because their time was over.",
 }
+
+
+def log(event: str, **fields: str | int | float | None) -> None:
+    """One event."""
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = json.dumps({"time": moment, "event": event} | fields, separators=(",", ":"))
+    # One write, so that lines of several threads and workers stay whole.
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+class Quiet(logging.Handler):
+    """What the HTTP library logs, without the arguments of its messages."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fields: dict[str, Any] = {"level": record.levelname.lower(), "message": str(record.msg).strip()}
+        if record.exc_info and record.exc_info[0] is not None:
+            fields["kind"] = record.exc_info[0].__name__
+        log("http", **fields)
+
+
+def quiet_library() -> None:
+    """Send what the HTTP library logs through here, and its log of accesses nowhere."""
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = False
+        logger.setLevel(logging.CRITICAL + 1 if name == "uvicorn.access" else logging.ERROR)
+    logging.getLogger("uvicorn.error").addHandler(Quiet())
 
 
 class Metrics:

@@ -6,8 +6,8 @@ import hmac
 
 import pytest
 
-from deniable.collect.server import auth
-from deniable.collect.server.app import operations
+from deniable.collect.server import registry
+from deniable.collect.server.run import operations
 from deniable.collect.stores import Token
 from deniable.collect.tokens import hashed, new_token
 from tests.collect.server.live import TOKENS, eventually, in_thread
@@ -75,8 +75,8 @@ def test_every_token_is_compared_in_constant_time(monkeypatch):
         compared.append((left, right))
         return hmac.compare_digest(left, right)
 
-    keys = auth.Keys.of([Token(hashed(f"dn_{i}"), "analyst", "") for i in range(5)])
-    monkeypatch.setattr(auth, "hmac", type("fake", (), {"compare_digest": staticmethod(counting)}))
+    keys = registry.Keys.of([Token(hashed(f"dn_{i}"), "analyst", "") for i in range(5)])
+    monkeypatch.setattr(registry, "hmac", type("fake", (), {"compare_digest": staticmethod(counting)}))
     for token in (b"", b"dn_0", b"dn_4", b"nonsense" * 1000):
         compared.clear()
         keys.rank(token)

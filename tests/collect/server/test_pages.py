@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deniable.collect.server.front import MOST, foremost, page
+from deniable.collect.server.pages import MOST, foremost, front_page
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.surveys import Listed, listed
 from deniable.collect.stores.base import CLOSED, OPEN
@@ -28,7 +28,7 @@ def said(entry: Entry) -> Listed:
 
 def whole(entries: list[Entry], origin: str | None = None) -> str:
     first = foremost(entries, TODAY)
-    return page(first, [said(one) for one in first], len(entries) - len(first), origin)
+    return front_page(first, [said(one) for one in first], len(entries) - len(first), origin)
 
 
 def sections(text: str) -> dict[str, str]:
@@ -72,7 +72,7 @@ def test_texts_are_not_markup_and_there_is_an_end() -> None:
 
 def test_a_closed_period_and_a_survey_that_was_replaced() -> None:
     known = entry("daily")
-    shut = page([known], [listed(known, TODAY, False, "f" * 64)], 0, None)
+    shut = front_page([known], [listed(known, TODAY, False, "f" * 64)], 0, None)
     assert ">Answer<" not in shut
     assert "This period is closed; the survey ends: 20" in shut
     assert f'<dt>Replaced by</dt><dd><a href="s/{"f" * 64}">' in shut
