@@ -166,9 +166,10 @@ def test_missing_answers_may_count_as_one_that_is_named(column: Any) -> None:
     assert named.values == ("a", "b", "no answer")
     assert named.index(column).tolist() == [1, 2, 2, 0]
     assert Categories(["a", "b"], other="else", missing="none").index(column).tolist() == [1, 3, 3, 0]
-    codes, texts = Strings(missing="no answer").column(column)
+    encoded = Strings(missing="no answer").encode(column)
+    codes, texts = encoded.which, encoded.entries
     assert [texts[code] for code in codes] == ["b", "no answer", "no answer", "a"]
-    for refusing in (Categories(["a", "b"]).index, Strings().column):
+    for refusing in (Categories(["a", "b"]).encode, Strings().encode):
         with pytest.raises(DomainError, match=r'value 1 is missing.*"missing": "no answer"'):
             refusing(column)
 

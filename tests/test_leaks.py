@@ -32,7 +32,7 @@ from deniable.errors import DeniableError, DomainError
 from deniable.files import privatize_file, tally_files, write_reports
 from deniable.files.layout import Layout
 from deniable.files.spark import privatize_frame, privatized_batches, write_frame
-from deniable.protocols import GRR, HCMS, OLH, PROTOCOLS, RAPPOR
+from deniable.protocols import GRR, HCMS, OLH, RAPPOR, TextProtocol, registered
 from deniable.surveys import Question, Survey
 from tests.leaks import ANSWERS, NUMBER, SECRET, leaks, told
 
@@ -86,19 +86,19 @@ def columns(bad: Any, good: Any) -> Iterator[Any]:
         yield from (np.array([20, bad]), pa.array([20.0, float(bad)]), pl.Series([20.0, float(bad)]))
 
 
-@pytest.mark.parametrize("name", sorted(PROTOCOLS))
+@pytest.mark.parametrize("name", sorted(registered()))
 def test_protocols(name: str, silent: Any) -> None:
     for domain in DOMAINS:
-        if domain is MIXED and PROTOCOLS[name].takes_text:
+        if domain is MIXED and issubclass(registered()[name], TextProtocol):
             continue
-        protocol = PROTOCOLS[name](domain, 1)
+        protocol = registered()[name](domain, 1)
         good = domain.labels[0]
         for bad in ANSWERS:
             for column in columns(bad, good):
                 silent(protocol.privatize, column)
                 silent(protocol.tally, column)
                 silent(protocol.estimate, column)
-    with_others = PROTOCOLS[name](Categories(["a", "b"], other="else", missing="none"), 1)
+    with_others = registered()[name](Categories(["a", "b"], other="else", missing="none"), 1)
     for bad in ANSWERS:
         silent(with_others.privatize, [bad, None], must=False)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deniable.planning import half_width, visible
+from deniable.planning import half_width
 from deniable.protocols import GRR
 from deniable.surveys import Budget, Epochs, Question, Survey, SurveyTally
 from tests.surveys.test_terms import DAY, DRAFT, MEAT, START, SURVEY, TERMS
@@ -41,7 +41,7 @@ def test_a_new_survey_says_how_exact_it_will_be(made):
     rows = {line.split()[0]: line for line in ran.out.partition("expected:\n")[2].splitlines()[1:3]}
     for id, row in rows.items():
         protocol = Survey.load("made.json")[id].protocol
-        width, share = half_width(protocol, 1500, 0.95), visible(protocol, 1500, 0.95)
+        width, share = half_width(protocol, 1500, 0.95), protocol.visible(1500, 0.95)
         assert f"1,500  +-{100 * width:.1f} points" in row
         assert f"{100 * share:.1f} %" in row
     assert list(rows) == ["meat", "named"]

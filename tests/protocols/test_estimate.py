@@ -15,7 +15,7 @@ from rich.console import Console
 
 from deniable.domains import Categories, Integers, Strings
 from deniable.errors import MismatchError, NumberError, ReportError
-from deniable.protocols import GRR, HCMS, OUE, Estimate, HadamardResponse, Tally, combine
+from deniable.protocols import GRR, HCMS, OUE, Estimate, HadamardResponse, Tally, TextProtocol, combine
 from deniable.randomness import Simulation
 
 ANSWERS = ["never", "once", "often"]
@@ -173,7 +173,7 @@ def test_a_seed_is_no_source_of_bits() -> None:
     for protocol in (OUE(3, 1), HCMS(Strings(), 1)):
         for seed in (0, 1):
             with pytest.raises(NumberError, match=rf"^{seed} is no source .*give dn\.Simulation\({seed}\)$"):
-                protocol.privatize("1" if protocol.takes_text else 1, bits=seed)  # type: ignore[arg-type]
+                protocol.privatize("1" if isinstance(protocol, TextProtocol) else 1, bits=seed)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("most", [50, 80])

@@ -10,8 +10,9 @@ from deniable.channels.inference import ibu
 from deniable.channels.inference.em import maximize
 from deniable.channels.inference.fisher import information_stderr
 from deniable.errors import MismatchError, NumberError, ReportError
-from deniable.protocols import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, SubsetSelection, mle
-from deniable.protocols.mle import SupportModel, Supports
+from deniable.protocols import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, SubsetSelection
+from deniable.protocols.frequency import mle
+from deniable.protocols.frequency.mle import SupportModel, Supports
 from deniable.randomness import Simulation
 
 pytestmark = pytest.mark.floats

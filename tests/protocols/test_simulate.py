@@ -10,7 +10,7 @@ from scipy import stats
 
 from deniable.errors import NumberError, ShapeError
 from deniable.protocols import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, SubsetSelection
-from deniable.protocols.simulate import _by_reports, even_columns
+from deniable.protocols.frequency.studies import _by_reports, even_columns
 from deniable.randomness import Simulation
 from tests.memory import memory_below
 from tests.statistics import ALPHA, accepts
@@ -110,7 +110,7 @@ def test_the_others_draw_reports_and_say_so(kind):
 
 def test_blocks_of_people_make_one_tally(monkeypatch):
     protocol = SubsetSelection(5, 1)
-    monkeypatch.setattr("deniable.protocols.simulate._BLOCK_BYTES", 60)
+    monkeypatch.setattr("deniable.protocols.frequency.studies._BLOCK_BYTES", 60)
     tally = protocol.simulate(np.array([3, 0, 4, 1, 0]), seed=1).tallies[0]
     assert tally.sum() == 8 * protocol.subset_size
     one = protocol.simulate(np.array([0, 0, 1, 0, 0])).tallies[0]

@@ -20,7 +20,7 @@ import pytest
 from deniable import exact
 from deniable.domains import Categories, Integers, Strings
 from deniable.errors import DeniableError, LabelError, MismatchError, NumberError, SpecError
-from deniable.protocols import GRR, HCMS, OLH, OUE, PROTOCOLS, THE, SubsetSelection, Tally
+from deniable.protocols import GRR, HCMS, OLH, OUE, THE, SubsetSelection, Tally, registered
 from deniable.randomness import Simulation
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, SurveyTally, Terms
 
@@ -308,7 +308,7 @@ def test_the_planner_chooses() -> None:
 
     made = Survey.from_draft(draft(protocol=..., people=10_000))
     assert made["smoke"].protocol == planning.plan(Categories(["yes", "no"]), epsilon=1, n=10_000).best
-    assert made["smoke"].protocol.name in PROTOCOLS
+    assert made["smoke"].protocol.name in registered()
 
 
 @pytest.mark.parametrize(

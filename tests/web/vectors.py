@@ -32,7 +32,7 @@ from deniable.collect.client.ledger import advance, report_id
 from deniable.domains import Categories, Integers, Strings
 from deniable.exact import WORD, Dyadic
 from deniable.labels import label_spec
-from deniable.protocols import PROTOCOLS, Protocol
+from deniable.protocols import Protocol, registered
 from deniable.randomness import Bits
 from deniable.specs import canonical_bytes
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
@@ -94,23 +94,23 @@ def cases() -> Iterator[tuple[Protocol, list[Any]]]:
     """Every protocol over its domains and levels, with the answers to draw for."""
     for name in ("GRR", "SUE", "OUE", "THE", "BLH", "OLH", "SubsetSelection", "HadamardResponse"):
         for domain, level in zip(CLOSED, LEVELS, strict=True):
-            yield PROTOCOLS[name](domain, level), answers(domain)
-        yield PROTOCOLS[name](NUMBERS, 1), answers(NUMBERS)
-        yield PROTOCOLS[name](TOWNS, 3), answers(TOWNS)
-    yield PROTOCOLS["GRR"](100_000, 9), [0, 1, 65_535, 65_536, 99_999]
-    yield PROTOCOLS["OLH"](1 << 20, 2), [0, 1, 3, (1 << 20) - 1]
-    yield PROTOCOLS["OLH"](40, 7), [0, 1, 39]
-    yield PROTOCOLS["SubsetSelection"](300, 5), [0, 7, 299]
-    yield PROTOCOLS["HadamardResponse"](300, 5), [0, 7, 299]
-    yield PROTOCOLS["THE"](64, 1, threshold=1), [0, 63]
+            yield registered()[name](domain, level), answers(domain)
+        yield registered()[name](NUMBERS, 1), answers(NUMBERS)
+        yield registered()[name](TOWNS, 3), answers(TOWNS)
+    yield registered()["GRR"](100_000, 9), [0, 1, 65_535, 65_536, 99_999]
+    yield registered()["OLH"](1 << 20, 2), [0, 1, 3, (1 << 20) - 1]
+    yield registered()["OLH"](40, 7), [0, 1, 39]
+    yield registered()["SubsetSelection"](300, 5), [0, 7, 299]
+    yield registered()["HadamardResponse"](300, 5), [0, 7, 299]
+    yield registered()["THE"](64, 1, threshold=1), [0, 63]
     small, one = Strings(cells=64, cohorts=8, key="näme/q"), Strings(cells=2, cohorts=1)
     for name in ("CMS", "HCMS", "OLHSketch"):
         for domain, level in ((small, 1), (one, "1/3"), (Strings(cells=256, cohorts=300), 5), (small, 0.1)):
-            yield PROTOCOLS[name](domain, level), TEXTS
+            yield registered()[name](domain, level), TEXTS
         for closed, level in ((BREAD, 1), (Categories([1, "one", False, 10**20]), 2), (TOWNS, 0.5), (TEN, 4)):
-            yield PROTOCOLS[name](closed, level, hashing=Strings(cells=128, cohorts=16)), answers(closed)
+            yield registered()[name](closed, level, hashing=Strings(cells=128, cohorts=16)), answers(closed)
     for name in ("HCMS", "OLHSketch"):
-        yield PROTOCOLS[name](Strings(), 1), TEXTS
+        yield registered()[name](Strings(), 1), TEXTS
     for domain, level, sizes in (
         (Strings(), 4, (128, 2, 8)),
         (Strings(key="k"), 1, (32, 1, 300)),
@@ -118,9 +118,9 @@ def cases() -> Iterator[tuple[Protocol, list[Any]]]:
         (Strings(), 5, (65, 3, 16)),
         (Strings(), 0.1, (7, 2, 2)),
     ):
-        yield PROTOCOLS["RAPPOR"](domain, level, *sizes), TEXTS
+        yield registered()["RAPPOR"](domain, level, *sizes), TEXTS
     for closed, level in ((BREAD, 1), (Categories([1, "one", False]), 2), (TOWNS, 8), (TEN, 4)):
-        yield PROTOCOLS["RAPPOR"](closed, level, 64, 2, 4, key="ö"), answers(closed)
+        yield registered()["RAPPOR"](closed, level, 64, 2, 4, key="ö"), answers(closed)
 
 
 def answers(domain: Categories | Integers) -> list[Any]:
@@ -168,19 +168,19 @@ def case(protocol: Protocol, values: list[Any], first: int, count: int) -> dict[
 def explicit() -> Iterator[dict[str, Any]]:
     """Plain vectors, and those that no seed would find."""
     top = WORD - 1
-    for seed, (name, domain) in enumerate((name, domain) for name in PROTOCOLS for domain in (BREAD, TEN)):
+    for seed, (name, domain) in enumerate((name, domain) for name in registered() for domain in (BREAD, TEN)):
         hashing = {"hashing": Strings(cells=64, cohorts=4)} if name in ("CMS", "HCMS", "OLHSketch") else {}
-        protocol = PROTOCOLS[name](domain, "1/3", **hashing)
+        protocol = registered()[name](domain, "1/3", **hashing)
         yield vector(protocol, domain.labels[seed % 5], [], seed)
     for domain in (TRUTH, Integers(0, 99), Integers(0, 63)):
-        grr = PROTOCOLS["GRR"](domain, 1)
+        grr = registered()["GRR"](domain, 1)
         keep, label = int(thresholds(grr)["keep"]), domain.labels[1]
         limit = WORD - WORD % domain.size
         for decision in (0, keep - 1, keep, top):
             yield vector(grr, label, [decision, top, limit % WORD, limit - 1], 1)
     for name in ("SUE", "OUE", "THE"):
         for domain in (BREAD, Integers(0, 63), Integers(1, 100)):
-            unary = PROTOCOLS[name](domain, 2)
+            unary = registered()[name](domain, 2)
             true, other = (int(number) for number in thresholds(unary).values())
             # Each word repeats the next digit of the threshold, so that no lane is decided before the last one.
             late = [top if other >> place & 1 else 0 for place in range(63, -1, -1)]
@@ -188,11 +188,11 @@ def explicit() -> Iterator[dict[str, Any]]:
             ends = 64 - (other & -other).bit_length() + 1
             for decision in (true - 1, true):
                 yield vector(unary, domain.labels[-1], [*late[:ends] * blocks, decision], 2)
-    subset = PROTOCOLS["SubsetSelection"](Integers(0, 9), 1)
+    subset = registered()["SubsetSelection"](Integers(0, 9), 1)
     holds = int(thresholds(subset)["holds"])
     for decision in (holds - 1, holds):
         yield vector(subset, 4, [decision, top, 0, top, 0], 3)
-    text = PROTOCOLS["RAPPOR"](Strings(), 1, 16, 2, 3)
+    text = registered()["RAPPOR"](Strings(), 1, 16, 2, 3)
     yield vector(text, "rye", [top, top - 1], 4)
 
 
@@ -208,9 +208,9 @@ def threshold_cases() -> Iterator[dict[str, Any]]:
     for level in ("1/1000000", 0.001, "1/7", 1, "1.0986122886681098", "22/7", 16, 40, "63.999", 64, long):
         for name in ("GRR", "SUE", "OUE", "THE", "OLH", "SubsetSelection", "HadamardResponse"):
             for size in (2, 1000):
-                protocol = PROTOCOLS[name](size, level)
+                protocol = registered()[name](size, level)
                 yield {"spec": protocol.spec(), "thresholds": thresholds(protocol)}
-        protocol = PROTOCOLS["RAPPOR"](Strings(), level, 64, 8, 2)
+        protocol = registered()["RAPPOR"](Strings(), level, 64, 8, 2)
         yield {"spec": protocol.spec(), "thresholds": thresholds(protocol)}
 
 
@@ -222,10 +222,10 @@ CANONICAL: list[Any] = [
 
 
 def surveys() -> list[Survey]:
-    smoke = Question("smoke", "Do you smoke?", PROTOCOLS["GRR"](YES_NO, 1))
-    bread = Question("bread", "Which bread, “really”? One only.", PROTOCOLS["OUE"](BREAD, "1/2"))
-    town = Question("town_2", "Where?", PROTOCOLS["OLH"](TOWNS, 2))
-    word = Question("word", "Any word 🥖", PROTOCOLS["HCMS"](Strings(key="habits/word"), 1))
+    smoke = Question("smoke", "Do you smoke?", registered()["GRR"](YES_NO, 1))
+    bread = Question("bread", "Which bread, “really”? One only.", registered()["OUE"](BREAD, "1/2"))
+    town = Question("town_2", "Where?", registered()["OLH"](TOWNS, 2))
+    word = Question("word", "Any word 🥖", registered()["HCMS"](Strings(key="habits/word"), 1))
     start = read_time("2026-11-01T00:00:00Z")
     daily = Terms(
         "Example Bäckergilde",
@@ -252,7 +252,7 @@ def surveys() -> list[Survey]:
         Survey("habits", [smoke]),
         Survey("habits", [smoke, bread]),
         Survey("daily", [smoke, bread, town, word], daily),
-        Survey("monthly", [smoke, Question("age", "How old?", PROTOCOLS["GRR"](TEN, "5/4"))], kept),
+        Survey("monthly", [smoke, Question("age", "How old?", registered()["GRR"](TEN, "5/4"))], kept),
     ]
 
 
@@ -298,7 +298,7 @@ def _change(before: Survey, after: Survey) -> dict[str, Any]:
 
 def document() -> dict[str, Any]:
     listed = list(cases())
-    shares = {name: sum(protocol.name == name for protocol, _ in listed) for name in PROTOCOLS}
+    shares = {name: sum(protocol.name == name for protocol, _ in listed) for name in registered()}
     drawn, first = [], 0
     for protocol, values in listed:
         count = -(-A_PROTOCOL // shares[protocol.name])

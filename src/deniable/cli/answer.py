@@ -23,7 +23,6 @@ from deniable.collect.client import Client, OptedOut, Receipt, Submission
 from deniable.collect.client.answers import check_answer, check_id, from_text, listed, preview
 from deniable.collect.client.records import OPTED_OUT
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
-from deniable.domains import Categories, Domain, Strings
 from deniable.errors import DeniableError, LabelError, SpecError
 from deniable.protocols import PureProtocol
 from deniable.specs import is_fingerprint
@@ -258,14 +257,13 @@ def _parsed(survey: Survey, given: list[str], of: str = "an argument") -> Mappin
 
 
 def _some_answer(question: Question) -> Any:
-    """The first answer there is; of open text, some."""
-    domain = question.protocol.domain
-    return "example" if isinstance(domain, Strings) else domain.labels[0]
+    """Some answer."""
+    return question.protocol.domain.example
 
 
 def _ask(question: Question, no_echo: bool) -> Any:
     """Ask until it is an answer."""
-    choices = _choices(question.protocol.domain)
+    choices = shown(question.protocol.domain.choices)
     while True:
         text = f"{shown(question.text)}\n  {choices}"
         entry = typer.prompt(text, err=True, prompt_suffix=": ", hide_input=no_echo)
@@ -280,14 +278,6 @@ def _read(question: Question, entry: Any) -> Any:
     value = from_text(question.protocol.domain, entry) if isinstance(entry, str) else entry
     check_answer(question, value, typed=isinstance(entry, str))
     return value
-
-
-def _choices(domain: Domain) -> str:
-    if isinstance(domain, Strings):
-        return "any text"
-    if not isinstance(domain, Categories) or domain.size > _MOST_LABELS:
-        return shown(str(domain))
-    return ", ".join(shown(label) for label in domain.labels)
 
 
 # -- what a person is shown: the promise, the law, the bytes, and what became of them ------------------
@@ -350,7 +340,7 @@ def _law(question: Question) -> None:
     """How likely each report is under each answer: a table where that is small, or else a sentence."""
     protocol, channel = question.protocol, None
     output.heading(f"{question.id}: {protocol.name}, epsilon {epsilon_text(protocol.epsilon)}")
-    if protocol.report_forms <= _MOST_FORMS and not isinstance(protocol.domain, Strings):
+    if protocol.report_forms <= _MOST_FORMS:
         with suppress(DeniableError):  # too many branches to follow them all
             channel = protocol.channel()
     if channel is None:

@@ -156,9 +156,7 @@ def _spoken(survey: Survey, raw: bytes) -> str:
     for question in survey:
         width = question.protocol.report_bytes
         part, at = raw[at : at + width], at + width
-        named = question.protocol.name == "GRR"
-        label = shown(question.protocol.domain.labels[int.from_bytes(part, "little")]) if named else part.hex()
-        said.append(f"{question.id} = {label}")
+        said.append(f"{question.id} = {shown(question.protocol.spoken(part))}")
     return ", ".join(said)
 
 

@@ -26,7 +26,7 @@ from deniable.domains import Categories, Domain
 from deniable.errors import DeniableError, SpecError
 from deniable.files.proposal import propose
 from deniable.labels import text
-from deniable.planning import Plan, half_width, visible
+from deniable.planning import Plan, half_width
 from deniable.surveys import Survey, Terms
 from deniable.surveys.diff import diff, weaker
 from deniable.surveys.draft import crowds, divided, has_epsilon, plan_draft
@@ -561,7 +561,7 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
     rows = []
     for id, n in people.items():
         protocol = survey[id].protocol
-        clear = visible(protocol, n, LEVEL)
+        clear = protocol.visible(n, LEVEL)
         from_share = "none" if clear is None else f"{_percent(clear)} %"
         rows.append([id, f"{n:,}", f"+-{_percent(half_width(protocol, n, LEVEL))} points", from_share])
     output.write(f"\nexpected{_each(survey)}:\n")

@@ -26,7 +26,7 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.columns import kind
-from deniable.domains import Categories, Domain
+from deniable.domains import Domain
 from deniable.errors import DomainError, ReportError, SpecError
 from deniable.files.layout import ID, ID_BYTES, Layout
 from deniable.files.places import Progress, Source, opened
@@ -118,7 +118,7 @@ def _from_csv(source: Source, columns: Columns, domains: Mapping[str, Domain]) -
     chosen = column_places(names, columns, source.name, typed=False)
     exact = [names[place] for place in chosen.values()]
     # An empty cell is a missing answer, unless it is the name of one.
-    empty = [] if any("" in domains[id].labels for id in columns if isinstance(domains[id], Categories)) else [""]
+    empty = [] if any(domains[id].empty_is_an_answer for id in columns) else [""]
     texts = pa.dictionary(pa.int32(), pa.string())
     try:
         batches = reader.open_csv(

@@ -37,7 +37,7 @@ from deniable.domains import as_domain
 from deniable.errors import DeniableError, LabelError, NumberError, SpecError
 from deniable.files.pool import run_all, worker_count
 from deniable.planning.chart import COLORS, GRID, INK, STYLES
-from deniable.protocols import PROTOCOLS, Protocol
+from deniable.protocols import FrequencyProtocol, registered
 from deniable.protocols.frequency.hadamard_response import HadamardResponse
 from deniable.protocols.frequency.rappor import RAPPOR
 from deniable.protocols.frequency.sketch import SketchProtocol
@@ -130,10 +130,14 @@ class Cell:
     runs: int
     seed: int
 
-    def build(self) -> Protocol:
-        if self.protocol not in PROTOCOLS:
-            raise LabelError(f"there is no protocol {self.protocol!r}; there are {', '.join(sorted(PROTOCOLS))}")
-        return PROTOCOLS[self.protocol](as_domain(self.answers), self.epsilon)
+    def build(self) -> FrequencyProtocol:
+        known = registered()
+        if self.protocol not in known:
+            raise LabelError(f"there is no protocol {self.protocol!r}; there are {', '.join(sorted(known))}")
+        protocol = known[self.protocol](as_domain(self.answers), self.epsilon)
+        if not isinstance(protocol, FrequencyProtocol):
+            raise LabelError(f"studies are about shares of listed answers, which {self.protocol} does not estimate")
+        return protocol
 
     @property
     def own_seed(self) -> int:
@@ -229,7 +233,7 @@ def run_cell(shared: Any, cell: Cell) -> Row:
     )
 
 
-def formula(protocol: Protocol, truth: NDArray[np.int64]) -> Any:
+def formula(protocol: FrequencyProtocol, truth: NDArray[np.int64]) -> Any:
     """The variance of each estimated count when so many people hold each answer."""
     n = int(truth.sum())
     shares = truth / n

@@ -1,13 +1,12 @@
 """Planning a collection: which protocol, how many people, which epsilon.
 
 `plan(domain, ...)` with any two of epsilon, n (or people) and within; the `Plan` explains itself when printed.
-`half_width` and `visible` say how exact a protocol is that is chosen already.
+`half_width` says how exact a protocol is that is chosen already.
 """
 
 from __future__ import annotations
 
-from deniable.planning.candidates import CANDIDATES, TEXT_CANDIDATES, Candidate
-from deniable.planning.planner import half_width, plan, visible
+from deniable.planning.planner import half_width, plan
 from deniable.planning.result import Option, Plan
 
-__all__ = ["CANDIDATES", "TEXT_CANDIDATES", "Candidate", "Option", "Plan", "half_width", "plan", "visible"]
+__all__ = ["Option", "Plan", "half_width", "plan"]

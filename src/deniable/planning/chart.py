@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deniable._extras import require
-from deniable.domains import Domain, Integers, Strings
+from deniable.domains import Domain, Integers, ListedDomain
 from deniable.errors import DomainError
-from deniable.planning.planner import build, epsilons_around, noise
+from deniable.planning.planner import build, epsilons_around
 
 if TYPE_CHECKING:
     from deniable.planning.result import Plan
@@ -30,9 +30,9 @@ _POINTS = 49
 def draw(plan: Plan) -> Any:
     """Two columns of panels; the plan's choice is marked. Open text has no number of answers, so one column only."""
     plt = require("matplotlib.pyplot", "plot")
-    open_text = isinstance(plan.domain, Strings)
+    size = plan.domain.size if isinstance(plan.domain, ListedDomain) else None
     names = sorted(option.name for option in plan.table)
-    columns = 1 if open_text else 2
+    columns = 1 if size is None else 2
     fig, axes = plt.subplots(2, columns, figsize=(4 * columns + 1.6, 5.6), squeeze=False, sharex="col", sharey="row")
     epsilon = float(plan.epsilon)
     epsilons = epsilons_around(epsilon, _POINTS)
@@ -40,8 +40,7 @@ def draw(plan: Plan) -> Any:
     _column(axes[:, 0], names, epsilons, errors, epsilon, plan)
     axes[1, 0].set(xlabel="epsilon", ylabel="times the smallest")
     axes[0, 0].set(ylabel=f"noise, n = {plan.n:,}")
-    if not open_text:
-        size = plan.domain.size
+    if size is not None:
         sizes = np.unique(np.geomspace(2, max(4096, 4 * size), _POINTS).astype(np.int64))
         errors = [_errors(Integers(0, int(x) - 1), plan.epsilon, plan.n) for x in sizes]
         _column(axes[:, 1], names, sizes, errors, size, plan)
@@ -56,7 +55,7 @@ def draw(plan: Plan) -> Any:
 
 def _errors(domain: Domain, epsilon: Any, n: int) -> dict[str, float]:
     try:
-        return {name: noise(built, n) for name, built in build(domain, epsilon).items()}
+        return {name: built.noise(n) for name, built in build(domain, epsilon).items()}
     except DomainError:
         return {}
 

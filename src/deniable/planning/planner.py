@@ -25,11 +25,10 @@ from typing import Any
 import numpy as np
 
 from deniable import exact
-from deniable.domains import Domain, DomainLike, Strings, as_domain
+from deniable.domains import Domain, DomainLike, as_domain
 from deniable.errors import ChannelError, DomainError, NumberError
-from deniable.planning.candidates import CANDIDATES, TEXT_CANDIDATES, Candidate
 from deniable.planning.result import Option, Plan
-from deniable.protocols import Protocol
+from deniable.protocols import Protocol, registered
 from deniable.protocols.estimate import Floats, quantile
 
 SAME = 1.05  # variances this close count as equal
@@ -88,20 +87,17 @@ def plan(
     return goal.plan(goal.epsilon(int(n), float(within)), int(n), "epsilon")
 
 
-def candidates(domain: Domain) -> Mapping[str, Candidate]:
-    return TEXT_CANDIDATES if isinstance(domain, Strings) else CANDIDATES
-
-
-def build(domain: Domain, epsilon: Any, forms: int | None = None) -> dict[str, Protocol]:
+def build(domain: Domain, epsilon: Any, forms: int | None = None, n: int | None = None) -> dict[str, Protocol]:
     """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms."""
     built: dict[str, Protocol] = {}
-    for name, candidate in candidates(domain).items():
+    for kind in registered().values():
         try:
-            protocol = candidate.build(domain, epsilon)
+            found = [protocol for protocol in kind.candidates(domain, epsilon, n) if protocol.reads == domain.reads]
         except ChannelError:
             continue
-        if protocol.tally_size <= MOST_COUNTERS:
-            built[name] = protocol
+        for protocol in found:
+            if protocol.tally_size <= MOST_COUNTERS:
+                built[protocol.name] = protocol
     if not built:
         raise DomainError(
             f"no protocol can count {domain} at epsilon {exact.shown(exact.as_epsilon(epsilon))}: "
@@ -117,36 +113,29 @@ def build(domain: Domain, epsilon: Any, forms: int | None = None) -> dict[str, P
 
 def _has_few(protocol: Protocol, forms: int) -> bool:
     # No protocol has fewer reports than answers, and with many answers the number itself would take long.
-    listed = 0 if isinstance(protocol.domain, Strings) else protocol.domain.size
-    return listed <= forms and protocol.report_forms <= forms
+    return protocol.domain.least_forms <= forms and protocol.report_forms <= forms
 
 
 def choose(protocols: Mapping[str, Protocol], n: int) -> str:
     """The rule."""
-    variances = {name: protocol.worst_variance(n, population=False) for name, protocol in protocols.items()}
+    variances = {name: protocol.noise(n) ** 2 for name, protocol in protocols.items()}
     close = [name for name in protocols if variances[name] <= SAME * min(variances.values())]
-    return min(close, key=lambda name: (protocols[name].report_bytes, _server(name, protocols[name]), variances[name]))
+
+    def order(name: str) -> tuple[int, float, float, str]:
+        # Some protocols are the same law at some sizes: the last digits of their variances decide nothing.
+        protocol = protocols[name]
+        return protocol.report_bytes, protocol.cost.operations, _digits(variances[name]), name
+
+    return min(close, key=order)
 
 
-def _server(name: str, protocol: Protocol) -> float:
-    return candidates(protocol.domain)[name].server(protocol)
-
-
-def noise(protocol: Protocol, n: int) -> float:
-    """The standard error of the share of an answer that nobody gave, in the worst case."""
-    return math.sqrt(protocol.worst_variance(n, population=False)) / n
+def _digits(number: float) -> float:
+    return float(f"{number:.9e}")
 
 
 def half_width(protocol: Protocol, n: int, level: float, population: bool = True) -> float:
-    """How far the interval of a share reaches to either side, for the share where that is most."""
-    # All variances here are polynomials of degree two in the share: three values tell where the largest lies.
-    none, half, everyone = (protocol.worst_variance(n, share, population) for share in (0.0, 0.5, 1.0))
-    bend = 2 * (none - 2 * half + everyone)
-    slope = everyone - none - bend
-    most = max(none, everyone)
-    if bend < 0 and 0 < slope < -2 * bend:
-        most = max(most, none - slope**2 / (4 * bend))
-    return quantile(level) * math.sqrt(most) / n
+    """How far the interval of the headline figure reaches to either side, where that is most."""
+    return quantile(level) * protocol.error(n, population)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,26 +188,27 @@ class _Goal:
 
     def plan(self, epsilon: Fraction, n: int, solved: str) -> Plan:
         protocols = build(self.domain, epsilon, self.forms)
-        known = candidates(self.domain)
-        options = {name: self.option(known[name], protocol, n) for name, protocol in protocols.items()}
+        options = {name: self.option(protocol, n) for name, protocol in protocols.items()}
         choice = options[choose(protocols, n)]
-        table = tuple(sorted(options.values(), key=lambda option: (option.noise, option is not choice)))
+        table = tuple(
+            sorted(options.values(), key=lambda option: (_digits(option.noise), option is not choice, option.name))
+        )
         among = "" if self.forms is None else f"Of the protocols with at most {self.forms:,} different reports, "
         reason = among + _reason(choice, table, epsilon)
         return Plan(self.domain, epsilon, n, self.level, solved, table, choice, reason, self.population)
 
-    def option(self, candidate: Candidate, protocol: Protocol, n: int) -> Option:
+    def option(self, protocol: Protocol, n: int) -> Option:
         return Option(
             protocol=protocol,
-            noise=noise(protocol, n),
+            noise=protocol.noise(n),
             half_width=half_width(protocol, n, self.level, self.population),
-            visible=visible(protocol, n, self.level, self.population),
+            visible=protocol.visible(n, self.level, self.population),
             report_bytes=protocol.report_bytes,
-            device=candidate.device(protocol),
-            server=candidate.server(protocol),
+            device=protocol.cost.random_bytes,
+            server=protocol.cost.operations,
             counters=protocol.tally_size,
-            leverage=candidate.leverage(protocol),
-            attack=None if candidate.attack is None else candidate.attack(protocol),
+            leverage=protocol.leverage,
+            attack=protocol.attack,
         )
 
 
@@ -237,23 +227,6 @@ def _rounded(value: float, digits: int) -> Fraction:
 def epsilons_around(epsilon: float, points: int) -> Floats:
     """A range of epsilons for a picture: what people use, and the plan's own."""
     return np.geomspace(min(0.1, epsilon / 2), max(6.0, min(1.5 * epsilon, 64.0)), points)
-
-
-def visible(protocol: Protocol, n: int, level: float, population: bool = True) -> float | None:
-    """The share that is as large as its own simultaneous half-width; None if even a share of one is not."""
-    tests = 1 if isinstance(protocol.domain, Strings) else protocol.domain.size
-    reach = quantile(level, tests)
-
-    def clear(share: float) -> bool:
-        return share * n > reach * math.sqrt(protocol.worst_variance(n, share, population))
-
-    if not clear(1.0):
-        return None
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if clear(middle) else (middle, high)
-    return high
 
 
 def _reason(choice: Option, table: Sequence[Option], epsilon: Fraction) -> str:

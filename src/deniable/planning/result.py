@@ -8,7 +8,7 @@ from typing import Any
 
 from deniable import exact
 from deniable.channels.levels import epsilon_text
-from deniable.domains import Domain, Strings
+from deniable.domains import Domain
 from deniable.protocols import Protocol
 from deniable.protocols.estimate import RESPONDENTS
 
@@ -46,7 +46,7 @@ class Option:
     """Word operations that add a report to the tally."""
     counters: int
     """The length of the tally."""
-    leverage: float
+    leverage: float | None
     """How many reports one fake report is worth to the answer that it favours."""
     attack: float | None
     """How often the best guess of one person's answer is right, every answer being equally likely beforehand."""
@@ -114,7 +114,7 @@ class Plan:
         return draw(self)
 
     def _title(self) -> str:
-        answers = "open text" if isinstance(self.domain, Strings) else f"{self.domain.size:,} answers"
+        answers = self.domain.short
         given = {
             "answers": answers,
             "epsilon": f"epsilon {epsilon_text(self.epsilon)}",

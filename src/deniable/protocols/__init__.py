@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deniable.protocols import frequency
-from deniable.protocols.base import Protocol
+from deniable.protocols.base import Cost, Guarantee, Protocol, load, registered
 from deniable.protocols.estimate import Difference, Estimate, combine
 from deniable.protocols.frequency import (
     BLH,
@@ -19,9 +19,9 @@ from deniable.protocols.frequency import (
     OLHSketch,
     SubsetSelection,
 )
+from deniable.protocols.frequency.histogram import FrequencyProtocol, ShareProtocol
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
-from deniable.protocols.loading import PROTOCOLS, load
-from deniable.protocols.pure import PureProtocol
+from deniable.protocols.frequency.pure import PureProtocol
 from deniable.protocols.reports import Reports
 from deniable.protocols.tally import Tally
 
@@ -32,17 +32,20 @@ __all__ = [
     "HCMS",
     "OLH",
     "OUE",
-    "PROTOCOLS",
     "RAPPOR",
     "SUE",
     "THE",
+    "Cost",
     "Difference",
     "Estimate",
+    "FrequencyProtocol",
+    "Guarantee",
     "HadamardResponse",
     "OLHSketch",
     "Protocol",
     "PureProtocol",
     "Reports",
+    "ShareProtocol",
     "SubsetSelection",
     "Tally",
     "TextEstimate",
@@ -50,4 +53,5 @@ __all__ = [
     "combine",
     "frequency",
     "load",
+    "registered",
 ]

@@ -1,48 +1,76 @@
-"""What all protocols share: one frozen object that randomizes, adds up and estimates.
+"""What all protocols share: one frozen object that randomizes, adds up and estimates, known by its fingerprint.
 
-A family's file writes the law only:
+A kind of protocol writes its law and its read-out, in one file:
 
-_one          one answer -> the bytes of its report, consuming random bytes in the documented order
-_many         the same for an array of answers, in whatever order is fastest
-_count        an array of reports -> the int64 vector of their tally
-_adder        the same for batches, where something is cheaper to carry on than to finish each time
-_valid        which rows of bytes are reports of this protocol at all (range, padding)
-_estimate     a tally -> unbiased counts with their variances
-_support      which answers each report speaks for: P(report | v) is `ratio` times as large for those
-ratio         the exact largest likelihood ratio of a report
+_one           one encoded answer -> the bytes of its report, consuming random bytes in the documented order
+_many          the same for encoded answers in bulk, in whatever order is fastest
+_count         an array of reports -> the int64 vector of their tally
+_adder         the same for batches, where something is cheaper to carry on than to finish each time
+_valid         which rows of bytes are reports of this protocol at all (range, padding)
+_estimate      a tally -> a result with error bars
+ratio          the exact largest likelihood ratio of a report
+noise, error   the standard error of the headline figure, in the question's unit
+cost, leverage what a report costs, and what a forged one can move
+examples       small instances, on which the conformance suite runs
 
-Everything else (checking, packing, identity, enumeration, error bars) is inherited.
+Everything else (checking, packing, identity, registry, enumeration, planning) is inherited. A class with a `name` is
+registered by being defined; a package of somebody else's registers by an entry point (`deniable.plugins`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.channels.inference.em import Model
 from deniable.channels.inference.misfit import Misfit
-from deniable.domains import Domain, DomainLike, Strings, as_domain
-from deniable.errors import ChannelError, DomainError, MismatchError, ReportError
-from deniable.protocols import mle
+from deniable.domains import Domain, DomainLike, as_domain, load_domain
+from deniable.errors import ChannelError, DomainError, MismatchError, ReportError, SpecError
+from deniable.plugins import load_plugins
 from deniable.protocols.counter import Adder, Counter, PlainAdder
-from deniable.protocols.estimate import Estimate
 from deniable.protocols.reports import Bytes, Reports
-from deniable.protocols.simulate import Study, study
 from deniable.protocols.tally import Counts, Tally
-from deniable.randomness import Bits, exhaust, source_of
-from deniable.specs import fingerprint
+from deniable.randomness import Bits, Counting, exhaust, source_of
+from deniable.specs import fingerprint, parsed
 
 Positions = NDArray[np.int64]
+
+WORD_BYTES = 8
+"""Bytes of a random word."""
+
+_COUNTED = 64
+
+
+class Cost(NamedTuple):
+    """What one report costs."""
+
+    random_bytes: float
+    """Random bytes that the device draws on average, in the documented order of a single report."""
+    operations: float
+    """Word operations that add the report to the tally."""
+
+
+class Guarantee(NamedTuple):
+    """What a report promises: between which inputs, and how much."""
+
+    relation: str
+    """Between which inputs: "any" two answers, "metric", "profiles", "edge" or "stream"."""
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    over: str = "any two answers"
+    """The relation in words."""
+
+
+_KINDS: dict[str, type[Protocol]] = {}
 
 
 def as_rows(reports: Any) -> Bytes:
@@ -68,20 +96,54 @@ class Protocol(ABC):
     name: ClassVar[str]
     """What the protocol is called in a spec."""
 
-    takes_text: ClassVar[bool] = False
-    """Whether the domain may be `Strings`, which lists no answers."""
+    reads: ClassVar[str] = "shares"
+    """What an estimate of it is about: "shares" of answers, the "mean" of a number, ..."""
+
+    takes: ClassVar[tuple[type[Domain], ...]] = (Domain,)
+    """The kinds of domains that it is for; others are refused."""
+
+    advice: ClassVar[str] = ""
+    """What to use for other domains."""
 
     if TYPE_CHECKING:
         # What may be given is wider than what is kept, which a data class cannot say. A subclass with fields of its
         # own says it again; one without needs no decorator.
         def __init__(self, domain: DomainLike, epsilon: exact.Number) -> None: ...
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "name" in cls.__dict__:
+            known = _KINDS.setdefault(cls.name, cls)
+            if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+                raise SpecError(f"there are two protocols called {cls.name!r}: rename one")
+            _KINDS[cls.name] = cls
+
     def __post_init__(self) -> None:
+        self._settle()
+
+    def _settle(self) -> None:
+        """Domain and epsilon in the form that is kept; a subclass that needs them early calls it first."""
         domain = as_domain(self.domain)
-        if isinstance(domain, Strings) and not self.takes_text:
-            raise DomainError(f"{self.name} needs a list of answers: for any text use CMS, HCMS, OLHSketch or RAPPOR")
+        if not isinstance(domain, self.takes):
+            raise DomainError(f"{self.name} cannot ask for {domain}{self.advice and ': ' + self.advice}")
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "epsilon", exact.as_epsilon(self.epsilon))
+
+    # -- the registry ------------------------------------------------------------------------------
+
+    @classmethod
+    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
+        """The instances that the planner compares for a domain; none where the protocol is for other domains.
+
+        Raises ChannelError where none exists at this epsilon.
+        """
+        if isinstance(domain, cls.takes):
+            yield cls(domain, epsilon)
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        """Small instances, all of whose reports can be listed: the conformance suite runs on them."""
+        yield from ()
 
     # -- the law, written by each protocol ---------------------------------------------------------
 
@@ -110,31 +172,76 @@ class Protocol(ABC):
         """How likely a report is another answer than the true one; None where a report is no answer."""
         return None
 
-    @abstractmethod
-    def _one(self, value: int, bits: Bits) -> bytes: ...
+    def spoken(self, report: bytes) -> str:
+        """What one report says, for people: the answer that it is, or its bytes."""
+        return report.hex()
 
     @abstractmethod
-    def _many(self, values: Positions, bits: Bits) -> Bytes: ...
+    def _one(self, value: Any, bits: Bits) -> bytes: ...
+
+    @abstractmethod
+    def _many(self, values: Any, bits: Bits) -> Bytes: ...
 
     @abstractmethod
     def _count(self, reports: Bytes) -> Counts: ...
 
     @abstractmethod
-    def _estimate(self, tally: Tally) -> Estimate: ...
+    def _estimate(self, tally: Tally) -> Any: ...
 
     @abstractmethod
-    def _support(self, reports: Bytes) -> NDArray[np.bool_]: ...
+    def noise(self, n: int) -> float:
+        """The standard error that the protocol adds to its headline figure with n people, in the worst case."""
 
     @abstractmethod
-    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
-        """The variance of an estimated count with n people, for an answer of that frequency.
+    def error(self, n: int, population: bool = True) -> float:
+        """The standard error of the headline figure with n people, in the worst case, in the question's unit.
 
-        Noise and sampling error; `population=False` leaves the second out, for the count among those who answered.
+        Noise and sampling error; `population=False` leaves the second out.
         """
 
-    def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
-        """The variance of the count of an answer of that frequency, whatever the others gave."""
-        return float(self.variance(n, frequency, population))
+    @property
+    def tests(self) -> int:
+        """How many figures an estimate has, which are looked at together."""
+        return 1
+
+    @property
+    def unit(self) -> str:
+        """The unit of the headline figure; "" for a share."""
+        return ""
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What a report costs; unless a protocol knows better, counted on some reports of its domain's example."""
+        answer = self.domain.encode_one(self.domain.example)
+        counted = Counting()
+        for _ in range(_COUNTED):
+            self._one(answer, counted)
+        return Cost(counted.bytes_taken / _COUNTED, float(self.tally_size))
+
+    @property
+    def leverage(self) -> float | None:
+        """How many honest reports one forged report outweighs, for the figure that it favours, if that is known."""
+        return None
+
+    @property
+    def poisoning(self) -> float | None:
+        """By how many times its share of all reports a forger moves the headline figure at most, if that is known.
+
+        In the question's unit.
+        """
+        return None
+
+    @property
+    def attack(self) -> float | None:
+        """How often the best guess of one person's answer is right, given the report and nothing else.
+
+        Every answer being equally likely beforehand; None where that is not known.
+        """
+        return None
+
+    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+        """The smallest figure that stands out of the noise, where there is such a thing."""
+        return None
 
     def _adder(self) -> Adder:
         return PlainAdder(self)
@@ -142,33 +249,35 @@ class Protocol(ABC):
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return np.ones(len(reports), dtype=np.bool_)
 
-    def _likelihoods(self, reports: Bytes) -> Model:
-        """How likely each report is under each answer; a subclass may know a faster form."""
-        return mle.SupportModel(mle.Supports.of(self, reports), float(self.ratio - 1))
-
-    def _distinct_reports(self, tally: Tally) -> Bytes | None:
-        """The reports behind each counter, where a tally is a list of how often each report came."""
-        return None
-
-    def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts | None:
-        """Tallies drawn from their joint law without drawing reports, one a row, where there is a way."""
-        return None
-
     def parameters(self) -> dict[str, Any]:
         """What the spec holds beyond domain and epsilon."""
         return {}
+
+    @classmethod
+    def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Self:
+        return cls(domain, epsilon, **parameters)
 
     # -- the device --------------------------------------------------------------------------------
 
     def privatize(self, values: Any, bits: Bits | None = None) -> Reports:
         """Randomize one answer or a column of answers."""
-        positions = self.domain.index(values)
+        answers = self.domain.encode(values)
         source = source_of(bits)
-        if positions.size == 1:
-            array = np.frombuffer(self._one(int(positions[0]), source), dtype=np.uint8).reshape(1, -1)
+        if len(answers) == 1:
+            one = answers[0].item() if isinstance(answers, np.ndarray) else answers[0]
+            array = np.frombuffer(self._one(one, source), dtype=np.uint8).reshape(1, -1)
         else:
-            array = self._many(positions, source)
+            array = self._many(answers, source)
         return Reports(self.fingerprint, array, self.spec())
+
+    def report(self, value: Any, bits: Bits | None = None) -> bytes:
+        """Randomize one answer into the bytes of one report: the fastest way for one, without a `Reports` around it.
+
+        >>> from deniable.protocols import GRR
+        >>> len(GRR(["yes", "no"], epsilon=1).report("yes"))
+        1
+        """
+        return self._one(self.domain.encode_one(value), source_of(bits))
 
     # -- the collector -----------------------------------------------------------------------------
 
@@ -233,16 +342,12 @@ class Protocol(ABC):
             f" ({detail})" if detail and len(detail) < 400 else ""
         )
 
-    def support(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
-        """A matrix of truth values: which answers each report supports."""
-        return self._support(self._rows(reports))
-
     # -- the analyst -------------------------------------------------------------------------------
 
-    def estimate(self, tally: Tally) -> Estimate:
-        """Unbiased counts with error bars."""
+    def estimate(self, tally: Tally) -> Any:
+        """What the reports say, with error bars."""
         self._check_tally(tally)
-        return replace(self._estimate(tally), check=partial(self.misfit, tally))
+        return self._estimate(tally)
 
     def misfit(self, tally: Tally, repeats: float = 1.0) -> Misfit:
         """Whether any population could have produced this tally: a p-value that is valid for every one of them.
@@ -273,37 +378,16 @@ class Protocol(ABC):
         if tally.n == 0:
             raise MismatchError("this tally is empty: there is nothing to estimate from")
 
-    def mle(
-        self,
-        reports: Reports | Bytes | Tally,
-        tolerance: float = 1e-9,
-        max_iterations: int = 10_000,
-        progress: bool = False,
-    ) -> Estimate:
-        """The shares under which the reports are most likely: a distribution, more accurate than `estimate`.
-
-        Needs the reports themselves, except for GRR and HadamardResponse, whose tally says as much. Stops when no
-        distribution is better by more than `tolerance` nats a report; `Estimate.fit` says how it went.
-        """
-        if isinstance(reports, Tally):
-            self._check_tally(reports)
-            forms = self._distinct_reports(reports)
-            if forms is None:
-                raise ReportError(f"a tally of {self.name} is too little for maximum likelihood: give the reports")
-            seen = reports.counts > 0
-            return mle.fit(self, forms[seen], reports.counts[seen], tolerance, max_iterations, progress)
-        rows, often = mle.distinct(self._valid_rows(reports))
-        return mle.fit(self, rows, often, tolerance, max_iterations, progress)
-
-    def simulate(self, counts: ArrayLike, runs: int = 1, seed: int = 0) -> Study:
-        """Repeat the whole collection: `counts` people with each answer, `runs` times; for studies, not devices.
-
-        GRR, SUE, OUE, THE and HadamardResponse draw tallies from their joint law: a billion people in milliseconds.
-        The others draw every report, which for a billion takes from half a minute (OLH) to hours; `method` says which.
-        """
-        return study(self, counts, runs, seed)
-
     # -- what it promises --------------------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Between which inputs the epsilon holds."""
+        return Guarantee("any", self.epsilon)
+
+    def spent(self, draws: int) -> Fraction:
+        """What so many fresh reports of one device give away in all, at most."""
+        return self.epsilon * draws
 
     @property
     def realized_epsilon(self) -> float:
@@ -315,25 +399,37 @@ class Protocol(ABC):
 
         For small domains: a report of b bytes has up to 256^b forms. `max_cells` bounds inputs x outputs.
         """
-        forms, size = self.report_forms, self.domain.size
+        inputs = self._inputs()
+        forms, size = self.report_forms, self._input_count()
         if forms * size > max_cells:
             number = f"{forms:,}" if forms < 10**12 else f"at least 2^{forms.bit_length() - 1}"
             raise ChannelError(
                 f"the channel of this {self.name} has {number} forms of a report for each of {size:,} answers, more "
-                f"than {max_cells:,} cells: list fewer answers or raise max_cells; ratio and variance need no matrix"
+                f"than {max_cells:,} cells: list fewer answers or raise max_cells; ratio and error need no matrix"
             )
         rows: list[dict[bytes, Fraction]] = []
         outputs: dict[bytes, None] = {}
-        most_runs = max(1, max_cells)
-        for value in range(self.domain.size):
-            law = exhaust(lambda bits, value=value: self._one(value, bits), most_runs=most_runs).law  # type: ignore[misc]
+        labels = []
+        for label, value in inputs:
+            law = exhaust(lambda bits, value=value: self._law_of(value, bits), most_runs=max(1, max_cells)).law  # type: ignore[misc]
+            labels.append(label)
             rows.append(law)
             outputs.update(dict.fromkeys(law))
-            if len(outputs) * self.domain.size > max_cells:
+            if len(outputs) * size > max_cells:
                 raise ChannelError(f"the channel has more than {max_cells} cells: ask for a smaller domain")
         order = sorted(outputs)
         matrix = [[law.get(output, Fraction(0)) for output in order] for law in rows]
-        return Channel(matrix, list(self.domain.labels), [output.hex() for output in order])
+        return Channel(matrix, labels, [output.hex() for output in order])
+
+    def _inputs(self) -> Iterator[tuple[Any, Any]]:
+        """Labels and encoded answers whose laws are the whole channel: every other input's law is a mixture of them."""
+        raise ChannelError(f"the answers of {self.domain} cannot be listed, so {self.name} has no matrix here")
+
+    def _input_count(self) -> int:
+        return 1
+
+    def _law_of(self, value: Any, bits: Bits) -> bytes:
+        return self._one(value, bits)
 
     # -- identity ----------------------------------------------------------------------------------
 
@@ -345,3 +441,45 @@ class Protocol(ABC):
     @cached_property
     def fingerprint(self) -> str:
         return fingerprint("protocol", self.spec())
+
+
+def registered() -> Mapping[str, type[Protocol]]:
+    """Every protocol that a spec or a draft may name, those of installed packages included."""
+    load_plugins()
+    return dict(_KINDS)
+
+
+_HEAD = {"kind", "version", "protocol", "domain", "epsilon"}
+
+
+def load(spec: Any) -> Protocol:
+    """The protocol of a spec, given as a dictionary or as JSON text; unknown kinds are refused by name.
+
+    >>> from deniable.protocols import OLH
+    >>> load(OLH(1024, epsilon=1).spec()) == OLH(1024, epsilon=1)
+    True
+    """
+    spec = parsed(spec)
+    if isinstance(spec, dict) and spec.get("kind") == "table":
+        raise SpecError("this is the spec of a profile mechanism, which deniable.load and deniable.profiles.load take")
+    if not isinstance(spec, dict) or spec.get("kind") != "protocol":
+        raise SpecError('this is not the spec of a protocol: it needs "kind": "protocol"')
+    if spec.get("version") != 1:
+        raise SpecError(f"protocol specs of version {spec.get('version')!r} are unknown here: only 1 is")
+    name = spec.get("protocol")
+    kinds = _KINDS if isinstance(name, str) and name in _KINDS else registered()
+    if not isinstance(name, str) or name not in kinds:
+        raise SpecError(f"there is no protocol {name!r}; there are {', '.join(sorted(kinds))}")
+    missing = _HEAD - set(spec)
+    if missing:
+        raise SpecError(f"the spec misses {', '.join(sorted(missing))}")
+    if not isinstance(spec["epsilon"], str):
+        raise SpecError('epsilon stands in a spec as text, like "1" or "1/2"')
+    parameters = {key: value for key, value in spec.items() if key not in _HEAD}
+    try:
+        protocol = kinds[name]._from_parameters(load_domain(spec["domain"]), spec["epsilon"], parameters)
+    except TypeError:
+        raise SpecError(f"the spec gives {name} parameters that it does not have: {', '.join(parameters)}") from None
+    if protocol.spec() != spec:
+        raise SpecError("the spec is not in canonical form: load and write it again")
+    return protocol

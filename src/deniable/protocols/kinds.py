@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from deniable.protocols import loading
 from deniable.protocols.base import Protocol
+from deniable.protocols.base import load as load_protocol
 
 if TYPE_CHECKING:
     from deniable.protocols.profiles import ProfileMechanism
@@ -26,7 +26,7 @@ def load(spec: Any) -> Protocol | ProfileMechanism:
         from deniable.protocols import profiles
 
         return profiles.load(spec)
-    return loading.load(spec)
+    return load_protocol(spec)
 
 
 def _kind(spec: Any) -> Any:

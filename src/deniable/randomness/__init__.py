@@ -9,12 +9,13 @@ from __future__ import annotations
 from deniable.randomness.exhaustive import Enumeration, Exhaustive, exhaust
 from deniable.randomness.law import KnownBoundaries, Law
 from deniable.randomness.secure import SYSTEM, Secure, source_of
-from deniable.randomness.simulation import Simulation
+from deniable.randomness.simulation import Counting, Simulation
 from deniable.randomness.source import Bits
 
 __all__ = [
     "SYSTEM",
     "Bits",
+    "Counting",
     "Enumeration",
     "Exhaustive",
     "KnownBoundaries",

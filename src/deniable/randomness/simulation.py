@@ -72,6 +72,28 @@ class Simulation(Bits):
         return f"Simulation({self.seed})"
 
 
+class Counting(Simulation):
+    """Bits that count how many of them are taken, for cost tables."""
+
+    __slots__ = ("bytes_taken",)
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(seed)
+        self.bytes_taken = 0
+
+    def fill(self, out: NDArray[np.uint8]) -> None:
+        self.bytes_taken += out.nbytes
+        super().fill(out)
+
+    def take(self, count: int) -> bytes:
+        self.bytes_taken += count
+        return super().take(count)
+
+    def word(self) -> int:
+        self.bytes_taken += 8
+        return super().word()
+
+
 def _interrupted() -> NumberError:
     # Other threads wait for the lock; the same thread gets past it only when it interrupts its own draw.
     return NumberError(

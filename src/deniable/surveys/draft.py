@@ -41,7 +41,7 @@ from deniable import exact
 from deniable.domains import Categories, Domain, Integers, Strings, load_domain
 from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
-from deniable.protocols import PROTOCOLS, Protocol
+from deniable.protocols import Protocol, registered
 from deniable.surveys.draft_terms import TERMS, draft_rule, draft_terms
 from deniable.surveys.strict import keys, short
 from deniable.surveys.survey import TOO_MANY_FORMS, Question, Survey, load_protocol, question_name
@@ -167,7 +167,7 @@ def _plans(wanted: Sequence[Protocol | _Open], memoized: bool) -> dict[int, Plan
 def _fewest(one: Protocol | _Open) -> int:
     if isinstance(one, Protocol):
         return one.report_forms
-    return FEW_FORMS + 1 if isinstance(one.domain, Strings) else one.domain.size
+    return one.domain.least_forms
 
 
 def _wanted(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Protocol | _Open:
@@ -225,9 +225,10 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol
         if people is None:
             raise SpecError('the planner needs "people", about how many will answer: give it, or name a protocol')
         return _Open(domain, exact.as_epsilon(wanted["epsilon"]), people, where)
-    if not isinstance(name, str) or name not in PROTOCOLS:
-        raise SpecError(f"there is no protocol {name!r}; there are {BEST}, {', '.join(sorted(PROTOCOLS))}")
+    known = registered()
+    if not isinstance(name, str) or name not in known:
+        raise SpecError(f"there is no protocol {name!r}; there are {BEST}, {', '.join(sorted(known))}")
     try:
-        return PROTOCOLS[name](domain, wanted["epsilon"], **parameters)
+        return known[name](domain, wanted["epsilon"], **parameters)
     except TypeError:
         raise SpecError(f"{name} does not have these parameters: {', '.join(map(str, parameters))}") from None

@@ -25,13 +25,11 @@ import numpy as np
 
 from deniable import exact
 from deniable.channels.inference.misfit import Misfit
-from deniable.domains import Strings
 from deniable.errors import SpecError
 from deniable.labels import label_spec, text
 from deniable.protocols import Estimate, Protocol, Tally
 from deniable.protocols.estimate import Floats, quantile
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
-from deniable.protocols.pure import PureProtocol
 from deniable.surveys.terms import Longitudinal, Terms
 
 SAME_NOISE = (
@@ -167,7 +165,7 @@ def result(
     """
     if isinstance(protocol, TextProtocol) and candidates is not None:
         estimated: Estimate = protocol.estimate(tally, candidates)
-    elif isinstance(protocol.domain, Strings):
+    elif isinstance(protocol, TextProtocol) and protocol.is_open:
         raise SpecError("the answers are open text: name the texts to look for")
     else:
         estimated = protocol.estimate(tally)
@@ -184,12 +182,7 @@ def noise_floor(protocol: Protocol, n: int, level: float, noise: float = 1.0, te
 
     For so many answers at once.
     """
-    return quantile(level, tests) * math.sqrt(noise * protocol.worst_variance(n, population=False)) / n
-
-
-def poisoning(protocol: Protocol) -> float | None:
-    """By how many times its share of all reports a forger moves a share at most: 1 / (p - q)."""
-    return float(1 / (protocol.p - protocol.q)) if isinstance(protocol, PureProtocol) else None
+    return quantile(level, tests) * math.sqrt(noise) * protocol.noise(n)
 
 
 def trust(protocol: Protocol, n: int, level: float, repeats: Repeats = ONCE, tests: int = 1) -> dict[str, Any]:
@@ -198,7 +191,7 @@ def trust(protocol: Protocol, n: int, level: float, repeats: Repeats = ONCE, tes
         "epsilon": exact.canonical(protocol.epsilon),
         "realized_epsilon": protocol.realized_epsilon,
         "noise_floor": finite(noise_floor(protocol, n, level, repeats.noise, tests)) if n else None,
-        "poisoning": poisoning(protocol),
+        "poisoning": protocol.poisoning,
     }
 
 

@@ -11,7 +11,7 @@ Messages   name row and column of a bad answer, never the answer
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,9 +19,8 @@ from typing import Any
 
 from deniable._extras import require
 from deniable.columns import coded, kind
-from deniable.domains import Categories, Domain, Integers, Strings
+from deniable.domains import Domain
 from deniable.errors import DomainError, LabelError, ReportError, SpecError
-from deniable.labels import Label, whole_number, written
 
 Columns = Mapping[str, str]
 """Which column of a table answers which question: question id -> column name."""
@@ -143,17 +142,11 @@ def as_answers(domain: Domain, column: Any, typed: bool = True) -> Any:
     if getattr(getattr(column, "dtype", None), "kind", "O") in "iufb":  # numbers of numpy and pandas
         return column
     found = coded(column)
-    if not isinstance(domain, Strings):
+    if domain.takes_numbers:
         found = found.map(lambda entry: _number(entry) if isinstance(entry, Decimal) else entry)
     if not any(isinstance(entry, str) for entry in found.entries):
         return found
-    if isinstance(domain, Strings):
-        meaning: Callable[[str], Any] = str
-    elif isinstance(domain, Integers):
-        meaning = _whole
-    else:
-        meaning = _label_of(domain, typed)
-    empty = "" in domain.labels if isinstance(domain, Categories) else False
+    meaning, empty = domain.reader(typed), domain.empty_is_an_answer
     return found.map(
         lambda entry: entry if not isinstance(entry, str) else None if not entry and not empty else meaning(entry)
     )
@@ -161,39 +154,6 @@ def as_answers(domain: Domain, column: Any, typed: bool = True) -> Any:
 
 def _number(value: Decimal) -> int | float:
     return int(value) if value.is_finite() and value == int(value) else float(value)
-
-
-def _whole(entry: str) -> int | str:
-    number = whole_number(entry)
-    return entry if number is None else number
-
-
-def _label_of(domain: Categories, typed: bool) -> Callable[[str], Label]:
-    """What a text stands for."""
-    if all(isinstance(label, str) for label in domain.labels):
-        return str
-    table = _by_writing(domain, typed)
-    numbers = {label for label in domain.labels if isinstance(label, int) and not isinstance(label, bool)}
-
-    def meaning(entry: str) -> Label:
-        number = whole_number(entry)
-        return table.get(entry, number if number in numbers else entry)
-
-    return meaning
-
-
-def _by_writing(domain: Categories, typed: bool) -> dict[str, Label]:
-    """Labels by how they are written as text."""
-    texts = {label for label in domain.labels if isinstance(label, str)} if typed else set()
-    table: dict[str, Label] = {}
-    for label in domain.labels:
-        for form in written(label):
-            if form in texts and not isinstance(label, str):
-                continue
-            if form in table:
-                raise DomainError(f"two answers are written {form!r}: a CSV cannot tell them apart, but Parquet can")
-            table[form] = label
-    return table
 
 
 def refusal(wrong: DomainError, column: str, where: str, row: int = 0) -> DomainError:

@@ -14,7 +14,7 @@ from deniable.cli import app
 from deniable.collect.client import Ledger, OptOuts
 from deniable.domains import Strings
 from deniable.errors import DomainError
-from deniable.protocols import GRR, PROTOCOLS
+from deniable.protocols import GRR, registered
 from deniable.surveys import Question, Survey
 from deniable.surveys.promises import promises
 from deniable.surveys.terms import write_time
@@ -45,7 +45,7 @@ def address(server):
 def kinds() -> Survey:
     """A question of every protocol that people answer by a choice or a text."""
     questions = []
-    for name, family in PROTOCOLS.items():
+    for name, family in registered().items():
         for place, domain in enumerate((3, 20, Strings(cells=256, cohorts=8, key="kinds/text"))):
             try:
                 questions.append(Question(f"{name}{place}".lower(), "?", family(domain, epsilon="0.8")))

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from deniable.collect.stores import open_store
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
-from deniable.protocols import GRR, PROTOCOLS
+from deniable.protocols import GRR, registered
 from deniable.surveys import Question, Survey
 from deniable.surveys.promises import band, promises
 from deniable.surveys.terms import Longitudinal
@@ -236,7 +236,7 @@ def test_a_rehearsal_is_not_what_is_sent(service: Service, open_tab: Open, log: 
     assert "".join(tab.locator("[data-state=sent] .bytes span").all_inner_texts()[8:24]) not in ids
 
 
-@pytest.mark.parametrize("name", sorted(PROTOCOLS))
+@pytest.mark.parametrize("name", sorted(registered()))
 def test_the_life_of_every_protocol_s_report_is_told(service: Service, open_tab: Open, name: str) -> None:
     case = next(case for case in PROTOCOL_CASES if type(case.build(case.epsilon)).__name__ == name)
     survey = single(case.build(case.epsilon), f"life of {name}")

@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from deniable.collect import wire
-from deniable.domains import Categories, Domain, Integers, Strings
+from deniable.domains import Domain
 from deniable.errors import DomainError, LabelError
-from deniable.labels import whole_number, written
 from deniable.surveys import Question, Survey
 from deniable.surveys.strict import short
 
@@ -57,7 +56,7 @@ def listed(names: Iterable[str]) -> str:
 def drawn(question: Question, answer: Any) -> bytes:
     """The report of an answer, from the system's generator; raises DomainError for what is no answer."""
     with _named(question):
-        return question.protocol.privatize([answer]).to_bytes()
+        return question.protocol.report(answer)
 
 
 def memo_key(question: Question, answer: Any) -> bytes:
@@ -87,29 +86,19 @@ def _named(question: Question, typed: bool = False) -> Iterator[None]:
 def encode_value(domain: Domain, value: Any) -> bytes:
     """One answer as a ledger keeps a memoized one; what is no answer is refused without being named.
 
-    00 and the position in the domain as 8 bytes, little-endian; for open text 01 and the text in Unicode form NFC as
-    UTF-8. An unlisted answer of a domain with `other` has the position of `other`.
+    The first byte tells the kind of domain: 00 and the position in a list as 8 bytes, little-endian; 01 and a text in
+    UTF-8; 02 and a number as a float. An unlisted answer of a domain with `other` has the position of `other`.
 
+    >>> from deniable.domains import Categories
     >>> encode_value(Categories(["yes", "no"]), "no").hex()
     '000100000000000000'
     """
-    if isinstance(domain, Strings):
-        _, texts = domain.column([value])
-        return b"\1" + texts[0].encode()
-    return b"\0" + int(domain.index([value])[0]).to_bytes(8, "little")
+    return domain.answer_key(domain.encode_one(value))
 
 
 def from_text(domain: Domain, entry: str) -> Any:
     """The answer that a person has typed: as it is written in a CSV, 1 or "1", true or "True"."""
-    if isinstance(domain, Integers):
-        number = whole_number(entry)
-        return entry if number is None else number
-    if not isinstance(domain, Categories):
-        return entry
-    found = [label for label in domain.labels if entry in written(label)]
-    if len(found) > 1:
-        raise DomainError("two answers of this question are written alike: they cannot be told apart as text")
-    return found[0] if found else entry
+    return domain.reader(typed=False)(entry)
 
 
 def preview(survey: Survey, epoch: int, answers: Mapping[str, Any]) -> bytes:

@@ -258,7 +258,7 @@ def _question(
 ) -> QuestionReading:
     protocol, own = question.protocol, tally[question.id]
     message = _missing(entry, question, own.n, request)
-    tests = len(request.candidates) if _open(question) else protocol.domain.size
+    tests = len(request.candidates) if _open(question) else protocol.tests
     head: dict[str, Any] = {"id": question.id, "text": question.text, "protocol": protocol.name, "n": own.n}
     head |= {"level": request.level, "simultaneous": request.simultaneous, "population": request.population}
     head |= {"enough": message != NOT_ENOUGH}

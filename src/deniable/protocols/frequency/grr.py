@@ -12,6 +12,7 @@ Source     Warner 1965; Kairouz, Oh and Viswanath 2014; Wang et al. 2017
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -22,12 +23,13 @@ from numpy.typing import NDArray
 from deniable.channels import RandomizedResponse
 from deniable.channels.inference.misfit import too_far
 from deniable.channels.inference.response import response_mle
-from deniable.protocols.base import Positions
+from deniable.labels import text
+from deniable.protocols.base import WORD_BYTES, Cost, Positions
 from deniable.protocols.estimate import Estimate, Fit, Support
 from deniable.protocols.frequency._bytes import from_bytes, histogram, narrow_type, to_bytes, width_of
-from deniable.protocols.pure import PureProtocol
+from deniable.protocols.frequency.pure import PureProtocol
+from deniable.protocols.frequency.studies import kept_or_uniform, spread_evenly
 from deniable.protocols.reports import Bytes, Reports
-from deniable.protocols.simulate import kept_or_uniform, spread_evenly
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 
@@ -62,9 +64,26 @@ class GRR(PureProtocol):
     def another(self) -> Fraction:
         return 1 - self.p
 
+    def spoken(self, report: bytes) -> str:
+        return text(self.domain.labels[int.from_bytes(report, "little")])
+
     @property
     def support_size(self) -> int:
         return 1
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(2 * WORD_BYTES, 1)
+
+    @property
+    def attack(self) -> float:
+        """The report is the best guess."""
+        return float(self.p)
+
+    @classmethod
+    def examples(cls) -> Iterator[GRR]:
+        yield cls([True, False], 1)
+        yield cls(5, 1)
 
     @property
     def report_bytes(self) -> int:

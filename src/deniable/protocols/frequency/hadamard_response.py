@@ -17,6 +17,7 @@ Source     Acharya, Sun and Zhang 2019; Chen, Kairouz and Ozgur 2020
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,21 +28,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels import RandomizedResponse
 from deniable.channels.inference.misfit import too_few, too_many
-from deniable.domains import DomainLike, as_domain
+from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import Number, as_epsilon
-from deniable.protocols.base import Positions, Protocol
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
 from deniable.protocols.estimate import Estimate
 from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
 from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
+from deniable.protocols.frequency.histogram import FrequencyProtocol
+from deniable.protocols.frequency.studies import even_columns, kept_or_uniform, spread_evenly
 from deniable.protocols.reports import Bytes
-from deniable.protocols.simulate import even_columns, kept_or_uniform, spread_evenly
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 
 
 @dataclass(frozen=True)
-class HadamardResponse(Protocol):
+class HadamardResponse(FrequencyProtocol):
     """Hadamard response; without a number of blocks, the one with the smallest error.
 
     >>> protocol = HadamardResponse(1000, epsilon=3)
@@ -58,7 +60,8 @@ class HadamardResponse(Protocol):
         def __init__(self, domain: DomainLike, epsilon: Number, blocks: int = 0) -> None: ...
 
     def __post_init__(self) -> None:
-        size = as_domain(self.domain).size
+        self._settle()
+        size = self.domain.size
         blocks = self.blocks or best_blocks(size, float(as_epsilon(self.epsilon)))
         whole = isinstance(blocks, int) and not isinstance(blocks, bool)
         if not whole or not 1 <= blocks <= size or blocks & (blocks - 1):
@@ -82,6 +85,31 @@ class HadamardResponse(Protocol):
     @property
     def ratio(self) -> Fraction:
         return self.response.ratio
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(2 * WORD_BYTES, 1)
+
+    @property
+    def leverage(self) -> float:
+        return 1 / float(self.response.keep)
+
+    @property
+    def attack(self) -> float:
+        """Guess any answer that the output supports; in a block of one or two answers some columns support none."""
+        blocks, width, keep = self.blocks, self.block_size, float(self.response.keep)
+        lie = (1 - keep) / (blocks * width)
+        full, longer = divmod(self.domain.size, blocks)
+        # With one answer (row 1) half of the columns are odd, with two (rows 1 and 2) a quarter is odd for both, and
+        # with three no column is odd for all, because row 3 is the sum of the other two.
+        empty = {1: width / 2, 2: width / 4}
+        without = longer * empty.get(full + 1, 0.0) + (blocks - longer) * empty.get(full, 0.0)
+        return ((blocks * width - without) * (2 * keep / width + lie) + without * lie) / self.domain.size
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(3, 1, blocks=1)
+        yield cls(5, 1, blocks=2)
 
     @property
     def report_bytes(self) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.protocols.mle import NEWTON_LIMIT, SupportModel
+from deniable.protocols.frequency.mle import NEWTON_LIMIT, SupportModel
 
 Floats = NDArray[np.float64]
 

@@ -33,11 +33,11 @@ from deniable.channels import RandomizedResponse
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import Number, as_epsilon
-from deniable.protocols.base import Positions
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
 from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
 from deniable.protocols.frequency.hash_likelihood import HashModel
-from deniable.protocols.mle import Supports
-from deniable.protocols.pure import PureProtocol
+from deniable.protocols.frequency.mle import Supports
+from deniable.protocols.frequency.pure import PureProtocol
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Counts
 from deniable.randomness import Bits
@@ -75,6 +75,20 @@ class LocalHashing(PureProtocol):
 
     def parameters(self) -> dict[str, Any]:
         return {"hash_bits": self.hash_bits}
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(float(WORD_BYTES * (self.hash_bits + 2)), float((1 << self.hash_bits) - 1))
+
+    @property
+    def attack(self) -> float:
+        """Guess any answer with the reported hash; of the 2^r hashes, those of no answer are a smaller number.
+
+        The linear hashes do a few percent better for the respondent than random ones; the count is theirs.
+        """
+        g, lie = 1 << self.hash_bits, float(self.response.false)
+        used = mean_image(self.domain.size, self.hash_bits)
+        return (float(self.p) * used + lie * (g - used)) / self.domain.size
 
     @property
     def index_bits(self) -> int:
@@ -225,6 +239,32 @@ def best_hash_bits(epsilon: float) -> int:
     return min(range(1, _MOST_ROWS + 1), key=lambda r: (odds + 2**r - 1) ** 2 / (2**r - 1))
 
 
+def mean_image(size: int, rows: int) -> float:
+    """The mean number of different hashes A v of v = 0 .. size - 1, A a uniform bit matrix with so many rows.
+
+    One bit of v at a time, from the lowest: `chance[m]` is the probability that the columns so far span m dimensions,
+    `image[m]` the mean number of hashes of 0 .. (size mod 2^k) - 1 in that case. Where bit k of the size is set, all
+    2^m values of the span are hashes, and the next column adds a shifted copy of those so far if it leaves the span.
+
+    >>> mean_image(2, 1), mean_image(16, 2), mean_image(5, 2)
+    (1.5, 3.63671875, 3.015625)
+    """
+    chance, image = [1.0] + [0.0] * rows, [0.0] * (rows + 1)
+    for k in range(size.bit_length()):
+        lit = size >> k & 1
+        next_chance, next_image = [0.0] * (rows + 1), [0.0] * (rows + 1)
+        for m in range(rows + 1):
+            inside = 2.0 ** (m - rows)
+            spanned = 2.0**m * chance[m]
+            next_chance[m] += inside * chance[m]
+            next_image[m] += inside * (spanned if lit else image[m])
+            if m < rows:
+                next_chance[m + 1] += (1 - inside) * chance[m]
+                next_image[m + 1] += (1 - inside) * (spanned * lit + image[m])
+        chance, image = next_chance, next_image
+    return math.fsum(image)
+
+
 class OLH(LocalHashing):
     """Optimized local hashing.
 
@@ -235,11 +275,20 @@ class OLH(LocalHashing):
 
     name: ClassVar[str] = "OLH"
 
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(3, 1, hash_bits=1)
+        yield cls(4, 1, hash_bits=2)
+
 
 class BLH(LocalHashing):
     """Binary local hashing: one hash bit."""
 
     name: ClassVar[str] = "BLH"
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(5, 1)
 
     def __post_init__(self) -> None:
         if self.hash_bits not in (0, 1):

@@ -21,23 +21,25 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels import Channel
 from deniable.channels.inference.misfit import too_far, too_few, too_many
-from deniable.domains import Categories, Strings
+from deniable.domains import Categories, Domain, DomainLike, ListedDomain, Strings, Texts
 from deniable.errors import DomainError
+from deniable.exact import Number
 from deniable.labels import Label, as_labels, label_spec
 from deniable.postprocess import apply
 from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.estimate import Estimate
 from deniable.protocols.frequency._bytes import from_bytes, width_of
+from deniable.protocols.frequency.histogram import FrequencyProtocol
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
-from deniable.randomness import Bits, source_of
+from deniable.randomness import Bits
 
 MOST_COUNTERS = 1 << 28
 
@@ -110,10 +112,30 @@ class TextEstimate(Estimate):
         return f"{super().__str__()}\n{self.verdict}\n{rest}"
 
 
-class TextProtocol(Protocol):
+@dataclass(frozen=True)
+class TextProtocol(FrequencyProtocol):
     """Cohorts, texts and candidates; a subclass writes what is done with one cohort's hash."""
 
-    takes_text: ClassVar[bool] = True
+    domain: Any
+
+    if TYPE_CHECKING:
+
+        def __init__(self, domain: DomainLike, epsilon: Number) -> None: ...
+
+    takes: ClassVar[tuple[type[Domain], ...]] = (ListedDomain, Strings)
+    advice: ClassVar[str] = "it needs text or a list of answers"
+
+    @classmethod
+    def candidates(cls, domain: Domain, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
+        if isinstance(domain, Strings):  # a list of answers is better served without hashing
+            yield cls(domain, epsilon)
+
+    @property
+    def tests(self) -> int:
+        return 1 if self.is_open else int(self.domain.size)
+
+    def _inputs(self) -> Iterator[tuple[Label, Any]]:
+        return Protocol._inputs(self) if self.is_open else super()._inputs()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -182,22 +204,12 @@ class TextProtocol(Protocol):
     def tally_size(self) -> int:
         return self.cohort_count * (1 + self._block)
 
-    def privatize(self, values: Any, bits: Bits | None = None) -> Reports:
-        """Randomize one text or a column of texts."""
-        if not isinstance(self.domain, Strings):
-            return super().privatize(values, bits)
-        which, texts = self.domain.column(values)
-        source = source_of(bits)
-        if which.size == 1:
-            array = np.frombuffer(self._report(texts[0], source), dtype=np.uint8).reshape(1, -1)
-        else:
-            array = self._reports(texts, which, source)
-        return Reports(self.fingerprint, array, self.spec())
+    def _one(self, value: Any, bits: Bits) -> bytes:
+        return self._report(value if self.is_open else as_text(self.domain.labels[value]), bits)
 
-    def _one(self, value: int, bits: Bits) -> bytes:
-        return self._report(as_text(self.domain.labels[value]), bits)
-
-    def _many(self, values: Positions, bits: Bits) -> Bytes:
+    def _many(self, values: Any, bits: Bits) -> Bytes:
+        if isinstance(values, Texts):
+            return self._reports(values.entries, values.which, bits)
         return self._reports(self.domain.labels, values, bits)
 
     def _report(self, text: str, bits: Bits) -> bytes:
@@ -302,15 +314,16 @@ class TextProtocol(Protocol):
         if candidates is None:
             if self.is_open:
                 raise DomainError("open text is read with a dictionary: name the strings to look for, candidates=[...]")
-            return self.domain.labels
+            known: Sequence[Label] = self.domain.labels
+            return known
         if isinstance(candidates, str):
             raise DomainError("the candidates are one text: give a list of strings")
         listed = list(candidates)
         if not listed:
             raise DomainError("the list of candidates is empty: name the strings to look for")
         if isinstance(self.domain, Strings):
-            which, texts = self.domain.column(listed)
-            labels: list[Label] = [texts[i] for i in which]
+            column = self.domain.encode(listed)
+            labels: list[Label] = [column[i] for i in range(len(column))]
         else:
             labels = [self.domain.labels[i] for i in self.domain.index(listed)]
         return as_labels(labels, len(labels), "candidate")

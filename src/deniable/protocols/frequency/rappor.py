@@ -23,7 +23,7 @@ Source     Erlingsson, Pihur and Korolova 2014; the instantaneous second randomi
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -37,12 +37,12 @@ from deniable.domains import Categories, DomainLike, Strings
 from deniable.errors import DomainError, NumberError
 from deniable.exact import Dyadic, Number
 from deniable.labels import Label
-from deniable.protocols.base import Positions
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
 from deniable.protocols.frequency.open_text import MOST_COUNTERS, TextEstimate, TextProtocol, as_text
 from deniable.protocols.frequency.popcount import positional_popcount
 from deniable.protocols.frequency.rappor_decoding import Cohorts, fit, non_negative, select
 from deniable.protocols.frequency.subsets import row_weights
-from deniable.protocols.frequency.unary import padding_is_zero, set_bits
+from deniable.protocols.frequency.unary import bitmap_operations, packed_bytes, padding_is_zero, set_bits
 from deniable.protocols.frequency.weights import usual_weights
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
@@ -114,6 +114,21 @@ class RAPPOR(TextProtocol):
     def parameters(self) -> dict[str, Any]:
         sizes = {"bloom_bits": self.bloom_bits, "hashes": self.hashes, "cohorts": self.cohorts}
         return sizes if self.is_open else sizes | {"key": self.key}
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(
+            WORD_BYTES * (1 + self.hashes) + packed_bytes(self.bloom_bits), 1 + bitmap_operations(self.bloom_bits)
+        )
+
+    @property
+    def leverage(self) -> float:
+        return 1 / (1 - 2 * float(self.flip))
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(["rye", "sourdough", "naïve"], 1, 4, 1, 2)
+        yield cls(["rye", "sourdough", "naïve", "baguette", "食パン", ""], 1, 4, 2, 2)
 
     @property
     def cohort_count(self) -> int:

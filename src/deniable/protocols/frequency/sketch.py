@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -41,7 +41,7 @@ from deniable.domains import Categories, DomainLike, Integers, Strings, load_dom
 from deniable.errors import DomainError
 from deniable.exact import Number
 from deniable.labels import Label
-from deniable.protocols.base import Positions
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
 from deniable.protocols.frequency.local_hashing import BLH, OLH
 from deniable.protocols.frequency.open_text import (
     MOST_COUNTERS,
@@ -49,8 +49,8 @@ from deniable.protocols.frequency.open_text import (
     TextProtocol,
     as_text,
 )
+from deniable.protocols.frequency.pure import PureProtocol
 from deniable.protocols.frequency.unary import SUE
-from deniable.protocols.pure import PureProtocol
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
@@ -94,6 +94,17 @@ class SketchProtocol(TextProtocol):
 
     def parameters(self) -> dict[str, Any]:
         return {} if self.is_open else {"hashing": self.hashing.spec()}
+
+    @property
+    def cost(self) -> Cost:
+        inner = self.inner.cost
+        return Cost(WORD_BYTES + inner.random_bytes, 1 + inner.operations)
+
+    @property
+    def leverage(self) -> float:
+        """What one forged report in a cell adds to the count of a string there: the mean cell is taken off."""
+        cells = self.hashing.cells
+        return float((cells * self.inner.leverage - 1) / (cells - 1))
 
     @property
     def _cells(self) -> Integers:
@@ -241,6 +252,10 @@ class CMS(SketchProtocol):
 
     name: ClassVar[str] = "CMS"
 
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(["never", "once", "often"], 1, hashing=Strings(4, 2))
+
     @cached_property
     def inner(self) -> SUE:
         return SUE(self._cells, self.epsilon)
@@ -259,6 +274,10 @@ class HCMS(SketchProtocol):
 
     name: ClassVar[str] = "HCMS"
 
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(["never", "once", "often"], 1, hashing=Strings(4, 2))
+
     @cached_property
     def inner(self) -> BLH:
         return BLH(self._cells, self.epsilon)
@@ -275,6 +294,11 @@ class OLHSketch(SketchProtocol):
     """
 
     name: ClassVar[str] = "OLHSketch"
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(["never", "once", "often"], 1, 2, hashing=Strings(2, 3, "k"))
+        yield cls(3, 1, 1, hashing=Strings(4, 1))
 
     hash_bits: int = 0
 

@@ -13,6 +13,7 @@ Source     Ye and Barg 2018; Wang et al. 2016
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,16 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels.subset_selection import best_subset_size
-from deniable.domains import DomainLike, as_domain
+from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import Positions
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
 from deniable.protocols.counter import Adder
 from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
 from deniable.protocols.frequency.popcount import BitCounter, positional_popcount
+from deniable.protocols.frequency.pure import PureProtocol
 from deniable.protocols.frequency.subsets import random_subset, random_subsets, row_weights
-from deniable.protocols.frequency.unary import padding_is_zero
-from deniable.protocols.pure import PureProtocol
+from deniable.protocols.frequency.unary import bitmap_operations, padding_is_zero
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Counts
 from deniable.randomness import Bits
@@ -55,7 +56,8 @@ class SubsetSelection(PureProtocol):
         def __init__(self, domain: DomainLike, epsilon: Number, subset_size: int = 0) -> None: ...
 
     def __post_init__(self) -> None:
-        size = as_domain(self.domain).size
+        self._settle()
+        size = self.domain.size
         subset = self.subset_size or best_subset_size(size, float(as_epsilon(self.epsilon)))
         if isinstance(subset, bool) or not isinstance(subset, int) or not 1 <= subset < size:
             raise NumberError(f"a subset has between 1 and {size - 1} of the {size} answers")
@@ -87,6 +89,22 @@ class SubsetSelection(PureProtocol):
     @property
     def support_size(self) -> int:
         return self.subset_size
+
+    @property
+    def cost(self) -> Cost:
+        members = float(self.subset_size)
+        return Cost(WORD_BYTES * (1 + members - float(self.p)), min(members, bitmap_operations(self.domain.size)))
+
+    @property
+    def attack(self) -> float:
+        """Guess any member of the subset."""
+        return float(self.p / self.subset_size)
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(5, 1, subset_size=2)
+        yield cls(9, 1, subset_size=1)
+        yield cls(17, 1, subset_size=2)
 
     @property
     def _listed(self) -> bool:

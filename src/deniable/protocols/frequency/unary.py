@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -30,13 +31,13 @@ from deniable.channels.inference.misfit import sum_is_off
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
-from deniable.protocols.base import Positions
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
 from deniable.protocols.frequency.popcount import BitCounter, positional_popcount
+from deniable.protocols.frequency.pure import PureProtocol
+from deniable.protocols.frequency.studies import independent_bits
 from deniable.protocols.frequency.subsets import row_weights
 from deniable.protocols.frequency.weights import usual_weights
-from deniable.protocols.pure import PureProtocol
 from deniable.protocols.reports import Bytes, Reports
-from deniable.protocols.simulate import independent_bits
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 
@@ -66,6 +67,21 @@ class UnaryProtocol(PureProtocol):
     def ratio(self) -> Fraction:
         # Two answers differ in two bits: set against clear, and clear against set.
         return self.p * (1 - self.q) / (self.q * (1 - self.p))
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(packed_bytes(self.domain.size) + WORD_BYTES, bitmap_operations(self.domain.size))
+
+    @property
+    def attack(self) -> float:
+        """Guess any answer whose bit is set; all bits are clear with probability (1 - p) (1 - q)^(d - 1)."""
+        d, p, q = self.domain.size, float(self.p), float(self.q)
+        some = -math.expm1(d * math.log1p(-q))
+        return p * some / (d * q) + (1 - p) * math.exp((d - 1) * math.log1p(-q)) / d
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(["never", "once", "often"], 1)
 
     @property
     def report_bytes(self) -> int:
@@ -123,6 +139,20 @@ class UnaryProtocol(PureProtocol):
 
     def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts:
         return independent_bits(truth, float(self.p), float(self.q), runs, random)
+
+
+def bitmap_operations(lanes: int) -> float:
+    """Word operations that add a bitmap: the 5 instructions that a carry-save adder spends on 64 bits."""
+    return 5.0 * -(-lanes // 64)
+
+
+def packed_bytes(lanes: int) -> float:
+    """Words until the slowest of up to 64 lanes is decided, each digit deciding it with probability 1/2; in bytes."""
+
+    def words(count: int) -> float:
+        return sum(1 - (1 - 0.5**digit) ** count for digit in range(64)) if count else 0.0
+
+    return WORD_BYTES * (lanes // 64 * words(64) + words(lanes % 64))
 
 
 def set_bits(rows: Bytes, places: Positions, values: NDArray[np.bool_]) -> None:

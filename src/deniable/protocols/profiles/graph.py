@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.domains import Categories, Domain, as_domain
+from deniable.domains import Categories, ListedDomain, as_listed
 from deniable.errors import LabelError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, index_of, label_spec, load_label
 from deniable.protocols.profiles._input import position_of, read_edges, read_law, read_profiles
@@ -67,7 +67,7 @@ class ProfileGraph:
     """
 
     labels: tuple[Label, ...]
-    domain: Domain
+    domain: ListedDomain
     whole: Part
 
     def __init__(self, profiles: Any, edges: Any, values: Iterable[Any] | None = None) -> None:
@@ -90,7 +90,7 @@ class ProfileGraph:
         if listed is not None and len(listed) != width:
             raise ShapeError(f"there are {len(listed)} names of values for profiles of {width} values")
         self.__dict__["labels"] = labels
-        self.__dict__["domain"] = as_domain(width if listed is None else listed)
+        self.__dict__["domain"] = as_listed(width if listed is None else listed)
         self.__dict__["whole"] = _integers(laws, read_edges(edges, labels))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -162,7 +162,7 @@ class ProfileGraph:
         return index_of(self.labels)
 
     @cached_property
-    def names(self) -> Domain:
+    def names(self) -> ListedDomain:
         """The labels of the profiles, as a domain."""
         return Categories(self.labels)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from deniable._files import parse_csv, parse_json, read_json
-from deniable.domains import as_domain
+from deniable.domains import as_listed
 from deniable.errors import LabelError, NumberError, ShapeError, SpecError
 from deniable.exact import fraction
 from deniable.protocols.profiles.graph import ProfileGraph
@@ -93,7 +93,7 @@ def from_data(
     weight = fraction(smoothing, "the smoothing")
     if weight < 0:
         raise NumberError("the smoothing must not be negative")
-    domain = as_domain(list(values))
+    domain = as_listed(list(values))
     laws: dict[Any, list[Fraction]] = {}
     for name, column in samples.items():
         counts = np.bincount(domain.index(column), minlength=domain.size).tolist()

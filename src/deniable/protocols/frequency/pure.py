@@ -17,14 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels.inference.misfit import too_few, too_many
 from deniable.errors import ChannelError
-from deniable.protocols.base import Protocol
 from deniable.protocols.estimate import Estimate, Support
+from deniable.protocols.frequency.histogram import FrequencyProtocol
 from deniable.protocols.tally import Counts, Tally
 
 Floats = NDArray[np.float64]
 
 
-class PureProtocol(Protocol):
+class PureProtocol(FrequencyProtocol):
     """A protocol in the pure framework; p and q are the realized probabilities, exact."""
 
     def __post_init__(self) -> None:
@@ -67,6 +67,16 @@ class PureProtocol(Protocol):
             protocol=self.name,
             support=support,
         )
+
+    @property
+    def leverage(self) -> float:
+        """By how much one forged report can raise the estimated count of one answer: (1 - q) / (p - q)."""
+        return float((1 - self.q) / (self.p - self.q))
+
+    @property
+    def poisoning(self) -> float:
+        """m forged reports among n move a share by at most (m / n) / (p - q)."""
+        return float(1 / (self.p - self.q))
 
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         # A report supports an answer with at least q and at most p, whoever sent it.

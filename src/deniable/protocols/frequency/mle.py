@@ -36,7 +36,7 @@ from deniable.protocols.estimate import Estimate, Fit
 from deniable.protocols.reports import Bytes
 
 if TYPE_CHECKING:
-    from deniable.protocols.base import Protocol
+    from deniable.protocols.frequency.histogram import FrequencyProtocol
 
 Floats = NDArray[np.float64]
 
@@ -52,12 +52,12 @@ _KEPT_CELLS = 1 << 28  # truth values that are kept between passes
 class Supports:
     """Which answers each report supports, in blocks of rows."""
 
-    protocol: Protocol
+    protocol: FrequencyProtocol
     reports: Bytes
     kept: NDArray[np.bool_] | None
 
     @classmethod
-    def of(cls, protocol: Protocol, reports: Bytes) -> Supports:
+    def of(cls, protocol: FrequencyProtocol, reports: Bytes) -> Supports:
         small = len(reports) * protocol.domain.size <= _KEPT_CELLS
         return cls(protocol, reports, protocol._support(reports) if small else None)
 
@@ -135,7 +135,7 @@ def distinct(reports: Bytes) -> tuple[Bytes, NDArray[np.int64]]:
 
 
 def fit(
-    protocol: Protocol,
+    protocol: FrequencyProtocol,
     reports: Bytes,
     often: NDArray[np.int64],
     tolerance: float,
@@ -168,7 +168,7 @@ def fit(
     )
 
 
-def _noise(protocol: Protocol, model: Model, often: NDArray[np.int64], shares: Floats) -> Floats:
+def _noise(protocol: FrequencyProtocol, model: Model, often: NDArray[np.int64], shares: Floats) -> Floats:
     """The variance of the counts, for the respondents as they are."""
     n = int(often.sum())
     size = shares.size
@@ -182,7 +182,7 @@ def _noise(protocol: Protocol, model: Model, often: NDArray[np.int64], shares: F
     return noise
 
 
-def _spread(protocol: Protocol, noise: Floats, n: int, shares: Floats) -> tuple[Floats, Floats, Floats]:
+def _spread(protocol: FrequencyProtocol, noise: Floats, n: int, shares: Floats) -> tuple[Floats, Floats, Floats]:
     """a, b and c of the variance (a + b t + c t^2) / n that each estimated share would have at t."""
     none, half, everyone = protocol.variance(1, np.array([0.0, 0.5, 1.0]))
     bend = 2 * (none - 2 * half + everyone)

@@ -22,7 +22,7 @@ from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Simulation
 
 if TYPE_CHECKING:
-    from deniable.protocols.base import Protocol
+    from deniable.protocols.frequency.histogram import FrequencyProtocol
 
 _BLOCK_BYTES = 1 << 25
 
@@ -31,7 +31,7 @@ _BLOCK_BYTES = 1 << 25
 class Study:
     """Tallies of repeated collections from the same people."""
 
-    protocol: Protocol
+    protocol: FrequencyProtocol
     truth: Counts
     """How many people hold each answer."""
     tallies: Counts
@@ -58,7 +58,7 @@ class Study:
         return f"<{len(self)} runs of {self.protocol.name} with {self.n:,} people, {self.method}>"
 
 
-def study(protocol: Protocol, counts: ArrayLike, runs: int, seed: int) -> Study:
+def study(protocol: FrequencyProtocol, counts: ArrayLike, runs: int, seed: int) -> Study:
     """`runs` collections from people of whom counts[v] hold answer v."""
     truth = _people(counts, protocol.domain.size)
     if isinstance(runs, bool) or not isinstance(runs, int | np.integer) or runs < 1:
@@ -82,7 +82,7 @@ def _people(counts: ArrayLike, size: int) -> Counts:
     return given.astype(np.int64)
 
 
-def _by_reports(protocol: Protocol, truth: Counts, bits: Simulation) -> Counts:
+def _by_reports(protocol: FrequencyProtocol, truth: Counts, bits: Simulation) -> Counts:
     # People in order of their answers, a block at a time; the tally does not depend on the order.
     ends = np.cumsum(truth)
     block = max(1, _BLOCK_BYTES // (protocol.report_bytes + 16))

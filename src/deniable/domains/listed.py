@@ -1,8 +1,7 @@
-"""What an answer can be, and its position 0 .. size - 1.
+"""Listed answers: a list of labels, or the whole numbers of a range; each answer has a position 0 .. size - 1.
 
 Categories   a list of labels, order kept; unknown answers are refused, or counted as an explicit `other`
 Integers     every whole number from low to high
-Strings      any text at all, hashed into cells: nobody has to list the answers beforehand
 
 Answers come as a list, a numpy array, a pandas or polars column, or an Arrow array; columns that are
 dictionary-encoded already (Arrow dictionaries, pandas categoricals) are translated once per label, not once per row.
@@ -14,28 +13,84 @@ this code runs on devices.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Hashable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import absent, dictionary, flat, is_absent, kind, unique
-from deniable.errors import DomainError, LabelError, SpecError
+from deniable.domains.base import Domain, wrong_spec
+from deniable.errors import DomainError, LabelError
 from deniable.exact import MOST_DIGITS
-from deniable.labels import Label, as_label, as_labels, in_order, index_of, label_key, label_spec, load_label
-from deniable.texts import as_key, as_text, text_digest
+from deniable.labels import (
+    Label,
+    as_label,
+    as_labels,
+    in_order,
+    index_of,
+    label_key,
+    label_spec,
+    load_label,
+    text,
+    whole_number,
+    written,
+)
 
 Positions = NDArray[np.int64]
 Labels = Sequence[Label] | NDArray[Any]
+DomainLike = Domain | Labels | int
+"""What a domain may be given as: itself, a list of categories, or a number of answers."""
 
 _MOST_SHOWN, _MOST_NAMED = 8, 20
 
 
+class ListedDomain(Domain):
+    """A domain whose answers are known beforehand; an encoded answer is its position 0 .. size - 1."""
+
+    is_listed: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def size(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def labels(self) -> Sequence[Label]:
+        """The answers in the order of their positions."""
+
+    @abstractmethod
+    def encode(self, values: Any) -> Positions: ...
+
+    @property
+    def least_forms(self) -> int:
+        return self.size
+
+    @property
+    def short(self) -> str:
+        return f"{self.size:,} answers"
+
+    def encode_one(self, value: Any) -> int:
+        return int(self.encode([value])[0])
+
+    def index(self, values: Any) -> Positions:
+        """Positions of the answers, in the order given."""
+        return self.encode(values)
+
+    def answer_key(self, encoded: Any) -> bytes:
+        """00 and the position as 8 bytes, little-endian."""
+        return b"\0" + int(encoded).to_bytes(8, "little")
+
+    @property
+    def example(self) -> Label:
+        return self.labels[0]
+
+
 @dataclass(frozen=True)
-class Categories:
+class Categories(ListedDomain):
     """One of several named answers, in the order given.
 
     With `other="..."` unknown answers count as that one, with `missing="..."` missing ones do; else both are refused.
@@ -46,6 +101,8 @@ class Categories:
     >>> Categories(["yes", "no"], missing="no answer").index(["no", None, float("nan")]).tolist()
     [1, 2, 2]
     """
+
+    kind: ClassVar[str] = "categories"
 
     values: tuple[Label, ...]
     other: Label | None = None
@@ -95,8 +152,11 @@ class Categories:
     def _missing(self) -> int | None:
         return None if self.missing is None else self._table[label_key(self.missing)]
 
-    def index(self, values: Any) -> Positions:
-        """Positions of the answers, in the order given."""
+    @property
+    def empty_is_an_answer(self) -> bool:  # type: ignore[override]  # of some, not of all
+        return "" in self._texts
+
+    def encode(self, values: Any) -> Positions:
         encoded = dictionary(values)
         if encoded is not None:
             codes, entries = encoded
@@ -110,6 +170,11 @@ class Categories:
         return np.array(
             [texts[v] if type(v) is str and v in texts else find(v, i) for i, v in enumerate(listed)], dtype=np.int64
         )
+
+    def encode_one(self, value: Any) -> int:
+        if type(value) is str and value in self._texts:
+            return self._texts[value]
+        return self._find(value, 0)
 
     def _from_codes(self, codes: NDArray[Any], entries: Sequence[Any]) -> Positions:
         table = np.zeros(len(entries) + 1, dtype=np.int64)  # the last is for -1, a missing answer
@@ -144,10 +209,44 @@ class Categories:
             return f"{refusal}; but for upper and lower case, it would be one"
         return refusal
 
+    def reader(self, typed: bool = True) -> Callable[[str], Any]:
+        if all(isinstance(label, str) for label in self.values):
+            return str
+        texts = set(self._texts) if typed else set()
+        table: dict[str, list[Label]] = {}
+        for label in self.values:
+            for form in written(label):
+                if form not in texts or isinstance(label, str):
+                    table.setdefault(form, []).append(label)
+        numbers = {label for label in self.values if isinstance(label, int) and not isinstance(label, bool)}
+
+        def meaning(entry: str) -> Label:
+            found = table.get(entry, [])
+            if len(found) > 1:
+                raise DomainError("two answers of this question are written alike: text cannot tell them apart")
+            number = whole_number(entry)
+            return found[0] if found else number if number in numbers else entry
+
+        return meaning
+
+    @property
+    def choices(self) -> str:
+        if self.size > _MOST_NAMED:
+            return str(self)
+        return ", ".join(map(text, self.values))
+
     def spec(self) -> dict[str, Any]:
         spec: dict[str, Any] = {"kind": "categories", "values": [label_spec(value) for value in self.values]}
         extras = (("other", self.other), ("missing", self.missing))
         return spec | {key: label_spec(label) for key, label in extras if label is not None}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Categories:
+        match spec:
+            case {"kind": "categories", "values": list(values), **rest} if set(rest) <= {"other", "missing"}:
+                other, missing = (load_label(rest[key]) if key in rest else None for key in ("other", "missing"))
+                return cls([load_label(value) for value in values], other, missing)
+        raise wrong_spec("categories", "values, a list, and perhaps other and missing")
 
     def __repr__(self) -> str:
         shown = [reprlib.repr(value) for value in self.values[:_MOST_SHOWN]]
@@ -165,12 +264,14 @@ class Categories:
 
 
 @dataclass(frozen=True)
-class Integers:
+class Integers(ListedDomain):
     """A whole number from low to high, both included; 3.0 counts as 3, True does not count as 1.
 
     >>> Integers(1, 10).index([1, 10.0]).tolist()
     [0, 9]
     """
+
+    kind: ClassVar[str] = "integers"
 
     low: int
     high: int
@@ -194,8 +295,7 @@ class Integers:
     def labels(self) -> Sequence[Label]:
         return range(self.low, self.high + 1)
 
-    def index(self, values: Any) -> Positions:
-        """Positions of the answers, in the order given."""
+    def encode(self, values: Any) -> Positions:
         array = flat(values)
         if array.dtype.kind == "O":
             array = self._numbers(array)
@@ -210,6 +310,11 @@ class Integers:
             raise DomainError(f"value {int(np.argmax(outside))} is not one of {self}")
         return array.astype(np.int64) - self.low
 
+    def encode_one(self, value: Any) -> int:
+        if type(value) is int and self.low <= value <= self.high:
+            return value - self.low
+        return super().encode_one(value)
+
     def _numbers(self, array: NDArray[Any]) -> NDArray[np.float64]:
         """Objects of several kinds as numbers; floats hold every whole number of a range."""
         for place, value in enumerate(array):
@@ -221,104 +326,30 @@ class Integers:
                 raise DomainError(f"value {place} is not one of {self}")
         return array.astype(np.float64)
 
+    def reader(self, typed: bool = True) -> Callable[[str], Any]:
+        def meaning(entry: str) -> int | str:
+            number = whole_number(entry)
+            return entry if number is None else number
+
+        return meaning
+
     def spec(self) -> dict[str, Any]:
         return {"kind": "integers", "low": self.low, "high": self.high}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Integers:
+        match spec:
+            case {"kind": "integers", "low": int(low), "high": int(high), **rest} if not rest:
+                return cls(low, high)
+        raise wrong_spec("integers", "low and high, whole numbers")
 
     def __str__(self) -> str:
         return f"the whole numbers from {self.low} to {self.high}"
 
 
-@dataclass(frozen=True)
-class Strings:
-    """Any text of up to 4096 bytes, as `cohorts` public hash functions into `cells` cells see it.
-
-    digest = SHA-256("deniable-strings-v1" NUL key NUL cohort NUL text), all in UTF-8, the cohort in decimal digits
-    and the text in Unicode form NFC. The cell is the digest's first 8 bytes, little-endian, modulo `cells`, a power
-    of two: in a browser, `crypto.subtle.digest` and a mask. The key is public; it makes a survey's hashes its own.
-
-    Two strings share a cell in one cohort with probability 1 / cells, so the n_x people with another string add
-    n_x^2 / (cohorts (cells - 1)) to the variance of a count. At 2^16 cells and 64 cohorts that is a standard error of
-    at most n / 2048, when all others hold one and the same string, and of n / 19000 when they spread like the words
-    of a language. The noise of a one-bit report at epsilon 1 is 4.4 n / 2048 with a million people, and falls below
-    the worst case only beyond 19 million. More cells cost memory: a tally has cells x cohorts counters, 32 MiB here.
-
-    >>> Strings().cell("sourdough", cohort=0)
-    9847
-    """
-
-    cells: int = 1 << 16
-    cohorts: int = 64
-    key: str = ""
-    missing: str | None = None
-    """The text that stands for missing answers, which are refused without it."""
-
-    def __post_init__(self) -> None:
-        for name, number, most in (("cells", self.cells, 1 << 28), ("cohorts", self.cohorts, 1 << 16)):
-            if isinstance(number, bool) or not isinstance(number, int | np.integer):
-                raise DomainError(f"the number of {name} is a whole number, not {kind(number)}")
-            if not 1 <= number <= most:
-                raise DomainError(f"the number of {name} lies between 1 and {most}, not at {number}")
-            object.__setattr__(self, name, int(number))
-        if self.cells < 2 or self.cells & (self.cells - 1):
-            raise DomainError(f"the number of cells is a power of two, at least 2, not {self.cells}")
-        object.__setattr__(self, "key", as_key(self.key))
-        if self.missing is not None:
-            if not isinstance(self.missing, str):
-                raise DomainError(f"what stands for missing answers is text, not {kind(self.missing)}")
-            object.__setattr__(self, "missing", as_text(self.missing, 0))
-
-    @property
-    def size(self) -> int:
-        _open()
-
-    @property
-    def labels(self) -> Sequence[Label]:
-        _open()
-
-    def index(self, values: Any) -> Positions:
-        _open()
-
-    def cell(self, text: str, cohort: int) -> int:
-        """Where a text (NFC) falls in one cohort."""
-        return int.from_bytes(text_digest("strings", self.key, cohort, text)[:8], "little") % self.cells
-
-    def column(self, values: Any) -> tuple[Positions, list[str]]:
-        """The different texts of a column, in NFC, and which of them stands where."""
-        encoded = dictionary(values)
-        if encoded is None:
-            listed = list(values) if isinstance(values, list | tuple) else flat(values).tolist()
-            if not set(map(type, listed)) <= {str}:
-                listed = [self.text(value, place) for place, value in enumerate(listed)]
-            table: dict[str, int] = {}
-            encoded = np.array([table.setdefault(text, len(table)) for text in listed], dtype=np.int64), list(table)
-        codes, entries = encoded
-        used, places, within = np.unique(codes, return_index=True, return_inverse=True)
-        texts = [""] * used.size
-        for which in np.argsort(places).tolist():  # the first refused row is named
-            code = int(used[which])
-            texts[which] = self.text(None if code < 0 else entries[code], int(places[which]))
-        return within, texts
-
-    def text(self, value: Any, place: int) -> str:
-        """An answer in NFC; refuses what is none."""
-        return self.missing if self.missing is not None and is_absent(value) else as_text(value, place)
-
-    def spec(self) -> dict[str, Any]:
-        spec: dict[str, Any] = {"kind": "strings", "cells": self.cells, "cohorts": self.cohorts, "key": self.key}
-        return spec if self.missing is None else spec | {"missing": self.missing}
-
-    def __str__(self) -> str:
-        return f"any text, hashed into {self.cells} cells in {self.cohorts} cohorts"
-
-
-Domain = Categories | Integers | Strings
-DomainLike = Domain | Labels | int
-"""What a domain may be given as: itself, a list of categories, or a number of answers."""
-
-
 def as_domain(value: DomainLike) -> Domain:
     """A domain, a list of categories, or a number of answers (then 0 .. number - 1)."""
-    if isinstance(value, Categories | Integers | Strings):
+    if isinstance(value, Domain):
         return value
     if isinstance(value, bool) or value is None:
         raise DomainError(f"a domain is a list of categories or dn.Integers(low, high), not {kind(value)}")
@@ -329,22 +360,9 @@ def as_domain(value: DomainLike) -> Domain:
     return Categories(value)
 
 
-def load_domain(spec: Any) -> Domain:
-    match spec:
-        case {"kind": "categories", "values": list(values), **rest} if set(rest) <= {"other", "missing"}:
-            other, missing = (load_label(rest[key]) if key in rest else None for key in ("other", "missing"))
-            return Categories([load_label(value) for value in values], other, missing)
-        case {"kind": "integers", "low": int(low), "high": int(high), **rest} if not rest:
-            return Integers(low, high)
-        case {"kind": "strings", "cells": int(cells), "cohorts": int(cohorts), "key": str(key), **rest} if set(
-            rest
-        ) <= {"missing"}:
-            return Strings(cells, cohorts, key, None if "missing" not in rest else str(load_label(rest["missing"])))
-    raise SpecError(
-        "the domain in the spec is none of categories with values, integers with low and high, "
-        "and strings with cells, cohorts and key"
-    )
-
-
-def _open() -> NoReturn:
-    raise DomainError("any text may be an answer here, so no answers are listed: use CMS, HCMS, OLHSketch or RAPPOR")
+def as_listed(value: DomainLike) -> ListedDomain:
+    """`as_domain` where the answers must be listed."""
+    domain = as_domain(value)
+    if not isinstance(domain, ListedDomain):
+        raise DomainError(f"this needs a list of answers, not {domain}")
+    return domain

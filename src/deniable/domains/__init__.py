@@ -1,0 +1,31 @@
+"""What an answer can be.
+
+Categories   a list of labels
+Integers     every whole number from low to high
+Interval     any number from low to high, in a unit
+Strings      any text at all
+Records      several answers of one person, by name
+"""
+
+from deniable.domains.base import Domain, load_domain
+from deniable.domains.interval import Interval
+from deniable.domains.listed import Categories, DomainLike, Integers, Labels, ListedDomain, as_domain, as_listed
+from deniable.domains.records import RecordColumns, Records
+from deniable.domains.text import Strings, Texts
+
+__all__ = [
+    "Categories",
+    "Domain",
+    "DomainLike",
+    "Integers",
+    "Interval",
+    "Labels",
+    "ListedDomain",
+    "RecordColumns",
+    "Records",
+    "Strings",
+    "Texts",
+    "as_domain",
+    "as_listed",
+    "load_domain",
+]

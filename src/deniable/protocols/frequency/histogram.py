@@ -1,0 +1,168 @@
+"""Protocols whose result is the share of each listed answer.
+
+Beyond its law, such a protocol writes
+
+variance      of an estimated count, from which errors, intervals and plans follow
+_support      which answers each report speaks for: P(report | v) is `ratio` times as large for those
+_likelihoods  a faster form of the same, where there is one
+_simulate     tallies drawn from their joint law without drawing reports, where there is a way
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable.channels.inference.em import Model
+from deniable.domains import Domain, DomainLike, ListedDomain
+from deniable.errors import ReportError
+from deniable.exact import Number
+from deniable.labels import Label
+from deniable.protocols.base import Positions, Protocol
+from deniable.protocols.estimate import Estimate, quantile
+from deniable.protocols.frequency import mle
+from deniable.protocols.frequency.studies import Study, study
+from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.tally import Counts, Tally
+from deniable.randomness import Bits
+
+
+class ShareProtocol(Protocol):
+    """Shares of answers: of listed ones, or of texts that the analyst names afterwards."""
+
+    reads: ClassVar[str] = "shares"
+
+    @abstractmethod
+    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
+        """The variance of an estimated count with n people, for an answer of that frequency.
+
+        Noise and sampling error; `population=False` leaves the second out, for the count among those who answered.
+        """
+
+    def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
+        """The variance of the count of an answer of that frequency, whatever the others gave."""
+        return float(self.variance(n, frequency, population))
+
+    def noise(self, n: int) -> float:
+        """The standard error of the share of an answer that nobody gave, in the worst case."""
+        return math.sqrt(self.worst_variance(n, population=False)) / n
+
+    def error(self, n: int, population: bool = True) -> float:
+        """The standard error of a share, for the share where that is largest."""
+        # All variances here are polynomials of degree two in the share: three values tell where the largest lies.
+        none, half, everyone = (self.worst_variance(n, share, population) for share in (0.0, 0.5, 1.0))
+        bend = 2 * (none - 2 * half + everyone)
+        slope = everyone - none - bend
+        most = max(none, everyone)
+        if bend < 0 and 0 < slope < -2 * bend:
+            most = max(most, none - slope**2 / (4 * bend))
+        return math.sqrt(most) / n
+
+    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+        """The share that is as large as its own simultaneous half-width; None if even a share of one is not."""
+        reach = quantile(level, self.tests)
+
+        def clear(share: float) -> bool:
+            return share * n > reach * math.sqrt(self.worst_variance(n, share, population))
+
+        if not clear(1.0):
+            return None
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if clear(middle) else (middle, high)
+        return high
+
+
+@dataclass(frozen=True)
+class FrequencyProtocol(ShareProtocol):
+    """Shares of listed answers."""
+
+    domain: ListedDomain
+
+    if TYPE_CHECKING:
+
+        def __init__(self, domain: DomainLike, epsilon: Number) -> None: ...
+
+    takes: ClassVar[tuple[type[Domain], ...]] = (ListedDomain,)
+    advice: ClassVar[str] = "it needs a list of answers; for any text use CMS, HCMS, OLHSketch or RAPPOR"
+
+    @abstractmethod
+    def _one(self, value: int, bits: Bits) -> bytes: ...
+
+    @abstractmethod
+    def _many(self, values: Positions, bits: Bits) -> Bytes: ...
+
+    @abstractmethod
+    def _support(self, reports: Bytes) -> NDArray[np.bool_]: ...
+
+    @property
+    def tests(self) -> int:
+        return self.domain.size
+
+    def _inputs(self) -> Iterator[tuple[Label, int]]:
+        return ((label, place) for place, label in enumerate(self.domain.labels))
+
+    def _input_count(self) -> int:
+        return self.domain.size
+
+    def _likelihoods(self, reports: Bytes) -> Model:
+        """How likely each report is under each answer; a subclass may know a faster form."""
+        return mle.SupportModel(mle.Supports.of(self, reports), float(self.ratio - 1))
+
+    def _distinct_reports(self, tally: Tally) -> Bytes | None:
+        """The reports behind each counter, where a tally is a list of how often each report came."""
+        return None
+
+    def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts | None:
+        """Tallies drawn from their joint law without drawing reports, one per row, where there is a way."""
+        return None
+
+    def support(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+        """A matrix of truth values: which answers each report supports."""
+        return self._support(self._rows(reports))
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """Unbiased counts with error bars."""
+        self._check_tally(tally)
+        return replace(self._estimate(tally), check=partial(self.misfit, tally))
+
+    @abstractmethod
+    def _estimate(self, tally: Tally) -> Estimate: ...
+
+    def mle(
+        self,
+        reports: Reports | Bytes | Tally,
+        tolerance: float = 1e-9,
+        max_iterations: int = 10_000,
+        progress: bool = False,
+    ) -> Estimate:
+        """The shares under which the reports are most likely: a distribution, more accurate than `estimate`.
+
+        Needs the reports themselves, except for GRR and HadamardResponse, whose tally says as much. Stops when no
+        distribution is better by more than `tolerance` nats a report; `Estimate.fit` says how it went.
+        """
+        if isinstance(reports, Tally):
+            self._check_tally(reports)
+            forms = self._distinct_reports(reports)
+            if forms is None:
+                raise ReportError(f"a tally of {self.name} is too little for maximum likelihood: give the reports")
+            seen = reports.counts > 0
+            return mle.fit(self, forms[seen], reports.counts[seen], tolerance, max_iterations, progress)
+        rows, often = mle.distinct(self._valid_rows(reports))
+        return mle.fit(self, rows, often, tolerance, max_iterations, progress)
+
+    def simulate(self, counts: ArrayLike, runs: int = 1, seed: int = 0) -> Study:
+        """Repeat the whole collection: `counts` people with each answer, `runs` times; for studies, not devices.
+
+        GRR, SUE, OUE, THE and HadamardResponse draw tallies from their joint law: a billion people in milliseconds.
+        The others draw every report, which for a billion takes from half a minute (OLH) to hours; `method` says which.
+        """
+        return study(self, counts, runs, seed)
