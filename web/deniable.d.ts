@@ -2,7 +2,8 @@
 
 export type Answer = string | number | bigint | boolean;
 
-export type Refusal = "spec" | "domain" | "context" | "budget" | "closed" | "storage" | "network" | "optedOut" | "changed";
+/** "unknown": a protocol or a kind of answers that this version does not know; the message names it. */
+export type Refusal = "spec" | "unknown" | "domain" | "context" | "budget" | "closed" | "storage" | "network" | "optedOut" | "changed";
 
 /** Everything that is refused. The message can be shown to the respondent and never contains the answer. */
 export class DeniableError extends Error {
@@ -20,6 +21,8 @@ export class RandomBits {
     words: number;
     bernoulli(probability: Threshold): boolean;
     integers(below: number): number;
+    /** An outcome of integer weights, given as their running sums. */
+    draw(sums: readonly bigint[]): number;
     packed(probability: Threshold, count: number): Uint8Array;
 }
 
@@ -30,33 +33,57 @@ export interface Threshold {
     readonly low: number;
 }
 
+/** What every domain offers. `Read` is an answer as laws take it. */
+interface AnyDomain<Read> {
+    /** What its answers are, in words. */
+    readonly noun: string;
+    /** Whether it can be a column of a record. */
+    readonly column?: boolean;
+    /** Refuses what is no answer, without quoting it. */
+    read(value: unknown): Read;
+    encode(read: Read): Uint8Array;
+}
+
+/** A finite list of answers; what is read is a position. */
+interface ListedDomain<Label> extends AnyDomain<number> {
+    readonly size: number;
+    label(position: number): Label;
+    text(position: number): string;
+}
+
+/** A number between two ends. */
+interface NumberDomain {
+    readonly low: number;
+    readonly high: number;
+    readonly unit: string;
+    number(read: number): number;
+}
+
 export type Domain =
-    | {
-          readonly kind: "categories";
-          readonly size: number;
-          readonly labels: readonly Answer[];
-          label(position: number): Answer;
-          position(value: unknown): number;
-      }
-    | {
-          readonly kind: "integers";
-          readonly size: number;
-          readonly low: number;
-          readonly high: number;
-          label(position: number): number;
-          position(value: unknown): number;
-      }
-    | {
+    | (ListedDomain<Answer> & { readonly kind: "categories"; readonly labels: readonly Answer[] })
+    | (ListedDomain<number> & NumberDomain & { readonly kind: "integers" })
+    | (AnyDomain<string> & {
           readonly kind: "strings";
+          readonly open: true;
           readonly cells: number;
           readonly cohorts: number;
           readonly key: string;
-          text(value: unknown): string;
+          text(read: string): string;
           cell(text: string, cohort: number): number;
-      };
+      })
+    /** Values beyond an end are read as that end. */
+    | (AnyDomain<number> & NumberDomain & { readonly kind: "interval" })
+    /** Answers are objects with one value per column. */
+    | (AnyDomain<readonly unknown[]> & {
+          readonly kind: "records";
+          readonly columns: readonly { readonly name: string; readonly domain: Domain }[];
+      });
+
+/** The names that a spec may use here. */
+export const KINDS: { readonly domains: readonly string[]; readonly protocols: readonly string[] };
 
 export interface Protocol {
-    /** GRR, SUE, OUE, THE, BLH, OLH, SubsetSelection, HadamardResponse, CMS, HCMS, OLHSketch or RAPPOR. */
+    /** One of `KINDS.protocols`. */
     readonly name: string;
     /** An exact fraction, "a" or "a/b". */
     readonly epsilon: string;
@@ -66,6 +93,22 @@ export interface Protocol {
     readonly forms: number;
     /** The integers out of 2^64 that the law consists of. */
     readonly thresholds: Readonly<Record<string, Threshold>>;
+    /** With how much probability a report may tell more than epsilon says: an exact fraction; absent where none does. */
+    readonly delta?: string;
+    /** Of Window and OneBitMean: the positions that numbers are rounded to, and the outputs of each. */
+    readonly positions?: number;
+    readonly width?: number;
+    place?(read: number): { readonly below: number; readonly rest: number };
+    /** Of Table: what a report can say, and the integer weights, one row per answer. */
+    readonly outputs?: readonly Answer[];
+    readonly rows?: readonly (readonly bigint[])[];
+    readonly total?: bigint;
+    /** Of Attributes: the columns, of which a report is about one. */
+    readonly groups?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
+    /** Why no answer can be given here: set where a survey was read with `toAnswer: false` and this is unknown. */
+    readonly unknown?: string;
+    /** Randomize what the domain has read. */
+    draw(read: unknown, random: RandomBits): Uint8Array;
     /** Randomize one answer. */
     privatize(value: unknown, random?: RandomBits): Uint8Array;
     /** The answer itself as bytes; not for sending. */
@@ -116,10 +159,15 @@ export interface Terms {
 
 export type Fetch = (address: string, options: RequestInit) => Promise<Response>;
 
+export interface ReadOptions {
+    /** False for pages that only show results: kinds that are unknown here are kept instead of refused. */
+    toAnswer?: boolean;
+}
+
 export class Survey {
     private constructor();
-    static fromBytes(bytes: Uint8Array, pinnedFingerprint: string): Promise<Survey>;
-    static fetch(serverUrl: string, pinnedFingerprint: string, fetch?: Fetch): Promise<Survey>;
+    static fromBytes(bytes: Uint8Array, pinnedFingerprint: string, options?: ReadOptions): Promise<Survey>;
+    static fetch(serverUrl: string, pinnedFingerprint: string, fetch?: Fetch, options?: ReadOptions): Promise<Survey>;
     readonly name: string;
     readonly fingerprint: string;
     readonly bytes: Uint8Array;
@@ -132,6 +180,8 @@ export class Survey {
     readonly showsChanges: boolean;
     /** Of as many submissions as a device may make; null where no number holds, because changes show. */
     readonly lifetimeEpsilon: string | null;
+    /** With how much probability all reports together may tell more than that: an exact fraction, or null for never. */
+    readonly delta: string | null;
     readonly reportBytes: number;
     /** Throws unless every question has an answer in its domain, and nothing else has. */
     checkAnswers(values: Readonly<Record<string, unknown>>): void;

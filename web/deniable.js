@@ -24,7 +24,7 @@ export class DeniableError extends Error {
   constructor(kind, message) {
     super(message);
     this.name = "DeniableError";
-    // "spec", "domain", "context", "budget", "closed", "storage", "network", "optedOut" or "changed"
+    // "spec", "unknown", "domain", "context", "budget", "closed", "storage", "network", "optedOut" or "changed"
     this.kind = kind;
   }
 }
@@ -52,6 +52,16 @@ function readFraction(text, what, digits = MOST_DIGITS) {
   const bottom = BigInt(match[2] ?? 1);
   if (match[2] === "1" || gcd(top, bottom) !== 1n) refuse("spec", `${what} is not in lowest terms`);
   return [top, bottom];
+}
+
+/** A fraction that may be zero or negative, written the same way, of integers below 2^53: the nearest float. */
+function readNumber(text, what) {
+  const match = typeof text === "string" && /^(-?)(0|[1-9]\d{0,15})(?:\/([1-9]\d{0,15}))?$/.exec(text);
+  const [top, bottom] = match ? [Number(match[2]), Number(match[3] ?? 1)] : [];
+  const usable = match && Number.isSafeInteger(top) && Number.isSafeInteger(bottom) && text !== "-0" && match[3] !== "1";
+  check(usable, `${what} is a number written like "-5" or "201/2", of integers below 2^53`);
+  check(gcd(BigInt(top), BigInt(bottom)) === 1n, `${what} is not in lowest terms`);
+  return (match[1] ? -top : top) / bottom;
 }
 
 const tooLong = (what) => `${what} has more than ${MOST_DIGITS} digits above or below the line: round it`;
@@ -103,6 +113,16 @@ function floorOf([a, b, c, d], x) {
     if (at(low) === at(high)) return at(low);
   }
   return refuse("spec", "a threshold cannot be settled");
+}
+
+/** Whether top / bottom <= e^x, exactly: both sides are equal for no x > 0, so this ends like `floorOf`. */
+function isWithin(top, bottom, x) {
+  for (let bits = 128; bits <= 1 << 16; bits *= 2) {
+    const { low, high, one } = expBounds(x, bits);
+    if (top * one <= bottom * low) return true;
+    if (top * one >= bottom * high) return false;
+  }
+  return false;
 }
 
 /** The ceiling: an irrational number lies strictly above its floor. */
@@ -176,8 +196,23 @@ export class RandomBits {
   }
 
   /**
+   * One of the outcomes 0, 1, ... of integer weights, given as their running sums, of any size: the outcome in whose
+   * part of [0, total) a uniform number falls. Its first word decides, further ones only if a boundary lies inside it.
+   */
+  draw(sums) {
+    const total = sums.at(-1);
+    for (let digits = 0n, scale = 1n; ; ) {
+      this.next();
+      digits = (digits << 64n) | (BigInt(this.high) << 32n) | BigInt(this.low);
+      scale <<= 64n;
+      const outcome = firstAbove(sums, (digits * total) / scale);
+      if (sums[outcome] * scale >= (digits + 1n) * total) return outcome;
+    }
+  }
+
+  /**
    * Independent bits, each set with probability T / 2^64, T < 2^64; bit i is bit i % 8 of byte i / 8, padding zero.
-   * Sixty-four bits at a time are compared with T digit by digit from the top, one word a digit, until all are decided:
+   * Sixty-four bits at a time are compared with T digit by digit from the top, one word per digit, until all are decided:
    * a bit is set once its digit is 0 where T has a 1, and clear once its digit is 1 where T has a 0.
    */
   packed({ high, low }, count) {
@@ -206,6 +241,17 @@ export class RandomBits {
     }
     return out;
   }
+}
+
+/** The first place at which ascending numbers are above a value. */
+function firstAbove(numbers, value) {
+  let [low, high] = [0, numbers.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle] <= value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** The lowest n bits of a 32-bit number, n clipped to 0 .. 32. */
@@ -309,8 +355,23 @@ export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padS
 const textDigest = (use, key, cohort, text) => sha256(utf8(`deniable-${use}-v1\0${key}\0${cohort}\0${text}`));
 
 // -- domains ---------------------------------------------------------------------------------------------------------
+//
+// Each kind of domain turns its spec into an object. Laws and pages ask the object what it offers, never for its kind:
+//   noun      what its answers are, in words
+//   read      an answer as the caller has it -> as laws take it; refuses what is no answer, without quoting it
+//   encode    that -> bytes, for keys and digests that stay on the device
+//   column    true if it can be a part of a record
+// and, where they make sense,
+//   size, label(i)            a finite list: `read` gives the position, `label` the answer there
+//   text(read)                what is hashed
+//   open, cell(text, cohort)  texts that nobody has listed, and where one of them is counted
+//   low, high, unit, number(read)  a number between two ends
+//   columns                   the parts of a record: { name, domain }
 
 const MOST_ANSWERS = 2 ** 28; // as many counters as a tally has at most
+const MOST_COLUMNS = 64;
+const LONGEST_WEIGHT = 100000; // digits
+const MOST_CHECKED = 2 ** 22; // products, about a second's work
 const LONGEST_TEXT = 4096;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
@@ -358,23 +419,28 @@ function categories(spec) {
   const [other, none] = [place("other"), place("missing")];
   if ("other" in spec && other === undefined) refuse("spec", "the category for all other answers is not listed");
   if ("missing" in spec && none === undefined) refuse("spec", "the category for missing answers is not listed");
-  const position = (value) => {
+  const read = (value) => {
     if (isMissing(value)) return none ?? missing();
     return table.get(labelKey(value)) ?? other ?? outside(`the ${labels.length} categories`);
   };
-  return { kind: "categories", size: labels.length, labels, label: (i) => labels[i], position };
+  const label = (i) => labels[i];
+  const text = (i) => labelText(labels[i]);
+  return { noun: "a list of answers", column: true, size: labels.length, labels, label, read, encode: byPosition, text };
 }
 
 function integers(spec) {
   exactKeys(spec, ["kind", "low", "high"], "the domain");
   const { low, high } = spec;
   check(Number.isSafeInteger(low) && Number.isSafeInteger(high) && low < high, "a range needs low < high");
-  const position = (value) => {
+  const read = (value) => {
     if (isMissing(value)) missing();
     const number = typeof value === "bigint" ? Number(value) : value;
     return isWhole(number, low, high) ? number - low : outside(`the whole numbers from ${low} to ${high}`);
   };
-  return { kind: "integers", size: high - low + 1, low, high, label: (i) => low + i, position };
+  const label = (i) => low + i;
+  const text = (i) => String(low + i);
+  const range = { size: high - low + 1, low, high, unit: "" };
+  return { noun: "whole numbers", column: true, ...range, label, read, encode: byPosition, text, number: label };
 }
 
 function strings(spec) {
@@ -383,8 +449,8 @@ function strings(spec) {
   if (!isWhole(cells, 2, 2 ** 28) || cells & (cells - 1)) refuse("spec", "the number of cells is a power of two");
   if (!isWhole(cohorts, 1, 2 ** 16)) refuse("spec", "the number of cohorts lies between 1 and 65536");
   checkHashKey(key);
-  const text = (value) => {
-    if (isMissing(value)) return "missing" in spec ? text(spec.missing) : missing();
+  const read = (value) => {
+    if (isMissing(value)) return "missing" in spec ? read(spec.missing) : missing();
     if (!isText(value)) refuse("domain", "the answer is not text that can be written in UTF-8");
     const normal = value.normalize("NFC");
     if (utf8(normal).length > LONGEST_TEXT) refuse("domain", `the answer has more than ${LONGEST_TEXT} bytes`);
@@ -393,18 +459,84 @@ function strings(spec) {
   if ("missing" in spec && !isText(spec.missing)) refuse("spec", "what stands for missing answers is text");
   // The first 8 bytes of the digest modulo a power of two up to 2^28: the first 4 bytes are enough.
   const cell = (value, cohort) => littleEndian(textDigest("strings", key, cohort, value), 0) & (cells - 1);
-  return { kind: "strings", cells, cohorts, key, text, cell };
+  const encode = (text) => concat([1], utf8(text));
+  return { noun: "any text", open: true, cells, cohorts, key, read, encode, text: (text) => text, cell };
 }
+
+/** Any number; one beyond an end is taken as that end, and nothing tells that it was. */
+function interval(spec) {
+  exactKeys(spec, ["kind", "low", "high", "unit"], "the domain");
+  const [low, high] = [readNumber(spec.low, "the lower end"), readNumber(spec.high, "the upper end")];
+  check(low < high, "an interval needs low < high");
+  check(isText(spec.unit), "the unit of an interval is text");
+  const read = (value) => {
+    if (isMissing(value)) missing();
+    const number = typeof value === "bigint" ? Number(value) : value;
+    if (typeof number !== "number" || !Number.isFinite(number)) refuse("domain", "the answer is not a number");
+    return Math.min(Math.max(number, low), high) + 0; // zero has one form
+  };
+  const encode = (number) => concat([2], new Uint8Array(littleFloat(number)));
+  return { noun: "a number", column: true, low, high, unit: spec.unit, read, encode, number: (number) => number };
+}
+
+function littleFloat(number) {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, number, true);
+  return view.buffer;
+}
+
+/** One value per column; all of them are read, so that a refusal does not depend on which one is reported. */
+function records(spec) {
+  exactKeys(spec, ["kind", "columns"], "the domain");
+  const listed = Array.isArray(spec.columns) && isWhole(spec.columns.length, 1, MOST_COLUMNS);
+  check(listed, `a record has between 1 and ${MOST_COLUMNS} columns`);
+  const columns = spec.columns.map((column) => {
+    exactKeys(column, ["name", "domain"], "a column");
+    check(isText(column.name), "the name of a column is text");
+    const domain = loadDomain(column.domain);
+    check(domain.column, `a column of a record cannot hold ${domain.noun}`);
+    return Object.freeze({ name: column.name, domain });
+  });
+  const names = new Set(columns.map(({ name }) => name));
+  check(names.size === columns.length, "two columns have the same name");
+  const read = (value) => {
+    if (isMissing(value)) missing();
+    if (!isObject(value)) refuse("domain", "the answer is not a record with one value per column");
+    if (!Object.keys(value).every((name) => names.has(name))) refuse("domain", "the answer has a column that is not asked for");
+    return columns.map(({ name, domain }) => {
+      try {
+        return domain.read(Object.hasOwn(value, name) ? value[name] : undefined);
+      } catch (error) {
+        return refuse("domain", `column "${name}": ${error.message}`);
+      }
+    });
+  };
+  const encode = (values) => {
+    const parts = columns.map(({ domain }, i) => domain.encode(values[i]));
+    return concat([3], ...parts.flatMap((part) => [toBytes(part.length, 4), part]));
+  };
+  return { noun: "a record", columns: Object.freeze(columns), read, encode };
+}
+
+const byPosition = (position) => concat([0], toBytes(position, 4), [0, 0, 0, 0]);
 
 const checkHashKey = (key) => check(isText(key) && !key.includes("\0"), "the key of a hash is text without NUL");
 const littleEndian = (bytes, at) => new DataView(bytes.buffer, bytes.byteOffset).getUint32(at, true);
 
+const DOMAINS = { __proto__: null, categories, integers, strings, interval, records };
+
 function loadDomain(spec) {
-  const loader = { __proto__: null, categories, integers, strings }[spec?.kind];
-  if (!loader) refuse("spec", "the domain is none of categories, integers and strings");
-  const domain = loader(spec);
+  check(typeof spec?.kind === "string", "the domain does not say its kind");
+  const domain = named(DOMAINS, spec.kind, "kind of answers")(spec);
   if (domain.size > MOST_ANSWERS) refuse("spec", "the domain has more than 2^28 answers");
-  return Object.freeze(domain);
+  return Object.freeze({ kind: spec.kind, ...domain });
+}
+
+/** An entry of a table of kinds. What is unknown here is refused by its name and never taken for something else. */
+function named(table, name, what) {
+  if (name in table) return table[name];
+  const known = `which knows ${Object.keys(table).join(", ")}`;
+  return refuse("unknown", `the ${what} "${name.slice(0, 40)}" is unknown to this page, ${known}: it cannot be answered in a browser`);
 }
 
 // -- protocols -------------------------------------------------------------------------------------------------------
@@ -413,7 +545,7 @@ function loadDomain(spec) {
 //   reportBytes   the width of a report
 //   forms         how many different reports there are, at most
 //   thresholds    the integers that the law consists of
-//   draw          (position of the answer, random words) -> report; draws words in the order that is written here
+//   draw          (the answer as the domain has read it, random words) -> report; the order of its draws is the wire's
 
 function toBytes(number, width, out = new Uint8Array(width), at = 0) {
   for (let i = 0; i < width; i++) out[at + i] = number >>> (8 * i);
@@ -553,9 +685,8 @@ function cohorts(domain, count, counters, rest) {
   if (count * (1 + counters) > MOST_ANSWERS) refuse("spec", "these are more than 2^28 counters");
   const width = bytesFor(count);
   const draw = (answer, bits) => {
-    const text = domain.kind === "strings" ? answer : labelText(domain.label(answer));
     const cohort = bits.integers(count);
-    return concat(toBytes(cohort, width), rest.draw(text, cohort, bits));
+    return concat(toBytes(cohort, width), rest.draw(domain.text(answer), cohort, bits));
   };
   const reportBytes = width + rest.reportBytes;
   return { reportBytes, forms: 2 ** (8 * reportBytes), thresholds: rest.thresholds, draw };
@@ -563,8 +694,8 @@ function cohorts(domain, count, counters, rest) {
 
 /** A sketch: the text's cell in its cohort, reported by a protocol over the cells. */
 const sketch = (inner) => (domain, epsilon, parameters) => {
-  const hashing = domain.kind === "strings" ? domain : loadDomain(parameters.hashing);
-  if (hashing.kind !== "strings") refuse("spec", "the hashing of a sketch is a domain of strings");
+  const hashing = domain.open ? domain : loadDomain(parameters.hashing);
+  if (!hashing.open) refuse("spec", "the hashing of a sketch is a domain of strings");
   const law = inner({ size: hashing.cells }, epsilon, parameters);
   const draw = (text, cohort, bits) => law.draw(hashing.cell(text, cohort), bits);
   return cohorts(domain, hashing.cohorts, hashing.cells, { ...law, draw });
@@ -601,10 +732,129 @@ function bloomPositions(digest, hashes, width) {
 }
 
 /**
- * Every protocol that a spec may name, with its parameters. Those with a `closed` parameter take any text as well: then
- * the domain says how to hash, while over a closed list of answers that parameter does.
+ * Window: a number is rounded at random to one of D positions; then one of the w outputs from there on, else any of all
+ * M = D + w - 1. The rounding is one float64 formula, the same in Python; the law of the outputs is exact.
+ */
+function windowResponse({ low, high, number }, epsilon, { positions, width, read }) {
+  check(isWhole(positions, 2, MOST_ANSWERS) && isWhole(width, 1, MOST_ANSWERS), "the sizes of a window are not usable");
+  check(read === "mean" || read === "distribution", 'a window is read as a "mean" or a "distribution"');
+  const outputs = positions + width - 1;
+  check(outputs <= MOST_ANSWERS, "these are more than 2^28 counters");
+  const w = BigInt(width);
+  const keep = threshold(floorOf([w, -w, w, BigInt(outputs) - w], epsilon));
+  if (keep.numerator === 0n) refuse("spec", "at this epsilon an answer would never be kept");
+  const reportBytes = bytesFor(outputs);
+  /** The position below a number, and how far it is on the way to the next. */
+  const place = (answer) => {
+    const scaled = Math.min(((number(answer) - low) * (positions - 1)) / (high - low), positions - 1);
+    return { below: Math.floor(scaled), rest: scaled - Math.floor(scaled) };
+  };
+  const draw = (answer, bits) => {
+    const { below, rest } = place(answer);
+    const up = Math.floor(rest * 2 ** 53); // over 2^53, so that its halves over 2^64 are exact
+    const rounded = bits.bernoulli({ high: Math.floor(up / 2 ** 21), low: (up % 2 ** 21) * 2 ** 11 });
+    const kept = bits.bernoulli(keep);
+    const near = bits.integers(width);
+    const far = bits.integers(outputs);
+    return toBytes(kept ? below + rounded + near : far, reportBytes);
+  };
+  return { reportBytes, forms: outputs, thresholds: { keep }, draw, positions, width, place };
+}
+
+/** Rounding to one of the two ends, then randomized response. */
+const oneBitMean = (domain, epsilon) => windowResponse(domain, epsilon, { positions: 2, width: 1, read: "mean" });
+
+/** A table of integer weights, one row per answer: one draw from the row. That it has the promised level is checked. */
+function table({ size }, epsilon, { outputs: labels, rows: written, certificate, delta }) {
+  check(Array.isArray(labels) && isWhole(labels.length, 1, MOST_ANSWERS), "the outputs of a table are a list");
+  const outputs = labels.map(readLabel);
+  check(new Set(outputs.map(labelKey)).size === outputs.length, "an output stands twice");
+  check(Array.isArray(written) && written.length === size, "a table needs one row per answer");
+  const rows = written.map((row) => {
+    check(Array.isArray(row) && row.length === outputs.length, "a row of a table has one weight per output");
+    return row.map(readWeight);
+  });
+  const sums = rows.map((row) => row.map(((sum) => (weight) => (sum += weight))(0n)));
+  const total = sums[0].at(-1);
+  check(total > 0n && sums.every((row) => row.at(-1) === total), "the rows of a table do not have the same total");
+  check(rows.flat().reduce(gcd) === 1n, "the weights of a table have a common divisor");
+  check(certificate === undefined || isFingerprint(certificate), "the certificate of a table is 64 hexadecimal digits");
+  const exceeded = delta === undefined ? !isPure(rows, epsilon) : !isAlmost(rows, total, epsilon, readFraction(delta, "delta"));
+  check(!exceeded, "the table tells more about an answer than its epsilon says");
+  const reportBytes = bytesFor(outputs.length);
+  const draw = (position, bits) => toBytes(bits.draw(sums[position]), reportBytes);
+  return { reportBytes, forms: outputs.length, thresholds: {}, draw, outputs: Object.freeze(outputs), rows, total, delta };
+}
+
+function readWeight(text) {
+  check(typeof text === "string" && /^(0|[1-9]\d*)$/.test(text), "a weight of a table is decimal digits");
+  check(text.length <= LONGEST_WEIGHT, `a weight of a table has more than ${LONGEST_WEIGHT} digits`);
+  return BigInt(text);
+}
+
+/** Whether no output is more than e^epsilon times as likely under one row as under another. */
+function isPure(rows, epsilon) {
+  let [top, bottom] = [1n, 1n];
+  for (let y = 0; y < rows[0].length; y++) {
+    let [most, least] = [rows[0][y], rows[0][y]];
+    for (const row of rows) {
+      if (row[y] > most) most = row[y];
+      if (row[y] < least) least = row[y];
+    }
+    if (most * bottom > top * least) [top, bottom] = [most, least];
+  }
+  return bottom > 0n && isWithin(top, bottom, epsilon);
+}
+
+/** Whether P(y | one) - e^epsilon P(y | other), summed over the outputs where it is positive, is at most delta. */
+function isAlmost(rows, total, epsilon, [top, bottom]) {
+  check(top < bottom, "delta is below 1");
+  check(rows.length ** 2 * rows[0].length <= MOST_CHECKED, "a table with a delta has too many answers to be checked here");
+  const { low, one } = expBounds(epsilon, 256);
+  const excess = (row, other) =>
+    row.reduce((sum, weight, y) => {
+      const more = weight * one - low * other[y];
+      return more > 0n ? sum + more : sum;
+    }, 0n);
+  return rows.every((row) => rows.every((other) => excess(row, other) * bottom <= top * total * one));
+}
+
+/** One column of a record, chosen by coins that do not depend on the answer, then that column's own protocol. */
+function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: level }) {
+  check(Array.isArray(written) && written.length === columns.length, "there is one group per column");
+  const groups = written.map((group, i) => {
+    exactKeys(group, ["weight", "protocol"], "a group");
+    check(isWhole(group.weight, 1, 2 ** 32 - 1), "the weight of a group is a positive whole number");
+    const protocol = loadProtocol(group.protocol);
+    const same = canonicalText(group.protocol.domain, 0) === canonicalText(domain.columns[i].domain, 0);
+    check(same, "the answers of a group are not those of its column");
+    return Object.freeze({ name: columns[i].name, weight: group.weight, protocol });
+  });
+  const sums = groups.map(((sum) => ({ weight }) => (sum += weight))(0));
+  check(sums.at(-1) < 2 ** 32, "the weights of the groups add up to less than 2^32");
+  const largest = (levels) => levels.map((text) => readFraction(text)).reduce((a, b) => (isAbove(b, a) ? b : a));
+  const epsilons = groups.map(({ protocol }) => protocol.epsilon);
+  check(writeFraction(largest(epsilons)) === level, "epsilon is not the largest one of the groups");
+  const headBytes = bytesFor(groups.length);
+  const reportBytes = headBytes + Math.max(...groups.map(({ protocol }) => protocol.reportBytes));
+  const draw = (values, bits) => {
+    const chosen = firstAbove(sums, bits.integers(sums.at(-1)));
+    const out = toBytes(chosen, headBytes, new Uint8Array(reportBytes));
+    out.set(groups[chosen].protocol.draw(values[chosen], bits), headBytes);
+    return out;
+  };
+  const forms = groups.reduce((sum, { protocol }) => sum + protocol.forms, 0);
+  const deltas = groups.map(({ protocol }) => protocol.delta).filter(Boolean);
+  const delta = deltas.length ? writeFraction(largest(deltas)) : undefined;
+  return { reportBytes, forms, thresholds: {}, draw, groups: Object.freeze(groups), delta };
+}
+
+/**
+ * Every protocol that a spec may name: its law, its parameters, and what it needs of a domain. Those with a `closed`
+ * parameter hash text: an open domain says how, while over a list of answers that parameter does.
  */
 const PROTOCOLS = {
+  __proto__: null,
   GRR: { law: grr },
   SUE: { law: sue },
   OUE: { law: oue },
@@ -613,11 +863,20 @@ const PROTOCOLS = {
   OLH: { law: localHashing, parameters: ["hash_bits"] },
   SubsetSelection: { law: subsetSelection, parameters: ["subset_size"] },
   HadamardResponse: { law: hadamardResponse, parameters: ["blocks"] },
-  CMS: { law: sketch(sue), closed: "hashing" },
-  HCMS: { law: sketch(localHashing), closed: "hashing" },
-  OLHSketch: { law: sketch(localHashing), parameters: ["hash_bits"], closed: "hashing" },
-  RAPPOR: { law: rappor, parameters: ["bloom_bits", "hashes", "cohorts"], closed: "key" },
+  CMS: { law: sketch(sue), needs: "text", closed: "hashing" },
+  HCMS: { law: sketch(localHashing), needs: "text", closed: "hashing" },
+  OLHSketch: { law: sketch(localHashing), needs: "text", parameters: ["hash_bits"], closed: "hashing" },
+  RAPPOR: { law: rappor, needs: "text", parameters: ["bloom_bits", "hashes", "cohorts"], closed: "key" },
+  Window: { law: windowResponse, needs: "number", parameters: ["positions", "width", "read"] },
+  OneBitMean: { law: oneBitMean, needs: "number" },
+  Table: { law: table, parameters: ["outputs", "rows"], optional: ["certificate", "delta"] },
+  Attributes: { law: attributes, needs: "columns", parameters: ["groups"] },
 };
+
+const NEEDS = { label: "a list of answers", text: "text or a list of answers", number: "a number", columns: "a record" };
+
+/** The names that a spec may use here. */
+export const KINDS = Object.freeze({ domains: Object.keys(DOMAINS), protocols: Object.keys(PROTOCOLS) });
 
 const HEAD = ["kind", "version", "protocol", "domain", "epsilon"];
 
@@ -625,33 +884,33 @@ const HEAD = ["kind", "version", "protocol", "domain", "epsilon"];
 export function loadProtocol(spec) {
   check(isObject(spec) && spec.kind === "protocol", 'this is not the spec of a protocol: it needs "kind": "protocol"');
   check(spec.version === 1, "protocol specs of this version are unknown here: only 1 is");
-  const known = Object.keys(PROTOCOLS).includes(spec.protocol) && PROTOCOLS[spec.protocol];
-  check(known, `there is no such protocol; there are ${Object.keys(PROTOCOLS).join(", ")}`);
+  check(typeof spec.protocol === "string", "the protocol is not a name");
+  const known = named(PROTOCOLS, spec.protocol, "protocol");
   canonicalBytes(spec); // refuses what a spec cannot hold
-  const { law: build, parameters = [], closed = null } = known;
+  const { law: build, needs = "label", parameters = [], optional = [], closed = null } = known;
   const domain = loadDomain(spec.domain);
-  const open = domain.kind === "strings";
-  check(!open || closed, `${spec.protocol} needs a list of answers, not any text`);
-  exactKeys(spec, [...HEAD, ...parameters, ...(closed && !open ? [closed] : [])], "the spec");
+  check(needs in domain, `${spec.protocol} needs ${NEEDS[needs]}, not ${domain.noun}`);
+  exactKeys(spec, [...HEAD, ...parameters, ...(closed && !domain.open ? [closed] : [])], "the spec", optional);
   const epsilon = readFraction(spec.epsilon, "epsilon");
   check(!isAbove([1n, 1000000n], epsilon) && !isAbove(epsilon, [64n, 1n]), "epsilon lies between 1e-6 and 64");
   if (closed && domain.labels) {
     const texts = new Set(domain.labels.map(labelText));
     check(texts.size === domain.size, "two categories are the same text and would be counted as one");
   }
-  const { reportBytes, forms, thresholds, draw } = build(domain, epsilon, spec);
-  const read = open ? domain.text : domain.position; // refuses what is no answer
+  const { thresholds, ...law } = build(domain, epsilon, spec);
   return Object.freeze({
     name: spec.protocol,
     epsilon: spec.epsilon,
     domain,
-    reportBytes,
-    forms,
+    ...law,
     thresholds: Object.freeze(thresholds),
     /** Randomize one answer. */
-    privatize: (value, random = SYSTEM) => draw(read(value), random),
-    /** The answer itself as bytes, for keys and digests that stay here: 01 and the text, or 00 and the position. */
-    encode: (value) => (open ? concat([1], utf8(read(value))) : concat([0], toBytes(read(value), 4), [0, 0, 0, 0])),
+    privatize: (value, random = SYSTEM) => law.draw(domain.read(value), random),
+    /**
+     * The answer itself as bytes, for keys and digests that stay here: 00 and the position, 01 and the text, 02 and the
+     * float, or 03 and each column's length and bytes.
+     */
+    encode: (value) => domain.encode(domain.read(value)),
   });
 }
 
@@ -761,13 +1020,7 @@ function readRefused() {
 
 function isRefused(code) {
   refusedEnds ??= readRefused();
-  let [low, high] = [0, refusedEnds.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (refusedEnds[middle] <= code) low = middle + 1;
-    else high = middle;
-  }
-  return low % 2 === 1;
+  return firstAbove(refusedEnds, code) % 2 === 1;
 }
 
 // The characters before and after a joiner. Arabic letters that join the next one, then those that can be joined.
@@ -874,18 +1127,41 @@ function readTerms(spec) {
 
 const isFingerprint = (text) => typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
 
-function readQuestion(spec) {
+/** A protocol that is unknown here, for pages that show results only: it refuses every answer. */
+function unknownProtocol({ protocol: name, epsilon, domain }, error) {
+  readFraction(epsilon, "epsilon");
+  const no = () => {
+    throw error;
+  };
+  let known = { kind: String(domain?.kind) };
+  try {
+    known = loadDomain(domain);
+  } catch {
+    // Its answers are unknown here as well.
+  }
+  const parts = { reportBytes: 0, forms: 1, thresholds: {}, draw: no, privatize: no, encode: no };
+  return Object.freeze({ name, epsilon, domain: known, ...parts, unknown: error.message });
+}
+
+function readQuestion(spec, toAnswer) {
   exactKeys(spec, ["id", "text", "protocol"], "a question");
   check(typeof spec.id === "string" && /^[a-z0-9_-]{1,64}$/.test(spec.id), "the id of a question is not usable");
   checkText(spec.text, `the text of question "${spec.id}"`);
   checkTexts(spec.protocol, `an answer or key of question "${spec.id}"`);
-  return Object.freeze({ id: spec.id, text: spec.text, protocol: loadProtocol(spec.protocol) });
+  let protocol;
+  try {
+    protocol = loadProtocol(spec.protocol);
+  } catch (error) {
+    if (toAnswer || error.kind !== "unknown") throw error;
+    protocol = unknownProtocol(spec.protocol, error);
+  }
+  return Object.freeze({ id: spec.id, text: spec.text, protocol });
 }
 
 /** The published questions and terms, exactly as pinned. */
 export class Survey {
   /** For `fromBytes` and `fetch`; `terms` is null for version 1, which can be answered in files only. */
-  constructor(spec, bytes, pinned) {
+  constructor(spec, bytes, pinned, toAnswer = true) {
     check(isObject(spec) && spec.kind === "survey", 'this is not a survey: it needs "kind": "survey"');
     check(spec.version === 1 || spec.version === 2, "surveys of this version are unknown here: only 1 and 2 are");
     const collected = spec.version === 2;
@@ -897,18 +1173,22 @@ export class Survey {
     this.name = spec.name;
     this.fingerprint = pinned;
     this.bytes = bytes;
-    this.questions = Object.freeze(spec.questions.map(readQuestion));
+    this.questions = Object.freeze(spec.questions.map((question) => readQuestion(question, toAnswer)));
     check(new Set(this.questions.map(({ id }) => id)).size === this.questions.length, "two questions have the same id");
     this.terms = collected ? readTerms(spec) : null;
     const each = this.questions.map(({ protocol }) => readFraction(protocol.epsilon));
     const level = shortSum(each, "the sum of the questions' epsilons");
     /** What one submission gives away at most: the exact sum over the questions. */
     this.epsilon = writeFraction(level);
-    const debits = times(level, [BigInt(this.terms?.draws ?? 1), 1n]);
+    const draws = [BigInt(this.terms?.draws ?? 1), 1n];
+    const debits = times(level, draws);
     /** Whether repeated reports show when an answer changed and which earlier one returned. */
     this.showsChanges = this.terms?.longitudinal.rule === "memoize" && this.terms.draws > 1;
     /** The same over as many answers as a device may give; null where no number holds, because changes show. */
     this.lifetimeEpsilon = this.showsChanges ? null : writeFraction(debits);
+    const rare = this.questions.map(({ protocol }) => protocol.delta).filter(Boolean);
+    /** With how much probability the reports may tell more than their epsilon says; null where they never do. */
+    this.delta = rare.length ? writeFraction(times(shortSum(rare.map((delta) => readFraction(delta)), "the sum of the deltas"), draws)) : null;
     this.reportBytes = this.questions.reduce((sum, { protocol }) => sum + protocol.reportBytes, 0);
     if (collected) {
       const budget = readFraction(this.terms.budget.epsilon);
@@ -920,8 +1200,11 @@ export class Survey {
     Object.freeze(this);
   }
 
-  /** A survey of its canonical bytes, which must have the pinned fingerprint. */
-  static async fromBytes(bytes, pinned) {
+  /**
+   * A survey of its canonical bytes, which must have the pinned fingerprint. A page that only shows results sets
+   * `toAnswer` to false: then kinds that are unknown here are kept, with the reason in `protocol.unknown`.
+   */
+  static async fromBytes(bytes, pinned, { toAnswer = true } = {}) {
     check(isFingerprint(pinned), "the pinned fingerprint is 64 hexadecimal digits");
     if ((await fingerprint("survey", bytes)) !== pinned) {
       refuse("spec", "the survey is not the one that was pinned: it was altered, and nothing is sent");
@@ -936,11 +1219,11 @@ export class Survey {
     const canonical = canonicalBytes(spec);
     const same = canonical.length === bytes.length && canonical.every((byte, i) => byte === bytes[i]);
     check(same, "the survey is not in canonical form");
-    return new Survey(spec, bytes, pinned);
+    return new Survey(spec, bytes, pinned, toAnswer);
   }
 
   /** The pinned survey from a server, which is only a cache of the bytes. */
-  static async fetch(serverUrl, pinned, fetch = globalThis.fetch) {
+  static async fetch(serverUrl, pinned, fetch = globalThis.fetch, options = {}) {
     checkContext();
     check(isFingerprint(pinned), "the pinned fingerprint is 64 hexadecimal digits");
     const address = `${serverAddress(serverUrl)}/v1/surveys/${pinned}`;
@@ -954,7 +1237,7 @@ export class Survey {
       refuse("network", "the survey could not be fetched: the server cannot be reached");
     }
     check(bytes.length <= LARGEST_SURVEY, "the survey is too large");
-    return Survey.fromBytes(bytes, pinned);
+    return Survey.fromBytes(bytes, pinned, options);
   }
 
   /** Refuse unless every question has an answer, and nothing else has: silence would tell. */

@@ -20,7 +20,7 @@ async function open(fingerprint) {
   board = null;
   show(main, h("p", { class: "note", role: "status" }, "Loading…"));
   try {
-    const survey = await Survey.fetch(ROOT, fingerprint);
+    const survey = await Survey.fetch(ROOT, fingerprint, undefined, { toAnswer: false });
     board = new Board(main, api, survey);
     await board.start();
     return;

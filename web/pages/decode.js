@@ -1,12 +1,12 @@
 /** What the bytes of a report say, for each protocol; needs nothing but the public spec and the bytes. */
 
-import { count, label } from "./format.js";
+import { count, label, quantity } from "./format.js";
 
 const bitLength = (n) => (n === 0 ? 0 : Math.floor(Math.log2(n)) + 1);
 const widthFor = (size) => Math.max(1, Math.ceil(bitLength(size - 1) / 8));
 const number = (bytes) => bytes.reduceRight((sum, byte) => sum * 256 + byte, 0);
 const bit = (bytes, i) => (bytes[i >> 3] >> (i & 7)) & 1;
-const named = (domain, i) => (domain.kind === "strings" ? `cell ${count(i)}` : `“${label(domain.label(i))}”`);
+const named = (domain, i) => (domain.label ? `“${label(domain.label(i))}”` : `cell ${count(i)}`);
 
 function parity(x) {
   let odd = 0;
@@ -91,46 +91,111 @@ function unary(domain, size, bytes, at) {
 /** The number of cells, cohorts or filter bits that a text is hashed to. */
 export function hashingOf(spec) {
   if (spec.protocol === "RAPPOR") return { cells: spec.bloom_bits, cohorts: spec.cohorts };
-  return spec.domain.kind === "strings" ? spec.domain : spec.hashing;
+  return spec.hashing ?? spec.domain;
 }
 
-/**
- * `{ rows, text, supports }`: what each byte means (`from` and `to` are offsets in the whole body), what the report says in
- * words, and the positions that it speaks for, null where they cannot be listed.
- */
-export function decode(domain, spec, bytes, at = 0) {
-  const size = domain.size;
-  switch (spec.protocol) {
-    case "GRR": {
-      const value = number(bytes);
-      const meaning = `answer number ${count(value)}: ${named(domain, value)}`;
-      return { rows: [{ from: at, to: at + bytes.length, meaning }], text: named(domain, value), supports: [value] };
-    }
-    case "SUE":
-    case "OUE":
-    case "THE":
-      return unary(domain, size, bytes, at);
-    case "BLH":
-    case "OLH":
-      return hashing(domain, size, spec.hash_bits ?? 1, bytes, at);
-    case "SubsetSelection":
-      return subset(domain, size, spec.subset_size, bytes, at);
-    case "HadamardResponse":
-      return hadamard(domain, size, spec.blocks, bytes, at);
-    default:
-      return text(spec, bytes, at);
-  }
+function single({ domain }, _spec, bytes, at) {
+  const value = number(bytes);
+  const meaning = `answer number ${count(value)}: ${named(domain, value)}`;
+  return { rows: [{ from: at, to: at + bytes.length, meaning }], text: named(domain, value), supports: [value] };
 }
 
 /** Texts: the cohort first, then a report about cells. */
-function text(spec, bytes, at) {
+const cohort = (inner, noun = "") => (_protocol, spec, bytes, at) => {
   const { cells, cohorts } = hashingOf(spec);
   const width = widthFor(cohorts);
-  const [cohort, rest] = [number(bytes.slice(0, width)), bytes.slice(width)];
-  const head = { from: at, to: at + width, meaning: `cohort ${count(cohort)} of ${count(cohorts)}: which public hash function is meant` };
-  const cell = { kind: "strings" };
-  const inner = { CMS: "SUE", HCMS: "BLH", OLHSketch: "OLH", RAPPOR: "SUE" }[spec.protocol];
-  const found = decode({ ...cell, size: cells }, { protocol: inner, hash_bits: spec.hash_bits }, rest, at + width);
-  const noun = spec.protocol === "RAPPOR" ? "a filter with " : "";
-  return { rows: [head, ...found.rows], text: `cohort ${count(cohort)}, ${noun}${found.text}`, supports: null, cohort };
+  const [which, rest] = [number(bytes.slice(0, width)), bytes.slice(width)];
+  const head = { from: at, to: at + width, meaning: `cohort ${count(which)} of ${count(cohorts)}: which public hash function is meant` };
+  const found = inner({ domain: { size: cells } }, spec, rest, at + width);
+  const speaks = "Any text at all could have led to this report.";
+  return { rows: [head, ...found.rows], text: `cohort ${count(which)}, ${noun}${found.text}`, supports: null, speaks };
+};
+
+/** The marks to which numbers are rounded, and those whose window holds an output: the numbers that it speaks for. */
+export function marks({ domain: { low, high, unit }, positions, width }) {
+  const at = (i) => quantity(low + (i * (high - low)) / (positions - 1), unit);
+  const behind = (output) => [Math.max(0, output - width + 1), Math.min(positions - 1, output)];
+  return { at, behind };
+}
+
+function windowed(protocol, _spec, bytes, at) {
+  const output = number(bytes);
+  const { at: mark, behind } = marks(protocol);
+  const [first, last] = behind(output);
+  const all = first === 0 && last === protocol.positions - 1;
+  const near = first === last ? `numbers near ${mark(first)}` : `numbers from ${mark(first)} to ${mark(last)}`;
+  const which = all ? "no number more than another" : near;
+  const meaning = `output ${count(output)} of ${count(protocol.forms)}`;
+  const speaks = `It speaks for ${which}, ${all ? "and" : "yet"} every number from ${mark(0)} to ${mark(protocol.positions - 1)} could have led to it.`;
+  return { rows: [{ from: at, to: at + bytes.length, meaning }], text: `output ${count(output)}, which speaks for ${which}`, supports: null, speaks };
+}
+
+function drawn({ domain, outputs, rows }, _spec, bytes, at) {
+  const output = number(bytes);
+  const text = `“${label(outputs[output])}”`;
+  const column = rows.map((row) => row[output]);
+  const most = column.reduce((a, b) => (b > a ? b : a));
+  const best = column.flatMap((weight, i) => (weight === most ? [i] : []));
+  const supports = best.length < column.length ? best : [];
+  const possible = column.flatMap((weight, i) => (weight ? [i] : []));
+  const speaks = possible.length < column.length ? `Only ${listed(domain, possible)} could have led to it.` : null;
+  return { rows: [{ from: at, to: at + bytes.length, meaning: `report number ${count(output)}: ${text}` }], text, supports, speaks };
+}
+
+/** The part of a record that a report is about, and where its own report stands. */
+export function partOf({ groups }, bytes) {
+  const width = widthFor(groups.length);
+  const group = number(bytes.slice(0, width));
+  return { ...groups[group], group, width, inner: bytes.slice(width, width + groups[group].protocol.reportBytes) };
+}
+
+function part(own, spec, bytes, at) {
+  const { name, group, width, inner, protocol } = partOf(own, bytes);
+  const found = decode(protocol, spec.groups[group].protocol, inner, at + width);
+  const head = { from: at, to: at + width, meaning: `which part is reported: “${name}”, number ${group} of ${own.groups.length}` };
+  const end = width + inner.length;
+  const padding = end < bytes.length ? [{ from: at + end, to: at + bytes.length, meaning: "zeros, so that all reports have one length" }] : [];
+  const speaks = `It is about “${name}” alone. ${whose(protocol, found)}`;
+  return { rows: [head, ...found.rows, ...padding], text: `about “${name}”: ${found.text}`, supports: null, speaks };
+}
+
+const local = ({ domain }, spec, bytes, at) => hashing(domain, domain.size, spec.hash_bits ?? 1, bytes, at);
+const bitwise = ({ domain }, _spec, bytes, at) => unary(domain, domain.size, bytes, at);
+
+/** One reader per protocol: (the loaded protocol, its spec, the bytes, their place in the body). */
+export const DECODERS = {
+  __proto__: null,
+  GRR: single,
+  SUE: bitwise,
+  OUE: bitwise,
+  THE: bitwise,
+  BLH: local,
+  OLH: local,
+  SubsetSelection: ({ domain }, spec, bytes, at) => subset(domain, domain.size, spec.subset_size, bytes, at),
+  HadamardResponse: ({ domain }, spec, bytes, at) => hadamard(domain, domain.size, spec.blocks, bytes, at),
+  CMS: cohort(bitwise),
+  HCMS: cohort(local),
+  OLHSketch: cohort(local),
+  RAPPOR: cohort(bitwise, "a filter with "),
+  Window: windowed,
+  OneBitMean: windowed,
+  Table: drawn,
+  Attributes: part,
+};
+
+/**
+ * `{ rows, text, supports, speaks }`: what each byte means (`from` and `to` are offsets in the whole body), what the report
+ * says in words, the positions that it speaks for, null where they cannot be listed, and who could have sent it, where that
+ * does not follow from them.
+ */
+export function decode(protocol, spec, bytes, at = 0) {
+  return DECODERS[spec.protocol](protocol, spec, bytes, at);
+}
+
+/** Whom a report could have come from: how many answers it speaks for. */
+export function whose({ domain }, { supports, speaks }) {
+  if (speaks) return speaks;
+  if (!supports) return `Each of the ${count(domain.size)} answers could have led to it.`;
+  if (!supports.length) return `It speaks for no answer; each of the ${count(domain.size)} could have led to it.`;
+  return `It speaks for ${listed(domain, supports)}, yet each of the ${count(domain.size)} answers could have led to it.`;
 }

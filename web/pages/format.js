@@ -82,4 +82,16 @@ export function label(value) {
   return String(value);
 }
 
+/** A number with its unit, in about six digits. */
+export function quantity(value, unit = "") {
+  const digits = Number(value.toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 12, useGrouping: "min2" });
+  return `${digits.replace("-", "−")}${unit && `\u00a0${unit}`}`;
+}
+
+/** An answer as its respondent gave it. */
+export function answerText(domain, value) {
+  if (domain.columns) return domain.columns.map(({ name, domain: own }) => `${name}: ${answerText(own, value[name])}`).join("; ");
+  return domain.unit ? `${label(value)} ${domain.unit}` : label(value);
+}
+
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

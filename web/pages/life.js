@@ -2,7 +2,7 @@
 
 import { decode } from "./decode.js";
 import { h, svg, table } from "./dom.js";
-import { factor, fraction, label, percent, period } from "./format.js";
+import { answerText, decimal, factor, fraction, percent, period } from "./format.js";
 import { promises } from "./promises.js";
 import { deniable, steps } from "./story.js";
 
@@ -33,7 +33,7 @@ function story({ question, report, draws }, spec, value, number) {
     "section",
     {},
     h("h3", {}, number ? `${number}. ${question.text}` : question.text),
-    h("p", {}, "Your answer, which stays in this browser: ", h("b", {}, label(value))),
+    h("p", {}, "Your answer, which stays in this browser: ", h("b", {}, answerText(question.protocol.domain, value))),
     h("ol", { class: "steps" }, items),
     h("p", {}, deniable(question, spec, report)),
   );
@@ -52,7 +52,7 @@ export function annotate(survey, body) {
     const question = survey.questions[i];
     const bytes = body.slice(at, at + question.protocol.reportBytes);
     const name = survey.questions.length > 1 ? `${question.id}: ` : "";
-    for (const row of decode(question.protocol.domain, spec, bytes, at).rows) {
+    for (const row of decode(question.protocol, spec, bytes, at).rows) {
       rows.push({ ...row, meaning: name + row.meaning, part: 4 + (i % 2) });
     }
     at += bytes.length;
@@ -108,7 +108,7 @@ export function life(survey, values, { parts, body }) {
     h(
       "p",
       {},
-      `${promises(survey).address} Any answer could have led to these bytes; none is more than ${factor(fraction(survey.epsilon))} times as likely to as another.`,
+      `${promises(survey).address} ${survey.delta ? `Except with a probability of at most ${decimal(survey.delta)}, no` : "Any answer could have led to these bytes; no"} answer is more than ${factor(fraction(survey.epsilon))} times as likely to have led to them as another.`,
     ),
   );
 }

@@ -32,7 +32,7 @@ export class QuestionPanel {
   constructor(board, question, number) {
     this.#board = board;
     this.#question = question;
-    this.open = question.protocol.domain.kind === "strings";
+    this.open = Boolean(question.protocol.domain.open);
     this.#fakes = this.#slider();
     this.#details = this.#tools();
     this.over = h("details", { ontoggle: () => this.over.open && this.drawSeries() }, h("summary", {}, "Over time"), this.#seriesPlace, this.#adder(), this.#seriesTable);
@@ -95,7 +95,7 @@ export class QuestionPanel {
   }
 
   get #numbers() {
-    return this.#question.protocol.domain.kind === "integers";
+    return "number" in this.#question.protocol.domain;
   }
 
   /** Numbers and short lists keep their order, unless another one is chosen. */
@@ -207,7 +207,7 @@ export class QuestionPanel {
 
   #adder() {
     const { domain } = this.#question.protocol;
-    if (this.open || domain.size <= LINES) return null;
+    if (!(domain.size > LINES)) return null;
     const id = newId("line");
     const labels = domain.labels ? domain.labels.map(label) : Array.from({ length: Math.min(domain.size, 100000) }, (_, i) => String(domain.label(i)));
     const box = combobox(labels, { id });

@@ -6,6 +6,7 @@ import { plural } from "./format.js";
 
 export const TITLES = {
   spec: "This is not the survey that it claims to be",
+  unknown: "This survey cannot be answered in a browser",
   context: "This page is not secure",
   network: "The survey cannot be loaded",
   storage: "This browser cannot keep a ledger",

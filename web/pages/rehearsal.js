@@ -21,6 +21,12 @@ export class Recorder extends RandomBits {
     return got;
   }
 
+  draw(sums) {
+    const got = super.draw(sums);
+    this.draws.push({ kind: "draw", got });
+    return got;
+  }
+
   packed(threshold, count) {
     const row = super.packed(threshold, count);
     this.draws.push({ kind: "bits", chance: chance(threshold), count, row: row.slice() });

@@ -3,8 +3,8 @@
  * the probability of its first side and which side came up.
  */
 
-import { decode, hashFields, hashOf, hashingOf, listed } from "./decode.js";
-import { count, label, percent } from "./format.js";
+import { decode, hashFields, hashOf, hashingOf, marks, partOf, whose } from "./decode.js";
+import { count, label, percent, quantity } from "./format.js";
 
 const keepCoin = ({ chance, hit }, yes, no) => ({ chance, hit, yes, no });
 
@@ -98,52 +98,126 @@ function rappor({ bloom_bits: width, hashes }, draws, says) {
   ];
 }
 
-/** The steps for one question. `spec` is that of its protocol, `draws` what a `Recorder` saw. */
-export function steps({ protocol }, spec, value, report, draws) {
-  const { domain } = protocol;
-  const says = `${decode(domain, spec, report).text}.`;
-  const open = domain.kind === "strings";
-  const position = open ? null : domain.position(value);
-  switch (spec.protocol) {
-    case "GRR":
-      return response(domain, draws, says);
-    case "SUE":
-    case "OUE":
-    case "THE":
-      return bits(domain, "answers", position, draws, says);
-    case "BLH":
-    case "OLH":
-      return hashing(domain, domain.size, spec.hash_bits ?? 1, position, report, draws, says, "answers");
-    case "SubsetSelection":
-      return subset(domain, spec.subset_size, draws, says);
-    case "HadamardResponse":
-      return hadamard(domain, draws, says);
-    default:
-      return sketch(domain, spec, value, report, draws, says);
-  }
+/** The public hash function, which every report about a text begins with. */
+function hashed({ domain, value, spec, draws }) {
+  const { cells, cohorts } = hashingOf(spec);
+  const which = draws[0].got;
+  const cell = domain.open && spec.protocol !== "RAPPOR" ? domain.cell(domain.read(value), which) : null;
+  const step = {
+    text: `One of ${count(cohorts)} public hash functions is drawn, each with the same probability. It puts every text there is into one of ${count(cells)} cells, so many texts share yours.`,
+    outcome: `Number ${count(which)}${cell === null ? "" : `: your text is in cell ${count(cell)}`}.`,
+  };
+  return { step, cell, cells, rest: draws.slice(1) };
 }
 
-function sketch(domain, spec, value, report, draws, says) {
-  const { cells, cohorts } = hashingOf(spec);
-  const cohort = draws[0].got;
-  const cell = domain.cell && spec.protocol !== "RAPPOR" ? domain.cell(domain.text(value), cohort) : null;
-  const first = {
-    text: `One of ${count(cohorts)} public hash functions is drawn, each with the same probability. It puts every text there is into one of ${count(cells)} cells, so many texts share yours.`,
-    outcome: `Number ${count(cohort)}${cell === null ? "" : `: your text is in cell ${count(cell)}`}.`,
-  };
-  if (spec.protocol === "RAPPOR") return [first, ...rappor(spec, draws, says)];
-  const inner = report.slice(report.length - (spec.protocol === "CMS" ? Math.ceil(cells / 8) : report.length - cohortBytes(cohorts)));
-  if (spec.protocol === "CMS") return [first, ...bits({ size: cells }, "cells", cell ?? -1, draws.slice(1), says)];
-  return [first, ...hashing({ size: cells }, cells, spec.hash_bits ?? 1, cell, inner, draws.slice(1), says, "cells")];
+function hashedGroups(told) {
+  const { step, cell, cells, rest } = hashed(told);
+  const inner = told.report.slice(cohortBytes(hashingOf(told.spec).cohorts));
+  return [step, ...hashing({ size: cells }, cells, told.spec.hash_bits ?? 1, cell, inner, rest, told.says, "cells")];
 }
 
 const cohortBytes = (cohorts) => Math.max(1, Math.ceil(Math.log2(cohorts) / 8));
 
-/** Whom a report could have come from: how many answers it speaks for. */
-export function deniable({ protocol }, spec, report) {
-  const { supports } = decode(protocol.domain, spec, report);
-  if (supports === null || protocol.domain.kind === "strings") return "Any text at all could have led to this report.";
-  const all = protocol.domain.size;
-  if (!supports.length) return `It speaks for no answer; each of the ${count(all)} could have led to it.`;
-  return `It speaks for ${listed(protocol.domain, supports)}, yet each of the ${count(all)} answers could have led to it.`;
+/** A number: rounded to a mark by chance, then kept near it or not. */
+function windowed({ protocol, domain, value, draws: [up, keep, near, far], says }) {
+  const { positions, width, forms, place } = protocol;
+  const { at } = marks(protocol);
+  const read = domain.read(value);
+  const { below, rest } = place(read);
+  const position = below + up.hit;
+  const beyond = domain.number(read) === Number(value) ? "" : `Your answer lies beyond an end, so it is taken as ${quantity(domain.number(read), domain.unit)}. `;
+  const between = positions === 2 ? `Both ends are marked, ${at(0)} and ${at(1)}.` : `There are ${count(positions)} marks from ${at(0)} to ${at(positions - 1)}, evenly spaced.`;
+  const rounding = rest
+    ? {
+        text: `${beyond}${between} Your answer lies between ${at(below)} and ${at(below + 1)}. A coin rounds it to one of them: up with probability ${percent(up.chance, 2)}, so that nothing is lost on average.`,
+        coin: keepCoin(up, "up", "down"),
+        outcome: `Rounded to ${at(position)}.`,
+      }
+    : { text: `${beyond}${between} Your answer lies on a mark, so there is nothing to round.`, outcome: `It stays at ${at(below)}.` };
+  const window = {
+    text: `The window of this mark is ${count(width)} of the ${count(forms)} possible reports. One of them is drawn, each with the same probability.`,
+    outcome: `Drawn: ${count(position + near.got)}${keep.hit ? "." : " (not used)."}`,
+  };
+  return [
+    rounding,
+    {
+      text: `A coin decides whether the report stays ${width > 1 ? "in the window of" : "at"} this mark. It says “stay” with probability ${percent(keep.chance, 2)}.`,
+      coin: keepCoin(keep, "stay", "anywhere"),
+      outcome: keep.hit ? "It said stay." : "It said anywhere.",
+    },
+    ...(width > 1 ? [window] : []),
+    {
+      text: `One of all ${count(forms)} possible reports is drawn, each with the same probability. It counts only after “anywhere”.`,
+      outcome: `Drawn: ${count(far.got)}${keep.hit ? " (not used)." : "."}`,
+    },
+    { text: "What the report says:", outcome: says },
+  ];
 }
+
+const SHOWN = 12;
+
+/** A table: one draw from the row of the answer. */
+function drawn({ protocol: { outputs, rows, total }, domain, value, draws: [pick], says }) {
+  const row = rows[domain.read(value)];
+  const chances = row.slice(0, SHOWN).map((weight, i) => `“${label(outputs[i])}” ${percent(Number((weight * 10n ** 9n) / total) / 1e9, 2)}`);
+  const more = row.length > SHOWN ? ` and ${count(row.length - SHOWN)} more` : "";
+  return [
+    {
+      text: `There are ${count(row.length)} possible reports. A published table says how likely each is for your answer: ${chances.join(", ")}${more}. One is drawn.`,
+      outcome: `Drawn: “${label(outputs[pick.got])}”.`,
+    },
+    { text: "What the report says:", outcome: `${says}` },
+  ];
+}
+
+/** A record: one part is chosen, and its report is made as if it had been asked alone. */
+function part({ protocol, spec, value, report, draws: [, ...rest] }) {
+  const { name, group, inner, protocol: own } = partOf(protocol, report);
+  const all = protocol.groups.reduce((sum, { weight }) => sum + weight, 0);
+  const chances = protocol.groups.slice(0, SHOWN).map((one) => `“${one.name}” with probability ${percent(one.weight / all)}`);
+  const more = protocol.groups.length > SHOWN ? ` and ${count(protocol.groups.length - SHOWN)} more` : "";
+  const choice = {
+    text: `Only one part of your answer is reported. Chance chooses it, whatever you answered: ${chances.join(", ")}${more}.`,
+    outcome: `Chosen: “${name}”. Nothing about the other parts is in the report.`,
+  };
+  return [choice, ...told(own, spec.groups[group].protocol, value[name], inner, rest)];
+}
+
+const bitwise = ({ domain, value, draws, says }) => bits(domain, "answers", domain.read(value), draws, says);
+const local = ({ domain, value, spec, report, draws, says }) =>
+  hashing(domain, domain.size, spec.hash_bits ?? 1, domain.read(value), report, draws, says, "answers");
+
+/** One story per protocol: from { protocol, domain, spec, value, report, draws, says } to the steps. */
+export const STORIES = {
+  __proto__: null,
+  GRR: ({ domain, draws, says }) => response(domain, draws, says),
+  SUE: bitwise,
+  OUE: bitwise,
+  THE: bitwise,
+  BLH: local,
+  OLH: local,
+  SubsetSelection: ({ domain, spec, draws, says }) => subset(domain, spec.subset_size, draws, says),
+  HadamardResponse: ({ domain, draws, says }) => hadamard(domain, draws, says),
+  CMS: (told) => {
+    const { step, cell, cells, rest } = hashed(told);
+    return [step, ...bits({ size: cells }, "cells", cell ?? -1, rest, told.says)];
+  },
+  HCMS: hashedGroups,
+  OLHSketch: hashedGroups,
+  RAPPOR: (told) => [hashed(told).step, ...rappor(told.spec, told.draws, told.says)],
+  Window: windowed,
+  OneBitMean: windowed,
+  Table: drawn,
+  Attributes: part,
+};
+
+/** The steps of one answer. `spec` is that of its protocol, `draws` what a `Recorder` saw. */
+function told(protocol, spec, value, report, draws) {
+  const says = `${decode(protocol, spec, report).text}.`;
+  return STORIES[spec.protocol]({ protocol, domain: protocol.domain, spec, value, report, draws, says });
+}
+
+export const steps = ({ protocol }, spec, value, report, draws) => told(protocol, spec, value, report, draws);
+
+/** Whom a report could have come from. */
+export const deniable = ({ protocol }, spec, report) => whose(protocol, decode(protocol, spec, report));

@@ -11,7 +11,7 @@ import { period } from "./format.js";
 import { history, leaving } from "./history.js";
 import { life } from "./life.js";
 import { promise, spent, terms } from "./promise.js";
-import { questionField } from "./questions.js";
+import { questionField, UNANSWERED } from "./questions.js";
 import { incomplete, refusal, sentence, TITLES } from "./refusals.js";
 import { rehearse } from "./rehearsal.js";
 
@@ -248,7 +248,7 @@ class SurveyView {
     let first = null;
     for (const field of this.#fields) {
       const value = field.value();
-      let problem = field.problem() ?? (value === undefined ? "Please answer: leaving a question out would tell something, too." : null);
+      let problem = field.problem() ?? (value === undefined ? UNANSWERED : null);
       if (!problem) {
         try {
           this.#survey.questions.find(({ id }) => id === field.id).protocol.encode(value);

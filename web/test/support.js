@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-import { canonicalBytes, Client, fingerprint } from "../deniable.js";
+import { canonicalBytes, Client, fingerprint, hex } from "../deniable.js";
 import { MemoryStore } from "../memory.js";
 
 export const vectors = JSON.parse(readFileSync(new URL("vectors.json", import.meta.url), "utf8"));
@@ -87,3 +87,37 @@ export function hashed(seed, block) {
   numbers.writeBigUInt64LE(BigInt(block), 8);
   return createHash("sha256").update("deniable-vector-v1").update(numbers).digest();
 }
+
+/** The law of one answer's report: hexadecimal digits -> [numerator, denominator], by running along every branch. */
+export function law(protocol, value) {
+  const found = new Map();
+  const pending = [[]];
+  while (pending.length) {
+    const script = pending.pop();
+    let [place, weight, total] = [0, 1n, 1n];
+    const choose = (weights) => {
+      const at = script[place] ?? weights.findIndex((one) => one > 0n);
+      if (place++ >= script.length) {
+        weights.forEach((one, i) => one > 0n && i !== at && pending.push([...script, i]));
+        script.push(at);
+      }
+      weight *= weights[at];
+      total *= weights.reduce((a, b) => a + b);
+      return at;
+    };
+    const bits = {
+      bernoulli: ({ high, low }) => {
+        const chance = (BigInt(high) << 32n) | BigInt(low);
+        return choose([2n ** 64n - chance, chance]) === 1;
+      },
+      integers: (m) => choose(Array(m).fill(1n)),
+      draw: (sums) => choose(sums.map((sum, i) => sum - (sums[i - 1] ?? 0n))),
+    };
+    const report = hex(protocol.draw(protocol.domain.read(value), bits));
+    const [a, b] = found.get(report) ?? [0n, 1n];
+    found.set(report, [a * total + weight * b, b * total]);
+  }
+  return found;
+}
+
+export const share = ([top, bottom]) => Number((top * 10n ** 18n) / bottom) / 1e18;

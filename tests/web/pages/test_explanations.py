@@ -16,8 +16,8 @@ Open = Callable[[str], Any]
 DECODE = """async ([address, spec, reports]) => {
     const { decode } = await import(`${address}/web/current/pages/decode.js`);
     const { loadProtocol } = await import(`${address}/web/current/deniable.js`);
-    const { domain } = loadProtocol(spec);
-    return reports.map((report) => decode(domain, spec, Uint8Array.from(report)).supports);
+    const protocol = loadProtocol(spec);
+    return reports.map((report) => decode(protocol, spec, Uint8Array.from(report)).supports);
 }"""
 
 PURE = [case for case in PROTOCOL_CASES if not case.waived]

@@ -1,0 +1,532 @@
+// Numbers, records and tables: laws by enumeration, draws against a second implementation, refusals without the answer.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { KINDS, RandomBits, Survey, canonicalBytes, fingerprint, hex, loadProtocol } from "../deniable.js";
+import { device, hashed, law, share, spec as survey } from "./support.js";
+
+const refused = (kind, message) => ({ name: "DeniableError", kind, message });
+const head = { kind: "protocol", version: 1 };
+const hours = { kind: "interval", low: "-5", high: "201/2", unit: "hours" };
+const ages = { kind: "integers", low: 18, high: 99 };
+const bread = { kind: "categories", values: ["rye", "spelt", "pita"] };
+const WORD = 1n << 64n;
+
+const windowOf = (positions, width, epsilon = "1", domain = hours) => ({
+  ...head, protocol: "Window", domain, epsilon, positions, width, read: "mean",
+});
+const oneBit = (epsilon = "1", domain = hours) => ({ ...head, protocol: "OneBitMean", domain, epsilon });
+const grr = (domain, epsilon = "1") => ({ ...head, protocol: "GRR", domain, epsilon });
+const tableOf = (rows, epsilon = "2", more = {}) => ({
+  ...head, protocol: "Table", domain: { ...bread, values: bread.values.slice(0, rows.length) }, epsilon,
+  outputs: rows[0].map((_, i) => `output ${i}`), rows: rows.map((row) => row.map(String)), ...more,
+});
+const columns = [["time", hours], ["age", ages], ["bread", bread]].map(([name, domain]) => ({ name, domain }));
+const attributes = (changes = {}) => ({
+  ...head, protocol: "Attributes", domain: { kind: "records", columns }, epsilon: "2",
+  groups: [
+    { weight: 1, protocol: windowOf(5, 3, "2") },
+    { weight: 2, protocol: { ...head, protocol: "OUE", domain: ages, epsilon: "1" } },
+    { weight: 4, protocol: grr(bread, "3/2") },
+  ],
+  ...changes,
+});
+const RECORD = { time: 12.5, age: 40, bread: "pita" };
+
+// -- every branch --------------------------------------------------------------------------------------------------
+
+/** The largest ratio of a report's probabilities under two answers. */
+function ratio(laws) {
+  let most = 0;
+  for (const report of new Set(laws.flatMap((one) => [...one.keys()]))) {
+    const chances = laws.map((one) => share(one.get(report) ?? [0n, 1n]));
+    most = Math.max(most, Math.max(...chances) / Math.min(...chances));
+  }
+  return most;
+}
+
+for (const [positions, width] of [[2, 1], [3, 2], [5, 3], [2, 5]]) {
+  test(`Window of ${positions} positions and width ${width}: epsilon is kept, and the mean is linear in the output`, () => {
+    const protocol = loadProtocol(windowOf(positions, width));
+    const [low, high] = [-5, 100.5];
+    const values = [0, 0.25, 0.3, 0.5, 0.9, 1].map((part) => low + part * (high - low));
+    const laws = values.map((value) => law(protocol, value));
+    const outputs = positions + width - 1;
+    for (const one of laws) {
+      assert.equal(one.size, outputs, "every output is possible");
+      const [top, bottom] = [...one.values()].reduce(([a, b], [c, d]) => [a * d + c * b, b * d]);
+      assert.equal(top, bottom);
+    }
+    const most = ratio(laws);
+    assert.ok(most <= Math.E * (1 + 1e-12) && most > Math.E * (1 - 1e-9), `${most}`);
+    // E[output] = t (position + (w - 1) / 2) + (1 - t) (M - 1) / 2, and position is linear in the answer.
+    const t = ((Math.E - 1) * width) / (outputs + (Math.E - 1) * width);
+    laws.forEach((one, i) => {
+      const mean = [...one].reduce((sum, [report, chance]) => sum + parseInt(report, 16) * share(chance), 0);
+      const position = ((values[i] - low) * (positions - 1)) / (high - low);
+      const expected = t * (position + (width - 1) / 2) + (1 - t) * ((outputs - 1) / 2);
+      assert.ok(Math.abs(mean - expected) < 1e-12, `${mean} ${expected}`);
+    });
+  });
+}
+
+test("OneBitMean is Window with two positions", () => {
+  for (const domain of [hours, ages]) {
+    const [one, two] = [loadProtocol(oneBit("1/3", domain)), loadProtocol(windowOf(2, 1, "1/3", domain))];
+    assert.deepEqual([one.reportBytes, one.forms], [1, 2]);
+    for (const value of [18, 37, 99]) assert.deepEqual(law(one, value), law(two, value));
+  }
+});
+
+test("Table: the law is the row, exactly, and an output of weight zero never comes", () => {
+  const rows = [[6, 3, 1], [3, 6, 1], [4, 5, 1]];
+  const protocol = loadProtocol(tableOf(rows, "1"));
+  rows.forEach((row, i) => {
+    const found = law(protocol, bread.values[i]);
+    row.forEach((weight, y) => assert.equal(share(found.get(`0${y}`)), weight / 10));
+  });
+  const rare = loadProtocol(tableOf([[1, 0, 1], [1, 0, 1]], "1"));
+  assert.deepEqual([...law(rare, "rye").keys()].sort(), ["00", "02"]);
+});
+
+test("Attributes: a group as often as its weight says, then its own law, padded to one length", () => {
+  const groups = [{ weight: 1, protocol: windowOf(3, 2, "2") }, { weight: 4, protocol: grr(bread, "3/2") }];
+  const domain = { kind: "records", columns: [columns[0], columns[2]] };
+  const protocol = loadProtocol(attributes({ domain, groups }));
+  assert.deepEqual([protocol.reportBytes, protocol.forms], [2, 4 + 3]);
+  const inner = groups.map((group) => loadProtocol(group.protocol));
+  const record = { time: 80, bread: "spelt" };
+  const found = law(protocol, record);
+  const parts = [law(inner[0], 80), law(inner[1], "spelt")];
+  assert.equal(found.size, 7);
+  for (const [report, [top, bottom]] of found) {
+    const group = parseInt(report.slice(0, 2), 16);
+    const [a, b] = parts[group].get(report.slice(2));
+    assert.equal(top * 5n * b, BigInt(groups[group].weight) * a * bottom, report);
+  }
+  const others = [{ time: -5, bread: "rye" }, { time: 200, bread: "pita" }].map((value) => law(protocol, value));
+  const most = ratio([found, ...others]);
+  assert.ok(most <= Math.exp(2) * (1 + 1e-12) && most > Math.exp(2) * (1 - 1e-9));
+});
+
+test("Attributes: inner reports of different lengths end in zeros", () => {
+  const protocol = loadProtocol(attributes());
+  assert.equal(protocol.reportBytes, 1 + Math.ceil(82 / 8));
+  const seen = new Set();
+  for (let seed = 0; seed < 200; seed++) {
+    const report = protocol.privatize(RECORD, seeded(seed));
+    seen.add(report[0]);
+    if (report[0] !== 1) assert.ok(report.slice(2).every((byte) => byte === 0));
+  }
+  assert.deepEqual([...seen].sort(), [0, 1, 2]);
+});
+
+// -- a second implementation: the words of a stream, read as the format says -----------------------------------------
+
+function seeded(seed) {
+  let block = 0;
+  return new RandomBits((bytes) => bytes.set(hashed(seed, block++)), 32);
+}
+
+/** The same stream as big integers, with plain versions of each draw. */
+class Plain {
+  words = 0;
+  constructor(words) {
+    this.source = words;
+  }
+  word() {
+    return this.source(this.words++);
+  }
+  bernoulli(chance) {
+    return this.word() < chance;
+  }
+  integers(m) {
+    if (m === 1) return 0;
+    for (;;) {
+      const word = this.word();
+      if (word < WORD - (WORD % BigInt(m))) return Number(word % BigInt(m));
+    }
+  }
+  /** As in Python: boundaries out of 2^64 first, digits of the number only where the word is that of a boundary. */
+  draw(weights) {
+    const total = weights.reduce((a, b) => a + b);
+    const ends = weights.map(((sum) => (weight) => (sum += weight))(0n)).slice(0, -1);
+    let digits = this.word();
+    const tie = ends.some((end) => (end * WORD) / total === digits && (end * WORD) % total !== 0n);
+    if (!tie) return ends.filter((end) => (end * WORD) / total <= digits).length;
+    for (let scale = WORD; ; scale *= WORD, digits = digits * WORD + this.word()) {
+      const inside = ends.some((end) => end * scale > digits * total && end * scale < (digits + 1n) * total);
+      if (!inside) return ends.filter((end) => end * scale <= digits * total).length;
+    }
+  }
+}
+
+const plain = (seed) => {
+  const block = (i) => hashed(seed, i >> 2).readBigUInt64LE(8 * (i & 3));
+  return new Plain(block);
+};
+
+/** Bits that give these words, and none after them. */
+function listed(words) {
+  let at = 0;
+  const bits = new RandomBits((bytes) => {
+    assert.ok(at < words.length, "more words are drawn than were given");
+    new DataView(bytes.buffer).setBigUint64(bytes.byteOffset, words[at++], true);
+  }, 8);
+  return { bits, left: () => words.length - at };
+}
+
+const little = (number, width) => hex(Uint8Array.from({ length: width }, (_, i) => Math.floor(number / 256 ** i) % 256));
+
+function windowReport(x, [low, high], positions, width, keep, bits) {
+  const c = Math.min(Math.max(x, low), high);
+  const s = Math.min(((c - low) * (positions - 1)) / (high - low), positions - 1);
+  const k = Math.floor(s);
+  const up = BigInt(Math.floor((s - k) * 2 ** 53)) << 11n;
+  const outputs = positions + width - 1;
+  const position = k + (bits.bernoulli(up) ? 1 : 0);
+  const kept = bits.bernoulli(keep);
+  const near = bits.integers(width);
+  const far = bits.integers(outputs);
+  return little(kept ? position + near : far, outputs > 65536 ? 3 : outputs > 256 ? 2 : 1);
+}
+
+test("Window draws what the format says, word for word", () => {
+  const sizes = [[2, 1, "1"], [3, 2, "1/2"], [17, 4, "5"], [300, 30, "8"], [70000, 9, "12"]];
+  const values = [-5, 100.5, 0, 1 / 3, 47.75, -1e300, 1e300, 99.99999999, Number.MIN_VALUE, -4.999999999999999];
+  for (const [positions, width, epsilon] of sizes) {
+    const protocol = loadProtocol(windowOf(positions, width, epsilon));
+    const keep = protocol.thresholds.keep.numerator;
+    for (let seed = 0; seed < 200; seed++) {
+      const [bits, other] = [seeded(seed), plain(seed)];
+      const value = values[seed % values.length];
+      assert.equal(hex(protocol.privatize(value, bits)), windowReport(value, [-5, 100.5], positions, width, keep, other));
+      assert.equal(bits.words, other.words);
+      assert.equal(bits.words >= (width === 1 ? 3 : 4), true, "one word for rounding, also where nothing is rounded");
+    }
+  }
+  const whole = loadProtocol(windowOf(7, 2, "2", ages));
+  for (let seed = 0; seed < 200; seed++) {
+    const age = 18 + (seed % 82);
+    const expected = windowReport(age, [18, 99], 7, 2, whole.thresholds.keep.numerator, plain(seed));
+    assert.equal(hex(whole.privatize(age, seeded(seed))), expected);
+  }
+});
+
+test("Window's threshold is floor(2^64 t), by an interval of e in rational numbers", () => {
+  // 2.718281828459045235360287471352662497757247 < e < ...248
+  const scale = 10n ** 42n;
+  const below = 2718281828459045235360287471352662497757247n;
+  for (const [positions, width] of [[2, 1], [3, 1], [5, 2], [22, 5], [129, 11]]) {
+    const [w, outputs] = [BigInt(width), BigInt(positions + width - 1)];
+    const floor = (e) => (WORD * (e - scale) * w) / (outputs * scale + (e - scale) * w);
+    assert.equal(floor(below), floor(below + 1n));
+    assert.equal(loadProtocol(windowOf(positions, width)).thresholds.keep.numerator, floor(below));
+  }
+});
+
+test("a table of integers of any size is drawn exactly, ties among them", () => {
+  const huge = 3n ** 400n;
+  const tables = [
+    [[3n, 1n], [1n, 3n]],
+    [[huge, huge - 2n, 2n], [huge - 2n, huge, 2n]],
+    [[1n, 0n, 2n, 0n], [2n, 0n, 1n, 0n]],
+    [Array(300).fill(1n), Array(300).fill(1n)],
+  ];
+  for (const rows of tables) {
+    const protocol = loadProtocol(tableOf(rows));
+    rows.forEach((weights, position) => {
+      const total = weights.reduce((a, b) => a + b);
+      const ends = weights.map(((sum) => (weight) => (sum += weight))(0n));
+      const words = ends.map((end) => ((end * WORD) / total) % WORD).flatMap((word) => [word, (word + 1n) % WORD, (word + WORD - 1n) % WORD]);
+      for (const word of [0n, WORD - 1n, ...words]) {
+        for (const next of [0n, 1n, WORD / 3n, WORD / 2n, WORD - 1n]) {
+          const given = [word, next, next, WORD - 1n - next, 5n];
+          const other = new Plain((i) => given[i] ?? 0n);
+          const { bits } = listed([...given, ...Array(40).fill(0n)]);
+          const report = hex(protocol.privatize(bread.values[position], bits));
+          assert.equal(report, little(other.draw(weights), weights.length > 256 ? 2 : 1), `${word} ${next}`);
+          assert.equal(bits.words, other.words);
+        }
+      }
+      for (let seed = 0; seed < 100; seed++) {
+        const report = hex(protocol.privatize(bread.values[position], seeded(seed)));
+        assert.equal(report, little(plain(seed).draw(weights), weights.length > 256 ? 2 : 1));
+      }
+    });
+  }
+});
+
+test("Attributes draws the group first, then as the inner protocol does", () => {
+  const protocol = loadProtocol(attributes());
+  for (let seed = 0; seed < 200; seed++) {
+    const [bits, other, again] = [seeded(seed), plain(seed), seeded(seed)];
+    const picked = other.integers(7);
+    const group = picked < 1 ? 0 : picked < 3 ? 1 : 2;
+    again.integers(7);
+    const inner = protocol.groups[group].protocol;
+    const report = protocol.privatize(RECORD, bits);
+    const expected = inner.privatize([RECORD.time, RECORD.age, RECORD.bread][group], again);
+    assert.equal(hex(report.slice(0, 1 + expected.length)), `0${group}${hex(expected)}`);
+    assert.equal(bits.words, again.words);
+  }
+});
+
+// -- answers -------------------------------------------------------------------------------------------------------
+
+test("a number beyond an end is taken as that end, and nothing tells that it was", () => {
+  const protocol = loadProtocol(windowOf(5, 3));
+  for (const [outside, end] of [[1e9, 100.5], [100.50001, 100.5], [-5.1, -5], [-1e308, -5]]) {
+    assert.deepEqual(law(protocol, outside), law(protocol, end));
+    assert.equal(hex(protocol.encode(outside)), hex(protocol.encode(end)));
+    for (let seed = 0; seed < 50; seed++) {
+      const [a, b] = [seeded(seed), seeded(seed)];
+      assert.equal(hex(protocol.privatize(outside, a)), hex(protocol.privatize(end, b)));
+      assert.equal(a.words, b.words);
+    }
+  }
+});
+
+test("answers as bytes, for keys that stay here", () => {
+  const number = loadProtocol(windowOf(5, 3));
+  assert.equal(hex(number.encode(1)), "02000000000000f03f");
+  assert.equal(hex(number.encode(1n)), "02000000000000f03f");
+  assert.equal(hex(number.encode(-0)), `02${"00".repeat(8)}`, "zero has one form");
+  const record = loadProtocol(attributes());
+  assert.equal(
+    hex(record.encode({ bread: "pita", age: 40, time: 1 })),
+    `03${["02000000000000f03f", "001600000000000000", "000200000000000000"].map((part) => `09000000${part}`).join("")}`,
+  );
+});
+
+test("the ends of an interval are the nearest floats of their fractions", () => {
+  const [low, high] = ["1/3", "9007199254740991/3"];
+  const { domain } = loadProtocol(windowOf(2, 1, "1", { kind: "interval", low, high, unit: "" }));
+  assert.deepEqual([domain.low, domain.high, domain.unit], [1 / 3, 9007199254740991 / 3, ""]);
+});
+
+const SECRET = "unmentionable";
+
+test("what is no answer is refused before a coin is thrown, and the message never has it", () => {
+  const none = { bits: { bernoulli: assert.fail, integers: assert.fail, draw: assert.fail, packed: assert.fail } };
+  const number = loadProtocol(windowOf(5, 3));
+  for (const value of [SECRET, "12", true, Infinity, -Infinity, [12], { hours: 12 }, Symbol(SECRET), new Date(0)]) {
+    const expected = refused("domain", "the answer is not a number");
+    assert.throws(() => number.privatize(value, none.bits), expected);
+    assert.throws(() => number.encode(value), expected);
+  }
+  for (const value of [null, undefined, NaN]) assert.throws(() => number.encode(value), refused("domain", /missing/));
+  const record = loadProtocol(attributes());
+  const wrong = [
+    [{ ...RECORD, [SECRET]: 1 }, /^the answer has a column that is not asked for$/],
+    [{ ...RECORD, bread: SECRET }, /^column "bread": the answer is not one of the 3 categories$/],
+    [{ ...RECORD, time: SECRET }, /^column "time": the answer is not a number$/],
+    [{ ...RECORD, age: 123456 }, /^column "age": the answer is not one of the whole numbers from 18 to 99$/],
+    [{ time: 1, age: 40 }, /^column "bread": the answer is missing/],
+    [Object.create(RECORD), /^column "time": the answer is missing/],
+    [SECRET, /^the answer is not a record/],
+    [[1, 40, "pita"], /^the answer is not a record/],
+    [null, /^the answer is missing/],
+  ];
+  for (const [value, message] of wrong) {
+    assert.throws(() => record.privatize(value, none.bits), (error) => {
+      assert.equal(error.kind, "domain");
+      assert.match(error.message, message);
+      assert.ok(!error.message.includes(SECRET) && !error.message.includes("123456"));
+      return true;
+    });
+  }
+});
+
+test("a column's own category for missing answers stands in for a key that is not there", () => {
+  const domain = { kind: "categories", values: ["yes", "no", "no answer"], missing: "no answer" };
+  const protocol = loadProtocol({
+    ...head, protocol: "Attributes", epsilon: "1", domain: { kind: "records", columns: [{ name: "smoke", domain }] },
+    groups: [{ weight: 1, protocol: grr(domain) }],
+  });
+  assert.deepEqual(law(protocol, {}), law(protocol, { smoke: "no answer" }));
+});
+
+// -- specs ---------------------------------------------------------------------------------------------------------
+
+test("domains, windows, tables and groups that are not usable are refused", () => {
+  const with_ = (changes) => ({ ...hours, ...changes });
+  const specs = [
+    windowOf(5, 3, "1", bread),
+    windowOf(5, 3, "1", { kind: "strings", cells: 64, cohorts: 2, key: "" }),
+    windowOf(1, 1), windowOf(5, 0), windowOf(2.5, 1), windowOf("5", 1), windowOf(2 ** 28, 2),
+    { ...windowOf(5, 3), read: "median" },
+    { ...oneBit(), positions: 2 },
+    grr(hours),
+    ...["5", "5/1", "10/2", "0.5", "-0", "+1", " 1", "1/0", "1/-2", 1, null, "9007199254740992", "1/9007199254740992", "0/5"]
+      .filter((low) => low !== "5")
+      .map((low) => windowOf(5, 3, "1", with_({ low }))),
+    windowOf(5, 3, "1", with_({ low: "101" })),
+    windowOf(5, 3, "1", with_({ low: "201/2" })),
+    windowOf(5, 3, "1", with_({ unit: 1 })),
+    windowOf(5, 3, "1", with_({ step: "1" })),
+    windowOf(5, 3, "1", { kind: "interval", low: "0", high: "1" }),
+    tableOf([[3, 1]]), tableOf([[3, 1], [1, 2]]), tableOf([[6, 2], [2, 6]]), tableOf([[0, 0], [0, 0]]),
+    tableOf([[3, 1], [1, 3]], "2", { rows: [["3", "1"], ["1", "3"], ["1", "3"]] }),
+    tableOf([[3, 1], [1, 3]], "2", { rows: [[3, 1], [1, 3]] }),
+    tableOf([[3, 1], [1, 3]], "2", { rows: [["3", "1"], ["1", "03"]] }),
+    tableOf([[3, 1], [1, 3]], "2", { rows: [["3", "1"], ["-1", "5"]] }),
+    tableOf([[3, 1], [1, 3]], "2", { outputs: ["a"] }),
+    tableOf([[3, 1], [1, 3]], "2", { outputs: ["a", "a"] }),
+    tableOf([[3, 1], [1, 3]], "2", { certificate: "abc" }),
+    tableOf([[3, 1], [1, 3]], "2", { delta: "1" }),
+    { ...tableOf([[3, 1], [1, 3]]), domain: hours },
+    attributes({ epsilon: "3/2" }), attributes({ epsilon: "3" }),
+    attributes({ groups: attributes().groups.slice(1) }),
+    attributes({ groups: attributes().groups.toReversed() }),
+    attributes({ groups: attributes().groups.map((group) => ({ ...group, weight: 0 })) }),
+    attributes({ groups: attributes().groups.map((group) => ({ ...group, weight: 2 ** 31 })) }),
+    attributes({ groups: attributes().groups.map((group) => ({ ...group, name: "x" })) }),
+    attributes({ domain: { kind: "records", columns: [] } }),
+    attributes({ domain: { kind: "records", columns: Array.from({ length: 65 }, (_, i) => ({ name: `${i}`, domain: ages })) } }),
+    attributes({ domain: { kind: "records", columns: [columns[0], columns[0], columns[2]] } }),
+    attributes({ domain: { kind: "records", columns: [{ name: "r", domain: { kind: "records", columns } }, columns[1], columns[2]] } }),
+    attributes({ domain: { kind: "records", columns: [{ name: "s", domain: { kind: "strings", cells: 64, cohorts: 2, key: "" } }, columns[1], columns[2]] } }),
+    attributes({ domain: hours }),
+    grr({ kind: "records", columns }),
+  ];
+  for (const spec of specs) {
+    assert.throws(() => loadProtocol(spec), refused("spec", /./), JSON.stringify(spec).slice(0, 300));
+  }
+});
+
+test("a table that tells more than its epsilon says is refused, to the last digit", () => {
+  loadProtocol(tableOf([[3, 1], [1, 3]], "11/10")); // ln 3 = 1.0986...
+  assert.throws(() => loadProtocol(tableOf([[3, 1], [1, 3]], "1")), refused("spec", /more about an answer/));
+  assert.throws(() => loadProtocol(tableOf([[3, 1], [4, 0]], "60")), refused("spec", /more about an answer/));
+  // e^1 to 60 digits, once below and once above in the last one; without a common divisor.
+  const e = 271828182845904523536028747135266249775724709369995957496696n;
+  const one = 10n ** 59n;
+  const rows = (top) => [[top, one], [one, top]];
+  loadProtocol(tableOf(rows(e - 3n), "1"));
+  assert.throws(() => loadProtocol(tableOf(rows(e + 1n), "1")), refused("spec", /more about an answer/));
+});
+
+test("a table with a delta is refused where the delta does not hold", () => {
+  const rows = [[97, 2, 1], [2, 98, 0]];
+  loadProtocol(tableOf(rows, "4", { delta: "1/100" }));
+  for (const delta of ["1/101", "1/1000000"]) {
+    assert.throws(() => loadProtocol(tableOf(rows, "4", { delta })), refused("spec", /more about an answer/));
+  }
+  assert.throws(() => loadProtocol(tableOf(rows, "3", { delta: "1/100" })), refused("spec", /more about an answer/));
+  assert.equal(loadProtocol(tableOf(rows, "4", { delta: "1/100" })).delta, "1/100");
+});
+
+test("unknown kinds are refused by name, everywhere", async () => {
+  const why = (what, name) => new RegExp(`^the ${what} "${name}" is unknown to this page, which knows .*: it cannot be answered in a browser$`);
+  for (const name of ["Stranger", "grr", "toString", "__proto__", "constructor"]) {
+    assert.throws(() => loadProtocol({ ...grr(bread), protocol: name }), refused("unknown", why("protocol", name)));
+    assert.throws(() => loadProtocol(grr({ kind: name })), refused("unknown", why("kind of answers", name)));
+  }
+  const question = { id: "q", text: "What?", protocol: { ...grr(bread), protocol: "Stranger", more: 1 } };
+  const asked = survey({ questions: [question] });
+  const { client, server } = await device(asked);
+  await assert.rejects(client.survey(), refused("unknown", why("protocol", "Stranger")));
+  await assert.rejects(client.answer({ q: "rye" }), refused("unknown", why("protocol", "Stranger")));
+  assert.equal(server.bodies.length, 0);
+  // A page that only shows results reads such a survey, and cannot answer it either.
+  const bytes = canonicalBytes(asked);
+  const shown = await Survey.fromBytes(bytes, await fingerprint("survey", bytes), { toAnswer: false });
+  const { protocol } = shown.questions[0];
+  assert.deepEqual([protocol.name, protocol.domain.size, shown.epsilon], ["Stranger", 3, "1"]);
+  assert.match(protocol.unknown, why("protocol", "Stranger"));
+  for (const use of [() => protocol.privatize("rye"), () => protocol.encode("rye"), () => shown.checkAnswers({ q: "rye" })]) {
+    assert.throws(use, /unknown to this page/);
+  }
+  const broken = canonicalBytes(survey({ questions: [{ ...question, protocol: { ...grr(bread), epsilon: "0" } }] }));
+  await assert.rejects(Survey.fromBytes(broken, await fingerprint("survey", broken), { toAnswer: false }), refused("spec", /./));
+});
+
+test("a survey asks for a number, a record and a table, and sends what its protocols draw", async () => {
+  const protocols = { time: windowOf(5, 3, "1/2"), all: attributes({}), table: tableOf([[6, 3, 1], [3, 6, 1]], "1") };
+  const questions = Object.entries(protocols).map(([id, protocol]) => ({ id, text: `${id}?`, protocol }));
+  const { client, server } = await device(survey({ questions, longitudinal: { rule: "none", epochs: 1 } }));
+  const asked = await client.survey();
+  assert.deepEqual([asked.reportBytes, asked.epsilon, asked.delta], [1 + 12 + 1, "7/2", null]);
+  await assert.rejects(client.answer({ time: 1, all: { ...RECORD, age: 1 }, table: "rye" }), refused("domain", /^question "all": column "age"/));
+  const receipt = await client.answer({ time: 1e6, all: RECORD, table: "rye" });
+  assert.equal(receipt.state, "sent");
+  assert.equal(server.bodies[0], hex(receipt.bytes));
+  assert.equal(receipt.bytes.length, 24 + 14);
+});
+
+test("the deltas of a survey add up over its questions and its reports", async () => {
+  const protocol = tableOf([[97, 2, 1], [2, 98, 0]], "4", { delta: "1/100" });
+  const questions = ["a", "b"].map((id) => ({ id, text: `${id}?`, protocol }));
+  const bytes = canonicalBytes(survey({ questions, budget: { group: "guild", epsilon: "24" } }));
+  assert.equal((await Survey.fromBytes(bytes, await fingerprint("survey", bytes))).delta, "3/50");
+});
+
+// -- the tests can fail --------------------------------------------------------------------------------------------
+
+const MUTATIONS = [
+  ["below + rounded + near", "below + near"],
+  ["kept ? below + rounded + near : far", "kept ? far : below + rounded + near"],
+  ["Math.floor(rest * 2 ** 53)", "Math.round(rest * 2 ** 52)"],
+  ["[w, -w, w, BigInt(outputs) - w]", "[w, -w, w, BigInt(outputs)]"],
+  ["(positions - 1)) / (high - low)", "positions) / (high - low)"],
+  ["Math.min(Math.max(number, low), high) + 0", "Math.min(Math.max(number, low - 1), high) + 0"],
+  ["(digits + 1n) * total) return outcome", "digits * total) return outcome"],
+  ["(digits * total) / scale)", "(digits * total) / scale - 1n)"],
+  ["numbers[middle] <= value", "numbers[middle] < value"],
+  ["out.set(groups[chosen].protocol.draw(values[chosen], bits), headBytes);", "out.set(groups[chosen].protocol.draw(values[chosen], bits));"],
+];
+const SOURCE = readFileSync(new URL("../deniable.js", import.meta.url), "utf8");
+
+/** Reports of the new kinds, a seed each, and what their words should give; true if one of them is another. */
+async function differs(module) {
+  const bits = (seed) => {
+    let block = 0;
+    const fill = (bytes) => {
+      assert.ok(block < 100, "a draw that does not end");
+      bytes.set(hashed(seed, block++));
+    };
+    return new module.RandomBits(fill, 32);
+  };
+  const time = module.loadProtocol(windowOf(17, 4, "3"));
+  const drawn = module.loadProtocol(tableOf([[3, 0, 1], [1, 0, 3]]));
+  const record = module.loadProtocol(attributes());
+  for (let seed = 0; seed < 300; seed++) {
+    const x = [1e6, -1e6, 100.5, 47.75, 12.3][seed % 5];
+    const keep = loadProtocol(windowOf(17, 4, "3")).thresholds.keep.numerator;
+    if (hex(time.privatize(x, bits(seed))) !== windowReport(x, [-5, 100.5], 17, 4, keep, plain(seed))) return true;
+    if (hex(drawn.privatize("rye", bits(seed))) !== little(plain(seed).draw([3n, 0n, 1n]), 1)) return true;
+    if (hex(record.privatize(RECORD, bits(seed))) !== hex(loadProtocol(attributes()).privatize(RECORD, seeded(seed)))) return true;
+  }
+  // A third ends inside a word: the next word decides.
+  const thirds = module.loadProtocol(tableOf([[1, 2], [2, 1]]));
+  for (const [word, next] of [[WORD / 3n, 0n], [WORD / 3n, WORD - 1n], [WORD - 1n, 0n]]) {
+    const words = [word, next, 0n];
+    const fill = (bytes) => {
+      assert.ok(words.length, "a draw that does not end");
+      new DataView(bytes.buffer).setBigUint64(0, words.shift(), true);
+    };
+    const stream = new module.RandomBits(fill, 8);
+    const other = new Plain((i) => [word, next][i] ?? 0n);
+    if (hex(thirds.privatize("rye", stream)) !== little(other.draw([1n, 2n]), 1) || stream.words !== other.words) return true;
+  }
+  return false;
+}
+
+for (const [right, wrong] of MUTATIONS) {
+  test(`a small error is found: ${wrong}`, async () => {
+    assert.equal(SOURCE.split(right).length, 2, "the line to change stands once");
+    const changed = await import(`data:text/javascript,${encodeURIComponent(SOURCE.replace(right, wrong))}`);
+    assert.ok(await differs(changed).catch(() => true), "no report differs");
+  });
+}
+
+test("and nothing in the SDK as it is", async () => {
+  assert.equal(await differs(await import("../deniable.js")), false);
+});
+
+test("the kinds are those that are documented", () => {
+  assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records"]);
+  assert.deepEqual(KINDS.protocols.slice(-4), ["Window", "OneBitMean", "Table", "Attributes"]);
+});
