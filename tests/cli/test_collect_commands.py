@@ -284,19 +284,18 @@ def test_progress_is_shown_on_a_terminal_only(folder):
     assert "300 rows" in out
 
 
-def test_a_directory_with_its_survey_and_sums_is_counted_once(run, folder):
+def test_all_files_of_a_directory_but_its_survey_are_counted(run, folder):
     reports = folder / "out"
     reports.mkdir()
     for name in ("survey.json", "tally.json", "reports.parquet"):
         (reports / name).write_bytes(Path(name).read_bytes())
     ran = run("tally", "survey.json", "out", "-o", "sum.json")
-    assert Path("sum.json").read_bytes() == Path("tally.json").read_bytes()
-    assert ran.err.startswith("note: not added")
-    assert "'out/tally.json'" in ran.err
-    assert "survey.json" not in ran.err
-    # What is named is added, and what is foreign is listed, by its name once.
+    assert SurveyTally.load("sum.json")["age"].n == 600
+    assert ran.err == ""
+    assert "counted: 1 file of reports (300 rows) and 1 tally (of 300 reports)\n" in ran.out
+    # A foreign survey is listed, by its name once.
     OTHER.save(reports / "other.json")
-    ran = run("tally", "survey.json", "out", "tally.json", "-o", "sum.json", code=1)
+    ran = run("tally", "survey.json", "out", "-o", "sum.json", code=1)
     assert SurveyTally.load("sum.json")["age"].n == 600
     refused = [line for line in ran.err.splitlines() if line.startswith("not counted")]
     assert refused == ["not counted: 'out/other.json': this is a survey, not reports or a tally"]
@@ -309,10 +308,18 @@ def test_a_directory_of_tallies_is_their_sum(run, folder):
         (folder / "out" / name).write_bytes(Path("survey.json" if name == "survey.json" else "tally.json").read_bytes())
     ran = run("tally", "survey.json", "out", "-o", "sum.json", code=1)
     assert SurveyTally.load("sum.json")["age"].n == 600
+    assert "counted: 2 tallies (of 600 reports)\n" in ran.out
     assert "1 of 3 inputs were not counted" in ran.err
-    noted, *others = ran.err.splitlines()
-    assert noted == "note: 'out/tuesday.json' is the same tally as 'out/monday.json', and counted as well"
-    assert str(others).count("out/") == ran.err.count("readme.txt") == 1
+    assert ran.err.count("out/") == ran.err.count("readme.txt") == 1
+
+
+def test_what_was_counted_is_said_again_when_a_run_goes_on(run, folder):
+    inputs = ("tally", "survey.json", "reports.parquet", "tally.json", "--resume", "done.json", "-o", "sum.json")
+    first, again = run(*inputs), run(*inputs)
+    said = "counted: 1 file of reports (300 rows) and 1 tally (of 300 reports)\n"
+    assert said in first.out
+    assert said in again.out
+    assert "known from before: 2 of 2 files" in again.out
 
 
 # -- refusals ------------------------------------------------------------------------------------------
@@ -529,18 +536,6 @@ def test_reports_do_not_replace_the_survey(run, folder):
     ran = run("privatize", "survey.json", "answers.csv", "-o", "./survey.json", code=2)
     assert "'survey.json' holds the survey" in ran.err
     assert files(folder) == before
-
-
-def test_a_tally_that_is_named_beside_reports_is_noted(run, folder):
-    os.mkdir("reports")
-    os.rename("reports.parquet", "reports/reports.parquet")
-    ran = run("tally", "survey.json", "reports", "tally.json", "-o", "sum.json")
-    assert ran.err == (
-        "note: tallies are added to reports ('tally.json'): reports that such a sum holds are counted twice\n"
-    )
-    assert SurveyTally.load("sum.json")["age"].n == 600
-    assert run("tally", "survey.json", "reports").err == ""
-    assert run("tally", "survey.json", "tally.json", "sum.json").err == ""
 
 
 def test_strict_names_all_that_are_refused(run, folder):

@@ -1,21 +1,10 @@
-"""`deniable tally`: reports and earlier tallies become one tally, on all cores or on a Spark cluster.
-
-A directory may be an export, with the survey and sums of the reports beside the reports:
-
-Passed over   the survey that is counted, in silence; tallies beside reports, with a note, because they may be sums of
-              the same reports. A tally that is named is added
-Noted         a tally that is named beside reports, or given twice. That one is the sum of others cannot be seen: a
-              tally does not say of which epochs it is
-Left in       everything else, to be counted or refused with a reason
-"""
+"""`deniable tally`: reports and earlier tallies become one tally, on all cores or on a Spark cluster."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +19,7 @@ from deniable.cli.progress import progress
 from deniable.cli.read_files import STDIN, only_one_stdin, refuse_keyboard
 from deniable.errors import DeniableError, ReportError, SpecError
 from deniable.files import Outcome, count_files
-from deniable.files.places import Place, expand, is_url
+from deniable.files.places import Place, expand
 from deniable.files.spark import connect, count_files_on
 from deniable.protocols import Tally
 from deniable.surveys import Survey, SurveyTally
@@ -40,9 +29,7 @@ app = new_app()
 SOME_REFUSED = 1
 
 # Every document of this project begins with its kind.
-_KIND = re.compile(rb'\s*\{\s*"kind"\s*:\s*"([a-z-]+)"')
-_TALLIES = (b"tally", b"survey-tally")
-_REPORTS = (b"PAR1", b"\xff\xff\xff\xff", b"# deniable reports")
+_SURVEY = re.compile(rb'\s*\{\s*"kind"\s*:\s*"survey"')
 
 Inputs = Annotated[
     list[str],
@@ -102,9 +89,8 @@ def tally(
 ) -> None:
     """Add reports up: what remains is one vector of counts per question, and the reports need not be kept.
 
-    In a directory the survey itself is passed over, and so are tallies beside reports, which they may be the sums of:
-    what deniable store export has written is counted once. A tally does not say of which epochs it is: add one of all
-    epochs and one of a single epoch, and that epoch counts twice.
+    Every file that is named is counted, and so is every file of a directory, but for the survey itself. A tally does
+    not say which reports it is the sum of: counted beside these reports, it counts them a second time.
 
     A file that is damaged, or of another survey, is listed with the reason and not counted at all; the others are, and
     the exit code is 1. With --strict, or when no file is left, nothing is written.
@@ -150,14 +136,11 @@ def counted(target: Target, survey: str, inputs: list[str]) -> SurveyTally | Tal
 
 
 def _chosen(target: Target, survey: str, inputs: list[str]) -> list[str]:
-    """The inputs, with what is to be counted instead of directories that hold more than that."""
+    """The inputs, with its files instead of a directory that holds the survey, too."""
     only_one_stdin(survey, *inputs)
     if STDIN in inputs:
         refuse_keyboard("name files of reports, or pipe reports or a tally in")
-    _note_mixture(inputs)
-    chosen = [name for given in inputs for name in (_within(target, given) if os.path.isdir(given) else [given])]
-    _note_twins(chosen)
-    return chosen
+    return [name for given in inputs for name in (_within(target, given) if os.path.isdir(given) else [given])]
 
 
 def _refuse_nothing(result: Outcome) -> None:
@@ -192,9 +175,21 @@ def _write(result: Outcome, to: Path | None) -> None:
         file.write(_json(result.tally).encode())
     tallies = result.tally.tallies if isinstance(result.tally, SurveyTally) else {"report": result.tally}
     output.table(["question", "reports"], [[id, str(tally.n)] for id, tally in tallies.items()])
+    output.write(f"\ncounted: {_contents(result)}")
     if result.resumed:
         output.write(f"\nknown from before: {result.resumed} of {result.files} files")
     output.write(f"\nsaved: {to}\n")
+
+
+def _contents(result: Outcome) -> str:
+    """What was counted: "2 files of reports (600 rows) and 1 tally (of 300 reports)"."""
+    reports, parts = result.files - result.tallies, []
+    if reports or not result.tallies:
+        parts.append(f"{many(reports, 'file')} of reports ({many(result.rows - result.summed, 'row')})")
+    if result.tallies:
+        name = "1 tally" if result.tallies == 1 else f"{result.tallies} tallies"
+        parts.append(f"{name} (of {many(result.summed, 'report')})")
+    return " and ".join(parts)
 
 
 def _tell(result: Outcome) -> None:
@@ -223,72 +218,20 @@ def _json(result: SurveyTally | Tally) -> str:
 
 
 def _within(target: Target, directory: str) -> list[str]:
-    """The files of a directory that are to be counted; the directory itself if it is as good."""
-    places = [place for place in expand([directory]) if isinstance(place, Place)]
-    names = [place.name for place in places]
-    # A pipe can be read only once, and by whoever counts.
-    files = [place.name for place in places if not place.once]
-    kinds = {name: _kind(name) for name in files if name.endswith(".json")}
-    tallies = [name for name, kind in kinds.items() if kind in _TALLIES]
-    if tallies and any(_head(name).startswith(_REPORTS) for name in files if name not in kinds):
-        some = repr(tallies[0]) if len(tallies) == 1 else f"{tallies[0]!r} and {len(tallies) - 1} more"
-        output.note("note", f"not added, because beside reports a tally may be their sum: {some} (name it to add it)")
-    else:
-        tallies = []
-    passed = {*tallies, *(name for name, kind in kinds.items() if kind == b"survey" and _same(target, name))}
-    chosen = [name for name in names if name not in passed]
-    return chosen if passed and chosen else [directory]
+    """The files of a directory without the survey that is counted; the directory itself if it does not hold that."""
+    names = [place.name for place in expand([directory]) if isinstance(place, Place)]
+    chosen = [name for name in names if not _is_survey(target, name)]
+    return chosen if chosen and len(chosen) < len(names) else [directory]
 
 
-def _note_twins(inputs: list[str]) -> None:
-    """Point out tallies of the same content: most likely one that was given twice. What is remote is not looked at."""
-    seen: dict[tuple[int | None, bytes], str] = {}
-    named = [place for place in expand(filter(os.path.exists, inputs)) if isinstance(place, Place)]
-    places = [place for place in named if place.name.endswith(".json") and not place.once]
-    sizes = Counter(place.size for place in places)
-    for place in places:
-        if sizes[place.size] > 1 and _kind(place.name) in _TALLIES:
-            content = Path(place.name).read_bytes()
-            key = place.size, hashlib.sha256(content).digest()
-            # Tallies of nothing are all the same.
-            if key in seen and re.search(rb'"n"\s*:\s*[1-9]', content):
-                output.note("note", f"{place.name!r} is the same tally as {seen[key]!r}, and counted as well")
-            seen.setdefault(key, place.name)
-
-
-def _note_mixture(inputs: list[str]) -> None:
-    """Whoever names a tally beside reports may mean to add it, or may have forgotten what it is the sum of."""
-    named = [name for name in inputs if name != STDIN and os.path.isfile(name)]
-    tallies = [name for name in named if _kind(name) in _TALLIES]
-    if not tallies:
-        return
-    reports = any(
-        is_url(place.name) or _head(place.name).startswith(_REPORTS)
-        for given in inputs
-        if given not in tallies and given != STDIN
-        for place in ([Place(given)] if is_url(given) else expand([given]))
-        if isinstance(place, Place)
-    )
-    if reports:
-        some = ", ".join(map(repr, tallies[:3])) + (", ..." if len(tallies) > 3 else "")
-        output.note("note", f"tallies are added to reports ({some}): reports that such a sum holds are counted twice")
-
-
-def _head(name: str) -> bytes:
+def _is_survey(target: Target, name: str) -> bool:
+    # A pipe can be read only once, by the reader that counts it.
+    if not name.endswith(".json") or not os.path.isfile(name):
+        return False
     try:
         with open(name, "rb") as file:
-            return file.read(256)
-    except OSError:
-        return b""  # counting will say what is wrong
-
-
-def _kind(name: str) -> bytes:
-    found = _KIND.match(_head(name))
-    return found[1] if found else b""
-
-
-def _same(target: Target, name: str) -> bool:
-    try:
+            if not _SURVEY.match(file.read(256)):
+                return False
         return isinstance(target, Survey) and Survey.load(name).fingerprint == target.fingerprint
     except (OSError, DeniableError):
-        return False
+        return False  # counting says what is wrong

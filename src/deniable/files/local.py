@@ -36,12 +36,17 @@ class Outcome:
 
     tally: SurveyTally | Tally
     rows: int
+    """How many reports; of a tally, those that it is the sum of."""
     files: int
     """How many were counted, those of an earlier run included."""
     refused: list[Refused] = field(default_factory=list)
     resumed: int = 0
     """How many were known from an earlier run."""
     duplicates: Duplicates | None = None
+    tallies: int = 0
+    """How many of the files were tallies."""
+    summed: int = 0
+    """How many of the reports came in tallies."""
 
 
 def count_files(
@@ -96,7 +101,7 @@ def outcome(
     if strict and refused:
         raise all_refused(refused)
     tally = whole_tally(layout, done.tallies)
-    return Outcome(tally, done.rows, done.files, refused, resumed, duplicates)
+    return Outcome(tally, done.rows, done.files, refused, resumed, duplicates, len(done.sums), sum(done.sums.values()))
 
 
 def all_refused(refused: list[Refused]) -> Exception:
@@ -127,11 +132,8 @@ def _count(
     manifest: Manifest | None,
     progress: Progress | None,
 ) -> tuple[Gathered, int]:
-    done, ends = Gathered(), {}
-    known: set[str] = set()
-    if manifest is not None:
-        known, done.rows, done.tallies = manifest.recall(places)
-        done.files = len(known)
+    done, ends = Gathered() if manifest is None else manifest.recall(places), {}
+    known = set() if manifest is None else manifest.known
     todo = [place for place in places if place.name not in known]
     by_name = {place.name: place for place in todo}
     meter = Meter(done.rows, sum(place.size or 0 for place in todo), progress)
@@ -144,7 +146,8 @@ def _count(
                 if manifest is None:
                     continue
                 if complete is not None:
-                    manifest.keep(by_name[unit.place.name], ends[unit.place.name], *complete)
+                    name = unit.place.name
+                    manifest.keep(by_name[name], ends[name], name in done.sums, *complete)
                 manifest.write_if_due()
     except (KeyboardInterrupt, SystemExit) as stop:
         if manifest is not None:

@@ -1,8 +1,9 @@
 """A manifest: which files have been counted, and what they held, so that a run can go on where another stopped.
 
 File       JSON: kind "tally-manifest", version 1, the fingerprint of the survey or protocol; for each file its size,
-           time of change, checksum of its end (for Parquet, the footer), rows, and in which of the sums it is; and the
-           sums, tallies whose counts are the shortest integers that hold them, little-endian, compressed, in base64
+           time of change, checksum of its end (for Parquet, the footer), rows, whether it is a tally, and in which of
+           the sums it is; and the sums, tallies whose counts are the shortest integers that hold them, little-endian,
+           compressed, in base64
 Small      one sum per file while tallies are short; at most 2^20 counters in all, or one sum, so that files share sums
            where tallies are long (open text: millions of counters)
 Whole      rewritten under its name in one step: after the first file, then every two seconds or, where writing takes
@@ -31,7 +32,7 @@ from deniable._files import atomic_write, read_json
 from deniable.errors import MismatchError, SpecError
 from deniable.files.layout import Layout
 from deniable.files.places import Place, is_url, open_url, shown, split_options
-from deniable.files.units import Tallies, add_up
+from deniable.files.units import Gathered, Tallies, add_up
 from deniable.protocols import Tally
 
 VERSION = 1
@@ -39,7 +40,7 @@ SECONDS_BETWEEN = 2.0
 MOST_COUNTERS = 1 << 20
 _LONGEST_END = 1 << 26
 _SHORTEST_END = 1 << 12
-_FACTS = {"size", "modified", "end", "rows"}
+_FACTS = {"size", "modified", "end", "rows", "tally"}
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Manifest:
 
     def __init__(self, path: str | Path, layout: Layout) -> None:
         self._path, self._layout = Path(path), layout
+        self.known: set[str] = set()
         self._files: dict[str, dict[str, Any]] = {}
         self._sums: list[_Sum] = []
         # Which sums are of files of this run. Others are for runs over other files, and nothing is added to them.
@@ -69,36 +71,38 @@ class Manifest:
             self.write()
             self._due = 0.0
 
-    def recall(self, places: Iterable[Place]) -> tuple[set[str], int, Tallies]:
-        """Names of the files that have not changed since they were counted, their rows, and their sum."""
+    def recall(self, places: Iterable[Place]) -> Gathered:
+        """What the files held that have not changed since they were counted; `known` tells which these are."""
         asked = {_key(place): place for place in places if not place.once}
-        names: set[str] = set()
-        rows, total = 0, Tallies()
+        done = Gathered()
         before, self._sums = self._sums, []
         for each in before:
             found = [key for key in each.files if key in asked]
             if not found:
                 self._sums.append(each)
             elif len(found) == len(each.files) and all(self._same(key, asked[key]) for key in found):
-                names.update(asked[key].name for key in found)
-                rows += sum(self._files[key]["rows"] for key in found)
+                self.known.update(asked[key].name for key in found)
+                done.rows += sum(self._files[key]["rows"] for key in found)
+                done.sums |= {asked[key].name: self._files[key]["rows"] for key in found if self._files[key]["tally"]}
                 tallies = self._tallies(each)
-                total = add_up(total, tallies, str(self._path))
+                done.tallies = add_up(done.tallies, tallies, str(self._path))
                 self._add(each.files, tallies, each.packed)
             else:
                 for key in each.files:
                     del self._files[key]
                 self._changed = True
-        return names, rows, total
+        done.files = len(self.known)
+        return done
 
-    def keep(self, place: Place, end: str | None, rows: int, tallies: Tallies) -> None:
+    def keep(self, place: Place, end: str | None, is_tally: bool, rows: int, tallies: Tallies) -> None:
         """Take a file down as done; `end` is its checksum from before it was counted."""
         if place.once:
             return
         key = _key(place)
         if key in self._files:
             return  # under another name, and that one will be in the account
-        self._files[key] = {"size": place.size, "modified": place.modified, "end": end, "rows": rows}
+        facts = {"size": place.size, "modified": place.modified, "end": end, "rows": rows, "tally": is_tally}
+        self._files[key] = facts
         self._add([key], tallies, None)
         self._changed = True
 

@@ -48,7 +48,9 @@ class Counted:
 
     unit: Unit
     rows: int
+    """How many reports; for a tally, those that it is the sum of."""
     tallies: Tallies
+    is_tally: bool = False
 
 
 def cut(places: Iterable[Place], workers: int, smallest: int = 1 << 22, largest: int = 1 << 26) -> list[Unit]:
@@ -93,7 +95,7 @@ def _counted(layout: Layout, unit: Unit, source: Source, rows: Progress | None) 
 
 def _before(unit: Unit, known: Tallies) -> Counted:
     known = known if unit.part == 0 else {}
-    return Counted(unit, max((tally.n for tally in known.values()), default=0), known)
+    return Counted(unit, max((tally.n for tally in known.values()), default=0), known, is_tally=True)
 
 
 def _reports(layout: Layout, unit: Unit, source: Source, rows: Progress | None) -> Counted:
@@ -153,13 +155,18 @@ class Gathered:
     waiting: dict[str, tuple[int, int, Tallies]] = field(default_factory=dict)
     """By file: parts seen, their rows, and their sum."""
     refused: dict[str, Refused] = field(default_factory=dict)
+    sums: dict[str, int] = field(default_factory=dict)
+    """Which files are tallies, and how many reports each is the sum of."""
 
     def add(self, found: Counted | Refused) -> tuple[int, Tallies] | None:
         """Takes what a unit gave; returns rows and tallies of its file when that is complete."""
         if isinstance(found, Refused):
             self.refused.setdefault(found.place, found)
             self.waiting.pop(found.place, None)
+            self.sums.pop(found.place, None)
             return None
+        if found.is_tally and found.unit.part == 0:
+            self.sums[found.unit.place.name] = found.rows
         return self._part(found.unit.place.name, found.unit.parts, 1, found.rows, found.tallies)
 
     def _part(self, name: str, parts: int, count: int, rows: int, tallies: Tallies) -> tuple[int, Tallies] | None:
@@ -177,7 +184,8 @@ class Gathered:
 
     def merge(self, other: Gathered, parts: dict[str, int]) -> Gathered:
         """The two together, in this one; `parts` is the number of parts of each file."""
-        for refusal in other.refused.values():
+        self.sums |= other.sums
+        for refusal in (*self.refused.values(), *other.refused.values()):
             self.add(refusal)
         for name, (count, rows, tallies) in other.waiting.items():
             self._part(name, parts[name], count, rows, tallies)

@@ -6,7 +6,6 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from deniable._files import parse_json as parse_json
 from deniable.errors import SpecError
 from deniable.surveys.characters import text_problem
 

@@ -39,6 +39,7 @@ from typing import Any
 
 import msgspec
 
+from deniable._files import parse_json
 from deniable.collect import wire
 from deniable.collect.client.ledger import Ledger
 from deniable.collect.client.records import (
@@ -61,7 +62,6 @@ from deniable.collect.http import TIMEOUT, Reply, Transport, Turn, Unreachable
 from deniable.errors import DeniableError
 from deniable.surveys import Survey
 from deniable.surveys.diff import WEAKER, Change, diff
-from deniable.surveys.strict import parse_json
 from deniable.surveys.terms import Terms, write_time
 
 SHORTEST, LONGEST = 1.0, 30.0

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from deniable._files import sync_directory
 from deniable.collect.client.records import LedgerError
 
 APPLICATION = 0x444E4C31  # "DNL1"
@@ -167,18 +168,7 @@ def _make(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         return  # another process was first
-    _sync_directory(path.parent)
-
-
-def _sync_directory(path: Path) -> None:
-    """Make a new name durable, where directories can be synced."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(path.parent)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -9,6 +9,7 @@ from itertools import islice
 import msgspec
 from starlette.responses import Response
 
+from deniable._files import parse_json
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem
@@ -21,7 +22,6 @@ from deniable.collect.wire import JSON
 from deniable.exact import canonical
 from deniable.surveys import Survey
 from deniable.surveys.diff import diff, weaker
-from deniable.surveys.strict import parse_json
 from deniable.surveys.terms import write_time
 
 IMMUTABLE = "public, max-age=31536000, immutable"

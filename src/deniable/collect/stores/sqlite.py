@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable._files import atomic_path
 from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError
 from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, rows
 from deniable.collect.stores.sql import AgainError, Place, Row, SqlStore, make_tables
@@ -321,23 +321,19 @@ def new_copy(path: Path) -> Iterator[sqlite3.Connection]:
 
     Raises StorageFull or StoreError if it cannot be written; then `path` is as it was.
     """
-    partial = path.with_name(f".{secrets.token_hex(8)}.partial")
     try:
-        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with closing(sqlite3.connect(partial, isolation_level=None)) as target:
-            target.execute("PRAGMA journal_mode = OFF")
-            target.execute("PRAGMA synchronous = OFF")
-            yield target
-            _check(target, path)
-        _sync(partial)
-        os.replace(partial, path)
-        _sync(path.parent)
+        with atomic_path(path, private=True) as partial:
+            try:
+                with closing(sqlite3.connect(partial, isolation_level=None)) as target:
+                    target.execute("PRAGMA journal_mode = OFF")
+                    target.execute("PRAGMA synchronous = OFF")
+                    yield target
+                    _check(target, path)
+            finally:
+                partial.with_name(partial.name + "-journal").unlink(missing_ok=True)
     except (OSError, sqlite3.Error) as error:
         kind = StorageFull if _is_full(error) else StoreError
         raise kind(f"the copy {str(path)!r} could not be written: {_reason(error)}") from None
-    finally:
-        for leftover in (partial, partial.with_name(partial.name + "-journal")):
-            leftover.unlink(missing_ok=True)
 
 
 def write_copy(path: Path, tables: Mapping[str, Iterable[Row]]) -> None:
@@ -361,14 +357,6 @@ def _check(target: sqlite3.Connection, path: Path) -> None:
     found = target.execute("PRAGMA integrity_check").fetchall()
     if found != [("ok",)]:
         raise StoreError(f"the copy {str(path)!r} was damaged while it was written: {found[0][0]}")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _is_full(error: Exception) -> bool:
