@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from deniable.cli.demo import Service, running
-from deniable.collect.analyst import Analyst, Change, ServiceRefused, read_range
+from deniable.collect.analyst import Analyst, EpochChange, ServiceRefused, read_range
 from deniable.collect.crowd import CrowdError, send_crowd
 from deniable.collect.http import ForbiddenAddress, Unreachable
 from deniable.errors import SpecError
@@ -67,7 +67,7 @@ def test_the_survey_comes_as_it_was_published(analyst: Analyst, survey: Survey) 
 
 
 def test_live_changes(service: Service, survey: Survey) -> None:
-    seen: list[Change] = []
+    seen: list[EpochChange] = []
     ready, enough = threading.Event(), threading.Event()
 
     def watch() -> None:

@@ -34,7 +34,7 @@ class ServiceRefused(DeniableError, RuntimeError):
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedSurvey:
     """A survey in the service's list."""
 
     fingerprint: str
@@ -49,7 +49,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Change:
+class EpochChange:
     """A live message: so many answers are in the tally of an epoch now."""
 
     epoch: int
@@ -83,13 +83,13 @@ class Analyst:
 
     # -- surveys -----------------------------------------------------------------------------------
 
-    def surveys(self) -> Iterator[Listed]:
+    def surveys(self) -> Iterator[ListedSurvey]:
         """All surveys, page by page."""
         after = ""
         while True:
             page = self._json("/v1/surveys" + (f"?{urlencode({'after': after})}" if after else ""))
             for entry in page["surveys"]:
-                yield Listed(
+                yield ListedSurvey(
                     *(entry[key] for key in ("fingerprint", "name", "state")),
                     *(entry.get(key) for key in ("open", "replaces", "replaced_by")),
                 )
@@ -143,8 +143,8 @@ class Analyst:
         """The service's own estimates, with the options of its API (`epochs`, `level`, `post`, `per`)."""
         return self._json(self._path(fingerprint, "/estimates") + (f"?{urlencode(options)}" if options else ""))
 
-    def changes(self, fingerprint: str, since: str | None = None) -> Iterator[Change]:
-        """Live: one `Change` whenever the tally of an epoch has grown, for as long as the service runs.
+    def changes(self, fingerprint: str, since: str | None = None) -> Iterator[EpochChange]:
+        """Live: one `EpochChange` whenever the tally of an epoch has grown, for as long as the service runs.
 
         Over a connection of its own, so that sums can be asked for in between.
         """
@@ -158,7 +158,7 @@ class Analyst:
                 version = event.get("id", version)
                 if "data" in event:
                     content = json.loads(event["data"])
-                    yield Change(content["epoch"], content["n"], version)
+                    yield EpochChange(content["epoch"], content["n"], version)
 
     # -- requests ----------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ kept open; a request that fails is sent again with the same bytes.
 
 from __future__ import annotations
 
-import http.client
 import random
 import secrets
 import threading
@@ -16,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from deniable.collect import wire
+from deniable.collect.http import Transport, Unreachable
 from deniable.errors import DeniableError
 from deniable.randomness import Bits
 from deniable.surveys import Survey
@@ -49,8 +48,11 @@ def send_crowd(
     progress: Callable[[int], None] | None = None,
     clock: Callable[[], float] = time.time,
 ) -> list[Sent]:
-    """Everybody answers; `people` has a column of answers a question. Returns what left, in the order of the table."""
-    epoch = _epoch(survey, clock())
+    """Everybody answers; `people` has one column of answers per question. Returns what left, in the order of the table.
+
+    Raises CrowdError if the survey is not open, or if the service rejects a submission or cannot be reached.
+    """
+    epoch, path = _epoch(survey, clock()), f"/v1/surveys/{survey.fingerprint}/reports"
     columns = [people[question.id] for question in survey]
     ids = [question.id for question in survey]
     rows = [dict(zip(ids, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -63,9 +65,9 @@ def send_crowd(
 
     def deliver(part: list[Sent]) -> None:
         nonlocal done
-        with _Line(server, survey.fingerprint) as line:
+        with Transport(server, insecure=True) as line:
             for sent in part:
-                line.post(sent.body)
+                _post(line, path, sent.body)
                 with lock:
                     done += 1
                     if progress is not None:
@@ -89,37 +91,20 @@ def _epoch(survey: Survey, now: float) -> int:
     return epoch
 
 
-class _Line:
-    """One connection that is kept open."""
-
-    def __init__(self, server: str, fingerprint: str) -> None:
-        address = urlsplit(server)
-        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(address.netloc, timeout=30)
-        self._path = f"{address.path.rstrip('/')}/v1/surveys/{fingerprint}/reports"
-
-    def __enter__(self) -> _Line:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-    def post(self, body: bytes) -> None:
-        for attempt in range(TRIES):
-            try:
-                self._connection.request("POST", self._path, body, {"Content-Type": wire.BINARY})
-                answer = self._connection.getresponse()
-                content = answer.read()
-            except (OSError, http.client.HTTPException):
-                self._connection.close()
-                time.sleep(min(0.05 * 2**attempt, 5))
-                continue
-            if answer.status in (429, 503):
-                time.sleep(float(answer.headers.get("Retry-After", "1")))
-                continue
-            if answer.status != 200:
-                raise CrowdError(f"the service answered {answer.status} to a submission")
-            if msgspec.json.decode(content).get("rejected"):
-                raise CrowdError("the service rejected a submission")
-            return
-        raise CrowdError(f"the service could not be reached in {TRIES} tries")
+def _post(line: Transport, path: str, body: bytes) -> None:
+    """Send the same bytes until the service has taken them."""
+    for attempt in range(TRIES):
+        try:
+            reply = line.post(path, body, {"Content-Type": wire.BINARY})
+        except Unreachable:
+            time.sleep(min(0.05 * 2**attempt, 5))
+            continue
+        if reply.status in (429, 503):
+            time.sleep(float(reply.headers.get("Retry-After", "1")))
+            continue
+        if reply.status != 200:
+            raise CrowdError(f"the service answered {reply.status} to a submission")
+        if msgspec.json.decode(reply.body).get("rejected"):
+            raise CrowdError("the service rejected a submission")
+        return
+    raise CrowdError(f"the service could not be reached in {TRIES} tries")

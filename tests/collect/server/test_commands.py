@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
-from deniable.collect.analyst import Analyst, Listed
+from deniable.collect.analyst import Analyst, ListedSurvey
 from deniable.collect.counting import SurveyCounter
 from deniable.collect.server import Settings, serve
 from deniable.collect.stores import open_store
@@ -180,7 +180,7 @@ def test_a_survey_by_its_name_or_the_beginning_of_its_fingerprint(tmp_path, monk
 
 def test_a_service_that_names_surveys_falsely(tmp_path, monkeypatch, live):
     monkeypatch.chdir(tmp_path)
-    lie = Listed(plain().fingerprint, "daily", "collecting")
+    lie = ListedSurvey(plain().fingerprint, "daily", "collecting")
     monkeypatch.setattr(Analyst, "surveys", lambda self: iter([lie]))
     refusal = deniable("estimate", "daily", "--from", f"http://127.0.0.1:{live.port}", code=2)
     assert "which it is not" in refusal

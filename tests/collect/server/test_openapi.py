@@ -38,7 +38,7 @@ def test_the_served_document_is_the_tables_document(asked):
     assert asked.get("/openapi.json").json == json.loads(json.dumps(document(operations())))
 
 
-STREAM = "streamNews"  # never ends; test_stream.py has it
+STREAM = "streamNews"  # never ends; test_progress.py has it
 IDS = sorted(one.name for one in operations() if one.name != STREAM)
 
 

@@ -83,7 +83,7 @@ def test_levels_are_written_as_decimals() -> None:
     question = replace(SMOKE, protocol=GRR(["yes", "no"], "0.8"))
     survey = Survey("x", [question], terms(TODAY, longitudinal=Longitudinal(epochs=3)))
     text = whole([Entry(survey, survey.canonical, OPEN)])
-    assert "epsilon 0.8 a submission, 2.4 in all" in text
+    assert "epsilon 0.8 per submission, 2.4 in all" in text
 
 
 def test_what_is_promised_follows_the_survey() -> None:
@@ -93,6 +93,6 @@ def test_what_is_promised_follows_the_survey() -> None:
     for survey in (several, kept):
         assert promises(survey)["kept"] in text
         assert f"protection: {band(survey)}" in text
-    assert "epsilon 1 a submission, no epsilon bounds all reports together" in text
+    assert "epsilon 1 per submission, no epsilon bounds all reports together" in text
     assert listed(Entry(several, several.canonical, OPEN), TODAY, True, None).lifetime_epsilon is None
     assert listed(Entry(kept, kept.canonical, OPEN), TODAY, True, None).lifetime_epsilon == "1"

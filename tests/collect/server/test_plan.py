@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from deniable import planning
-from deniable.collect.server.readers import WAITING
+from deniable.collect.server.service import WAITING
 from tests.collect.server.live import eventually, in_thread
 from tests.collect.surveys import crowd, plain
 

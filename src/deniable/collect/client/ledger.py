@@ -173,7 +173,7 @@ class Ledger:
             return _submissions(connection, "survey = ? AND state = ?", survey, QUEUED)
 
     def mark(self, submission: Submission, state: str, reason: str = "") -> None:
-        """What became of a queued submission; one that was dropped or withdrawn meanwhile stays so.
+        """Record what became of a queued submission; one that was dropped or withdrawn meanwhile stays so.
 
         Its bytes are erased, and so is its id where the service keeps no reports.
         """
@@ -182,7 +182,7 @@ class Ledger:
             _settle(connection, state, reason, which, submission.survey, submission.epoch, submission.id)
 
     def mark_deleted(self, submission: Submission, reason: str) -> None:
-        """A service has answered for the deletion of this report: nothing is left here to find it by."""
+        """Record that a service has answered for the deletion of this report: its id and bytes are erased."""
         state = submission.state
         if state == QUEUED:  # it had arrived without a reply, or it never did
             state = SENT if reason == DELETED else DROPPED
@@ -340,7 +340,7 @@ def report_id(key: bytes, fingerprint: str, epoch: int) -> bytes:
 
 
 def _debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> Fraction:
-    """What the next submission costs, or a refusal. Nothing here knows the answers."""
+    """What the next submission costs; raises BudgetSpent. Nothing here knows the answers."""
     rule = terms.longitudinal
     # After memos were deleted values are drawn anew, so they are paid for anew: only what is repeated counts as drawn.
     epochs, drawn = connection.execute(
@@ -435,7 +435,7 @@ def _pin(connection: sqlite3.Connection, survey: Survey) -> None:
 
 
 def _settle(connection: sqlite3.Connection, state: str, reason: str, where: str, *values: object) -> None:
-    """What became of queued submissions: their bytes are erased, and the id unless a report may be deleted by it."""
+    """Record what became of queued submissions: bytes are erased, and the id unless a report may be deleted by it."""
     connection.execute(
         "UPDATE submission SET state = ?, reason = ?, body = NULL, due = 0, id = CASE WHEN id_until > 0 THEN id END "
         f"WHERE state = 'queued' AND {where}",

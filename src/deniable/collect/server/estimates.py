@@ -24,8 +24,7 @@ from deniable.collect.server.api import Answer, Call, Operation, Parameter, json
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem
 from deniable.collect.server.progress import CSV, RANGE, epoch_range, inside
-from deniable.collect.server.readers import Progress
-from deniable.collect.server.registry import Entry
+from deniable.collect.server.registry import Entry, Progress
 from deniable.collect.server.service import Service
 from deniable.collect.stores.base import Epoch
 from deniable.collect.wire import JSON

@@ -37,7 +37,7 @@ class Deletion(msgspec.Struct):
     deleted: bool
 
 
-class Reports(msgspec.Struct):
+class ReportsBody(msgspec.Struct):
     """Submissions, each [id, epoch, answers]: 16 random bytes and the answers in base64url, the epoch between them."""
 
     reports: list[tuple[str, int, str]]
@@ -113,7 +113,7 @@ OPERATIONS = (
         {200: Answer("What was counted; duplicates are counted as accepted.", {JSON: Taken})},
         problems=("surveyClosed", "rateLimited", "overloaded", "storageFull"),
         parameters=(SURVEY,),
-        bodies={JSON: Reports, BINARY: {"type": "string", "format": "binary"}},
+        bodies={JSON: ReportsBody, BINARY: {"type": "string", "format": "binary"}},
         public=True,
         keyed=True,
     ),

@@ -239,7 +239,7 @@ def _section(entry: Entry, shown: Listed) -> str:
         "Who asks": escape(shown.owner),
         "Why": escape(shown.purpose),
         "Questions": _questions([question.text for question in entry.survey]),
-        "Privacy": f"epsilon {epsilon_text(entry.survey.epsilon)} a submission, "
+        "Privacy": f"epsilon {epsilon_text(entry.survey.epsilon)} per submission, "
         f"{_in_all(entry.survey)}; protection: {band(entry.survey)}",
         "Kept": escape(kept(entry.survey)),
         "Fingerprint": f"<code>{shown.fingerprint}</code>",

@@ -25,8 +25,7 @@ from deniable.collect.server.api import Answer, Call, Operation, Parameter, json
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.limits import header
 from deniable.collect.server.problems import Problem, overloaded
-from deniable.collect.server.readers import Progress
-from deniable.collect.server.registry import Entry
+from deniable.collect.server.registry import Entry, Progress
 from deniable.collect.server.service import Service
 from deniable.collect.stores.base import CLOSED, Epoch, Store, StoreError
 from deniable.collect.wire import JSON

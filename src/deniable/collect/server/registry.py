@@ -1,5 +1,12 @@
-"""The surveys and tokens that a process knows: read from the store, and again when another may change them.
+"""What a process knows of its store: surveys, tokens and how far the sums have come, read by threads.
 
+Threads    each has its own connection, so that nothing holds up the event loop; others compute. More than `max_reads`
+           questions at once are told to come back later
+Repair     a connection that fails is closed and the question asked again over a new one, once: reading changes nothing
+Version    how far a survey's sums have come, as one number: the submissions ever counted plus those deleted plus the
+           epochs closed. All only grow, and a tally changes only when one of them does, so equal versions mean equal
+           sums, in whichever process or worker they are read
+Polling    the store is asked for a version at most once in `seconds` per survey, however many listen
 Token      "dn_" and 32 random bytes in base64url; shown once, when it is made. Only the SHA-256 is kept
 Roles      admin may do everything; analyst reads; ingest sends reports where that needs a key
 Answer     a malformed, unknown or revoked token: the same bytes after the same work, which is one hash and one
@@ -11,18 +18,22 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import queue
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 from deniable.collect.counting import SurveyCounter
 from deniable.collect.server.limits import Bucket
-from deniable.collect.server.problems import Problem
-from deniable.collect.server.readers import Readers
+from deniable.collect.server.problems import Problem, overloaded
 from deniable.collect.server.settings import Settings
 from deniable.collect.server.telemetry import log
-from deniable.collect.stores.base import CLOSED, Published, Store, Token
+from deniable.collect.stores.base import CLOSED, Epoch, Published, Store, StoreError, Token
 from deniable.collect.tokens import hashed
 from deniable.errors import DeniableError
 from deniable.surveys import Survey, Terms
@@ -30,6 +41,98 @@ from deniable.surveys import Survey, Terms
 FRESH_SECONDS = 0.05
 """A survey or token that is not known is looked up in the store before it is refused, at most this often."""
 RANK = {"ingest": 1, "analyst": 2, "admin": 3}
+
+T = TypeVar("T")
+
+
+class Readers:
+    """Runs functions of a store."""
+
+    def __init__(self, open_store: Callable[[], Store], threads: int, most: int) -> None:
+        self._open, self._most, self._waiting = open_store, most, 0
+        self._queue: queue.SimpleQueue[tuple[Callable[[Store], Any], asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._threads = [threading.Thread(target=self._run, name=f"reader-{i}", daemon=True) for i in range(threads)]
+        self._computing = ThreadPoolExecutor(threads, thread_name_prefix="computing")
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        for thread in self._threads:
+            thread.start()
+
+    async def run(self, job: Callable[[Store], T]) -> T:
+        """The job's answer, from a thread with a store."""
+        self._enter()
+        try:
+            future: asyncio.Future[T] = self._loop.create_future()
+            self._queue.put((job, future))
+            return await future
+        finally:
+            self._waiting -= 1
+
+    async def compute(self, job: Callable[[], T]) -> T:
+        """The job's answer, from a thread without one."""
+        self._enter()
+        try:
+            return await self._loop.run_in_executor(self._computing, job)
+        finally:
+            self._waiting -= 1
+
+    def _enter(self) -> None:
+        if self._waiting >= self._most:
+            raise overloaded("too many questions wait for an answer")
+        self._waiting += 1
+
+    def _run(self) -> None:
+        store: Store | None = None
+        while (item := self._queue.get()) is not None:
+            job, future = item
+            answer, error = None, None
+            try:
+                store, answer = self._answered(store, job)
+            except BaseException as raised:
+                error = raised
+                store = None if isinstance(raised, StoreError) else store
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(deliver, future, answer, error)
+            del item, job, future, answer, error
+        if store is not None:
+            store.close()
+
+    def _answered(self, store: Store | None, job: Callable[[Store], T]) -> tuple[Store, T]:
+        """Ask the store that is open; if that fails, ask a new one. Returns the store to ask next, and the answer."""
+        if store is not None:
+            try:
+                return store, job(store)
+            except StoreError:
+                _close_quietly(store)
+        store = self._open()
+        try:
+            return store, job(store)
+        except StoreError:
+            _close_quietly(store)
+            raise
+
+    def stop(self) -> None:
+        """Answer what waits, close the stores."""
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._computing.shutdown()
+
+
+def _close_quietly(store: Store) -> None:
+    with suppress(Exception):
+        store.close()
+
+
+def deliver(future: asyncio.Future[Any], answer: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(answer)
+    else:
+        future.set_exception(error)
 
 
 @dataclass(frozen=True)
@@ -191,3 +294,43 @@ class Registry:
     def _bucket(self) -> Bucket | None:
         rate = self._settings.survey_rate
         return None if rate is None else Bucket(rate, max(rate, self._settings.max_submissions))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The epochs of a survey at one moment."""
+
+    epochs: tuple[Epoch, ...]
+
+    @property
+    def version(self) -> int:
+        # A deleted submission is out of n: twice, so that the version grows by one.
+        return sum(one.n + 2 * one.deleted for one in self.epochs) + len(self.closed)
+
+    @property
+    def closed(self) -> set[int]:
+        return {one.epoch for one in self.epochs if one.state == CLOSED}
+
+
+class Versions:
+    """The latest known progress of each survey."""
+
+    def __init__(self, readers: Readers, seconds: float) -> None:
+        self._readers, self._seconds = readers, seconds
+        self._known: dict[str, tuple[float, Progress]] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def read(self, fingerprint: str) -> Progress:
+        """As of now."""
+        found = await self._readers.run(lambda store: store.epochs(fingerprint))
+        progress = Progress(tuple(found))
+        self._known[fingerprint] = time.monotonic(), progress
+        return progress
+
+    async def recent(self, fingerprint: str) -> Progress:
+        """As of at most `seconds` ago."""
+        async with self._locks.setdefault(fingerprint, asyncio.Lock()):
+            read, progress = self._known.get(fingerprint, (-1e9, None))
+            if progress is not None and time.monotonic() - read < self._seconds:
+                return progress
+            return await self.read(fingerprint)

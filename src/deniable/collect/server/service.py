@@ -1,21 +1,36 @@
-"""What the parts of one process share, from its start to its end."""
+"""What the parts of one process share, from its start to its end: settings, threads, limits and kept answers."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 
 from deniable.collect.server.limits import Bucket, Receiving
-from deniable.collect.server.problems import Problem, wait
-from deniable.collect.server.readers import Cache, Readers, SideWork, Versions
-from deniable.collect.server.registry import RANK, Entry, Registry, bearer, forbidden, unauthorized
+from deniable.collect.server.problems import Problem, overloaded, wait
+from deniable.collect.server.registry import (
+    RANK,
+    Entry,
+    Readers,
+    Registry,
+    Versions,
+    bearer,
+    forbidden,
+    unauthorized,
+)
 from deniable.collect.server.settings import Settings
 from deniable.collect.server.telemetry import Metrics, log
 from deniable.collect.server.writer import Writer
 from deniable.collect.stores import Store, open_store
 from deniable.collect.stores.base import OPEN, Epoch, StoreError
+
+WAITING = 8
+"""Questions of side work that wait, at most."""
+REST = 4.0
+SIDE_BYTES = 4 << 20
 
 
 class Service:
@@ -141,3 +156,79 @@ class Service:
         closed = await self.readers.run(lambda store: store.close_epoch(entry.fingerprint, epoch))
         log("closed epoch", survey=entry.fingerprint, epoch=epoch, n=closed.n)
         return closed
+
+
+class Cache:
+    """Bytes by key, the least recently used forgotten first.
+
+    >>> cache = Cache(10)
+    >>> cache.put("a", b"12345"), cache.put("b", b"12345"), cache.get("a"), cache.put("c", b"1")
+    (None, None, b'12345', None)
+    >>> cache.get("b") is None, cache.get("a"), cache.get("c")
+    (True, b'12345', b'1')
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most, self._size = most_bytes, 0
+        self._held: OrderedDict[Hashable, bytes] = OrderedDict()
+
+    def get(self, key: Hashable) -> bytes | None:
+        found = self._held.get(key)
+        if found is not None:
+            self._held.move_to_end(key)
+        return found
+
+    def put(self, key: Hashable, value: bytes) -> None:
+        if len(value) > self._most // 2:
+            return
+        self._size += len(value) - len(self._held.pop(key, b""))
+        self._held[key] = value
+        while self._size > self._most:
+            _, gone = self._held.popitem(last=False)
+            self._size -= len(gone)
+
+
+class SideWork:
+    """Work for anybody who asks, which must not hold up the collection: the planner's. Answers are bytes.
+
+    One thread     which rests between two pieces of work, four times as long as the first took: a flood of questions
+                   takes a fifth of a processor at most
+    Short queue    who finds it full is told to come back
+    Kept answers   the same question again costs nothing; asked by several at once it is worked out once
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="aside")
+        self._rested = 0.0
+        self._cache = Cache(SIDE_BYTES)
+        self._asked: dict[Hashable, asyncio.Future[bytes]] = {}
+
+    async def answer(self, question: Hashable, job: Callable[[], bytes]) -> bytes:
+        found = self._cache.get(question)
+        if found is not None:
+            return found
+        asked = self._asked.get(question)
+        if asked is None:
+            if len(self._asked) >= WAITING:
+                raise overloaded("too many plans are asked for", 2.0)
+            asked = asyncio.get_running_loop().run_in_executor(self._thread, self._work, job)
+            self._asked[question] = asked
+            asked.add_done_callback(lambda done: self._done(question, done))
+        # One who leaves does not end the work for the others.
+        return await asyncio.shield(asked)
+
+    def _work(self, job: Callable[[], bytes]) -> bytes:
+        time.sleep(max(0.0, self._rested - time.monotonic()))
+        begun = time.thread_time()
+        try:
+            return job()
+        finally:
+            self._rested = time.monotonic() + REST * (time.thread_time() - begun)
+
+    def _done(self, question: Hashable, done: asyncio.Future[bytes]) -> None:
+        self._asked.pop(question, None)
+        if not done.cancelled() and done.exception() is None:
+            self._cache.put(question, done.result())
+
+    def stop(self) -> None:
+        self._thread.shutdown(cancel_futures=True)

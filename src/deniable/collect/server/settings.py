@@ -48,7 +48,7 @@ class Settings:
     gather_seconds: float = 0.002
     """A transaction begins so long after the one before at the earliest: fewer and larger ones cost less."""
     rate: float | None = None
-    """Submissions a second that this process takes; None: as many as come."""
+    """Submissions per second that this process takes; None: as many as come."""
     survey_rate: float | None = None
     """The same for each survey."""
 

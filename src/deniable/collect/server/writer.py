@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from deniable.collect import wire
 from deniable.collect.server.problems import Problem, overloaded
-from deniable.collect.server.readers import deliver
-from deniable.collect.server.registry import Entry
+from deniable.collect.server.registry import Entry, deliver
 from deniable.collect.server.settings import Settings
 from deniable.collect.server.telemetry import Metrics, log
 from deniable.collect.stores.base import Added, Batch, StorageFull, Store, StoreError
@@ -112,7 +111,7 @@ class _Pile:
             self._reject(share, np.flatnonzero(~good), BAD_PAYLOAD)
 
     def reject(self, reason: str) -> None:
-        """Tell each request that none of these was taken; the implausible ones are that first."""
+        """Tell each request that none of these was taken: implausible ones as such, the others for this reason."""
         if not self.taken.size:
             self.taken = np.frombuffer(b"".join(self.rows), dtype=np.uint8).reshape(self.size, -1)
             self.good = np.ones(self.size, dtype=np.bool_)
@@ -237,14 +236,14 @@ class Writer:
         if self.stopping:
             raise overloaded("the service is being restarted")
         if self.items >= self._settings.queue_items or self.bytes + size > self._settings.queue_bytes:
-            raise overloaded("more waits to be stored than fits: send the same bytes again later", self._settings_wait)
+            raise overloaded("more waits to be stored than fits: send the same bytes again later", self._retry_seconds)
 
     @property
-    def _settings_wait(self) -> float:
+    def _retry_seconds(self) -> float:
         return min(30.0, 1.0 + self.lag)
 
     def submit(self, entry: Entry, binary: bool, body: bytes) -> asyncio.Future[Taken | Problem]:
-        """Hand over a body for which there is room; it is taken until the answer comes."""
+        """Hand over a body for which there is room; the answer comes after the commit."""
         future: asyncio.Future[Taken | Problem] = self._loop.create_future()
         self.items += 1
         self.bytes += len(body)

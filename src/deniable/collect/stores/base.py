@@ -129,7 +129,7 @@ class Store(ABC):
 
     @abstractmethod
     def drop_reports(self, fingerprint: str, epoch: int) -> int:
-        """Forget the kept reports of a closed epoch, of which the tally stays; says how many they were."""
+        """Forget the kept reports of a closed epoch, whose tally stays; returns how many there were."""
 
     # -- reading -----------------------------------------------------------------------------------
 

@@ -65,7 +65,7 @@ class StoredSurvey:
     def packed(self, blocks: Blocks) -> list[bytes]:
         """Each block as bytes."""
         low, high = blocks.rows.min(axis=1), blocks.rows.max(axis=1)
-        if len(blocks.rows) == 1:  # nearly all surveys, many times a second
+        if len(blocks.rows) == 1:  # nearly all surveys, many times per second
             kind = next(kind for kind, (least, most) in WIDTHS.items() if least <= low[0] and high[0] <= most)
             return [blocks.rows[0, : self._cells(int(blocks.places[0]))].astype(kind).tobytes()]
         found = [b""] * len(blocks.places)
@@ -131,7 +131,7 @@ class BatchResults:
             self.added[place] = Added(closed=True)
 
     def counted(self, group: EpochGroup, fresh: Flags) -> int:
-        """Note which of a group's submissions were new; the number of duplicates."""
+        """Note which of a group's submissions were new; returns the number of duplicates."""
         new = np.bincount(group.batch[fresh], minlength=len(self.batches)).tolist()
         duplicates = 0
         for place in group.batches:

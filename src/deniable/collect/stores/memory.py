@@ -134,7 +134,7 @@ class MemoryStore(Store):
         return False
 
     def drop_reports(self, fingerprint: str, epoch: int) -> int:
-        """Remove the kept reports of a closed epoch; how many there were."""
+        """Remove the kept reports of a closed epoch; returns how many there were."""
         known = self._survey(fingerprint).epochs.get(epoch)
         if known is None:
             return 0

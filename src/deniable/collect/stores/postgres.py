@@ -240,7 +240,7 @@ class PostgresStore(SqlStore):
             return self._query(f"SELECT EXISTS (SELECT 1 FROM {fresh} WHERE answers IS NULL)") == [(True,)]
 
     def _mix_some(self, entry: StoredSurvey, epoch: int) -> bool:
-        """Move some ids; whether any moved."""
+        """Move some ids; returns whether any moved."""
         fresh, seen = _tables(entry.key, epoch)
         with self._writing():
             if self._hold(entry, epoch) != OPEN:

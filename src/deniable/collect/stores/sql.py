@@ -108,7 +108,7 @@ class SqlStore(Store):
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[None]:
-        """Everything as of one moment."""
+        """A transaction that only reads, and sees everything as of one moment."""
 
     @abstractmethod
     def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> list[Row]:
@@ -120,22 +120,22 @@ class SqlStore(Store):
 
     @abstractmethod
     def _writing(self) -> AbstractContextManager[None]:
-        """All or nothing, durable when it ends."""
+        """A transaction that writes: all or nothing, durable when it ends."""
 
     def _ready(self, entry: StoredSurvey, epoch: int) -> None:
         """Make what must be there before the first reports of an epoch."""
 
     @abstractmethod
     def _state(self, entry: StoredSurvey, epoch: int) -> str:
-        """Whether reports of this epoch are taken; until the transaction ends it stays so."""
+        """OPEN if reports of this epoch are taken, else CLOSED; it stays so until the transaction ends."""
 
     @abstractmethod
     def _claim(self, entry: StoredSurvey, group: EpochGroup, careful: bool) -> Flags:
-        """Insert a group's ids; which of them were not there."""
+        """Insert a group's ids; returns which of them were new. `careful` looks for known ids first."""
 
     @abstractmethod
     def _bury(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
-        """Take away the answers of an id and keep the id; the answers, None if there are none."""
+        """Erase the answers of an id and keep the id; returns the answers, None if there are none."""
 
     @abstractmethod
     def _forget_buried(self, entry: StoredSurvey, epoch: int) -> None:
@@ -155,11 +155,11 @@ class SqlStore(Store):
 
     @abstractmethod
     def _drop(self, entry: StoredSurvey, epoch: int) -> int:
-        """Remove the kept reports of a closed epoch; how many there were."""
+        """Remove the kept reports of a closed epoch; returns how many there were."""
 
     @abstractmethod
     def _damage(self, deep: bool) -> list[str]:
-        """What the database says about itself."""
+        """What the database's own check finds, one sentence each."""
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -312,7 +312,7 @@ class SqlStore(Store):
             self._query(f"{insert} {change}", key, day, reason, self._shard, n)
 
     def _hold(self, entry: StoredSurvey, epoch: int) -> str | None:
-        """Keep everyone else out of an epoch until the transaction ends; its state."""
+        """Keep everyone else out of an epoch until the transaction ends; returns its state, None for a new epoch."""
         select = f"SELECT state FROM epoch WHERE survey = ? AND epoch = ? {self.locking}"
         found = self._query(select, entry.key, epoch)
         return found[0][0] if found else None
@@ -336,7 +336,7 @@ class SqlStore(Store):
         return next(found for found in self.epochs(fingerprint) if found.epoch == epoch)
 
     def drop_reports(self, fingerprint: str, epoch: int) -> int:
-        """Remove the kept reports of a closed epoch; how many there were."""
+        """Remove the kept reports of a closed epoch; returns how many there were."""
         entry = self._entry(fingerprint)
         with self._writing():
             state = self._hold(entry, epoch)

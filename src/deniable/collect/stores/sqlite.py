@@ -110,14 +110,14 @@ class SqliteStore(SqlStore):
         self._forget_closed()
 
     def _tables(self) -> set[str]:
-        """Refuses somebody else's database, before anything of it is changed."""
+        """The names of the tables; raises StoreError for the database of something else, before it is changed."""
         tables = {name for (name,) in self._query("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if tables and "schema_version" not in tables:
             raise StoreError(f"{str(self._path)!r} is the database of something else: name another file")
         return tables
 
     def _wal(self) -> None:
-        """Two processes that open a new file at once may be told that it is busy without any waiting."""
+        """Switch to a write-ahead log; two processes that open a new file at once may be told that it is busy."""
         give_up = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -204,7 +204,7 @@ class SqliteStore(SqlStore):
         return fresh
 
     def _insert(self, into: str, place: tuple[int, ...], content: Sequence[Row]) -> int:
-        """Insert rows that begin with a place; says how many were changed.
+        """Insert rows that begin with a place; returns how many were changed.
 
         Many rows per statement: between two statements other threads of a service take their turn, and a group would
         wait for them once per row. Sizes are powers of four, so that few statements have to be compiled.
@@ -271,7 +271,7 @@ class SqliteStore(SqlStore):
                 pass
 
     def _forget_some(self, key: int, epoch: int) -> bool:
-        """Drop ids; whether there may be more."""
+        """Drop ids; returns whether there may be more."""
         with self._writing():
             ids = f"SELECT id FROM seen WHERE {_SEEN} ORDER BY id LIMIT {FORGOTTEN}"
             where = f"WHERE {_SEEN} AND id <= (SELECT MAX(id) FROM ({ids}))"
