@@ -6,6 +6,7 @@ Nothing is imported, so that a module with missing dependencies is listed too.
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ class Module:
     def purpose(self) -> str:
         """The first sentence of the docstring, or the empty text."""
         paragraph = " ".join((ast.get_docstring(self.tree) or "").split("\n\n")[0].split())
-        return paragraph.removesuffix(".")
+        return re.split(r"\.(?:\s+(?=[A-Z])|$)", paragraph)[0]
 
     @property
     def layer(self) -> str:

@@ -1,4 +1,4 @@
-"""Optional dependencies, imported where they are used and named when they are missing."""
+"""Optional dependencies: a missing one is named with the line that installs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and JSON and CSV that are read strictly.
+"""Files: written whole or not at all, and read strictly (JSON and CSV).
 
 Write      content goes to a file of another name in the same directory, reaches the disk, and takes its name in one
            step; an error or an interruption removes it. A device or a pipe has no name to take and is written directly

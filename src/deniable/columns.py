@@ -1,8 +1,8 @@
-"""Columns of answers, whatever they come in: lists, numpy, pandas, polars, Arrow.
+"""Columns of answers, read from lists, numpy, pandas, polars or Arrow.
 
 Columns that are dictionary-encoded already (Arrow dictionaries, pandas categoricals) give codes and entries, so that
-labels are looked up once per entry and not once per row. None of these packages is imported: a column is known by
-what it can do.
+labels are looked up once per entry and not once per row. None of these packages is imported: a column is recognized
+by its methods.
 """
 
 from __future__ import annotations

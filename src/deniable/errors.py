@@ -1,8 +1,8 @@
-"""What can go wrong, and how to put it right.
+"""The exceptions that the package raises.
 
 Every exception of the package derives from `DeniableError` and from the built-in exception that a
 Python user would expect in its place. A message is one sentence that names what is wrong, followed by
-the way out. On a device a message never contains the respondent's value; in analysis code it may.
+how to fix it. On a device a message never contains the respondent's value; in analysis code it may.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ReportError(DeniableError, ValueError):
 
 
 class MismatchError(DeniableError, ValueError):
-    """Things of different protocols or surveys that must not be added or compared."""
+    """Reports, tallies or estimates of different protocols or surveys, which must not be added or compared."""
 
 
 class ChannelError(DeniableError, ValueError):
@@ -62,4 +62,4 @@ class MissingExtra(DeniableError, RuntimeError):
 
 
 class InternalError(DeniableError, RuntimeError):
-    """A check of our own that failed: a bug, reported rather than passed on as a privacy claim."""
+    """A check inside the package that failed: a bug, reported instead of a wrong privacy claim."""

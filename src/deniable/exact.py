@@ -132,7 +132,7 @@ def as_epsilon(value: Any) -> Fraction:
 
 
 def short_number(value: Fraction, what: str) -> Fraction:
-    """The number itself, if it has at most 100 digits above and below the line: more make all that follows slow.
+    """The number itself, if it has at most 100 digits above and below the line; longer ones would make everything slow.
 
     >>> short_number(Fraction(1, 3), "the threshold")
     Fraction(1, 3)

@@ -50,7 +50,7 @@ def as_label(value: Any) -> Label:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether UTF-8 can write a text. Asked, because the codec's own exception holds the text."""
+    """Whether UTF-8 can write a text; asked first, because the codec's own exception would contain the text."""
     return _SURROGATE.search(text) is None
 
 
@@ -78,9 +78,9 @@ def as_labels(values: Iterable[Any] | None, size: int, what: str) -> tuple[Label
 
 
 def in_order(values: Any, what: str) -> list[Any]:
-    """The entries of a list, tuple, range or array, in their order; refuses whatever may have another one next time.
+    """The entries of a list, tuple, range or array, in their order; refuses types whose order may differ next time.
 
-    Positions are what is randomized and counted, so that two processes must agree on them.
+    Positions are randomized and counted, so two processes must agree on them.
     """
     kind = type(values).__name__
     if isinstance(values, str | bytes):
@@ -130,7 +130,7 @@ def written(label: Label) -> tuple[str, ...]:
 
 
 def whole_number(shown: str) -> int | None:
-    """The integer that people and spreadsheets write so, if it is one; a column with gaps is often one of floats.
+    """The integer that this text means to people and spreadsheets, or None; columns with gaps often hold floats.
 
     >>> whole_number("3"), whole_number(" 3.0"), whole_number("3.5"), whole_number("three")
     (3, 3, None, None)

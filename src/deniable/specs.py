@@ -1,4 +1,4 @@
-"""Canonical JSON and fingerprints: two parties hold the same object iff the hashes are the same.
+"""Fingerprints of specifications: two parties hold the same object if, and only if, the hashes are the same.
 
 Form       keys sorted, no white space, UTF-8 without escapes beyond JSON's own, no floats
 Numbers    integers that may exceed 2^53 are decimal strings, so that every language reads them alike
@@ -37,7 +37,7 @@ def canonical_bytes(spec: Any) -> bytes:
 
 
 def is_fingerprint(value: Any) -> TypeGuard[str]:
-    """Whether this is written as a fingerprint is: 64 lower-case hex digits."""
+    """Whether this has the form of a fingerprint: 64 lower-case hex digits."""
     return isinstance(value, str) and _FINGERPRINT.fullmatch(value) is not None
 
 
@@ -47,7 +47,7 @@ def fingerprint(kind: str, spec: Any) -> str:
 
 
 def parsed(spec: Any) -> Any:
-    """A spec that may be given as JSON text."""
+    """The spec as a dictionary, also when it is given as JSON text."""
     return parse_json(spec, "the spec") if isinstance(spec, str | bytes) else spec
 
 

@@ -1,4 +1,4 @@
-"""Text as an answer: Unicode form NFC, at most 4096 bytes of UTF-8, and its hashes."""
+"""Text as an answer: its normal form (NFC), its limit of 4096 bytes of UTF-8, its hashes."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import threading
 
 import pytest
 
@@ -14,9 +16,6 @@ HOP = re.compile(r"^\| (?:device|service|analyst) \| `([^`]+)` \| .+ \|$", re.MU
 
 # Cycles through imports inside functions that are still there, by the package that they lie in.
 KNOWN_CYCLES = (
-    "deniable.channels",  # a channel can be repaired, which makes channels
-    "deniable.design",  # a design draws itself, and the picture asks for further designs
-    "deniable.protocols",  # the base builds a counter, which needs the base
     "deniable.planning",  # a plan draws itself, and the picture asks for further plans
     "deniable.surveys",  # a survey can be made from a draft, which makes a survey; it tallies, and a tally has a survey
     "deniable.collect.server",  # the service starts its workers, and each worker runs the service
@@ -47,6 +46,45 @@ def test_every_hop_of_the_walk_exists_and_is_passed_once(page, modules):
         "deniable.collect.wires",
         "web/pages/nothing.js",
     ]
+
+
+def unpassed(hops: list[str], passed: set[str]) -> list[str]:
+    """The modules among the hops of which no function was called."""
+    return [hop for hop in hops if "/" not in hop and not any(f"{name}.".startswith(f"{hop}.") for name in passed)]
+
+
+def test_one_answer_passes_every_hop(page, tmp_path):
+    """A real client answers a real service in this process, and an analyst asks for the estimates."""
+    pytest.importorskip("starlette")
+    from deniable.collect.client import Client
+    from tests.collect.server.live import in_thread
+    from tests.collect.surveys import plain
+
+    passed, survey, recording = set(), plain(), threading.Event()
+
+    def note(frame, event, argument):
+        if event == "call" and recording.is_set():
+            passed.add(frame.f_globals.get("__name__", ""))
+
+    threading.setprofile(note)  # the threads of the service
+    try:
+        with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey) as service:
+            address = f"http://127.0.0.1:{service.port}"
+            with Client(address, survey.fingerprint, tmp_path / "ledger.sqlite") as client:
+                recording.set()
+                sys.setprofile(note)
+                try:
+                    receipt = client.answer({"smoke": "no"})
+                finally:
+                    sys.setprofile(None)
+            estimates = service.get(f"/v1/surveys/{survey.fingerprint}/estimates", "analyst")
+            recording.clear()
+    finally:
+        threading.setprofile(None)
+    assert (receipt.state, estimates.status) == ("sent", 200)
+    hops = HOP.findall(page)
+    assert unpassed(hops, passed) == []
+    assert unpassed([*hops, "deniable.collect.crowd"], passed) == ["deniable.collect.crowd"]
 
 
 def test_the_page_lists_every_module_with_its_purpose(page, modules, monkeypatch):

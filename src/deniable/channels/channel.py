@@ -24,8 +24,9 @@ from deniable.channels._rows import read_rows, reduce_rows
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.adjacency import ALL, Adjacency, as_adjacency
 from deniable.channels.levels import level_text
+from deniable.channels.repair import repair
 from deniable.channels.witness import Witness, told_apart, worst_of_all, worst_pairs
-from deniable.errors import ChannelError, LabelError, ShapeError, SpecError
+from deniable.errors import ChannelError, InternalError, LabelError, ShapeError, SpecError
 from deniable.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label, text
 from deniable.randomness import Bits, Law, source_of
 from deniable.specs import canonical_bytes, fingerprint, integer_text, read_integer
@@ -80,7 +81,7 @@ class Channel:
     @classmethod
     def from_floats(
         cls,
-        rows: ArrayLike,
+        rows: Any,
         epsilon: Any = None,
         adjacency: Any = ALL,
         inputs: Iterable[Any] | None = None,
@@ -91,9 +92,11 @@ class Channel:
         Negative entries become zero, rows are divided by their sums, and with `epsilon` the result is
         mixed with as little noise as it takes to hold that epsilon exactly.
         """
-        from deniable.channels.repair import repair
-
-        return repair(rows, epsilon, as_adjacency(adjacency), inputs, outputs)
+        level, relation = None if epsilon is None else exact.as_epsilon(epsilon), as_adjacency(adjacency)
+        channel = cls.from_integers(*repair(rows, level, relation, inputs, outputs), relation)
+        if level is not None and not channel.satisfies(level, relation):
+            raise InternalError("the repaired channel does not hold its epsilon")
+        return channel
 
     def _set(self, numerators: Integers, denominator: int, inputs: Any, outputs: Any, adjacency: Any) -> None:
         rows, columns = numerators.shape

@@ -16,7 +16,6 @@ from typing import Any
 from deniable import exact
 from deniable.channels.adjacency import ALL, as_adjacency
 from deniable.channels.channel import Channel
-from deniable.channels.repair import repair
 from deniable.errors import ChannelError, ShapeError
 from deniable.labels import as_labels, in_order
 
@@ -66,7 +65,7 @@ def exponential(
         weights = [exact.exp_floor(max(rate * (score - best), _WORST), 160) for score in row]
         # Over powers of two the sums stay short; repair divides each row by its own.
         rows.append([exact.floor_to_bits(weight, 160) for weight in weights])
-    return repair(rows, level, relation, given, returned)
+    return Channel.from_floats(rows, level, relation, given, returned)
 
 
 def _score(scores: Score, i: int, j: int, x: Any, y: Any) -> Fraction:

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, repeat
-from operator import mul
 from typing import Any
 
 import numpy as np
@@ -26,15 +24,13 @@ from deniable import exact
 from deniable.channels._vectors import Floats
 from deniable.channels.adjacency import Adjacency, line
 from deniable.channels.channel import Channel, Integers
+from deniable.channels.geometric_law import decay_ceil, denominator, fits, matrix, matrix_bits, powers
 from deniable.channels.witness import Witness
 from deniable.errors import ChannelError, ShapeError
 from deniable.exact import WORD
 from deniable.labels import Label, as_labels, label_key
 from deniable.randomness import KnownBoundaries
 
-# Relative distance of the fraction from e^-epsilon: far below anything that utility can feel.
-_CLOSENESS = Fraction(1, 10**12)
-_MOST_BITS = 1 << 31
 MOST_COUNTS = 1 << 11
 """The float view of so many counts has four million cells."""
 
@@ -52,22 +48,6 @@ def truncated_geometric(n: int, epsilon: Any, sensitivity: int = 1) -> Channel:
     return clamped_geometric(decay_ceil(exact.as_epsilon(epsilon) / reach), 0, largest, reach)
 
 
-def decay_ceil(epsilon: Fraction) -> Fraction:
-    """The simplest fraction within a factor 1 + 1e-12 above e^-epsilon."""
-    upper = exact.exp_ceil(-epsilon)
-    # The smaller epsilon is, the closer 1 - a has to be: what counts is the error of epsilon itself.
-    return exact.simplest_between(upper, upper * (1 + _CLOSENESS * min(epsilon, Fraction(1))))
-
-
-def fits(alpha: Fraction, n: int) -> bool:
-    """Whether the exact matrix on n + 1 counts stays below a quarter of a gigabyte."""
-    return _matrix_bits(alpha, n) <= _MOST_BITS
-
-
-def _matrix_bits(alpha: Fraction, n: int) -> int:
-    return (n + 1) ** 2 * n * alpha.denominator.bit_length()
-
-
 def clamped_geometric(
     alpha: Fraction, low: int, high: int, reach: int, labels: Sequence[Label] | None = None
 ) -> Channel:
@@ -82,16 +62,13 @@ def clamped_geometric(
 
 
 class _Geometric(Channel):
-    """The powers a^d and b^d of the decay a / b; over (a + b) b^(n-1), with d the distance of input and output, an
-    end weighs a^d b^(n-d) and an inner point (b - a) a^d b^(n-1-d).
-    """
+    """The law of `geometric_law`, kept as the powers of the decay."""
 
     alpha: Fraction
 
     def __init__(self, alpha: Fraction, labels: tuple[Label, ...], adjacency: Adjacency) -> None:
-        a, b = alpha.numerator, alpha.denominator
         fields = {"alpha": alpha, "inputs": labels, "outputs": labels, "adjacency": adjacency}
-        self.__dict__.update(fields, denominator=(a + b) * b ** (len(labels) - 2))
+        self.__dict__.update(fields, denominator=denominator(alpha, len(labels) - 1))
 
     @property
     def _n(self) -> int:
@@ -99,11 +76,11 @@ class _Geometric(Channel):
 
     @cached_property
     def _up(self) -> list[int]:
-        return _powers(self.alpha.numerator, self._n)
+        return powers(self.alpha.numerator, self._n)
 
     @cached_property
     def _down(self) -> list[int]:
-        return _powers(self.alpha.denominator, self._n)
+        return powers(self.alpha.denominator, self._n)
 
     def _entry(self, y: int, z: int) -> int:
         d, n = abs(z - y), self._n
@@ -113,22 +90,14 @@ class _Geometric(Channel):
 
     @cached_property
     def numerators(self) -> Integers:  # type: ignore[override]
-        """The exact matrix; n + 1 integers of either kind, each in many places."""
-        n = self._n
-        if not fits(self.alpha, n):
-            gigabytes = _matrix_bits(self.alpha, n) / 8e9
+        """The exact matrix."""
+        if not fits(self.alpha, self._n):
+            gigabytes = matrix_bits(self.alpha, self._n) / 8e9
             raise ChannelError(
-                f"the exact matrix on {n + 1} counts would take {gigabytes:.1f} gigabytes: use probability, rows, "
-                "epsilon, delta and sample, which do without it, or group the counts"
+                f"the exact matrix on {self._n + 1} counts would take {gigabytes:.1f} gigabytes: use probability, "
+                "rows, epsilon, delta and sample, which do without it, or group the counts"
             )
-        inner = [self._entry(0, d) for d in range(n)]
-        inner[0] = self._entry(1, 1) if n > 1 else 0
-        end = [self._entry(d, 0) for d in range(n + 1)]
-        matrix = np.empty((n + 1, n + 1), dtype=object)
-        for y in range(n + 1):
-            matrix[y] = [end[y], *(inner[abs(z - y)] for z in range(1, n)), end[n - y]]
-        matrix.flags.writeable = False
-        return matrix
+        return matrix(self.alpha, self._n)
 
     @cached_property
     def rows(self) -> Floats:
@@ -202,7 +171,3 @@ class _Geometric(Channel):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Geometric, (self.alpha, self.inputs, self.adjacency)
-
-
-def _powers(base: int, highest: int) -> list[int]:
-    return list(accumulate(repeat(base, highest), mul, initial=1))

@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from deniable import exact
 from deniable.channels._vectors import Floats
 from deniable.channels.channel import Channel
-from deniable.channels.geometric import MOST_COUNTS, clamped_geometric, decay_ceil
+from deniable.channels.geometric import MOST_COUNTS, clamped_geometric
+from deniable.channels.geometric_law import decay_ceil
 from deniable.errors import ChannelError, NumberError, ShapeError
 from deniable.randomness import Bits, source_of
 

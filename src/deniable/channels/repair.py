@@ -1,4 +1,4 @@
-"""Turn a matrix of floats into an exact channel that holds its epsilon.
+"""From a matrix of floats to exact rows of integers that hold their epsilon.
 
 Solvers return probabilities of -1e-17 and zeros beside non-zeros, whose true epsilon is infinite. Here:
 
@@ -6,7 +6,7 @@ Solvers return probabilities of -1e-17 and zeros beside non-zeros, whose true ep
    over 2^bits, the rounding error going to the row's largest entry;
 2. the result is mixed with an interior channel, one that has slack in every ratio, by the smallest weight
    (rounded up to a multiple of 2^-bits) with which every ratio holds;
-3. the outcome is verified with integers.
+3. `Channel.from_floats` makes a channel of the result and verifies it with integers.
 
 The interior channel is uniform or, on a line, a truncated geometric channel at 0.9 epsilon, whichever moves the
 rows less.
@@ -17,17 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import exact
-from deniable.channels.adjacency import ALL, Adjacency
-from deniable.channels.channel import Channel
-from deniable.channels.geometric import clamped_geometric, decay_ceil, fits
+from deniable.channels.adjacency import Adjacency
+from deniable.channels.geometric_law import decay_ceil, denominator, fits, matrix
 from deniable.errors import InternalError, ProbabilityError, ShapeError
-from deniable.labels import in_order
+from deniable.labels import Label, as_labels, in_order
 
 Integers = NDArray[np.object_]
 
@@ -37,13 +36,35 @@ _BITS = 96
 _NOISE = Fraction(1, 10**6)
 
 
+class Rows(NamedTuple):
+    """Integer rows over one denominator."""
+
+    numerators: Integers
+    denominator: int
+
+    @property
+    def floats(self) -> Any:
+        # Python divides integers of any size with one correct rounding.
+        return (self.numerators / self.denominator).astype(np.float64)
+
+
+class Repaired(NamedTuple):
+    """What `Channel.from_integers` takes."""
+
+    numerators: Integers
+    denominator: int
+    inputs: tuple[Label, ...]
+    outputs: list[Any]
+
+
 def repair(
     rows: Any,
-    epsilon: Any = None,
-    adjacency: Adjacency = ALL,
-    inputs: Iterable[Any] | None = None,
-    outputs: Iterable[Any] | None = None,
-) -> Channel:
+    epsilon: Fraction | None,
+    adjacency: Adjacency,
+    inputs: Iterable[Any] | None,
+    outputs: Iterable[Any] | None,
+) -> Repaired:
+    """Exact rows near `rows`, with the labels of what is left; with `epsilon` every ratio of neighbours holds it."""
     law = _fractions(rows)
     width = len(law[0])
     used = [y for y in range(width) if any(row[y] > 0 for row in law)]
@@ -51,20 +72,16 @@ def repair(
     if names is not None and len(names) != width:
         raise ShapeError(f"there are {len(names)} output labels for {width} outputs")
     kept = [names[y] for y in used] if names is not None else used
+    given = as_labels(inputs, len(law), "input")
     scale = 1 << _bits(law)
-    numerators = np.array([_round_row([row[y] for y in used], scale) for row in law], dtype=object)
+    draft = Rows(np.array([_round_row([row[y] for y in used], scale) for row in law], dtype=object), scale)
     if epsilon is None:
-        return Channel.from_integers(numerators, scale, inputs, kept, adjacency)
-    level = exact.as_epsilon(epsilon)
-    draft = Channel.from_integers(numerators, scale, inputs, kept, adjacency)
+        return Repaired(*draft, given, kept)
     candidates = [
-        (_smallest_weight(draft, inner, level, adjacency), inner)
-        for inner in _interiors(draft, width, level, adjacency)
+        (_smallest_weight(draft, inner, epsilon, adjacency, given), inner)
+        for inner in _interiors(draft, width, epsilon, adjacency)
     ]
-    mixed = _mix(draft, *min(candidates, key=lambda candidate: _moved(draft, *candidate)))
-    if not mixed.satisfies(level, adjacency):
-        raise InternalError("the repaired channel does not hold its epsilon")
-    return mixed
+    return Repaired(*_mix(draft, *min(candidates, key=lambda candidate: _moved(draft, *candidate))), given, kept)
 
 
 def _fractions(rows: Any) -> list[list[Fraction]]:
@@ -99,22 +116,24 @@ def _round_row(row: list[Fraction], scale: int) -> list[int]:
     return integers
 
 
-def _interiors(draft: Channel, width: int, epsilon: Fraction, adjacency: Adjacency) -> list[Channel]:
-    """Channels with slack in every ratio, on the outputs that are used."""
-    rows, columns = draft.shape
-    uniform = Channel.from_integers(np.ones((rows, columns), dtype=int), columns)
+def _interiors(draft: Rows, width: int, epsilon: Fraction, adjacency: Adjacency) -> list[Rows]:
+    """Rows with slack in every ratio, on the outputs that are used."""
+    rows, columns = draft.numerators.shape
+    uniform = Rows(np.ones((rows, columns), dtype=object), columns)
     if adjacency.kind == "line" and adjacency.reach == 1 and columns == width == rows > 1:
         # At 0.9 epsilon: at epsilon itself a geometric channel has no slack to give.
         decay = decay_ceil(epsilon * Fraction(9, 10))
         if fits(decay, rows - 1):
-            return [uniform, clamped_geometric(decay, 0, rows - 1, 1)]
+            return [uniform, Rows(matrix(decay, rows - 1), denominator(decay, rows - 1))]
     return [uniform]
 
 
-def _smallest_weight(draft: Channel, inner: Channel, epsilon: Fraction, adjacency: Adjacency) -> Fraction:
+def _smallest_weight(
+    draft: Rows, inner: Rows, epsilon: Fraction, adjacency: Adjacency, inputs: tuple[Label, ...]
+) -> Fraction:
     """The least share of the interior channel with which a <= e^(epsilon d) b holds for all pairs."""
     weight = Fraction(0)
-    for i, j, distance in adjacency.pairs(draft.inputs):
+    for i, j, distance in adjacency.pairs(inputs):
         odds = exact.exp_floor(epsilon * distance)
         for x, z in ((i, j), (j, i)):
             excess = draft.numerators[x] * odds.denominator - draft.numerators[z] * odds.numerator
@@ -128,13 +147,12 @@ def _smallest_weight(draft: Channel, inner: Channel, epsilon: Fraction, adjacenc
     return Fraction(math.ceil(weight * (1 << _BITS)), 1 << _BITS)
 
 
-def _moved(draft: Channel, weight: Fraction, inner: Channel) -> float:
+def _moved(draft: Rows, weight: Fraction, inner: Rows) -> float:
     """How far mixing moves a row: the weight times the distance to the interior channel."""
-    return float(weight) * float(np.abs(draft.rows - inner.rows).sum(axis=1).max())
+    return float(weight) * float(np.abs(draft.floats - inner.floats).sum(axis=1).max())
 
 
-def _mix(draft: Channel, weight: Fraction, inner: Channel) -> Channel:
+def _mix(draft: Rows, weight: Fraction, inner: Rows) -> Rows:
     w, total = weight.numerator, weight.denominator
     numerators = draft.numerators * ((total - w) * inner.denominator) + inner.numerators * (w * draft.denominator)
-    denominator = draft.denominator * total * inner.denominator
-    return Channel.from_integers(numerators, denominator, draft.inputs, draft.outputs, draft.adjacency)
+    return Rows(numerators, draft.denominator * total * inner.denominator)

@@ -1,4 +1,4 @@
-"""Functions on vectors of estimates: explicit steps that make them consistent.
+"""Post-processing of estimates: explicit steps that make them consistent.
 
 `apply(method, frequencies, stderr, n)` with a name from `METHODS`; `Estimate.consistent(method)` calls it.
 """

@@ -1,4 +1,4 @@
-"""From unbiased estimates to consistent ones: post-processing by name.
+"""The methods of post-processing, by name.
 
 Promise    `apply(method, frequencies, stderr, n)` returns new frequencies and touches nothing else
 Privacy    costs none: only the estimates are read, never the answers

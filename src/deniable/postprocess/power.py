@@ -5,7 +5,7 @@ Model      the shares are draws x from the density ~ x^-s on [1/n, 1], and each 
 Fit        the s between -1 and 5 under which the estimates are most likely (empirical Bayes)
 Estimate   the posterior mean of each share: far above the noise the estimate stays as it is, but for s stderr^2 / f;
            in the noise it shrinks to almost nothing
-Cost       256 points a share within 8 standard errors of zero, the fit on at most 4,096 shares; 4 s for 10^6 answers
+Cost       256 points per share within 8 standard errors of zero, the fit on at most 4,096 shares; 4 s for 10^6 answers
 Source     Jia and Gong 2019 and Wang et al. 2020, who choose s so that the prior's mean is 1/d instead
 """
 

@@ -1,4 +1,4 @@
-"""From numbers to a distribution: two ways back into the simplex.
+"""Two ways from any numbers to a distribution: projection onto the simplex, or clipping.
 
 Promise    non-negative entries that sum to `total`; a distribution comes back unchanged, to rounding
 Projection the nearest point of the simplex: max(v - t, 0) with the one t that makes the sum right

@@ -1,4 +1,4 @@
-"""What several releases about one person give away together."""
+"""Privacy accounting: what several releases about one person give away together."""
 
 from __future__ import annotations
 

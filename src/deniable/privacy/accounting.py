@@ -1,7 +1,7 @@
-"""What several releases give away together, exactly: levels as fractions, never floats.
+"""Sums of epsilons over several releases, exactly: fractions, never floats.
 
-Sequential  releases about the same person: levels add up. It holds for releases that are chosen one after the other in
-            the light of those before, which is how a device answers
+Sequential  releases about the same person: levels add up. This also holds if each release is chosen after seeing the
+            ones before, which is how a device answers
 Parallel    releases about different people, each person in one of them at most: the largest level
 Ratios      likelihood ratios multiply; the product of exact ratios is the realized loss, at most e^(sum of levels)
 Account     a cap and what was spent of it; what would pass the cap is refused, whole

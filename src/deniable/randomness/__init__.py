@@ -1,4 +1,4 @@
-"""Where random bits come from, and the exact samplers on top of them.
+"""Sources of random bits, with exact samplers on top.
 
 `Secure` for anything that leaves a device, `Simulation(seed)` for studies that must repeat,
 `Exhaustive` for tests: it runs the real code once along every branch, with exact weights.

@@ -1,7 +1,7 @@
-"""Bits for proofs: the real code is run once along every branch, and the weights are exact.
+"""Bits for proofs: the real code is run once along every branch, with exact weights.
 
-A sampler asks for one of several outcomes; `Exhaustive` gives it each of them in turn, remembers the
-probability, and the law of whatever the code returns adds up as fractions. Code that may loop for ever
+A sampler asks for one of several outcomes. `Exhaustive` gives it each of them in turn and remembers the
+probability; the probabilities of equal results are added as fractions. Code that may loop without end
 (rejection) is followed until a branch weighs less than `smallest`; what was not followed is reported.
 """
 

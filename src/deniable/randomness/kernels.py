@@ -1,4 +1,4 @@
-"""Arrays of exact random values, as few random bytes and passes over memory as we know how.
+"""Kernels that draw whole arrays of exact random values, with few random bytes and few passes over memory.
 
 Bernoulli  decide on the first 16 bits of the 64-bit word; the one value in 65,536 that ties is settled by
            the other 48 bits, drawn only then

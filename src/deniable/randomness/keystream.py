@@ -38,9 +38,9 @@ class Keystream:
 class Buffer:
     """A small reserve in front of a keystream, so that one word does not cost a call to the cipher.
 
-    Bytes come out in stream order, however they are asked for. What was handed out is overwritten. The place moves on
-    before the bytes are read: an exception in between (Ctrl-C) loses bytes and never gives them twice. Not for two
-    draws at once: the owner sees to it that one ends before the next begins.
+    Bytes come out in stream order, whatever sizes are asked for. What was handed out is overwritten. The position moves
+    on before the bytes are read: an exception in between (Ctrl-C) loses bytes and never gives them twice. Two draws
+    must not run at once: the owner ensures that one ends before the next begins.
     """
 
     __slots__ = ("_at", "_bytes", "_produce", "_view")
@@ -66,7 +66,7 @@ class Buffer:
         return taken
 
     def word(self) -> int:
-        """`take(8)` as an integer, without the detours: a single report draws hundreds of words."""
+        """`take(8)` as an integer, but faster: a single report may draw hundreds of words."""
         start = self._at
         end = start + 8
         if end > self.SIZE:

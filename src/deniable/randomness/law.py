@@ -1,4 +1,4 @@
-"""A distribution given by integers, and how one random number in [0, 1) chooses from it.
+"""A distribution given by integers, from which one random number in [0, 1) chooses an outcome.
 
 Outcome j of weights w_0 .. w_(m-1) is chosen when U lies in [C_j, C_(j+1)) / D, with C the running sums
 and D their total. U is never rounded: its first 64 bits decide unless they hit the very word in which a
@@ -79,7 +79,7 @@ class Law:
 
 
 class KnownBoundaries(Law):
-    """A law of which the boundaries' first words are known; its weights are built only when a tie asks for them.
+    """A law whose boundaries are known by their first words; its weights are built only when a tie needs them.
 
     `words` holds floor(2^64 C_j / D) for j = 1 .. m - 1, `unsettled` whether something was cut off.
     """

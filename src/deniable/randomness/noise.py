@@ -1,4 +1,4 @@
-"""Exact Bernoulli(e^-x) and the discrete Laplace law, from uniform integers alone.
+"""Exact draws of Bernoulli(e^-x) and of the discrete Laplace law, from uniform integers alone.
 
 Bernoulli  for x in [0, 1]: the first K with U_K >= x / K; K is odd with probability e^-x
 Laplace    z proportional to e^(-|z| s / t): U below t accepted with e^(-U / t), V failures of e^-1,

@@ -4,7 +4,7 @@ Keys       32 bytes from the OS; a new one after every MiB of output
 Threads    each thread has its own key and reserve, so nothing is shared and nothing locks
 Re-entry   a draw that interrupts another one of its thread (in a signal handler or a finalizer) takes its bytes from
            the OS; a draw that ends in an exception (Ctrl-C) gives up its key
-Fork       a child process draws new keys before its first byte, and once more what the fork interrupted
+Fork       a child process draws new keys before its first byte, and repeats a draw that the fork interrupted
 Memory     bytes are overwritten in the reserve when handed out (Python may still hold copies elsewhere)
 """
 
@@ -136,7 +136,7 @@ SYSTEM = Secure()
 
 
 def source_of(bits: Bits | None) -> Bits:
-    """The given source, or SYSTEM; a number is refused, because a seed by itself would not say that it is one."""
+    """The given source, or SYSTEM; a bare number is refused, because a seed must be given as `Simulation(seed)`."""
     if bits is None:
         return SYSTEM
     if not isinstance(bits, Bits):

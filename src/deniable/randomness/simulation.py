@@ -1,4 +1,4 @@
-"""Bits for studies that must repeat. Anyone who knows the seed knows every bit: never use it on a device.
+"""Bits for studies that must repeat; never for a device, because anyone who knows the seed knows every bit.
 
 Stream     ChaCha20 keyed by SHA-256("deniable-simulation-v1" + the seed in decimal), from its first byte on
 """

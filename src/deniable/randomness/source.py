@@ -1,4 +1,4 @@
-"""A stream of random bytes, and what is drawn from it.
+"""The interface of a source of random bits, with the draws that it offers.
 
 A *single* draw consumes bytes in this order, which clients in other languages follow:
 
@@ -6,7 +6,7 @@ word              8 bytes, little-endian
 bernoulli(T)      one word w; true iff w < T (T / 2^64 is the probability)
 integers(m)       the fewest words that hold m values, first word lowest; values at or above the largest
                   multiple of m are rejected and drawn again, then value mod m; m = 1 draws nothing
-packed(Q, d)      blocks of 64 lanes, lane i is bit i; digits of Q from the top, one word a digit, until
+packed(Q, d)      blocks of 64 lanes, lane i is bit i; digits of Q from the top, one word per digit, until
                   every lane of the block is decided (a lane is true once its digit is 0 where Q's is 1)
 draw(law)         one word, compared with the law's boundaries; further words only on a tie
 keep_or_uniform   bernoulli(keep), then integers(m), always both
