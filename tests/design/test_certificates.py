@@ -162,7 +162,7 @@ def test_what_is_no_certificate(tmp_path, design):
     for broken, words in (
         ({}, "format"),
         ({**content, "version": 2}, "version"),
-        ({**content, "kind": "guess"}, "unknown"),
+        ({**content, "kind": "oracle"}, "unknown"),
         ({key: value for key, value in content.items() if key != "multipliers"}, "incomplete"),
         ({**content, "value": "many"}, "decimals"),
         ({**content, "divergence": "mine", "rigor": "numeric"}, "not built in"),

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from deniable import exact
+from deniable._files import atomic_write, read_json
 from deniable.channels import Channel
 from deniable.design.blocks import BlockResponse
 from deniable.design.trace import Step, summary
@@ -97,18 +98,14 @@ class Certificate(ABC):
         return {"format": FORMAT, "version": 1, "kind": self.kind, **self.content()}
 
     def save(self, path: str | Path) -> None:
-        Path(path).write_text(json.dumps(self.spec(), ensure_ascii=False) + "\n", encoding="utf-8")
+        """Write the certificate as a JSON file, whole or not at all."""
+        with atomic_write(path) as file:
+            file.write((json.dumps(self.spec(), ensure_ascii=False) + "\n").encode())
 
     @staticmethod
     def load(source: str | Path | dict[str, Any]) -> Certificate:
         """A certificate from a file, or from its parsed JSON."""
-        if isinstance(source, dict):
-            content: Any = source
-        else:
-            try:
-                content = json.loads(Path(source).read_text(encoding="utf-8"))
-            except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-                raise SpecError(f"{str(source)!r} is not a certificate: it is not JSON") from None
+        content = source if isinstance(source, dict) else read_json(source)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise SpecError(f'this is not a certificate: it needs "format": "{FORMAT}"')
         if content.get("version") != 1:

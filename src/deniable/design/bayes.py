@@ -170,7 +170,7 @@ def _certified(
     prices = tuple(answer.prices.tolist())
     roots = _roots(users, relation, answer.rows)
     bound = floor(proven_bound(costs, prices, relation, epsilon, flows, roots))
-    # What the best guess would cost if the input were known: poor, but never absurd.
+    # What the best guess would cost if the input were known: a weak bound, but one that always holds.
     plain = tuple(users.cost.min(axis=0).tolist())
     if (known := floor(proven_bound(costs, plain, relation, epsilon, (), roots))) > bound:
         prices, flows, bound = plain, (), known

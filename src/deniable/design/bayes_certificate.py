@@ -422,7 +422,7 @@ class BayesCertificate(Certificate):
     def _check_value(self, chosen: Sequence[tuple[int, ...]]) -> Check:
         cost = self.users.exact_cost(self.channel, chosen)
         claimed = Fraction(self._sign * self.value)
-        # A claim above the truth would be no lie, but it is not this mechanism's value either.
+        # A larger claim would be true as well, but it would not be this mechanism's value.
         near = cost <= claimed <= cost + abs(cost) / 10**12
         return Check("value", near, f"{self._sign * float(cost):.12g} where {self.value:.12g} is claimed")
 

@@ -7,7 +7,7 @@ First try  lambda_x = hi_x - rho (hi_x - lo_x): hi and lo are the best and secon
 Repair     where some other column is above: the rho_x of least total variation that keep the blocks' columns tight
            and all columns found so far below, a small linear program; the sweep adds columns until none is above.
            rho may step at evenly spaced knots only, at more of them when these do not suffice
-The rest   is paid for by raising all multipliers in proportion to the mass
+Rest       what a column is still above is made up by raising all multipliers in proportion to the mass
 Decimals   Python's `decimal` rounds every operation, ln, exp and sqrt included, correctly to so many digits; all
            quantities stay below E^2, so with 60 + 2 epsilon digits all rounding errors of a check together are below
            k 10^-50 times the sum of |lambda| (at least 1): subtracted from the value, added to the bound

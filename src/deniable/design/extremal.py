@@ -158,7 +158,7 @@ class ExtremalCertificate(Certificate):
         ]
         if fits:
             low, high = realized_value(curve, self.pair, self.law, self.epsilon)
-            # A claim below the truth would be no lie, but it is not this mechanism's value either.
+            # A smaller claim would be true as well, but it would not be this mechanism's value.
             holds = self.value <= high and self.value >= low - 1e-9 * abs(low)
             checks.append(Check("value", holds, f"{low:.12g} where {self.value:.12g} is claimed"))
             least = upper_bound(curve, self.pair, np.array(self.multipliers), self.epsilon)

@@ -304,7 +304,7 @@ def channel_values(utility: ColumnUtility, channel: Channel, weights: Floats | N
 def enumerated_bound(
     utility: ColumnUtility, weights: Floats, prices: Floats, epsilon: Fraction, room: float = 1.0
 ) -> float:
-    """What the multipliers prove, over all patterns; a claim takes twice the margin, so that others prove it too."""
+    """What the multipliers prove over all patterns; twice the `room` lets other processors prove the claim, too."""
     odds = rise(epsilon)
     columns = 1 + odds * bits_of(utility.size)[1:-1]
     worth, cost = weights @ utility.table(columns), columns @ prices

@@ -47,7 +47,7 @@ class Step:
 
 
 class Watch:
-    """Collects steps; what is said goes to `progress`, if anybody listens."""
+    """Collects steps, and passes messages on to `progress` if it is given."""
 
     def __init__(self, progress: Progress | None = None) -> None:
         self.steps: list[Step] = []
