@@ -3,7 +3,7 @@
 Commands   one module per command, named like it, with its Typer `app`; it is loaded when the command is called
 Output     tables on a terminal, plain text in a pipe, one JSON document with --json
 Errors     one line on standard error, never a traceback; DENIABLE_DEBUG=1 adds it
-Exit code  0 done, 1 what was asked is false or not whole, 2 bad input or usage, 70 a bug, 75 waits to be sent,
+Exit code  0 done, 1 what was asked is false or incomplete, 2 bad input or usage, 70 a bug, 75 waits to be sent,
            130 and 143 interrupted, 141 pipe closed
 """
 
@@ -92,6 +92,7 @@ class _Guarded(TyperGroup):
 
 
 def _guard(command: Callable[[], Any]) -> int:
+    """Run a command and return its exit code."""
     try:
         with output.long_integers():
             result = command()
@@ -112,7 +113,7 @@ def _guard(command: Callable[[], Any]) -> int:
 
 
 def _flush_or_hush() -> None:
-    """What a full disk refused once it would refuse again when Python exits, with a traceback."""
+    """Flush standard output. What a full disk refuses is dropped: Python would try again at exit, with a traceback."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -120,6 +121,7 @@ def _flush_or_hush() -> None:
 
 
 def _explained(error: Exception) -> tuple[str, int]:
+    """The message and the exit code for an exception."""
     if isinstance(error, DeniableError) and not isinstance(error, InternalError):
         return str(error), BAD_INPUT
     if isinstance(error, OSError):

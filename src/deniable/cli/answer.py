@@ -35,7 +35,6 @@ app = new_app()
 
 NOT_SENT, WAITING = 1, 75  # 75 is "try again later" to mailers and schedulers
 
-_MOST_LABELS = 20
 _MOST_FORMS = 16
 
 
@@ -147,7 +146,7 @@ def _agree(client: Client, accepted: bool) -> None:
 
 
 def _answered(client: Client, given: Mapping[str, Any], wait: float, as_json: bool, no_echo: bool) -> Receipt:
-    """Ask, record and send. Nothing is recorded before the answers are known to be answers."""
+    """Ask, record and send. Nothing is recorded before every answer is read and valid."""
     new = not client.ledger.exists
     answers, introduced = _collect(client.survey(record=False), given, as_json, no_echo)
     receipt = client.answer(answers, wait=wait, accept_changes=True)  # `_agree` has shown them
@@ -159,16 +158,18 @@ def _answered(client: Client, given: Mapping[str, Any], wait: float, as_json: bo
 
 
 def _again(client: Client, earlier: Submission, wait: float) -> Receipt:
-    """Send what is waiting; what this epoch's submission has come to."""
+    """Send what is waiting, and return the receipt of this epoch's submission."""
     waiting = client.flush(wait).reason
     return Receipt.of(_submission(client, earlier.epoch) or earlier, False, waiting)
 
 
 def _submission(client: Client, epoch: int) -> Submission | None:
+    """This device's submission in an epoch, if there is one."""
     return next((known for known in client.history() if known.epoch == epoch), None)
 
 
 def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool) -> None:
+    """Show what would be sent, for the answers in `texts` and examples for the others. Nothing is recorded."""
     survey, epoch = client.survey(record=False), client.epoch(record=False)
     answers = {
         question.id: _read(question, texts[question.id]) if question.id in texts else _some_answer(question)
@@ -193,7 +194,7 @@ def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool) -> None:
 
 
 def _collect(survey: Survey, texts: Mapping[str, Any], as_json: bool, no_echo: bool) -> tuple[dict[str, Any], bool]:
-    """What was given, and what the person says for the rest; and whether the survey was introduced."""
+    """The answers by question; those that are not given are asked for. Also whether the survey was introduced."""
     asked = [question for question in survey if question.id not in texts]
     if asked and (as_json or not sys.stdin.isatty()):
         missing = ", ".join(question.id for question in asked)
@@ -209,7 +210,7 @@ def _collect(survey: Survey, texts: Mapping[str, Any], as_json: bool, no_echo: b
 
 
 def _given(client: Client, arguments: list[str], file: str | None) -> Mapping[str, Any]:
-    """Answers from the file and from the command line, by question; text is still to be read."""
+    """Answers from the file and from the command line, by question; texts are not yet read as answers."""
     survey = client.survey(record=False)
     if file is None:
         return _parsed(survey, arguments)
@@ -230,7 +231,7 @@ def _given(client: Client, arguments: list[str], file: str | None) -> Mapping[st
 
 
 def _listed(file: str) -> list[str]:
-    """Published fingerprints: one on each line, and what follows it, or a # and a remark."""
+    """The published fingerprints of a file: the first word of each line; # begins a remark."""
     found = []
     for number, line in enumerate(read_text(file).splitlines(), start=1):
         words = line.partition("#")[0].split()
@@ -243,6 +244,7 @@ def _listed(file: str) -> list[str]:
 
 
 def _parsed(survey: Survey, given: list[str], of: str = "an argument") -> Mapping[str, Any]:
+    """Texts by question, from entries that are written ID=ANSWER; `of` is what errors call an entry."""
     texts: dict[str, Any] = {}
     for entry in given:
         id, equals, value = entry.partition("=")
@@ -257,12 +259,12 @@ def _parsed(survey: Survey, given: list[str], of: str = "an argument") -> Mappin
 
 
 def _some_answer(question: Question) -> Any:
-    """Some answer."""
+    """An answer for the example."""
     return question.protocol.domain.example
 
 
 def _ask(question: Question, no_echo: bool) -> Any:
-    """Ask until it is an answer."""
+    """Ask until the entry is an answer to the question."""
     choices = shown(question.protocol.domain.choices)
     while True:
         text = f"{shown(question.text)}\n  {choices}"
@@ -274,7 +276,7 @@ def _ask(question: Question, no_echo: bool) -> Any:
 
 
 def _read(question: Question, entry: Any) -> Any:
-    """An answer of the question, or a refusal, which does not repeat it: standard error may end in a log."""
+    """Read an answer. Errors do not repeat it, because standard error may end in a log."""
     value = from_text(question.protocol.domain, entry) if isinstance(entry, str) else entry
     check_answer(question, value, typed=isinstance(entry, str))
     return value
@@ -284,7 +286,7 @@ def _read(question: Question, entry: Any) -> Any:
 
 
 def _introduce(survey: Survey, numbers: bool = False) -> None:
-    """Who asks and what is promised; with `numbers` also by which factor odds change."""
+    """Show who asks and what is promised; with `numbers`, also the factor by which odds change."""
     terms = survey.terms
     if terms is None:  # a client refuses such a survey
         return
@@ -308,7 +310,7 @@ def _introduce(survey: Survey, numbers: bool = False) -> None:
 
 
 def _show_changes(found: Sequence[Change]) -> None:
-    """How a survey differs from the one that it replaces, on the error stream: it comes before a question."""
+    """Say on standard error how a survey differs from the one that it replaces."""
     for change in found:
         if change.what == "replaces":  # which is why they are compared
             continue
@@ -337,7 +339,7 @@ def at_most(ratio: Fraction) -> str:
 
 
 def _law(question: Question) -> None:
-    """How likely each report is under each answer: a table where that is small, or else a sentence."""
+    """Show how likely each report is under each answer: a table where that is small, else a sentence."""
     protocol, channel = question.protocol, None
     output.heading(f"{question.id}: {protocol.name}, epsilon {epsilon_text(protocol.epsilon)}")
     if protocol.report_forms <= _MOST_FORMS:
@@ -375,7 +377,7 @@ def fields(body: bytes) -> list[tuple[str, str]]:
 
 
 def state(submission: Submission, reason: str = "") -> str:
-    """What became of a submission, in words; `reason` is why it still waits."""
+    """What happened to a submission, in words; `reason` is why it still waits."""
     if submission.state == "queued":
         return "waiting to be sent" + (f" ({reason})" if reason else "")
     if submission.state == "dropped":
@@ -385,7 +387,7 @@ def state(submission: Submission, reason: str = "") -> str:
 
 
 def _report(client: Client, receipt: Receipt, earlier: Submission | None) -> None:
-    """What was done now, or before."""
+    """Show what was done now, or in an earlier run."""
     spending = client.budget()
     spent, cap = epsilon_text(spending.spent), epsilon_text(spending.cap)
     facts = [
@@ -406,14 +408,14 @@ def _report(client: Client, receipt: Receipt, earlier: Submission | None) -> Non
 
 
 def _document(client: Client, receipt: Receipt) -> None:
-    """The same as JSON."""
+    """Print the same as JSON."""
     more = {"next_epoch": _next_epoch(client, receipt.epoch), "budget": client.budget().spec()}
     reason = receipt.submission.reason or receipt.reason
     output.document(receipt.spec() | {"reason": reason} | more)
 
 
 def _next_epoch(client: Client, epoch: int) -> str | None:
-    """When this device may answer again, as far as the calendar and the number of answers go."""
+    """When this device may answer again, by the calendar and by the number of answers; None for never."""
     terms = client.terms()
     begins = terms.epochs.start(epoch + 1)
     over = begins >= terms.expires or len(client.history()) >= terms.longitudinal.epochs

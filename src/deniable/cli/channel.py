@@ -367,7 +367,7 @@ def infer(
 
 
 def _cell_of(given: Channel, fractions: bool) -> Callable[[int, int], str]:
-    """How the entry at a row and a column is written."""
+    """A function that writes the entry at a row and a column."""
     if fractions:
         return lambda x, y: str(given.probability(given.inputs[x], given.outputs[y]))
     return lambda x, y: _probability(float(given.rows[x, y]))
@@ -381,11 +381,12 @@ def _exact_rows(given: Channel) -> list[list[str]]:
 
 
 def _probability(value: float) -> str:
-    """Four decimals, but never 0.0000 for what can happen."""
+    """Four decimals, but never 0.0000 for what is possible."""
     return f"{value:.4f}" if value == 0 or value >= 0.00005 else f"{value:.0e}"
 
 
 def _summary(source: str, given: Channel, fractions: bool) -> list[tuple[str, str]]:
+    """The facts above the matrix, as names and values."""
     worst = given.witness()
     ratio = ratio_text(worst.ratio) if fractions else ratio_words(worst.ratio)
     return [
@@ -409,7 +410,7 @@ def _fingerprint_of(given: Channel) -> str | None:
 
 
 def _is_short(given: Channel) -> bool:
-    """Whether the exact law belongs into a document."""
+    """Whether the exact law is short enough for a document."""
     return given.rows.size * given.denominator.bit_length() <= _MOST_BITS
 
 
@@ -418,6 +419,7 @@ def _denominator(value: int) -> str:
 
 
 def _relation(given: Channel, relation: Adjacency) -> str:
+    """The adjacency of a channel, with its epsilon."""
     if relation.kind == "all":
         return str(relation)
     worst = given.witness(relation)
@@ -425,6 +427,7 @@ def _relation(given: Channel, relation: Adjacency) -> str:
 
 
 def _witness_words(worst: Witness) -> str:
+    """The pair of inputs with the largest ratio, in words."""
     first, second = map(shown, worst.inputs)
     if worst.ratio == 1:
         return "none: no output says anything about the input"
@@ -452,6 +455,7 @@ def _print_matrix(
 
 
 def _channel_document(source: str, given: Channel) -> dict[str, Any]:
+    """A channel as JSON."""
     return {
         "channel": source,
         "inputs": [label_spec(label) for label in given.inputs],
@@ -466,6 +470,7 @@ def _channel_document(source: str, given: Channel) -> dict[str, Any]:
 
 
 def _level_document(worst: Witness) -> dict[str, Any]:
+    """A witness as JSON: epsilon, ratio, and where the ratio is largest."""
     return {
         "epsilon": finite(worst.epsilon),
         "ratio": ratio_text(worst.ratio),
@@ -485,6 +490,7 @@ def _belief(value: float) -> str:
 
 
 def _estimate(given: Channel, observed: list[float], method: Method, bar: bool) -> Inference:
+    """Infer by a method. Under "auto", by inversion where the channel is square and regular, else by IBU."""
     try:
         match method:
             case Method.invert:
@@ -504,6 +510,7 @@ def _estimate(given: Channel, observed: list[float], method: Method, bar: bool) 
 
 
 def _warnings(result: Inference) -> list[str]:
+    """What is wrong with an inference, one sentence each."""
     warnings = []
     if not result.converged:
         warnings.append(
@@ -535,7 +542,7 @@ def _print_inference(result: Inference, ends: Any, level: float) -> None:
 
 
 def _reported(result: Inference) -> list[str]:
-    """The noisy shares, where an output can be taken for an answer."""
+    """The noisy shares, where outputs and inputs have the same labels."""
     if result.inputs != result.outputs:
         return ["-"] * len(result.inputs)
     return [f"{share:.4f}" for share in result.observed / result.n]
@@ -546,6 +553,7 @@ def _error(value: float) -> str:
 
 
 def _inference_document(result: Inference, ends: Any, level: float) -> dict[str, Any]:
+    """An inference as JSON."""
     content = result.to_dict()
     del content["interval_95"]
     content["counts"] = [finite(value) for value in result.counts]

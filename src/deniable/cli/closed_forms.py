@@ -72,6 +72,7 @@ class Arguments:
         return written[0]
 
     def integer(self, key: str, default: str | None = None) -> int:
+        """A whole number in a sensible range, exactly read; `what` is what errors call it."""
         return integer(self.word(key, default), f"{key} of {self.form}")
 
     def numbers(self, key: str) -> list[float]:
@@ -109,6 +110,7 @@ def build(source: str, read_scores: ScoreReader) -> Channel:
 
 
 def _split(rest: str, name: str) -> dict[str, list[str]]:
+    """The values by key, from `key=value` pairs with commas between them."""
     values: dict[str, list[str]] = {}
     key = ""
     for piece in rest.split(",") if rest else []:
@@ -128,7 +130,7 @@ def _split(rest: str, name: str) -> dict[str, list[str]]:
 
 
 def meant(name: str) -> str:
-    """A hint for a misspelt name, or nothing."""
+    """A hint for a misspelled name, or an empty text."""
     close = get_close_matches(name, FORMS, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
@@ -182,6 +184,7 @@ def _product_response(given: Arguments) -> Channel:
 
 
 def _one_of(given: Arguments, first: str, second: str) -> None:
+    """Refuse both or neither of two parameters."""
     if given.has(first) == given.has(second):
         raise LabelError(f"{given.form} needs either {first} or {second}: write {FORMS[given.form].example}")
 

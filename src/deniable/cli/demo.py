@@ -104,6 +104,7 @@ def demo(
 
 
 def _shares(estimate: Estimate, answers: list[str]) -> Any:
+    """The true share of each answer."""
     return np.array([answers.count(str(label)) for label in estimate.labels]) / len(answers)
 
 
@@ -151,7 +152,7 @@ def _captured(survey: Survey, answers: Any, body: bytes) -> None:
 
 
 def _spoken(survey: Survey, raw: bytes) -> str:
-    """What the bytes say, where they name an answer."""
+    """What the bytes say, where a report names an answer."""
     said, at = [], 0
     for question in survey:
         width = question.protocol.report_bytes
@@ -345,7 +346,7 @@ class Service:
     process: subprocess.Popen[bytes]
 
     def wait(self) -> None:
-        """Until somebody stops it."""
+        """Wait until somebody stops the service."""
         self.process.wait()
 
 
@@ -380,6 +381,7 @@ def running(directory: Path, survey: Survey, port: int | None = None) -> Iterato
 
 
 def _free_port() -> int:
+    """A port of this machine that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -387,6 +389,7 @@ def _free_port() -> int:
 
 
 def _await(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the service is ready. Raises `ServiceError` if it ends or takes too long."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if process.poll() is not None:

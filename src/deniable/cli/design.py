@@ -71,7 +71,7 @@ def design(ctx: typer.Context) -> None:
 
 
 def _proven(found: Design) -> dict[str, Any]:
-    """What every design says of its value, for JSON."""
+    """What every design says about its value, as JSON."""
     return {
         "value": found.value,
         "bound": found.bound,
@@ -148,6 +148,7 @@ def extremal(
 
 
 def _read_laws(source: str | None, p0: str | None, p1: str | None) -> _Laws:
+    """Both hypotheses, from a file or from the options."""
     if (source is None) == (p0 is None) or (p0 is None) != (p1 is None):
         raise SpecError("give the two hypotheses in one file, or as --p0 and --p1")
     if p0 is not None and p1 is not None:
@@ -164,6 +165,7 @@ def _read_laws(source: str | None, p0: str | None, p1: str | None) -> _Laws:
 
 
 def _labels_of(vector: str) -> tuple[Any, ...]:
+    """The symbols of a vector that is given inline or in a file."""
     pieces = vector.split(",")
     if os.path.lexists(vector):
         pieces = [",".join(row) for _, row in parse_csv(read_text(vector), named(vector))]
@@ -201,12 +203,14 @@ def _from_csv(rows: Sequence[tuple[int, list[str]]]) -> _Laws:
 
 
 def _blocks_law(found: Design) -> BlockResponse:
+    """The law of an extremal mechanism."""
     if not isinstance(found.law, BlockResponse):
         raise InternalError("an extremal mechanism is a response over blocks")
     return found.law
 
 
 def _blocks(law: BlockResponse) -> list[list[int]]:
+    """The symbols of each output."""
     blocks: list[list[int]] = [[] for _ in range(law.outputs)]
     for x, block in enumerate(law.block):
         blocks[block].append(x)
@@ -313,6 +317,7 @@ def bayes(
 
 
 def _read_prior(source: str) -> tuple[tuple[Label, ...], list[Fraction]]:
+    """Labels and weights of a prior that is given inline or in a file."""
     if source != STDIN and not os.path.lexists(source):
         pieces = [piece.rpartition("=") for piece in source.split(",")]
         if len(pieces) == 1 and not pieces[0][1]:
@@ -337,6 +342,7 @@ def _read_prior(source: str) -> tuple[tuple[Label, ...], list[Fraction]]:
 
 
 def _weighed(pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[Label, ...], list[Fraction]]:
+    """Labels and exact weights, from pairs; labels may be None, but then all of them."""
     unnamed = [label is None for label, _ in pairs]
     if any(unnamed) and not all(unnamed):
         raise LabelError("give every probability of the prior a label, or none")
@@ -355,7 +361,7 @@ def _labels(written: Sequence[str]) -> list[Label]:
 
 
 def _read_function(source: str | None, labels: tuple[Label, ...]) -> tuple[Any, list[Label] | None]:
-    """A name, or a matrix with the labels of its guesses."""
+    """The name of a loss or gain; or its matrix, with the labels of the guesses."""
     if source is None or source in NAMED:
         return source, None
     if source != STDIN and not os.path.lexists(source):
@@ -470,6 +476,7 @@ def profiles(
 
 
 def _made(name: str, graph: ProfileGraph, epsilon: str, progress: Progress | None = None) -> ProfileMechanism:
+    """The mechanism of this name for a graph."""
     makers: dict[str, Callable[[ProfileGraph, str], ProfileMechanism]] = {
         "smooth-one-bit": partial(mechanisms.SmoothOneBit, progress=progress),
         "one-bit-cluster": mechanisms.OneBitCluster,
@@ -481,6 +488,7 @@ def _made(name: str, graph: ProfileGraph, epsilon: str, progress: Progress | Non
 
 
 def _read_graph(source: str, edges: str | None) -> ProfileGraph:
+    """The profiles and edges, from one JSON file or two CSV files."""
     content, where = read_text(source), named(source)
     if is_json(content):
         if edges is not None:
@@ -503,7 +511,7 @@ def _read_graph(source: str, edges: str | None) -> ProfileGraph:
 
 
 def _false(made: ProfileMechanism) -> list[float]:
-    """How often a report is not the value, for each profile."""
+    """How often a report differs from the value, for each profile."""
     kept = (made.graph.whole.numerators * made.table.diagonal(axis1=1, axis2=2)).sum(axis=1)
     bottoms = made.graph.whole.denominators * WORD
     return [float(Fraction(int(bottom - top), int(bottom))) for top, bottom in zip(kept, bottoms, strict=True)]
@@ -548,7 +556,7 @@ def _print_profiles(made: ProfileMechanism, baseline: ProfileMechanism) -> None:
 
 
 def _flips(made: ProfileMechanism) -> bool:
-    """Whether both values of a bit are turned equally often, so that there is a flip probability."""
+    """Whether both values of a bit are flipped equally often, so that there is one flip probability."""
     return made.graph.whole.width == 2 and bool((made.table[:, 0, 1] == made.table[:, 1, 0]).all())
 
 
@@ -629,7 +637,7 @@ def verify(
 
 
 def _verify_profiles(content: dict[str, Any], where: str, as_json: bool) -> bool:
-    """Check a saved mechanism with integers and say what was found."""
+    """Check a saved mechanism with integers, and show the result. Returns whether it holds."""
     try:
         verdict: Verdict = mechanisms.load(content).verdict
     except DeniableError as wrong:
@@ -665,7 +673,7 @@ def _verify_profiles(content: dict[str, Any], where: str, as_json: bool) -> bool
 
 
 def _told_apart(content: dict[str, Any]) -> Verdict | None:
-    """What the channels of a refused file give away, if it holds channels at all."""
+    """How well the channels of a refused file tell profiles apart; None if it holds no channels."""
     try:
         rows = [
             [[Fraction(read_integer(entry), WORD) for entry in row] for row in channel] for channel in content["table"]

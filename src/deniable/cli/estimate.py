@@ -176,7 +176,7 @@ def estimate(
 
 
 def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dict[str, list[str]]:
-    """The texts to look for, by question; a file without a question is for every question of open text."""
+    """The texts to look for, by question. A file that names no question is for all questions of open text."""
     lists: dict[str, list[str]] = {}
     open_text = [id for id, (_, protocol) in known.items() if isinstance(protocol.domain, Strings)]
     for entry in given:
@@ -311,19 +311,21 @@ def _sums(
 
 
 def _repeats(analyst: Analyst, survey: Survey, first: int | None, last: int | None) -> Repeats:
+    """How often one device may stand in the sum of several epochs."""
     epochs = analyst.status(survey.fingerprint)["epochs"]
     low, high = 0 if first is None else first, LAST_EPOCH if last is None else last
     return Repeats.of(survey.terms, [one["n"] for one in epochs if low <= one["epoch"] <= high])
 
 
 def _note_outside(survey: Survey, first: int | None, last: int | None) -> None:
+    """Say which epochs the survey has, if some that were asked for are outside."""
     terms = survey.terms
     if terms is not None and any(end is not None and not terms.first <= end <= terms.last for end in (first, last)):
         output.note("note", f"the epochs of this survey are {terms.first} to {terms.last}: of others there is nothing")
 
 
 def _shown_enough(target: Target, id: str, n: int, few: bool) -> bool:
-    """Whether a survey lets an estimate of so many answers be shown; if not, says so."""
+    """Whether the survey allows an estimate of so few answers to be shown; if not, say so."""
     terms = target.terms if isinstance(target, Survey) else None
     if terms is None or few or n >= terms.show_from:
         return True

@@ -55,8 +55,8 @@ def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False)
     """Show every submission, with every byte of those that wait, what is remembered, and any opting out.
 
     A body is a header of 8 bytes, an id of 16, and the randomized answers. It is erased once the service has taken it;
-    where the service keeps reports, the id stays until the report cannot be deleted there any more. Of a survey that
-    memoizes, the answers themselves are in the ledger until the device leaves: how many, but not which, is shown.
+    where the service keeps reports, the id stays until the report cannot be deleted there any more. If a survey
+    memoizes, the answers themselves are in the ledger until the device leaves: their number is shown, not the answers.
     """
     book = _existing(ledger)
     book.forget_ids(time.time())
@@ -117,10 +117,10 @@ def optout(
     undo: Annotated[bool, typer.Option("--undo", help="Take part again.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Make the ledger, on a device that has none.")] = False,
 ) -> None:
-    """Take no part any more, in one survey or in any: nothing is sent, not even a request.
+    """Stop taking part, in one survey or in all: nothing is sent, not even a request.
 
-    What only that survey needs is deleted: remembered answers, its key, what waits, and its bytes. Which epochs were
-    answered and what that has cost stays.
+    What only that survey needs is deleted: remembered answers, its key, what waits, and its bytes. The ledger keeps
+    which epochs were answered and what that has cost.
 
     A survey that this device has not met is named by all 64 digits of its fingerprint.
     """
@@ -153,8 +153,8 @@ def withdraw(
 ) -> None:
     """Delete remembered answers, keys, ids and what waits on this device, and opt out of everything.
 
-    Which surveys and epochs were answered, and what that has cost, stays in the ledger: what has been sent cannot be
-    called back, so coming back does not begin with a full budget. A service that keeps sums has no report to delete;
+    The ledger keeps which surveys and epochs were answered and what that has cost: what has been sent cannot be called
+    back, so whoever comes back does not begin with a full budget. A service that keeps sums has no report to delete;
     one that keeps reports deletes those of open epochs, if it is asked before the ids are gone.
     """
     book = _existing(ledger)
@@ -178,12 +178,12 @@ def withdraw(
 
 
 def _deletable(book: Ledger) -> list[str]:
-    """The surveys of which a service may still be asked to delete reports."""
+    """The surveys whose reports a service may still be asked to delete."""
     return list(dict.fromkeys(known.survey for known in book.submissions() if known.id and known.id_until))
 
 
 def _stays(book: Ledger) -> list[str]:
-    """What the services of answered surveys can do for somebody who leaves."""
+    """What the services of answered surveys can still do for a person who leaves, one sentence each."""
     said = []
     for survey in dict.fromkeys(known.survey for known in book.submissions()):
         content = book.pinned(survey)
@@ -193,7 +193,7 @@ def _stays(book: Ledger) -> list[str]:
 
 
 def _delete(book: Ledger, servers: list[str]) -> None:
-    """Ask the services to delete what they keep; refuse to go on while some report could not be asked for."""
+    """Ask the services to delete the reports that they keep. Raises `LedgerError` while one could not be asked."""
     deleted = gone = 0
     reason = ""
     for server in servers:
@@ -219,7 +219,7 @@ def _kept(submission: Submission) -> str:
 
 
 def _existing(path: LedgerFile, otherwise: str = "answering makes one") -> Ledger:
-    """A ledger that is there: a mistyped name must not look like a device that has sent nothing."""
+    """The ledger, which must exist: a mistyped name must not look like a new device. Raises `LedgerError`."""
     book = Ledger(path)
     if not book.exists:
         raise LedgerError(f"there is no ledger {str(book.path)!r}: name another with --ledger; {otherwise}")
@@ -236,7 +236,7 @@ def _known(book: Ledger, given: str) -> str:
 
 
 def _meant(book: Ledger, given: str) -> str:
-    """The same, or of any other survey by all its digits."""
+    """The fingerprint of a survey that this device has met, or any fingerprint that is given in full."""
     whole = given.lower()
     if not is_fingerprint(whole):
         return _known(book, given)
@@ -246,7 +246,7 @@ def _meant(book: Ledger, given: str) -> str:
 
 
 def _opted_out(book: Ledger) -> str:
-    """From what this device stays away, in words."""
+    """What this device has opted out of, in words."""
     out = book.opt_outs()
     some = ", ".join(
         f"{_name(book, survey)} ({survey[:_DIGITS]})" for survey in (out.but if out.everything else out.surveys)
@@ -257,5 +257,5 @@ def _opted_out(book: Ledger) -> str:
 
 
 def _name(book: Ledger, fingerprint: str) -> str:
-    """A survey by its name, where its bytes are known."""
+    """The name of a survey, where the device knows it."""
     return shown(book.surveys().get(fingerprint) or "(unknown)")

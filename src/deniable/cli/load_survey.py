@@ -54,7 +54,7 @@ def read_target(source: str) -> Target:
 
 
 def read_first(source: str, others: list[str], command: str) -> Target:
-    """The survey in the first argument; a survey among the others says that they were swapped."""
+    """The survey in the first argument. If one of the others holds a survey instead, the error says so."""
     try:
         return read_target(source)
     except (DeniableError, OSError):
@@ -77,19 +77,20 @@ def _is_target(source: str) -> bool:
 
 
 def questions(target: Target) -> dict[str, tuple[str, Protocol]]:
-    """Text and protocol of each column of reports."""
+    """Text and protocol of each question, by its column in a file of reports."""
     if isinstance(target, Survey):
         return {question.id: (question.text, question.protocol) for question in target}
     return {"report": ("", target)}
 
 
 def epsilon_words(target: Target) -> str:
-    """Its epsilon as it was asked for, and as it is computed from the law."""
+    """The epsilon that was asked for, and the one that is computed from the law."""
     return f"{epsilon_text(target.epsilon)} ({level_text(target.ratio)} realized)"
 
 
 def meant(given: str, fingerprint: str, name: str) -> bool:
-    """
+    """Whether a text is the name of a survey, or the beginning of its fingerprint.
+
     >>> meant("habits", "ab12" * 16, "habits"), meant("AB12ab", "ab12" * 16, "habits"), meant("ab12", "ab12" * 16, "")
     (True, True, False)
     """
@@ -98,9 +99,10 @@ def meant(given: str, fingerprint: str, name: str) -> bool:
 
 
 def choose(given: str | None, published: Mapping[str, str], how: str) -> str:
-    """The fingerprint of the one that is meant, of fingerprints with their names; None means the only one there is.
+    """The fingerprint of the survey that is meant; without `given`, of the only one.
 
-    `how` ends the sentence that lists them all; of several that are meant, more digits tell which.
+    `published` has the names by fingerprint, and `how` stands before the list of them in an error. Raises `SpecError`
+    if there is none at all, and `LabelError` if none or several are meant.
     """
     if not published:
         raise SpecError("no survey is published there")
@@ -123,7 +125,7 @@ def choose(given: str | None, published: Mapping[str, str], how: str) -> str:
 
 
 def find(analyst: Analyst, given: str) -> Target:
-    """The survey in a file, or the one of this name or fingerprint that the service has."""
+    """The survey in a file, or the one that the service has under this name or fingerprint."""
     if is_fingerprint(given.lower()):
         return analyst.survey(given.lower())
     if given == STDIN or os.path.exists(given):
@@ -136,20 +138,23 @@ def find(analyst: Analyst, given: str) -> Target:
 
 
 def refuse_uncollected(survey: Survey, source: str) -> None:
+    """Refuse a survey for files only."""
     if survey.terms is None:
         raise SpecError(f"{named(source)} is for files only: a collection needs terms (owner, purpose and an end)")
 
 
 def refuse_expired(survey: Survey, source: str) -> None:
+    """Refuse a survey that nobody could answer any more."""
     if survey.terms is not None and survey.terms.expires <= time.time():
         ended = write_time(survey.terms.expires)
         raise SpecError(f"{named(source)} expired at {ended}, so nobody could answer it: give it a later end")
 
 
 def losses(survey: Survey, source: str, published: Collection[str], read: Callable[[str], Survey]) -> str:
-    """What a respondent loses against the survey that this one replaces, in words; empty if nothing gets weaker.
+    """What a respondent loses compared with the survey that this one replaces, in words; empty if nothing gets weaker.
 
-    `published` are the fingerprints that are there, and `read` gives the survey of one.
+    `published` has the fingerprints at the service, and `read` returns the survey of one. Raises `SpecError` if the
+    survey that is replaced is not published.
     """
     before = survey.terms.replaces if survey.terms is not None else None
     if before is None or survey.fingerprint in published:

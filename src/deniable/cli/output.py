@@ -38,6 +38,7 @@ _LONGEST_INTEGER = 200_000
 
 
 def on_terminal() -> bool:
+    """Whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
@@ -51,7 +52,7 @@ def write(content: str) -> None:
 
 
 def hush() -> None:
-    """Send what is still buffered nowhere, so that Python does not complain when it exits."""
+    """Drop what is still buffered, so that Python does not complain when it exits."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -69,11 +70,13 @@ def shown(label: Any) -> str:
 
 
 def number(value: float, digits: int = 10) -> str:
+    """A number for people, with so many digits."""
     return "infinite" if math.isinf(value) else f"{value:.{digits}g}"
 
 
 def many(n: int, what: str) -> str:
-    """
+    """A number with its noun.
+
     >>> many(1, "survey"), many(2, "survey")
     ('1 survey', '2 surveys')
     """
@@ -81,6 +84,7 @@ def many(n: int, what: str) -> str:
 
 
 def document(content: Any) -> None:
+    """Print one JSON document."""
     write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -91,6 +95,7 @@ def save_json(path: Path, content: Any, indent: int | None = None) -> None:
 
 
 def csv_table(rows: Sequence[Sequence[Any]]) -> None:
+    """Print rows as CSV."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     write(out.getvalue())
@@ -103,6 +108,7 @@ def prose(content: str) -> None:
 
 
 def heading(content: str) -> None:
+    """A line above a section."""
     styled(content, "bold cyan")
 
 
@@ -185,12 +191,12 @@ def save_figure(path: Path, draw: Callable[[], Any]) -> None:
 
 
 def width() -> int:
-    """Of the terminal; in a pipe as wide as prose may be."""
+    """The width of the terminal; in a pipe, the width of prose."""
     return shutil.get_terminal_size().columns if on_terminal() else WIDEST_PROSE
 
 
 def fitting_columns(widest_label: int, widths: Sequence[int]) -> int:
-    """How many columns of a matrix fit beside its labels on this terminal; all of them in a pipe."""
+    """How many columns of a matrix fit beside its labels on the terminal; in a pipe all of them."""
     if not on_terminal():
         return len(widths)
     room = width() - widest_label

@@ -67,9 +67,9 @@ def plan(
     """Compare the protocols for a question, and choose one. Give two of --epsilon, --people and --within.
 
     noise is the standard error of the share of an answer that nobody gave; within is how far the interval of a share
-    reaches to either side, whatever the share, the error of asking so many people included; a visible share stands out
-    when all answers are looked at together; leverage is how many honest reports one fake report outweighs; attack is
-    how often the best guess of one person's answer is right.
+    reaches to either side, whatever the share, and includes the error of asking so many people; a visible share stands
+    out when all answers are looked at together; leverage is how many honest reports one fake report outweighs; attack
+    is how often the best guess of one person's answer is right.
     """
     domain = _domain(categories, text)
     if sum(given is not None for given in (epsilon, people, within)) != 2:

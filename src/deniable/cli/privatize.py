@@ -93,8 +93,8 @@ def privatize(
 ) -> None:
     """Randomize answers: one report per person and question, drawn from the exact law with cryptographic bits.
 
-    Rows are streamed, so the file may be larger than the memory. A bad answer ends the command; its row and column are
-    named, the answer is not, and no file is left behind; of several files, those before it are done.
+    Rows are streamed, so the file may be larger than the memory. A bad answer ends the command: the error names its row
+    and column but not the answer, and no file is left behind. Of several files, those before it are finished.
     """
     only_one_stdin(survey, *answers)
     if STDIN in answers:
@@ -121,7 +121,7 @@ def privatize(
 
 
 def _jobs(answers: list[str], to: str, format: str) -> list[tuple[str, str]]:
-    """Each file of answers with where its reports go."""
+    """Each file of answers, with the place of its reports."""
     found = expand(answers)
     for entry in found:
         if isinstance(entry, Refused):
@@ -144,7 +144,7 @@ def _jobs(answers: list[str], to: str, format: str) -> list[tuple[str, str]]:
 
 
 def _format(to: str, asked: Format | None) -> str:
-    """A name that promises a format gets it."""
+    """The format that was asked for, else the one that the name of the file promises."""
     if asked is not None:
         return asked.value
     if to != STDIN:
@@ -155,7 +155,7 @@ def _format(to: str, asked: Format | None) -> str:
 
 
 def _columns(target: Target, wanted: list[str] | None, given: list[str] | None) -> dict[str, str]:
-    """Which column answers which question."""
+    """The column that answers each question."""
     known = questions(target)
     for id in wanted or []:
         if id not in known:

@@ -23,14 +23,17 @@ Steps = Callable[[str, float | None], None]
 
 @contextmanager
 def progress(what: str, unit: str = "rows") -> Iterator[Rows | None]:
-    """Shows rows done, how fast, and the time that is left; on a terminal only. SIGTERM ends the block like Ctrl-C."""
+    """Show finished rows, their speed and the time that is left, on a terminal only.
+
+    Yields the function to call, or None where nobody watches. SIGTERM ends the block like Ctrl-C.
+    """
     with _terminable(), _shown(what, unit) as advance:
         yield advance
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Workers, temporary files and manifests are seen to before the end."""
+    """SIGTERM ends the block like Ctrl-C, so that workers, temporary files and manifests are cleaned up."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -73,7 +76,8 @@ def _shown(what: str, unit: str) -> Iterator[Rows | None]:
 
 
 def _large(value: float) -> str:
-    """
+    """A large number in words.
+
     >>> _large(950.0), _large(12_345.0), _large(2.5e8)
     ('950', '12.3 thousand', '250 million')
     """
@@ -85,7 +89,7 @@ def _large(value: float) -> str:
 
 @contextmanager
 def solving() -> Iterator[Steps | None]:
-    """Yields what a design should call, or None where nobody watches; standard output is left alone."""
+    """Show what a solver does. Yields the function to call, or None where nobody watches."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""What the command takes: channels, vectors of numbers, labels and edges, from files, stdin or its arguments.
+"""Channels, vectors of numbers, labels and edges, from files, standard input or arguments.
 
 Channels   a closed form by name, the spec that `Channel.spec()` writes, a bare matrix, or a CSV with labels
 Vectors    0.2,0.8 or yes=0.2,no=0.8 or a file: a JSON list or object, or CSV lines "label,number"
@@ -75,6 +75,7 @@ def _channel_from_csv(content: str, where: str) -> Channel:
 
 
 def read_scores(source: str) -> tuple[list[str], list[str], list[list[Fraction]]]:
+    """Row labels, column labels and numbers of a CSV."""
     matrix = read_matrix(read_text(source), named(source))
     return matrix.rows, matrix.columns, matrix.numbers()
 
@@ -191,7 +192,7 @@ def read_adjacency(source: str, channel: Channel) -> Adjacency:
 
 
 def read_vector(source: str, names: Names, what: str) -> list[Fraction]:
-    """A number for each label. Labels that are left out of a list with labels count as zero."""
+    """One number per label. In a list with labels, a label that is left out counts as zero."""
     if source == STDIN or os.path.lexists(source):
         content, where = read_text(source), named(source)
         if not is_json(content):
@@ -239,6 +240,7 @@ def _by_label(pairs: Sequence[tuple[str, Any]], names: Names, what: str) -> list
 
 
 def is_number(written: Any) -> bool:
+    """Whether a text is a number or a fraction."""
     try:
         exact.fraction(written)
     except NumberError:
@@ -247,6 +249,7 @@ def is_number(written: Any) -> bool:
 
 
 def as_floats(values: Sequence[Fraction], what: str) -> list[float]:
+    """The numbers as floats; too large ones are refused."""
     try:
         return [float(value) for value in values]
     except OverflowError:

@@ -60,9 +60,9 @@ def serve(
     rate: Rate = None,
     survey_rate: SurveyRate = None,
 ) -> None:
-    """Collect reports over HTTP, add them up, and answer analysts. A store that is not there is made.
+    """Collect reports over HTTP, add them up, and answer analysts. A store that does not exist is made.
 
-    Standard error has the log, one JSON object per line, with nothing in it about anybody who answers.
+    The log goes to standard error, one JSON object per line, and says nothing about respondents.
     """
     for module in ("starlette", "uvicorn"):
         require(module, "serve")
@@ -94,7 +94,7 @@ def serve(
 
 @contextmanager
 def _prepared(store: str, surveys: Mapping[str, Survey]) -> Iterator[None]:
-    """The store made where it is new, and the surveys published."""
+    """Make the store if it is new, and publish the surveys."""
     _check(store, surveys)
     with open_store(store) as opened:
         opened.ping()
@@ -104,7 +104,7 @@ def _prepared(store: str, surveys: Mapping[str, Survey]) -> Iterator[None]:
 
 
 def _check(store: str, surveys: Mapping[str, Survey]) -> None:
-    """Refuse what would be refused of `deniable survey publish`; what was published before may have expired since."""
+    """Refuse what `deniable survey publish` would refuse. A survey that is published already may have expired."""
     published: dict[str, bytes] = {}
     if surveys and is_made(store):
         with open_store(store) as opened:
@@ -122,6 +122,7 @@ def _check(store: str, surveys: Mapping[str, Survey]) -> None:
 
 
 def _collected(path: str) -> Survey:
+    """A survey file whose survey can be collected."""
     survey = read_target(path)
     if not isinstance(survey, Survey):
         raise SpecError(f"{path!r} is the spec of a protocol, not a survey")

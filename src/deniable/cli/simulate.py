@@ -71,9 +71,9 @@ def simulate(
     """Repeat whole collections with made-up people, and compare the errors with the formulas.
 
     GRR, SUE, OUE, THE and HadamardResponse are drawn from the law of their tally, whatever the number of people; the
-    others draw every report. Variances are of a count, mae, max error and coverage (of 95% intervals among those who
-    answered, who are the same in every run) of a share. The column "of theory" is the measured variance over
-    the formula's for these very people.
+    others draw every report. The variance is that of a count; mae, max error and coverage are those of a share, where
+    coverage is about 95% intervals among those who answered, who are the same in every run. The column "of theory" is
+    the measured variance divided by the formula's for these people.
     """
     one_format(as_json, as_csv)
     if engine is Engine.local and (master is not None or wheel is not None):

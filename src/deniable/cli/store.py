@@ -164,7 +164,7 @@ def export(
 
 
 def _refuse_loss(to: Path, store: str | None, force: bool) -> None:
-    """A copy takes the place of another file only by force, and never of the store's own."""
+    """A copy never replaces a file of the store, and replaces another file only with --force."""
     if store is not None and any(_same(to, f"{store}{end}") for end in ("", "-wal", "-shm")):
         raise SpecError(f"{str(to)!r} belongs to the store itself: name another file")
     if os.path.lexists(to) and not force:
@@ -176,7 +176,7 @@ def _same(one: Path, other: str) -> bool:
 
 
 def _chosen(store: Store, given: str | None) -> Survey:
-    """The survey that is meant."""
+    """The survey of this name or fingerprint; without one, the only survey."""
     published = {one.fingerprint: parse_json(one.canonical, "the stored survey") for one in store.surveys()}
     names = {fingerprint: str(content["name"]) for fingerprint, content in published.items()}
     return Survey.from_spec(published[choose(given, names, "choose with --survey one of")])
@@ -188,7 +188,7 @@ def _chosen(store: Store, given: str | None) -> Survey:
 def _write_export(
     store: Store, survey: Survey, epochs: Sequence[int], per_epoch: bool, to: Path, force: bool
 ) -> list[str]:
-    """Write these epochs, which ascend; the names of the files. What is there already is replaced only by force."""
+    """Write these epochs, in ascending order. Returns the names of the files; only `force` replaces existing ones."""
     before = sorted(path.name for path in to.iterdir() if _OURS.fullmatch(path.name)) if to.is_dir() else []
     if before and not force:
         raise SpecError(

@@ -1,4 +1,4 @@
-"""What the commands share that work on a store: the option that names it, and opening one that is there."""
+"""The store that a command works on: its URL, its password, and how it is opened."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PASSWORD_FILE = "DENIABLE_STORE_PASSWORD_FILE"
 
 
 def _whole(ctx: typer.Context, param: typer.CallbackParam, url: str) -> str:
-    """The URL with the password that a file holds. One on the command line is refused."""
+    """The URL with the password from a file. A password on the command line is refused."""
     if not url.startswith(("postgresql://", "postgres://")):
         return url
     source = ctx.get_parameter_source(param.name or "")
@@ -49,7 +49,7 @@ DEFAULT = "sqlite:///deniable.db"
 
 
 def sqlite_file(url: str) -> str | None:
-    """The file of a store that is one.
+    """The file of an SQLite store; None for other stores.
 
     >>> sqlite_file("sqlite:////var/lib/collect.db"), sqlite_file("memory:")
     ('/var/lib/collect.db', None)
@@ -58,7 +58,8 @@ def sqlite_file(url: str) -> str | None:
 
 
 def has_password(url: str) -> bool:
-    """
+    """Whether a URL holds a password.
+
     >>> has_password("postgresql://ada:secret@host/db"), has_password("postgresql://ada@host/db?host=/run/pg")
     (True, False)
     """
@@ -67,7 +68,7 @@ def has_password(url: str) -> bool:
 
 
 def is_made(url: str) -> bool:
-    """Whether there is a store at a URL already; looking makes none."""
+    """Whether a store exists at a URL. Looking makes none."""
     file = sqlite_file(url)
     if file is not None:
         return os.path.isfile(file) and os.path.getsize(file) > 0
@@ -75,7 +76,7 @@ def is_made(url: str) -> bool:
 
 
 def existing(url: str) -> Store:
-    """The store at a URL, which `deniable serve` has made: a mistyped name does not become an empty store."""
+    """Open the store at a URL. Raises `StoreError` if there is none: a mistyped name must not become an empty store."""
     if not is_made(url):
         # Not the URL of a server: it may hold a password.
         where = sqlite_file(url)

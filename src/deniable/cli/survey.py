@@ -114,6 +114,7 @@ def draft_from(
 
 
 def _kind(answers: Any, question: dict[str, Any]) -> str:
+    """The answers of a question, in a few words."""
     if isinstance(answers, list):
         what = ", ".join(shown(label) for label in answers[:4]) + (", ..." if len(answers) > 4 else "")
     else:
@@ -166,7 +167,7 @@ def show(
     source: Given,
     as_json: Json = False,
     canonical: Annotated[
-        bool, typer.Option("--canonical", help="Write the very bytes whose SHA-256 is the fingerprint.")
+        bool, typer.Option("--canonical", help="Write the bytes whose SHA-256 is the fingerprint.")
     ] = False,
 ) -> None:
     """Show a survey: its fingerprint, its questions, and what one submission gives away at most."""
@@ -272,11 +273,11 @@ def publish(
         bool, typer.Option("--weaker-privacy", help="Replace a survey by one with less privacy than it has.")
     ] = False,
 ) -> None:
-    """Publish a survey at a collection service. Of a draft, the planner's choices are made now and written down.
+    """Publish a survey at a collection service. For a draft, the planner chooses the protocols now.
 
-    A survey that has expired is refused; one that opens later is not. What is published cannot be changed: a survey of
-    the same name that the service has already stays there, and is pointed out. One that it replaces must be there; if
-    privacy gets weaker by that, nothing is published and the exit code is 1.
+    A survey that has expired is refused; one that opens later is not. A published survey cannot be changed: if the
+    service already has a survey of the same name, that one stays, and a note says so. A survey that this one replaces
+    must be published; if privacy gets weaker, nothing is published and the exit code is 1.
     """
     content = parse_json(read_text(source), named(source))
     made, plans = _drafted(content, source) if is_draft(content) else (_read_spec(content, source), {})
@@ -350,7 +351,7 @@ def close(
 
 
 def _print_made(made: Survey, plans: dict[str, Plan], draft: Any) -> None:
-    """A survey that was made of a draft: what it promises, how that came, and how exact it will be."""
+    """Show a survey that was made from a draft: its promises, where they come from, and how exact it will be."""
     _print_survey(made)
     _print_division(made, draft)
     _print_plans(made, plans)
@@ -358,6 +359,7 @@ def _print_made(made: Survey, plans: dict[str, Plan], draft: Any) -> None:
 
 
 def _advise(made: Survey, draft: Any) -> None:
+    """Print the notes and warnings about a survey."""
     for kind, message in _advice(made, draft):
         output.note(kind, message)
 
@@ -367,6 +369,7 @@ def _words(value: Fraction | str) -> str:
 
 
 def is_draft(content: Any) -> bool:
+    """Whether a JSON document is a draft."""
     return isinstance(content, dict) and "kind" not in content and "questions" in content
 
 
@@ -395,6 +398,7 @@ def _drafted(content: Any, source: str) -> tuple[Survey, dict[str, Plan]]:
 
 
 def _print_survey(survey: Survey) -> None:
+    """Show a survey and its questions."""
     output.facts(
         [
             ("survey", shown(survey.name)),
@@ -415,7 +419,7 @@ def _print_survey(survey: Survey) -> None:
 
 
 def _print_valid(survey: Survey) -> None:
-    """That it is valid, and what it promises."""
+    """Say that a survey is valid, and what it promises."""
     output.facts(
         [
             ("valid", shown(survey.name)),
@@ -428,7 +432,7 @@ def _print_valid(survey: Survey) -> None:
 
 
 def _print_plans(survey: Survey, plans: Mapping[str, Plan]) -> None:
-    """Why the planner chose what it did."""
+    """Say why the planner chose each protocol."""
     if not plans:
         return
     rule = "" if survey.terms is None else survey.terms.longitudinal.rule
@@ -473,7 +477,7 @@ def _epochs(terms: Terms) -> str:
 
 
 def _cut_epochs(terms: Terms) -> list[str]:
-    """The first and the last epoch, where opening and end leave only a part of them."""
+    """The first and the last epoch, if they are shorter than the others."""
     first = terms.epochs.start(terms.first + 1) - terms.opens
     last = terms.expires - terms.epochs.start(terms.last)
     ends = (("first", first), ("last", last)) if terms.count > 1 else ()
@@ -487,6 +491,7 @@ def _clocks(terms: Terms) -> list[tuple[str, str]]:
 
 
 def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
+    """The terms of a survey, as names and values."""
     rule = terms.longitudinal
     often = "once" if rule.epochs == 1 else f"once per epoch, {rule.epochs} times at most"
     if rule.rule == "memoize" and rule.values == 1:
@@ -508,6 +513,7 @@ def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
 
 
 def _describe(survey: Survey) -> dict[str, Any]:
+    """A survey as JSON."""
     return {
         "name": survey.name,
         "fingerprint": survey.fingerprint,
@@ -539,7 +545,7 @@ def _describe(survey: Survey) -> dict[str, Any]:
 
 
 def _print_division(survey: Survey, draft: Mapping[str, Any]) -> None:
-    """How epsilon follows from the budget, if it does."""
+    """Say how epsilon follows from the budget, if it does."""
     share = divided(draft)
     if share is None or survey.terms is None:
         return
@@ -554,7 +560,7 @@ def _print_division(survey: Survey, draft: Mapping[str, Any]) -> None:
 
 
 def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
-    """How exact the result will be, question by question."""
+    """Show how exact the result will be, for each question."""
     people = crowds(draft)
     if not people:
         return
@@ -569,7 +575,7 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
 
 
 def _advice(survey: Survey, draft: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Notes and warnings, each with its kind."""
+    """Notes and warnings about a survey, each with its kind."""
     if survey.terms is not None:
         for cut in _cut_epochs(survey.terms):
             yield "note", f"the epochs do not divide the collection: {cut} will have fewer answers than the others"
@@ -577,6 +583,7 @@ def _advice(survey: Survey, draft: Mapping[str, Any]) -> Iterator[tuple[str, str
 
 
 def _too_wide(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """A warning about questions whose intervals will be wide."""
     needed = {}
     for id, n in people.items():
         wide = half_width(survey[id].protocol, n, LEVEL) / WIDE

@@ -63,7 +63,7 @@ def tally(
         Path | None,
         typer.Option(
             metavar="MANIFEST",
-            help="Keep account of the files that are done in this file, and go on from what it says.",
+            help="Note finished files in this file, and skip those that it notes.",
             show_default=False,
         ),
     ] = None,
@@ -127,7 +127,7 @@ def tally(
 
 
 def counted(target: Target, survey: str, inputs: list[str]) -> SurveyTally | Tally:
-    """The sum of all inputs; one that is refused refuses all, and all that are refused are named."""
+    """The sum of all inputs. Raises an error if one is refused, and names all that are."""
     inputs = _chosen(target, survey, inputs)
     with progress("counting") as advance:
         result = count_files(target, inputs, None, progress=advance)
@@ -136,7 +136,7 @@ def counted(target: Target, survey: str, inputs: list[str]) -> SurveyTally | Tal
 
 
 def _chosen(target: Target, survey: str, inputs: list[str]) -> list[str]:
-    """The inputs, with its files instead of a directory that holds the survey, too."""
+    """The inputs; a directory with the survey in it is replaced by its other files."""
     only_one_stdin(survey, *inputs)
     if STDIN in inputs:
         refuse_keyboard("name files of reports, or pipe reports or a tally in")
@@ -144,7 +144,7 @@ def _chosen(target: Target, survey: str, inputs: list[str]) -> list[str]:
 
 
 def _refuse_nothing(result: Outcome) -> None:
-    """Where no file was counted there is nothing to write: the first reason is the error."""
+    """Raise an error if no file was counted, with the first reason."""
     if result.files or not result.refused:
         return
     first, *others = result.refused
@@ -154,7 +154,7 @@ def _refuse_nothing(result: Outcome) -> None:
 
 
 def _refuse_some(result: Outcome, consequence: str) -> None:
-    """One bad file is enough, but all are named."""
+    """Raise an error if a file was refused, and name all that were."""
     if len(result.refused) == 1:
         raise result.refused[0].error
     if result.refused:

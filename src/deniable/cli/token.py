@@ -56,7 +56,7 @@ def create(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a token and print it, this once: what is kept is its SHA-256."""
+    """Make a token and print it once: the store keeps only its SHA-256."""
     if role not in ROLES:
         raise LabelError(f"a role is {', '.join(ROLES)}, not {role!r}")
     made = new_token()
