@@ -492,7 +492,7 @@ function records(spec) {
   check(listed, `a record has between 1 and ${MOST_COLUMNS} columns`);
   const columns = spec.columns.map((column) => {
     exactKeys(column, ["name", "domain"], "a column");
-    check(isText(column.name), "the name of a column is text");
+    check(isText(column.name) && column.name, "the name of a column is text");
     const domain = loadDomain(column.domain);
     check(domain.column, `a column of a record cannot hold ${domain.noun}`);
     return Object.freeze({ name: column.name, domain });

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -29,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.collect.client.ledger import advance, report_id
-from deniable.domains import Categories, Integers, Strings
+from deniable.domains import Categories, Domain, Integers, Interval, Records, Strings
 from deniable.exact import WORD, Dyadic
 from deniable.labels import label_spec
 from deniable.protocols import Protocol, registered
@@ -41,7 +42,22 @@ from deniable.surveys.terms import read_time
 
 FILE = Path(__file__).parents[2] / "web" / "test" / "vectors.json"
 A_PROTOCOL = 1000
-"""So many vectors a protocol, at least."""
+"""So many vectors per protocol, at least."""
+LISTED = [
+    "BLH",
+    "CMS",
+    "GRR",
+    "HCMS",
+    "OLH",
+    "OUE",
+    "RAPPOR",
+    "SUE",
+    "THE",
+    "HadamardResponse",
+    "OLHSketch",
+    "SubsetSelection",
+]
+"""Protocols whose cases are chosen here; all others are discovered."""
 
 
 class Hashed(Bits):
@@ -122,8 +138,43 @@ def cases() -> Iterator[tuple[Protocol, list[Any]]]:
     for closed, level in ((BREAD, 1), (Categories([1, "one", False]), 2), (TOWNS, 8), (TEN, 4)):
         yield registered()["RAPPOR"](closed, level, 64, 2, 4, key="ö"), answers(closed)
 
+    for kind in discovered():
+        for example in kind.examples():
+            yield example, some_answers(example.domain)
 
-def answers(domain: Categories | Integers) -> list[Any]:
+
+def discovered() -> list[type[Protocol]]:
+    """Protocols of this package that are not listed above: their vectors come from their own examples."""
+    ours = [kind for kind in registered().values() if kind.__module__.startswith("deniable.")]
+    return [kind for kind in ours if kind.name not in LISTED]
+
+
+def some_answers(domain: Domain) -> list[Any]:
+    """A few answers of any domain, those at and beyond the ends of an interval among them."""
+    if isinstance(domain, Interval):
+        low, high = domain.ends
+        inside = [low + part * (high - low) for part in (0.1, 1 / 3, 0.5, 0.999)]
+        return [low, high, *inside, low - 1, high + 1000, (high - low) / 7 + low]
+    if isinstance(domain, Records):
+        columns = [some_answers(column) for _, column in domain.columns]
+        return [
+            {
+                name: column[(i + j) % len(column)]
+                for j, (name, column) in enumerate(zip(domain.names, columns, strict=True))
+            }
+            for i in range(12)
+        ]
+    return answers(domain) if domain.is_listed else TEXTS
+
+
+def answer_spec(answer: Any) -> Any:
+    """An answer as the file writes it: a record by its columns, a number as it is, anything else like a label."""
+    if isinstance(answer, dict):
+        return {name: answer_spec(value) for name, value in answer.items()}
+    return answer if isinstance(answer, float) else label_spec(answer)
+
+
+def answers(domain: Any) -> list[Any]:
     """Answers at both ends, in other Unicode forms, and unlisted where that is allowed."""
     labels = list(domain.labels)
     chosen = labels if len(labels) <= 20 else [*labels[:3], labels[len(labels) // 2], *labels[-3:]]
@@ -142,8 +193,10 @@ def thresholds(protocol: Protocol) -> dict[str, str]:
         found = {"trueBit": law.true_bit, "otherBit": law.other_bit}
     elif hasattr(law, "holds"):
         found = {"holds": law.holds}
-    else:
+    elif hasattr(law, "flip"):
         found = {"flip": law.flip}
+    elif hasattr(law, "keep"):
+        found = {"keep": law.keep}
     return {name: str(dyadic.numerator) for name, dyadic in found.items()}
 
 
@@ -158,7 +211,7 @@ def case(protocol: Protocol, values: list[Any], first: int, count: int) -> dict[
         "fingerprint": protocol.fingerprint,
         "bytes": protocol.report_bytes,
         "thresholds": thresholds(protocol),
-        "answers": [label_spec(value) for value in values],
+        "answers": [answer_spec(value) for value in values],
         "first": first,
         "words": words,
         "reports": reports,
@@ -168,7 +221,7 @@ def case(protocol: Protocol, values: list[Any], first: int, count: int) -> dict[
 def explicit() -> Iterator[dict[str, Any]]:
     """Plain vectors, and those that no seed would find."""
     top = WORD - 1
-    for seed, (name, domain) in enumerate((name, domain) for name in registered() for domain in (BREAD, TEN)):
+    for seed, (name, domain) in enumerate((name, domain) for name in LISTED for domain in (BREAD, TEN)):
         hashing = {"hashing": Strings(cells=64, cohorts=4)} if name in ("CMS", "HCMS", "OLHSketch") else {}
         protocol = registered()[name](domain, "1/3", **hashing)
         yield vector(protocol, domain.labels[seed % 5], [], seed)
@@ -199,7 +252,7 @@ def explicit() -> Iterator[dict[str, Any]]:
 def vector(protocol: Protocol, answer: Any, words: list[int], seed: int) -> dict[str, Any]:
     bits = Listed(words, seed)
     report = protocol.privatize([answer], bits).to_bytes().hex()
-    return {"spec": protocol.spec(), "answer": label_spec(answer), "random": bits.given.hex(), "report": report}
+    return {"spec": protocol.spec(), "answer": answer_spec(answer), "random": bits.given.hex(), "report": report}
 
 
 def threshold_cases() -> Iterator[dict[str, Any]]:
@@ -298,7 +351,7 @@ def _change(before: Survey, after: Survey) -> dict[str, Any]:
 
 def document() -> dict[str, Any]:
     listed = list(cases())
-    shares = {name: sum(protocol.name == name for protocol, _ in listed) for name in registered()}
+    shares = Counter(protocol.name for protocol, _ in listed)
     drawn, first = [], 0
     for protocol, values in listed:
         count = -(-A_PROTOCOL // shares[protocol.name])
@@ -320,7 +373,7 @@ def document() -> dict[str, Any]:
 
 
 def written() -> str:
-    """The file: plain ASCII, one entry a line, so that a difference shows where it is."""
+    """The file: plain ASCII, one entry per line, so that a difference shows where it is."""
     parts = []
     for name, entries in document().items():
         lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)

@@ -388,6 +388,7 @@ test("domains, windows, tables and groups that are not usable are refused", () =
     attributes({ domain: { kind: "records", columns: [columns[0], columns[0], columns[2]] } }),
     attributes({ domain: { kind: "records", columns: [{ name: "r", domain: { kind: "records", columns } }, columns[1], columns[2]] } }),
     attributes({ domain: { kind: "records", columns: [{ name: "s", domain: { kind: "strings", cells: 64, cohorts: 2, key: "" } }, columns[1], columns[2]] } }),
+    attributes({ domain: { kind: "records", columns: [{ ...columns[0], name: "" }, columns[1], columns[2]] } }),
     attributes({ domain: hours }),
     grr({ kind: "records", columns }),
   ];

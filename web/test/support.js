@@ -10,7 +10,14 @@ export const SERVER = "http://localhost:8000";
 export const DAY = 86400;
 export const START = Date.parse("2026-11-01T00:00:00Z") / 1000;
 
-/** A survey that can be collected: one question with two answers at epsilon 1, a day an epoch, changed as asked. */
+/** An answer of the file: large integers are written {"integer": "..."}, and records column by column. */
+export function answer(written) {
+  if (typeof written !== "object") return written;
+  if (Object.keys(written).join() === "integer") return BigInt(written.integer);
+  return Object.fromEntries(Object.entries(written).map(([name, value]) => [name, answer(value)]));
+}
+
+/** A survey that can be collected: one question with two answers at epsilon 1, a day per epoch, changed as asked. */
 export function spec(changes = {}) {
   const smoke = vectors.surveys[0].spec.questions[0];
   return {

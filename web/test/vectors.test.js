@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 
 import {
+  KINDS,
   RandomBits,
   Survey,
   advance,
@@ -16,7 +17,7 @@ import {
   sha256,
   surveyChanges,
 } from "../deniable.js";
-import { hashed, vectors } from "./support.js";
+import { answer, hashed, vectors } from "./support.js";
 
 /** The stream of a vector's seed. */
 function seeded(seed) {
@@ -35,7 +36,6 @@ function listed(random) {
   return { bits, left: () => rest.length };
 }
 
-const answer = (label) => (typeof label === "object" ? BigInt(label.integer) : label);
 const numerators = (protocol) =>
   Object.fromEntries(Object.entries(protocol.thresholds).map(([name, { numerator }]) => [name, String(numerator)]));
 
@@ -71,7 +71,11 @@ for (const name of names) {
     const changed = cases.filter((entry) => {
       const [top, bottom] = entry.spec.epsilon.split("/").map(BigInt);
       const level = reduced(3n * top, 4n * (bottom ?? 1n));
-      return differences(entry, loadProtocol({ ...entry.spec, epsilon: level })) > 0;
+      try {
+        return differences(entry, loadProtocol({ ...entry.spec, epsilon: level })) > 0;
+      } catch {
+        return true; // a table or a group is refused: its integers say more than that
+      }
     });
     assert.ok(changed.length > cases.length / 2, `${changed.length} of ${cases.length} cases noticed`);
   });
@@ -83,9 +87,13 @@ function reduced(top, bottom) {
   return bottom === a ? `${top / a}` : `${top / a}/${bottom / a}`;
 }
 
+// Compared with a second implementation in kinds.test.js, until Python draws them as well.
+const REFERENCE = ["Window", "OneBitMean", "Table", "Attributes"];
+
 test("every protocol of the package has vectors", () => {
-  const all = "BLH CMS GRR HCMS HadamardResponse OLH OLHSketch OUE RAPPOR SUE SubsetSelection THE";
-  assert.deepEqual(names.toSorted(), all.split(" "));
+  assert.deepEqual(names.filter((name) => !KINDS.protocols.includes(name)), []);
+  const without = KINDS.protocols.filter((name) => !names.includes(name));
+  assert.deepEqual(without.filter((name) => !REFERENCE.includes(name)), []);
 });
 
 test("vectors in full, rare branches among them: rejection, ties, late decisions", () => {

@@ -1,0 +1,190 @@
+"""Numbers, records and tables on the survey page, and a kind that it does not know.
+
+The surveys are handed to the browser as bytes, and its reports are taken from the request: no service has to know the
+kinds that are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from deniable.specs import canonical_bytes, fingerprint
+from tests.web.pages.browser import Log
+from tests.web.pages.service import Service
+from tests.web.pages.surveys import smoke
+
+Open = Callable[[str], Any]
+
+HEAD = {"kind": "protocol", "version": 1, "epsilon": "1"}
+HOURS = {"kind": "interval", "low": "0", "high": "201/2", "unit": "hours"}
+AGES = {"kind": "integers", "low": 18, "high": 99}
+BREAD = {"kind": "categories", "values": ["rye", "spelt", "pita"]}
+WINDOW = {**HEAD, "protocol": "Window", "domain": HOURS, "positions": 5, "width": 3, "read": "mean"}
+TABLE = {
+    **HEAD,
+    "protocol": "Table",
+    "domain": BREAD,
+    "outputs": ["dark", "light"],
+    "rows": [["2", "1"], ["1", "2"], ["1", "2"]],
+}
+COLUMNS = [("hours", WINDOW), ("age", {**HEAD, "protocol": "OUE", "domain": AGES}), ("bread", TABLE)]
+RECORD = {
+    **HEAD,
+    "protocol": "Attributes",
+    "domain": {"kind": "records", "columns": [{"name": name, "domain": spec["domain"]} for name, spec in COLUMNS]},
+    "groups": [{"weight": 1, "protocol": spec} for _, spec in COLUMNS],
+}
+SEND = "form >> text=Randomize and send"
+COUNTED = "text=your report is counted"
+
+
+class Canned:
+    """A survey that only the browser knows."""
+
+    def __init__(self, service: Service, profile: Any, **protocols: dict[str, Any]) -> None:
+        spec = smoke().spec()
+        spec["questions"] = [
+            {"id": name, "text": f"What is your {name}?", "protocol": protocol} for name, protocol in protocols.items()
+        ]
+        self.pinned = fingerprint("survey", spec)
+        self.page = f"{service.address}/s/{self.pinned}"
+        self.bodies: list[bytes] = []
+        content = canonical_bytes(spec)
+        profile.route(f"**/v1/surveys/{self.pinned}", lambda route: route.fulfill(body=content))
+        profile.route(f"**/v1/surveys/{self.pinned}/reports", self._take)
+
+    def _take(self, route: Any) -> None:
+        self.bodies.append(route.request.post_data_buffer)
+        route.fulfill(json={"accepted": 1, "rejected": []})
+
+
+@pytest.fixture
+def canned(service: Service, profile: Any, open_tab: Open) -> Callable[..., tuple[Any, Canned]]:
+    def opened(**protocols: dict[str, Any]) -> tuple[Any, Canned]:
+        survey = Canned(service, profile, **protocols)
+        tab = open_tab(survey.page)
+        tab.wait_for_selector("form, [role=alert]")
+        return tab, survey
+
+    return opened
+
+
+def test_a_number_is_typed_or_moved_to_and_both_say_the_same(canned: Any) -> None:
+    tab, _ = canned(week=WINDOW)
+    number, slider = tab.get_by_label("What is your week?", exact=True), tab.get_by_label("What is your week? (slider)")
+    help_text = "A number from 0 to 100.5\u00a0hours. One outside is taken as the nearest end."
+    assert tab.locator(f"#{number.get_attribute('aria-describedby').split()[0]}").inner_text() == help_text
+    expect(slider).to_have_attribute("aria-valuetext", "no answer yet")
+    expect(number).to_have_value("")
+    number.fill("37.25")
+    expect(slider).to_have_attribute("aria-valuetext", "37.25\u00a0hours")
+    slider.focus()
+    tab.keyboard.press("End")
+    expect(slider).to_have_attribute("aria-valuetext", "100\u00a0hours")
+    expect(number).to_have_value("100")
+    tab.keyboard.press("ArrowLeft")
+    expect(number).to_have_value("99")
+    number.fill("5000")
+    expect(slider).to_have_attribute("aria-valuetext", "100.5\u00a0hours")
+    number.fill("")
+    expect(slider).to_have_attribute("aria-valuetext", "no answer yet")
+
+
+def test_a_slider_that_nobody_moved_is_no_answer(canned: Any, log: Log) -> None:
+    tab, survey = canned(week=WINDOW)
+    tab.click(SEND)
+    expect(tab.locator("fieldset.invalid .error")).to_contain_text("Please answer")
+    number = tab.locator("input[type=number]")
+    expect(number).to_be_focused()
+    expect(number).to_have_attribute("aria-invalid", "true")
+    number.press_sequentially("--")  # no number to the browser, which reports it as empty
+    tab.click(SEND)
+    expect(tab.locator("fieldset.invalid .error")).to_have_text("Please write a number.")
+    assert survey.bodies == []
+
+
+def test_a_number_beyond_an_end_is_taken_and_nothing_tells(canned: Any) -> None:
+    tab, survey = canned(week=WINDOW)
+    tab.locator("input[type=number]").fill("100000")
+    tab.click("text=See what would leave")
+    life = tab.locator("section[aria-label='Life of a report']")
+    expect(life).to_contain_text("Your answer, which stays in this browser: 100000 hours")
+    expect(life).to_contain_text("Your answer lies beyond an end, so it is taken as 100.5\u00a0hours.")
+    assert life.locator("ol.steps li").count() == 5
+    assert life.locator(".bytes span").count() == 25
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    assert [len(body) for body in survey.bodies] == [25]
+    assert survey.bodies[0][24] < 7
+    tab.click("summary >> text=The 25 bytes")
+    expect(tab.locator("[data-state=sent] table")).to_contain_text(f"output {survey.bodies[0][24]} of 7")
+
+
+def test_a_record_asks_for_every_part_and_reports_one(canned: Any) -> None:
+    tab, survey = canned(person=RECORD)
+    fields = tab.locator("[data-question=person]")
+    expect(fields).to_contain_text("A report is about only one of these, chosen by chance.")
+    assert fields.locator("fieldset.part > legend").all_inner_texts() == ["hours", "age", "bread"]
+    tab.get_by_label("hours", exact=True).fill("12")
+    tab.get_by_label("age", exact=True).fill("7")
+    tab.click(SEND)
+    parts = fields.locator("fieldset.part")
+    assert [part.get_attribute("class") for part in parts.all()] == ["part", "part invalid", "part invalid"]
+    expect(parts.nth(1).locator(".error")).to_have_text("Please write a whole number from 18 to 99.")
+    expect(tab.get_by_label("age", exact=True)).to_be_focused()
+    assert survey.bodies == []
+    tab.get_by_label("age", exact=True).fill("40")
+    expect(parts.nth(1).locator(".error")).to_have_text("")
+    tab.get_by_label("pita", exact=True).check()
+    tab.click("text=See what would leave")
+    life = tab.locator("section[aria-label='Life of a report']")
+    expect(life).to_contain_text("hours: 12 hours; age: 40; bread: pita")
+    expect(life).to_contain_text("Nothing about the other parts is in the report.")
+    assert life.locator(".bytes span").count() == 24 + 1 + 11
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    (body,) = survey.bodies
+    assert len(body) == 24 + 1 + 11
+    assert body[24] in (0, 1, 2)
+    if body[24] != 1:
+        assert body[26:] == bytes(10)
+
+
+def test_a_table_is_asked_like_a_list_of_answers(canned: Any) -> None:
+    tab, survey = canned(loaf=TABLE)
+    assert tab.locator("form label.choice").all_inner_texts() == ["rye", "spelt", "pita"]
+    tab.get_by_label("rye", exact=True).check()
+    tab.click("text=See what would leave")
+    life = tab.locator("section[aria-label='Life of a report']")
+    expect(life).to_contain_text("“dark” 66.67\u00a0%, “light” 33.33\u00a0%. One is drawn.")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    assert survey.bodies[0][24:] in (b"\0", b"\1")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "named"),
+    [
+        (
+            {**HEAD, "protocol": "Stranger", "domain": BREAD, "more": 1},
+            'The protocol "Stranger" is unknown to this page',
+        ),
+        (
+            {**HEAD, "protocol": "GRR", "domain": {"kind": "places"}},
+            'The kind of answers "places" is unknown to this page',
+        ),
+    ],
+    ids=["protocol", "domain"],
+)
+def test_an_unknown_kind_is_refused_by_name(canned: Any, protocol: dict[str, Any], named: str) -> None:
+    tab, survey = canned(thing=protocol)
+    alert = tab.locator("[role=alert]")
+    expect(alert).to_contain_text("This survey cannot be answered in a browser")
+    expect(alert).to_contain_text(named)
+    expect(alert).to_contain_text("Nothing was sent.")
+    assert tab.locator("form").count() == 0
+    assert survey.bodies == []
