@@ -100,7 +100,7 @@ def as_answers(domain: Domain, column: Any, typed: bool) -> Any:
 
 
 def check_types(schema: Any, names: Iterable[str], where: str) -> None:
-    """Refuse columns that hold several values a row."""
+    """Refuse columns that hold several values per row."""
     types = require("pyarrow", "files").types
     for name in names:
         kind = schema.field(name).type
@@ -206,7 +206,7 @@ def privatize_file(
     """Randomize every row of `answers` and write the reports; returns the number of rows.
 
     `columns` says which column answers which question, {"smoke": "Do you smoke?"}; without it each question is
-    answered by the column of its id. The first bad answer ends it, and then there is no file. With `ids` each row gets
+    answered by the column of its id. The first bad answer raises an error, and no file is written. With `ids` each row gets
     16 random bytes, by which a row that is delivered twice is known.
     """
     _check_types(target, answers, output)
@@ -233,7 +233,7 @@ def privatize_file(
 
 
 def _check_types(target: Any, answers: Any, output: Any) -> None:
-    """Before anything is done with them: what others say of a wrong argument quotes it, rows and all."""
+    """Check these first: a message of another library about a wrong argument would quote it, with its rows."""
     if not isinstance(target, Survey | Protocol) and isinstance(answers, Survey | Protocol):
         raise SpecError("the survey comes first: privatize_file(survey, answers, output)")
     if not isinstance(answers, str | Path):

@@ -1,11 +1,11 @@
 """Each report once: duplicates are found by the id of the row, exactly, in bounded memory.
 
-Which      one report an id and question counts; of several, the first in the order of inputs and rows
-Conflicts  an id that came with different reports is told: the same submission cannot have been randomized twice
+Which      one report per id and question counts; of several, the first in the order of inputs and rows
+Conflicts  an id that came with different reports is named: the same submission cannot have been randomized twice
 How        rows go to partitions on disk, by a keyed hash of the id that nobody outside can steer; then each partition
            is sorted by itself. Two passes, both by all workers
-Memory     rows of one partition a worker, about 64 MiB of them, however often one id repeats; the disk holds id, place
-           and report of every row, in the directory for temporary files
+Memory     rows of one partition per worker, about 64 MiB of them, however often one id repeats; the disk holds id,
+           place and report of every row, in the directory for temporary files
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ class Spool:
 def count_once(
     layout: Layout, places: list[Place], workers: int, progress: Progress | None
 ) -> tuple[Gathered, Duplicates]:
-    """The tallies of all files, each id once a question."""
+    """The tallies of all files, with one report per id and question."""
     layout.check_ids()
     for place in places:
-        # Told before the work, where the name tells.
+        # Refused before the work, where the name says that it is a tally.
         if place.name.endswith(".json") and not place.once:
             with suppress(OSError), said_of(place.name), closing(Source.open(place.name)) as source:
                 if source.is_json:

@@ -32,7 +32,7 @@ MOST_NAMED = 20
 
 @dataclass(frozen=True)
 class Outcome:
-    """What counting many files gave."""
+    """The result of counting many files."""
 
     tally: SurveyTally | Tally
     rows: int
@@ -92,7 +92,7 @@ def outcome(
     resumed: int = 0,
     duplicates: Duplicates | None = None,
 ) -> Outcome:
-    """What is handed over: refusals in the order of the inputs, questions in the order of the survey."""
+    """The result: refusals in the order of the inputs, questions in the order of the survey."""
     refused = [
         entry if isinstance(entry, Refused) else done.refused[entry.name]
         for entry in found
@@ -187,7 +187,7 @@ def _found(
 
 
 class Meter:
-    """Rows and share done, out of what the units tell."""
+    """Adds up the progress of the units: rows and share done."""
 
     def __init__(self, rows: int, size: int, progress: Progress | None) -> None:
         self._rows, self._bytes, self._size, self._progress = rows, 0.0, size, progress

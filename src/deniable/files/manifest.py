@@ -95,7 +95,7 @@ class Manifest:
         return done
 
     def keep(self, place: Place, end: str | None, is_tally: bool, rows: int, tallies: Tallies) -> None:
-        """Take a file down as done; `end` is its checksum from before it was counted."""
+        """Record a file as done; `end` is its checksum from before it was counted."""
         if place.once:
             return
         key = _key(place)
@@ -129,7 +129,7 @@ class Manifest:
         self._due, self._changed = now + max(SECONDS_BETWEEN, 10 * (now - start)), False
 
     def done(self, places: Iterable[Place]) -> int:
-        """How many of these are taken down."""
+        """How many of these are recorded."""
         return sum(not place.once and _key(place) in self._files for place in places)
 
     def __str__(self) -> str:

@@ -103,7 +103,7 @@ def shown(name: str) -> str:
 
 
 def without_secrets(complaint: object, url: str) -> str:
-    """What somebody else said about a URL, without what `shown` leaves out."""
+    """Another library's message about a URL, without what `shown` leaves out."""
     text = str(complaint).replace(url, shown(url))
     for secret in filter(None, (urlsplit(url).password, split_options(url)[1].removeprefix("?"))):
         text = text.replace(secret, "...").replace(unquote(secret), "...")
@@ -149,7 +149,7 @@ def nowhere(url: str) -> FileNotFoundError:
 
 @contextmanager
 def said_of(url: str) -> Iterator[None]:
-    """Whatever a filesystem raises becomes an error of the system or of ours, without secrets."""
+    """Errors of a filesystem become `OSError` or `ReportError`, without secrets."""
     if not is_url(url):
         yield
         return
@@ -459,7 +459,7 @@ def _first_line(stream: BinaryIO) -> bytes:
 
 @contextmanager
 def opened(source: Source, **options: Any) -> Iterator[Any]:
-    """The file for reading in batches; what a damaged one makes the reader say becomes a `ReportError`."""
+    """The file for reading in batches; a damaged file raises `ReportError`."""
     pa, parquet = require("pyarrow", "files"), require("pyarrow.parquet", "files")
     where = source.seekable()
     if where is None:

@@ -74,7 +74,7 @@ class TextWriter:
 
 
 def to_base64(reports: Bytes) -> Bytes:
-    """The letters of each report, one row a report.
+    """The letters of each report, one row per report.
 
     >>> to_base64(np.array([[1], [2]], dtype=np.uint8)).tobytes()
     b'AQAg'

@@ -118,7 +118,7 @@ def run_on(session: Any, function: Callable[[Any], Any], tasks: Sequence[Any], m
             if not _is_remote(session):
                 spread = session.sparkContext.parallelize(tasks, len(tasks)).map(function)
                 return spread.treeReduce(merge, depth=2 if len(tasks) >= _TREE_FROM else 1)
-            # One row a partition, whose number says which task it is.
+            # One row per partition, whose number says which task it is.
             numbers = session.range(0, len(tasks), 1, len(tasks))
             found = numbers.mapInArrow(partial(_one_task, function, list(tasks)), f"{REPORT} binary")
             if len(tasks) >= _TREE_FROM:
@@ -155,7 +155,7 @@ def _is_remote(session: Any) -> bool:
 
 
 def _last_words(wrong: Exception) -> str:
-    """The line of a long Java story that says what happened."""
+    """The line of a Java stack trace that says what happened."""
     lines = [line.strip() for line in str(wrong).splitlines() if line.strip()]
     telling = [line for line in lines if "Error" in line or "Exception" in line]
     missing = [line for line in lines if "No module named" in line]
@@ -166,14 +166,14 @@ def _last_words(wrong: Exception) -> str:
 
 @contextmanager
 def hushed() -> Iterator[None]:
-    """PySpark warns of versions of pandas, of which nothing here makes use."""
+    """Hide PySpark's warnings about versions of pandas, which is not used here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def collected(frame: Any, function: Callable[[Iterator[Any]], Iterator[Any]]) -> list[Any]:
-    """What each partition gives, as an object."""
+    """What `function` makes of each partition, one object per result."""
     with hushed():
         try:
             rows = frame.mapInArrow(partial(_as_rows, function), f"{REPORT} binary").collect()
@@ -263,7 +263,7 @@ def counted_batches(layout: Layout, columns: Columns, batches: Iterator[Any]) ->
     except DeniableError as wrong:
         done = Gathered(refused={_WHERE: Refused(_WHERE, wrong)})
         for _ in batches:
-            pass  # whoever sends them wants to be heard out
+            pass  # Spark expects that every batch is read
     yield done
 
 
@@ -414,7 +414,7 @@ def privatize_frame(
     columns: Mapping[str, str] | None = None,
     keep: Iterable[str] = (),
 ) -> Any:
-    """A DataFrame of reports, one binary column a question, for each row of answers; `keep` passes columns on.
+    """A DataFrame of reports, one binary column per question, for each row of answers; `keep` passes columns on.
 
     Every evaluation draws anew: write the result once and read it from there, because two evaluations of one answer
     give away twice its epsilon. `write_frame` does that in one step.
@@ -440,7 +440,7 @@ def write_frame(
     columns: Mapping[str, str] | None = None,
     ids: bool = False,
 ) -> int:
-    """Randomize every row of a DataFrame of answers into files of reports, one a partition; returns the rows.
+    """Randomize every row of a DataFrame of answers into files of reports, one per partition; returns the number of rows.
 
     `folder` is a path or URL that every executor can write, new or empty. All files appear when the last is written, or
     none: until then their names begin with a dot. What a repeated task writes takes the place of what its first

@@ -291,7 +291,7 @@ def run_study(
     engine: Engine | None = None,
     progress: Callable[[int, float | None], None] | None = None,
 ) -> list[Row]:
-    """The rows of all cells, in their order; with a path they are kept there as they come, and taken from there."""
+    """The rows of all cells, in their order; with a path they are saved there as they come, and rows that are there already are not computed again."""
     wanted = list(cells)
     known = {} if path is None else {row.cell: row for row in load_study(path, missing_is_empty=True)}
     todo = [cell for cell in wanted if cell not in known]
@@ -324,7 +324,7 @@ def run_study(
 
 
 def save_study(path: str | Path, rows: Iterable[Row]) -> None:
-    """Write Parquet, one row a cell; it appears whole or not at all."""
+    """Write Parquet, one row per cell; the file appears whole or not at all."""
     pa, parquet = require("pyarrow", "files"), require("pyarrow.parquet", "files")
     kinds = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_(), "float": pa.float64()}
     fields = [pa.field(name, kinds[kind], nullable=False) for name, kind in Row.__annotations__.items()]
@@ -359,7 +359,7 @@ def relative_error(row: Row) -> float:
 
 
 def draw(rows: Sequence[Row]) -> Any:
-    """One panel a combination of what else varies; returns the axes of the first."""
+    """Draw one panel per combination of what else varies; returns the axes of the first panel."""
     if not rows:
         raise SpecError("there is nothing to draw: the study has no cells")
     plt = require("matplotlib.pyplot", "plot")
