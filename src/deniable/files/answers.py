@@ -206,8 +206,8 @@ def privatize_file(
     """Randomize every row of `answers` and write the reports; returns the number of rows.
 
     `columns` says which column answers which question, {"smoke": "Do you smoke?"}; without it each question is
-    answered by the column of its id. The first bad answer raises an error, and no file is written. With `ids` each row gets
-    16 random bytes, by which a row that is delivered twice is known.
+    answered by the column of its id. The first bad answer raises an error, and no file is written. With `ids` each row
+    gets 16 random bytes, by which a row that is delivered twice is known.
     """
     _check_types(target, answers, output)
     layout = Layout(target)

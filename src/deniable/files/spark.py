@@ -440,7 +440,7 @@ def write_frame(
     columns: Mapping[str, str] | None = None,
     ids: bool = False,
 ) -> int:
-    """Randomize every row of a DataFrame of answers into files of reports, one per partition; returns the number of rows.
+    """Randomize every row of a DataFrame of answers into files of reports, one per partition; gives the number of rows.
 
     `folder` is a path or URL that every executor can write, new or empty. All files appear when the last is written, or
     none: until then their names begin with a dot. What a repeated task writes takes the place of what its first

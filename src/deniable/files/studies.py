@@ -291,7 +291,10 @@ def run_study(
     engine: Engine | None = None,
     progress: Callable[[int, float | None], None] | None = None,
 ) -> list[Row]:
-    """The rows of all cells, in their order; with a path they are saved there as they come, and rows that are there already are not computed again."""
+    """The rows of all cells, in their order.
+
+    With a path they are saved there as they come, and rows that are there already are not computed again.
+    """
     wanted = list(cells)
     known = {} if path is None else {row.cell: row for row in load_study(path, missing_is_empty=True)}
     todo = [cell for cell in wanted if cell not in known]

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable._extras import require
-from deniable.channels.inference.clopper_pearson import clopper_pearson
 from deniable.channels.inference.misfit import Misfit
+from deniable.channels.inference.result import clopper_pearson
 from deniable.errors import MismatchError, NumberError
 from deniable.labels import Label, label_spec, numbers_first, text
 from deniable.protocols.winner import Winner, find

@@ -18,9 +18,16 @@ import numpy as np
 
 from deniable.channels._vectors import Floats
 from deniable.channels.channel import Channel
-from deniable.channels.inference.ibu import Counts, ibu, read, solve
+from deniable.channels.inference.ibu import (
+    Counts,
+    ibu,
+    mle_randomized_response,
+    read,
+    response_mle,
+    response_pair,
+    solve,
+)
 from deniable.channels.inference.invert import Projection, inverse_of, invert, projected
-from deniable.channels.inference.response import mle_randomized_response, response_mle, response_pair
 from deniable.channels.inference.result import Inference
 from deniable.errors import ChannelError, NumberError
 

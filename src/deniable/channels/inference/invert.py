@@ -24,10 +24,11 @@ from deniable.channels.inference.ibu import (
     likelihood_gap,
     log_likelihood,
     read,
+    response_mle,
+    response_pair,
     solve,
 )
 from deniable.channels.inference.misfit import channel_misfit
-from deniable.channels.inference.response import response_mle, response_pair
 from deniable.channels.inference.result import Inference, ScoreView
 from deniable.errors import ChannelError
 from deniable.postprocess import clip_renormalize, project_simplex

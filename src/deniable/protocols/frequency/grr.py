@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels import RandomizedResponse
+from deniable.channels.inference.ibu import response_mle
 from deniable.channels.inference.misfit import too_far
-from deniable.channels.inference.response import response_mle
 from deniable.labels import text
 from deniable.protocols.base import WORD_BYTES, Cost, Positions
 from deniable.protocols.estimate import Estimate, Fit, Support

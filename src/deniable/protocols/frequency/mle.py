@@ -28,9 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels._newton import NewtonSystem
-from deniable.channels.inference.em import Model, maximize
+from deniable.channels.inference.em import Model, maximize, progress_bar
 from deniable.channels.inference.fisher import information_stderr
-from deniable.channels.inference.progress import progress_bar
 from deniable.errors import NumberError, ReportError
 from deniable.protocols.estimate import Estimate, Fit
 from deniable.protocols.reports import Bytes
