@@ -185,6 +185,28 @@ def test_intervals_at_large_epsilon_with_answers_that_nobody_gives(kind):
         assert (hits / 150).min() > 0.85
 
 
+@pytest.mark.parametrize("kind", [GRR, OUE, HadamardResponse])
+def test_intervals_where_shares_that_stop_at_zero_pull_the_others_down(kind):
+    # 200 surveys: 0.88 is 4.5 standard deviations below 0.95, so a fair interval fails with probability 3e-6.
+    size, n, runs = 64, 1000, 200
+    protocol, truth = kind(size, 2), np.pad(1 / np.arange(1, 9) ** 1.3, (0, size - 8))
+    truth /= truth.sum()
+    people = np.random.default_rng(3).multinomial(n, truth, runs)
+    hits, around = np.zeros((2, size)), np.zeros(2)
+    for seed, counts in enumerate(people):
+        found = protocol.mle(collect(protocol, counts, seed), tolerance=1e-6)
+        for which, (population, shares) in enumerate([(True, truth), (False, counts / n)]):
+            low, high = found.interval(population=population).T
+            assert (low <= found.frequencies).all()
+            assert (found.frequencies <= high).all()
+            hits[which] += (low <= shares) & (shares <= high)
+            # The intervals would have missed the largest share more often, had they been around the estimate.
+            half = (high[0] - low[0]) / 2
+            around[which] += abs(found.frequencies[0] - shares[0]) <= half
+    assert (hits / runs)[:, :8].min() > 0.88
+    assert (around / runs).min() < 0.9
+
+
 def test_many_answers_fall_back_to_the_unbiased_error(monkeypatch):
     protocol = OLH(64, 1)
     reports = collect(protocol, zipf(64, 3000, seed=1))

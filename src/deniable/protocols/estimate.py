@@ -3,7 +3,8 @@
 population  the default everywhere: errors are about all whom the respondents were drawn from, so they are the noise of
             the protocol and the error of having asked these people and not others. `population=False` leaves the
             second out: then the figures are about those who answered, and say so wherever they are printed
-interval    Clopper-Pearson on the support counts, where the protocol is pure; Wald elsewhere and with population=False
+interval    Clopper-Pearson on the support counts, where the protocol is pure; Wald elsewhere and with population=False.
+            Consistent and maximum-likelihood estimates keep the intervals of the unbiased one, cut to [0, 1]
 repeated    the same if one person stands in several reports, as over several epochs of a survey
 combine     estimates of the same shares from different people or protocols, weighted by inverse variance
 a - b       how much the shares differ between two independent groups, with interval and test
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import NormalDist
 from typing import Any, Self
@@ -82,13 +83,21 @@ class Fit:
     gap: float
     """No distribution is better by more than this, in nats a report."""
     converged: bool
-    spread: tuple[Floats, Floats, Floats] | None = None
-    """a, b and c of the variance (a + b t + c t^2) / n that each share would have if it were t."""
+    unbiased: Estimate = field(repr=False)
+    """From the same reports. Its intervals are used: a share that stops at zero pulls the others down."""
+    spread: tuple[float, float, float] | None = field(default=None, repr=False)
+    """a, b and c of the variance (a + b t + c t^2) / n of the unbiased share of an answer that has the share t."""
 
-    def interval(self, shares: Floats, n: int, reach: float) -> Floats | None:
-        """The shares t that are no more than `reach` of their own standard errors away, and one report."""
-        if self.spread is None:
-            return None
+    def interval(self, level: float, simultaneous: bool, population: bool) -> Floats:
+        """Those of the unbiased estimate; with `spread` by the score, which also holds for rare answers.
+
+        By the score: the shares t that are within the quantile times their own standard errors, and one report.
+        """
+        unbiased = self.unbiased
+        if self.spread is None or not population:
+            return unbiased.interval(level, simultaneous, population)
+        shares, n = unbiased.frequencies, unbiased.n
+        reach = quantile(level, shares.size if simultaneous else 1)
         a, b, c = (reach**2 / n * one for one in self.spread)
         ends = []
         for side in (-1, 1):
@@ -152,22 +161,18 @@ class Estimate:
         They are about the population that the respondents were drawn from, or, with `population=False`, about the
         respondents only.
         `simultaneous` makes all d hold at once (Bonferroni). A consistent estimate keeps the intervals of the
-        unbiased one behind it, cut to [0, 1].
+        unbiased one behind it, cut to [0, 1]; so does maximum likelihood, and its intervals contain its estimates.
         """
         if self.raw is not None:
             return np.clip(self.raw.interval(level, simultaneous, population), 0.0, 1.0)
-        reach = quantile(level, len(self.labels) if simultaneous else 1)
+        if self.fit is not None:
+            return self._around(np.clip(self.fit.interval(level, simultaneous, population), 0.0, 1.0))
+        tests = len(self.labels) if simultaneous else 1
+        reach = quantile(level, tests)
         if population and self.support is not None:
-            tests = len(self.labels) if simultaneous else 1
-            ends = self.support.interval(1 - (1 - level) / tests)
-            return ends if self.fit is None else self._around(np.clip(ends, 0.0, 1.0))
-        if population and self.fit is not None:
-            scored = self.fit.interval(self.frequencies, self.n, reach)
-            if scored is not None:
-                return np.clip(scored, 0.0, 1.0)
+            return self.support.interval(1 - (1 - level) / tests)
         errors = reach * self.errors(population)
-        ends = np.stack([self.frequencies - errors, self.frequencies + errors], axis=1)
-        return ends if self.fit is None else np.clip(ends, 0.0, 1.0)
+        return np.stack([self.frequencies - errors, self.frequencies + errors], axis=1)
 
     def _around(self, ends: Floats) -> Floats:
         """Intervals that contain the estimate."""
@@ -198,7 +203,10 @@ class Estimate:
         support = None if self.support is None else replace(self.support, worth=worth, noise=noise)
         raw = None if self.raw is None else self.raw.repeated(noise, people)
         check = None if self.check is None else partial(self.check, repeats=noise)
-        return replace(self, noise=noise * self.noise, people=people, support=support, raw=raw, check=check)
+        fit = None
+        if self.fit is not None:
+            fit = replace(self.fit, unbiased=self.fit.unbiased.repeated(noise, people), spread=None)
+        return replace(self, noise=noise * self.noise, people=people, support=support, raw=raw, check=check, fit=fit)
 
     def combine(self, *others: Estimate) -> Estimate:
         """One estimate from several of the same shares, each weighted by its inverse variance."""

@@ -142,5 +142,5 @@ class GRR(PureProtocol):
         shares = response_mle(tally.counts.astype(np.float64), float(self.p), float(self.q))
         noise = self.variance(tally.n, shares, population=False)
         support = Support(tally.counts, tally.n, float(self.p), float(self.q), self.support_size)
-        labels, counts = self.domain.labels, shares * tally.n
-        return Estimate(labels, tally.n, counts, noise, self.name, "mle", support, fit=Fit(0, 0.0, True))
+        labels, counts, fit = self.domain.labels, shares * tally.n, Fit(0, 0.0, True, self.estimate(tally))
+        return Estimate(labels, tally.n, counts, noise, self.name, "mle", support, fit=fit)

@@ -155,9 +155,10 @@ class FrequencyProtocol(ShareProtocol):
             if forms is None:
                 raise ReportError(f"a tally of {self.name} is too little for maximum likelihood: give the reports")
             seen = reports.counts > 0
-            return mle.fit(self, forms[seen], reports.counts[seen], tolerance, max_iterations, progress)
-        rows, often = mle.distinct(self._valid_rows(reports))
-        return mle.fit(self, rows, often, tolerance, max_iterations, progress)
+            return mle.fit(self, forms[seen], reports.counts[seen], reports, tolerance, max_iterations, progress)
+        valid = self._valid_rows(reports)
+        rows, often = mle.distinct(valid)
+        return mle.fit(self, rows, often, self.tally(valid), tolerance, max_iterations, progress)
 
     def simulate(self, counts: ArrayLike, runs: int = 1, seed: int = 0) -> Study:
         """Repeat the whole collection: `counts` people with each answer, `runs` times; for studies, not devices.
