@@ -18,7 +18,6 @@ HOP = re.compile(r"^\| (?:device|service|analyst) \| `([^`]+)` \| .+ \|$", re.MU
 KNOWN_CYCLES = (
     "deniable.planning",  # a plan draws itself, and the picture asks for further plans
     "deniable.surveys",  # a survey can be made from a draft, which makes a survey; it tallies, and a tally has a survey
-    "deniable.collect.server",  # the service starts its workers, and each worker runs the service
 )
 
 
