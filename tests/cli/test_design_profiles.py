@@ -38,7 +38,7 @@ def test_it_shows_the_flips_the_level_and_the_baseline(run, bits):
 
 
 def test_the_library_says_the_same(run, bits):
-    found = run("design", "profiles", *bits, "--json").json
+    found = run("design", "profiles", *bits, "--mechanism", "smooth-one-bit", "--json").json
     graph = profiles.from_csv(bits[0], bits[2])
     expected = profiles.SmoothOneBit(graph, "1")
     assert found["mechanism"] == "SmoothOneBit"
@@ -46,6 +46,25 @@ def test_the_library_says_the_same(run, bits):
     assert Fraction(found["largest"]) == expected.largest < Fraction(found["baseline"]["largest"])
     assert Fraction(found["epsilon"]["ratio"]) == expected.ratio
     assert found["epsilon"]["realized"] <= 1
+
+
+def test_of_flips_and_channels_the_one_with_less_noise_is_chosen(run, write):
+    edges = write("one,other\na,b\nb,c\n", "chain.csv")
+    noisy = run("design", "profiles", write("profile,p\na,0.73\nb,0.18\nc,0.86\n", "three.csv"), "--edges", edges,
+                "--epsilon", "0.2", "--json").json  # fmt: skip
+    assert noisy["mechanism"] == "SmoothCategorical"
+    assert noisy["compared"]["mechanism"] == "SmoothOneBit"
+    assert noisy["noise"] < 0.7 * noisy["compared"]["noise"]
+    quiet = ("design", "profiles", write("profile,p\na,0.1\nb,0.4\nc,0.6\n", "quiet.csv"), "--edges", edges,
+             "--epsilon", "0.5")  # fmt: skip
+    found = run(*quiet, "--json").json
+    assert found["mechanism"] == "SmoothOneBit"
+    assert found["noise"] < found["compared"]["noise"]
+    assert re.search(
+        r"^chosen +SmoothOneBit has 0\.\d+ false reports on average, SmoothCategorical 0\.", run(*quiet).out, re.M
+    )
+    asked = run(*quiet, "--mechanism", "smooth-categorical", "--json").json
+    assert (asked["mechanism"], asked["compared"]) == ("SmoothCategorical", None)
 
 
 def test_profiles_of_several_values(run, wide):

@@ -1,18 +1,23 @@
 """`deniable design`: compute the best mechanism there is, and check the proof that it is.
 
-extremal   two hypotheses, inline or in a file, become a mechanism and a certificate
-bayes      a prior and a loss become a mechanism and a certificate
-profiles   profiles in CSV, with a header "profile" and the values (one column "p" for Bernoulli), and edges in CSV, two
-           names per line below a header; or both in JSON, which may come from standard input. The epsilon is the exact
-           largest log-ratio over the graph's edges, of the integers that are saved
-verify     a certificate or a saved profile mechanism is checked without the solver
+extremal     two hypotheses, inline or in a file, become a mechanism and a certificate; with a radius, the robust one
+regimes      for which epsilons the binary mechanism and randomized response are optimal
+several      any number of hypotheses: a CSV with a column for each, or one option per law
+bayes        a prior and a loss become a mechanism and a certificate
+compromise   several users share one mechanism: what that costs them
+information  what a report of each protocol tells, and what no report can exceed
+profiles     profiles in CSV, with a header "profile" and the values (one column "p" for Bernoulli), and edges in CSV,
+             two names per line below a header; or both in JSON, which may come from standard input. The epsilon is the
+             exact largest log-ratio over the graph's edges, of the integers that are saved
+verify       a certificate or a saved profile mechanism is checked without the solver
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -34,11 +39,14 @@ from deniable.cli.output import examples, number, ratio_text, ratio_words, save_
 from deniable.cli.progress import solving
 from deniable.cli.read_channels import Names, as_floats, is_number, read_adjacency, read_matrix, read_vector
 from deniable.cli.read_files import STDIN, is_json, named, read_text
-from deniable.design import BlockResponse, Certificate, Design
+from deniable.design import BlockResponse, Bracket, Certificate, Design
+from deniable.design.several import GOALS
 from deniable.design.trace import Progress, summary
+from deniable.domains import Integers
 from deniable.errors import DeniableError, InternalError, LabelError, NumberError, ShapeError, SpecError
 from deniable.exact import WORD
-from deniable.labels import Label, as_labels, label_spec, load_label
+from deniable.labels import Label, as_labels, label_key, label_spec, load_label
+from deniable.planning.information import information as report_information
 from deniable.protocols import profiles as mechanisms
 from deniable.protocols.profiles import ProfileGraph, ProfileMechanism, Verdict
 from deniable.protocols.profiles.mechanism import off_diagonal
@@ -54,12 +62,17 @@ _MOST_LISTED = 8
 _MOST_CELLS = 12
 _MOST_PROFILES = 40
 
+# Of the noise of a profile mechanism: solvers agree to many more digits.
+_SOLVERS_DIFFER = 1e-6
+
 
 @app.callback(
     epilog=examples(
         "deniable design extremal --p0 0.5,0.3,0.2 --p1 0.2,0.3,0.5 --epsilon 1",
         "deniable design extremal laws.csv --epsilon 1 --save proof.json",
+        "deniable design several laws.csv --epsilon 1",
         "deniable design bayes 0.45,0.45,0.1 --epsilon 1",
+        "deniable design information --answers 6 --epsilon 1",
         "deniable design profiles profiles.csv --edges edges.csv --epsilon 1",
         "deniable design verify proof.json",
     )
@@ -86,6 +99,29 @@ def _proven(found: Design) -> dict[str, Any]:
 # -- extremal: tell two hypotheses apart ---------------------------------------------------------------
 
 
+Kind = Annotated[str, typer.Option("--divergence", metavar="NAME", help=f"One of {', '.join(DIVERGENCES)}.")]
+TwoLaws = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[LAWS]",
+        help="Both hypotheses: CSV lines label,P0,P1, or JSON with p0, p1 and perhaps inputs; '-' is stdin.",
+        show_default=False,
+    ),
+]
+First = Annotated[str | None, typer.Option("--p0", metavar="LAW", help="0.5,0.5 or yes=0.5,no=0.5", show_default=False)]
+Second = Annotated[str | None, typer.Option("--p1", metavar="LAW", help="The other hypothesis.", show_default=False)]
+Epsilon = Annotated[
+    str | None, typer.Option("--epsilon", metavar="EPSILON", help="The privacy level of a report.", show_default=False)
+]
+Save = Annotated[Path | None, typer.Option("--save", metavar="FILE", help="Write the certificate.", show_default=False)]
+
+
+def _wanted(epsilon: str | None) -> str:
+    if epsilon is None:
+        raise SpecError("say how private a report has to be: --epsilon 1, for example")
+    return epsilon
+
+
 @dataclass(frozen=True, slots=True)
 class _Laws:
     inputs: tuple[Any, ...] | None
@@ -98,43 +134,41 @@ class _Laws:
         "deniable design extremal --p0 0.5,0.3,0.2 --p1 0.2,0.3,0.5 --epsilon 1",
         "deniable design extremal --p0 never=0.5,once=0.3,often=0.2 --p1 never=0.2,once=0.3,often=0.5 --epsilon 1",
         "deniable design extremal laws.csv --epsilon 0.5 --divergence chi2 --save proof.json",
+        "deniable design extremal laws.csv --epsilon 1 --radius 0.05",
         "(laws.csv has lines: label,P0,P1)",
     )
 )
 def extremal(
-    source: Annotated[
+    source: TwoLaws = None,
+    p0: First = None,
+    p1: Second = None,
+    epsilon: Epsilon = None,
+    divergence: Kind = "kl",
+    radius: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[LAWS]",
-            help="Both hypotheses: CSV lines label,P0,P1, or JSON with p0, p1 and perhaps inputs; '-' is stdin.",
+        typer.Option(
+            metavar="R",
+            help="The laws are known up to this total variation distance: 0.05, or 0.05,0.1 for P0 and P1.",
             show_default=False,
         ),
     ] = None,
-    p0: Annotated[
-        str | None, typer.Option("--p0", metavar="LAW", help="0.5,0.5 or yes=0.5,no=0.5", show_default=False)
-    ] = None,
-    p1: Annotated[
-        str | None, typer.Option("--p1", metavar="LAW", help="The other hypothesis.", show_default=False)
-    ] = None,
-    epsilon: Annotated[
-        str | None, typer.Option(metavar="EPSILON", help="The privacy level of a report.", show_default=False)
-    ] = None,
-    divergence: Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(DIVERGENCES)}.")] = "kl",
-    save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the certificate.", show_default=False)
-    ] = None,
+    save: Save = None,
     plot: Plot = None,
     as_json: Json = False,
 ) -> None:
     """Find the mechanism whose reports tell two hypotheses apart best.
 
-    No other mechanism at this level has reports of a larger divergence: value and bound enclose the optimum.
+    No other mechanism at this level has reports of a larger divergence: value and bound enclose the optimum. With a
+    radius, the value is the smallest divergence over all laws that close, and no mechanism has a larger one.
     """
-    if epsilon is None:
-        raise SpecError("say how private a report has to be: --epsilon 1, for example")
-    laws = _read_laws(source, p0, p1)
+    level, laws = _wanted(epsilon), _read_laws(source, p0, p1)
     with solving() as progress:
-        found = designs.extremal(laws.p0, laws.p1, epsilon, divergence, laws.inputs, progress)
+        if radius is None:
+            found = designs.extremal(laws.p0, laws.p1, level, divergence, laws.inputs, progress)
+        else:
+            near = [exact.fraction(piece, "the radius") for piece in radius.split(",")]
+            given = near[0] if len(near) == 1 else near
+            found = designs.robust(laws.p0, laws.p1, level, given, divergence, laws.inputs, progress)
         certificate = found.certificate
     if save is not None:
         certificate.save(save)
@@ -223,7 +257,7 @@ def _print_extremal(found: Design, laws: _Laws) -> None:
     kind = f"randomized response over {found.outputs} blocks of symbols"
     report = f"the own block with probability {float(law.true):.6g}, each other with {float(law.false):.6g}"
     if found.outputs == 1:
-        kind, report = "a constant answer, because the hypotheses are equal", "always the same"
+        kind, report = "a constant answer, because nothing tells the hypotheses apart", "always the same"
     output.facts(
         [
             ("mechanism", f"{found.name}: {kind}"),
@@ -258,6 +292,180 @@ def _extremal_document(found: Design, laws: _Laws) -> dict[str, Any]:
     }
 
 
+# -- regimes: where the classical mechanisms are optimal -----------------------------------------------
+
+
+@app.command(
+    epilog=examples(
+        "deniable design regimes --p0 0.5,0.3,0.2 --p1 0.2,0.2,0.6",
+        "deniable design regimes laws.csv --divergence chi2 --plot regimes.png",
+        "(laws.csv has lines: label,P0,P1)",
+    )
+)
+def regimes(
+    source: TwoLaws = None,
+    p0: First = None,
+    p1: Second = None,
+    divergence: Kind = "kl",
+    epsilons: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="The epsilons to scan, as in 0.1,1,4.", show_default="49 from 0.01 to 16"),
+    ] = None,
+    plot: Plot = None,
+    as_json: Json = False,
+) -> None:
+    """Find for which epsilons the binary mechanism and randomized response are optimal.
+
+    Each threshold is a bracket: on one side optimality is proved, on the other a better mechanism is known.
+    """
+    laws = _read_laws(source, p0, p1)
+    grid = None if epsilons is None else [float(exact.as_epsilon(piece)) for piece in epsilons.split(",")]
+    with solving() as progress:
+        found = designs.regimes(laws.p0, laws.p1, divergence, grid, progress)
+    if plot is not None:
+        save_figure(plot, lambda: found.plot()[0])
+    if as_json:
+        output.document(
+            {
+                "divergence": found.divergence.name,
+                "binary": [found.binary.low, finite(found.binary.high)],
+                "response": [found.response.low, finite(found.response.high)],
+                "exceptions": {"binary": found.binary_exceptions, "response": found.response_exceptions},
+                "scan": [asdict(at) for at in found.scan],
+            }
+        )
+        return
+    output.facts(
+        [
+            ("divergence", found.divergence.name),
+            ("binary mechanism", f"optimal up to epsilon {_ends(found.binary)}"),
+            ("randomized response", f"optimal from epsilon {_ends(found.response)} on"),
+            ("exceptions", _numbers(found.binary_exceptions + found.response_exceptions) or "none in the scan"),
+        ]
+    )
+    output.write("\n")
+    step = max(1, len(found.scan) // _MOST_CELLS)
+    body = []
+    for at in found.scan[::step]:
+        shares = [f"{_share(value, at.best):.4f}" for value in (at.binary, at.response)]
+        body.append([f"{at.epsilon:.4g}", f"{at.best:.6g}", *shares, str(at.blocks)])
+    output.table(["epsilon", "best", "binary", "response", "outputs"], body, left=0)
+    output.write("\n(binary and response as shares of the best)\n")
+    output.files(drawn=plot)
+
+
+def _ends(bracket: Bracket) -> str:
+    if bracket.high == math.inf:
+        return f"{bracket.low:.5g}, where the scan ends"
+    return f"{bracket.low:.5g} to {bracket.high:.5g}"
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.5g}" for value in values)
+
+
+def _share(value: float, best: float) -> float:
+    return value / best if best > 0 else 1.0
+
+
+# -- several: any number of hypotheses -----------------------------------------------------------------
+
+
+@app.command(
+    epilog=examples(
+        "deniable design several --law 0.5,0.3,0.2 --law 0.2,0.5,0.3 --law 0.2,0.3,0.5 --epsilon 1",
+        "deniable design several laws.csv --epsilon 1 --prior 0.5,0.3,0.2 --save proof.json",
+        "deniable design several laws.csv --epsilon 1 --goal chernoff",
+        "(laws.csv has a first row with the names of the laws, and lines label,P1,P2,P3 below it)",
+    )
+)
+def several(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[LAWS]",
+            help='CSV with a column per law, or JSON {"laws": {name: [...]}, "inputs": [...]}; \'-\' is stdin.',
+            show_default=False,
+        ),
+    ] = None,
+    law: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LAW", help="0.5,0.5 or yes=0.5,no=0.5, once per law.", show_default=False),
+    ] = None,
+    epsilon: Epsilon = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PRIOR", help="How likely each law is: 0.5,0.3,0.2 or name=0.5,...", show_default="all alike"
+        ),
+    ] = None,
+    goal: Annotated[
+        str, typer.Option(metavar="GOAL", help=f"One of {', '.join(GOALS)}: one report, or many.")
+    ] = "guess",
+    save: Save = None,
+    plot: Plot = None,
+    as_json: Json = False,
+) -> None:
+    """Find the mechanism whose reports say best which of several laws the answers follow.
+
+    guess: the probability that the best guess from one report is right. stein, chernoff: with many reports errors fall
+    like e^(-n value), for the two laws that are hardest to tell apart.
+    """
+    level = _wanted(epsilon)
+    laws, inputs = _read_several(source, law)
+    weights = None if prior is None else read_vector(prior, Names.of(tuple(laws), "law"), "the prior")
+    with solving() as progress:
+        found = designs.several(laws, level, weights, goal, inputs, progress)
+        certificate = found.certificate
+    if save is not None:
+        certificate.save(save)
+    if plot is not None:
+        save_figure(plot, found.plot)
+    if as_json:
+        output.document({"goal": goal, "laws": [label_spec(name) for name in laws], **_bayes_document(found)})
+        return
+    words = {"guess": "right guesses", "stein": "exponent", "chernoff": "exponent"}
+    _print_channel(found, words[goal])
+    output.files(saved=save, drawn=plot)
+
+
+def _read_several(source: str | None, given: list[str] | None) -> tuple[dict[Label, list[Fraction]], Any]:
+    if (source is None) == (not given):
+        raise SpecError("give the laws in one file, or as --law, once per law")
+    if given:
+        labels = _labels_of(given[0])
+        names = Names.of(labels, "symbol")
+        named_so = "=" in given[0] and not os.path.lexists(given[0])
+        laws: dict[Label, list[Fraction]] = {}
+        for place, piece in enumerate(given):
+            laws[place] = read_vector(piece, names, f"law {place + 1}")
+        return laws, labels if named_so else None
+    assert source is not None
+    content, where = read_text(source), named(source)
+    try:
+        return _several_json(parse_json(content, where)) if is_json(content) else _several_csv(content, where)
+    except DeniableError as wrong:
+        raise type(wrong)(f"{where}: {wrong}") from None
+
+
+def _several_json(content: Any) -> tuple[dict[Label, list[Fraction]], Any]:
+    listed = content.get("laws") if isinstance(content, dict) else None
+    if not isinstance(listed, dict) or not all(isinstance(law, list) for law in listed.values()):
+        raise SpecError('the laws are {"laws": {name: [...], ...}}, and "inputs" if the symbols have names')
+    laws: dict[Label, list[Fraction]] = {
+        name: [exact.fraction(value, f"entry {i} of {name!r}") for i, value in enumerate(law)]
+        for name, law in listed.items()
+    }
+    return laws, content.get("inputs")
+
+
+def _several_csv(content: str, where: str) -> tuple[dict[Label, list[Fraction]], Any]:
+    matrix = read_matrix(content, where)
+    numbers = matrix.numbers()
+    names = as_labels(matrix.columns, len(matrix.columns), "law")
+    return {name: [row[y] for row in numbers] for y, name in enumerate(names)}, matrix.rows
+
+
 # -- bayes: least expected loss under a prior ----------------------------------------------------------
 
 
@@ -271,9 +479,7 @@ def _extremal_document(found: Design, laws: _Laws) -> dict[str, Any]:
 )
 def bayes(
     prior: Annotated[str, typer.Argument(metavar="PRIOR", help="0.5,0.5 or yes=0.5,no=0.5 or a file; '-' is stdin.")],
-    epsilon: Annotated[
-        str | None, typer.Option(metavar="EPSILON", help="The privacy level.", show_default=False)
-    ] = None,
+    epsilon: Epsilon = None,
     loss: Annotated[
         str | None,
         typer.Option(metavar="LOSS", help="zero-one (as without), absolute, squared, or a matrix.", show_default=False),
@@ -384,9 +590,12 @@ def _read_function(source: str | None, labels: tuple[Label, ...]) -> tuple[Any, 
 
 
 def _print_bayes(found: Design) -> None:
+    _print_channel(found, "expected loss" if found.sense == "min" else "expected gain")
+
+
+def _print_channel(found: Design, kind: str) -> None:
     channel = found.channel
     worst = channel.witness(channel.adjacency)
-    kind = "expected loss" if found.sense == "min" else "expected gain"
     output.facts(
         [
             ("mechanism", f"{found.name} for {channel.adjacency}, {found.outputs} outputs in use"),
@@ -412,6 +621,145 @@ def _bayes_document(found: Design) -> dict[str, Any]:
         **_proven(found),
         "channel": found.channel.spec(),
     }
+
+
+# -- compromise: several users, one mechanism ----------------------------------------------------------
+
+
+@app.command(
+    epilog=examples(
+        "deniable design compromise --user 0.5,0,0.5,0 --user 0,0.5,0,0.5 --adjacency ring.csv --epsilon 1",
+        "deniable design compromise --user 0.6,0.3,0.1 --user 0.1,0.3,0.6 --loss absolute --adjacency line --epsilon 1",
+        "(ring.csv has one edge per line: a,b)",
+    )
+)
+def compromise(
+    user: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PRIOR", help="What a user believes: 0.5,0.5 or a file, once per user.", show_default=False
+        ),
+    ] = None,
+    loss: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LOSS",
+            help="zero-one, absolute, squared or a matrix: for all users, or once per user.",
+            show_default="zero-one",
+        ),
+    ] = None,
+    epsilon: Epsilon = None,
+    adjacency: Annotated[
+        str, typer.Option(metavar="PAIRS", help="all, line, line:2, hamming, or a CSV of edges.")
+    ] = "all",
+    save: Save = None,
+    plot: Plot = None,
+    as_json: Json = False,
+) -> None:
+    """Find the best mechanism for several users at once, and what each loses by sharing it.
+
+    On a line nothing is lost; on graphs with cycles there are users whom no single mechanism serves best.
+    """
+    level = _wanted(epsilon)
+    if not user:
+        raise SpecError("say what each user believes: --user 0.5,0.5 --user 0.2,0.8, for example")
+    losses = loss or ["zero-one"]
+    if len(losses) not in (1, len(user)):
+        raise ShapeError(
+            f"give one --loss for all, or one per user: there are {len(user)} users and {len(losses)} losses"
+        )
+    labels, first = _read_prior(user[0])
+    priors = [first, *(_same_prior(piece, labels) for piece in user[1:])]
+    relation = read_adjacency(adjacency, Channel([[1]] * len(labels), inputs=labels))
+    functions = [_read_function(name, labels)[0] for name in losses] * (len(user) if len(losses) == 1 else 1)
+    pairs = [(as_floats(weights, "prior"), function) for weights, function in zip(priors, functions, strict=True)]
+    with solving() as progress:
+        found = designs.compromise(pairs, epsilon=level, adjacency=relation, inputs=labels, progress=progress)
+    if save is not None:
+        found.shared.certificate.save(save)
+    if plot is not None:
+        save_figure(plot, found.shared.plot)
+    costs = {"least": found.least, "most": found.most}
+    if as_json:
+        output.document(
+            {**_bayes_document(found.shared), "alone": [one.value for one in found.alone], "sharing": costs}
+        )
+        return
+    _print_bayes(found.shared)
+    output.write("\n")
+    output.facts(
+        [
+            ("each alone", " + ".join(number(one.value) for one in found.alone)),
+            ("sharing costs", f"between {found.least:.3g} and {max(found.most, 0.0):.3g}"),
+        ]
+    )
+    output.files(saved=save, drawn=plot)
+
+
+def _same_prior(source: str, labels: tuple[Label, ...]) -> list[Fraction]:
+    names, weights = _read_prior(source)
+    places = {label_key(name): weight for name, weight in zip(names, weights, strict=True)}
+    if len(names) != len(labels) or any(label_key(label) not in places for label in labels):
+        raise LabelError("all users have a prior over the same inputs: give each the labels of the first")
+    return [places[label_key(label)] for label in labels]
+
+
+# -- information: what a report tells ------------------------------------------------------------------
+
+
+@app.command(
+    epilog=examples(
+        "deniable design information --answers 6 --epsilon 1",
+        "deniable design information --answers 3 --epsilon 2 --prior 0.5,0.3,0.2 --json",
+    )
+)
+def information(
+    answers: Annotated[
+        int | None, typer.Option(metavar="D", help="How many answers there are.", show_default=False)
+    ] = None,
+    epsilon: Epsilon = None,
+    prior: Annotated[
+        str | None, typer.Option(metavar="PRIOR", help="How the answers are distributed.", show_default="all alike")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare what one report tells, for every protocol, with what no report can exceed.
+
+    Information and capacity are in nats per report. The spread, divided by the number of reports, is the smallest sum
+    of variances that an unbiased estimate of the shares can have.
+    """
+    level = _wanted(epsilon)
+    if answers is None or answers < 2:
+        raise SpecError("say how many answers there are, at least two: --answers 6, for example")
+    domain = Integers(0, answers - 1)
+    weights = (
+        None
+        if prior is None
+        else as_floats(read_vector(prior, Names.of(tuple(domain.labels), "answer"), "the prior"), "prior")
+    )
+    found = report_information(domain, level, weights)
+    if as_json:
+        output.document(
+            {
+                "answers": answers,
+                "epsilon": exact.canonical(found.epsilon),
+                "protocols": [{**asdict(told), "spread": finite(told.spread)} for told in found.rows],
+                "left_out": list(found.left_out),
+                "optimum": {"value": found.best.value, "bound": found.best.bound},
+            }
+        )
+        return
+    body = [
+        [told.name, f"{told.information:.5f}", f"{told.capacity:.5f}", f"{told.spread:.4g}",
+         f"{_share(told.information, found.best.bound):.1%}"]
+        for told in found.rows
+    ]  # fmt: skip
+    output.table(["protocol", "information", "capacity", "spread", "of the optimum"], body, left=1)
+    output.write(
+        f"\nno mechanism at epsilon {epsilon_text(found.epsilon)} tells more than {found.best.bound:.5f} nats\n"
+    )
+    if found.left_out:
+        output.write(f"left out, because their reports have too many forms: {', '.join(found.left_out)}\n")
 
 
 # -- profiles: hide which profile the data come from ---------------------------------------------------
@@ -441,7 +789,9 @@ def profiles(
     mechanism: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help=f"One of {', '.join(NAMES)}; without it, the smooth one.", show_default=False
+            metavar="NAME",
+            help=f"One of {', '.join(NAMES)}; without it, the smooth one with less noise.",
+            show_default=False,
         ),
     ] = None,
     save: Annotated[
@@ -462,16 +812,19 @@ def profiles(
     graph = _read_graph(source, edges)
     is_bit = graph.whole.width == 2
     with solving() as progress:
-        made = _made(mechanism or ("smooth-one-bit" if is_bit else "smooth-categorical"), graph, epsilon, progress)
+        if mechanism is None and is_bit:
+            made, other = _quieter(graph, epsilon, progress)
+        else:
+            made, other = _made(mechanism or "smooth-categorical", graph, epsilon, progress), None
     baseline = _made("warner" if is_bit else "kary-response", graph, epsilon)
     if save is not None:
         output.save_json(save, made.spec())
     if plot is not None:
         save_figure(plot, lambda: _draw(made, baseline))
     if as_json:
-        output.document(_profiles_document(made, baseline))
+        output.document(_profiles_document(made, baseline, other))
         return
-    _print_profiles(made, baseline)
+    _print_profiles(made, baseline, other)
     output.files(saved=save, drawn=plot)
 
 
@@ -485,6 +838,18 @@ def _made(name: str, graph: ProfileGraph, epsilon: str, progress: Progress | Non
         "kary-response": mechanisms.KaryResponse,
     }
     return makers[name](graph, epsilon)
+
+
+def _quieter(graph: ProfileGraph, epsilon: str, progress: Progress | None) -> tuple[ProfileMechanism, ProfileMechanism]:
+    """Of one flip probability per profile and one channel per profile the one with less noise, and the other one."""
+    flips, channels = (_made(name, graph, epsilon, progress) for name in ("smooth-one-bit", "smooth-categorical"))
+    # A channel has to be better by more than solvers differ: a flip is simpler.
+    return (channels, flips) if _noise(channels) < _noise(flips) * (1 - _SOLVERS_DIFFER) else (flips, channels)
+
+
+def _noise(made: ProfileMechanism) -> float:
+    """How often a report is not the value, on average over the profiles."""
+    return math.fsum(_false(made)) / made.graph.size
 
 
 def _read_graph(source: str, edges: str | None) -> ProfileGraph:
@@ -522,7 +887,7 @@ def _largest(made: ProfileMechanism) -> list[float]:
     return [int(top) / WORD for top in off_diagonal(made.table).max(axis=1)]
 
 
-def _print_profiles(made: ProfileMechanism, baseline: ProfileMechanism) -> None:
+def _print_profiles(made: ProfileMechanism, baseline: ProfileMechanism, other: ProfileMechanism | None) -> None:
     graph, verdict = made.graph, made.verdict
     first, second = map(shown, verdict.edge)
     facts = [
@@ -532,6 +897,9 @@ def _print_profiles(made: ProfileMechanism, baseline: ProfileMechanism) -> None:
         ("largest", f"{float(made.largest):.6g} for a false report; {baseline.name} {float(baseline.largest):.6g}"),
         ("solver", summary(made.trace)),
     ]
+    if other is not None:
+        chosen = f"{made.name} has {_noise(made):.6g} false reports on average, {other.name} {_noise(other):.6g}"
+        facts.insert(1, ("chosen", chosen))
     clear = [shown(label) for label in made.in_the_clear]
     if clear:
         more = f" and {len(clear) - _MOST_LISTED} more" if len(clear) > _MOST_LISTED else ""
@@ -575,7 +943,9 @@ def _draw(made: ProfileMechanism, baseline: ProfileMechanism) -> Any:
     return axes
 
 
-def _profiles_document(made: ProfileMechanism, baseline: ProfileMechanism) -> dict[str, Any]:
+def _profiles_document(
+    made: ProfileMechanism, baseline: ProfileMechanism, other: ProfileMechanism | None
+) -> dict[str, Any]:
     verdict, labels = made.verdict, made.graph.labels
     rows = zip(labels, _false(made), _largest(made), _false(baseline), strict=True)
     return {
@@ -587,6 +957,8 @@ def _profiles_document(made: ProfileMechanism, baseline: ProfileMechanism) -> di
         "trace": [step.spec() for step in made.trace],
         "in_the_clear": [label_spec(label) for label in made.in_the_clear],
         "baseline": {"mechanism": baseline.name, "largest": str(baseline.largest)},
+        "noise": _noise(made),
+        "compared": None if other is None else {"mechanism": other.name, "noise": _noise(other)},
         "profiles": [
             {"profile": label_spec(label), "false": false, "largest": largest, "baseline_false": usual}
             for label, false, largest, usual in rows

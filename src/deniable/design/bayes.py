@@ -252,8 +252,11 @@ def compromise(
     adjacency: Any = "all",
     inputs: Any = None,
     gains: bool = False,
+    progress: Progress | None = None,
 ) -> Compromise:
     """The best mechanism for all users at once; each is a pair of a prior and a loss (with `gains=True` a gain).
+
+    `progress` is called with what is being done.
 
     >>> ring = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
     >>> pair = [([0.5, 0, 0.5, 0], "zero-one"), ([0, 0.5, 0, 0.5], "zero-one")]
@@ -269,8 +272,11 @@ def compromise(
         for prior, function in users
     ]
     sense = "max" if gains else "min"
-    alone = tuple(designed(Users((user,)), names, relation, epsilon, sense, "Bayes-optimal") for user in members)
-    together = designed(Users(tuple(members)), names, relation, epsilon, sense, f"compromise of {len(members)} users")
+    alone = tuple(
+        designed(Users((user,)), names, relation, epsilon, sense, "Bayes-optimal", Watch(progress)) for user in members
+    )
+    name = f"compromise of {len(members)} users"
+    together = designed(Users(tuple(members)), names, relation, epsilon, sense, name, Watch(progress))
     return Compromise(together, alone)
 
 

@@ -11,7 +11,7 @@ Source     Kairouz, Oh and Viswanath 2014
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -110,8 +110,8 @@ def binary_guarantee(epsilon: Any) -> float:
 
 
 def regimes(
-    p0: ArrayLike,
-    p1: ArrayLike,
+    p0: ArrayLike | Sequence[Any] | Mapping[Any, Any],
+    p1: ArrayLike | Sequence[Any] | Mapping[Any, Any],
     divergence: str | FDivergence = "kl",
     epsilons: Sequence[float] | None = None,
     progress: Progress | None = None,
