@@ -20,7 +20,7 @@ from deniable.cli.options import IngestToken, Json, LedgerFile, new_app
 from deniable.cli.output import examples, shown
 from deniable.cli.read_files import is_json, named, only_one_stdin, read_text
 from deniable.collect.client import Client, OptedOut, Receipt, Submission
-from deniable.collect.client.answers import check_answer, check_id, from_text, listed, preview
+from deniable.collect.client.answers import check_id, encoded, from_text, listed, preview
 from deniable.collect.client.records import OPTED_OUT
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.errors import DeniableError, LabelError, SpecError
@@ -278,7 +278,7 @@ def _ask(question: Question, no_echo: bool) -> Any:
 def _read(question: Question, entry: Any) -> Any:
     """Read an answer. Errors do not repeat it, because standard error may end in a log."""
     value = from_text(question.protocol.domain, entry) if isinstance(entry, str) else entry
-    check_answer(question, value, typed=isinstance(entry, str))
+    encoded(question, value, typed=isinstance(entry, str))  # or it is refused
     return value
 
 

@@ -279,6 +279,10 @@ class Protocol(ABC):
         """
         return self._one(self.domain.encode_one(value), source_of(bits))
 
+    def report_encoded(self, encoded: Any, bits: Bits | None = None) -> bytes:
+        """The same for an answer that `domain.encode_one` has read already, as a ledger that remembers answers does."""
+        return self._one(encoded, source_of(bits))
+
     # -- the collector -----------------------------------------------------------------------------
 
     def valid(self, reports: Reports | Bytes) -> NDArray[np.bool_]:

@@ -80,10 +80,12 @@ def test_transactions_without_a_keeper_have_their_own_connections(tmp_path, open
     assert all(map(closed, opened))
 
 
-def test_an_answer_is_read_once(device, monkeypatch):
+@pytest.mark.parametrize(("survey", "answers"), [(daily(), YES), (memoized(), {"mood": "good"})], ids=["new", "kept"])
+def test_an_answer_is_read_once(device, monkeypatch, survey, answers):
     """The encoding of an answer is its validation, and nothing looks at the answer again."""
-    client = device(daily())
-    domain = type(client.survey()["smoke"].protocol.domain)
+    client = device(survey)
+    (asked,) = client.survey()
+    domain = type(asked.protocol.domain)
     seen = Counter()
     for name in ("index", "encode", "encode_one"):
         if hasattr(domain, name):
@@ -94,7 +96,7 @@ def test_an_answer_is_read_once(device, monkeypatch):
                 return whole(self, *given)
 
             monkeypatch.setattr(domain, name, counted)
-    client.answer(YES)
+    client.answer(answers)
     assert max(seen.values()) == 1, seen
 
 

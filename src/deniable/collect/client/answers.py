@@ -59,16 +59,13 @@ def drawn(question: Question, answer: Any) -> bytes:
         return question.protocol.report(answer)
 
 
-def memo_key(question: Question, answer: Any) -> bytes:
-    """An answer as a ledger keeps a memoized one; raises DomainError for what is no answer."""
-    with _named(question):
-        return encode_value(question.protocol.domain, answer)
+def encoded(question: Question, answer: Any, typed: bool = False) -> Any:
+    """An answer as its protocol takes it; raises DomainError for what is no answer.
 
-
-def check_answer(question: Question, answer: Any, typed: bool = False) -> None:
-    """Refuse what is no answer to the question, with the choices; who `typed` it need not be told that it is text."""
+    The message has the choices, never the answer; who `typed` it need not be told that it is text.
+    """
     with _named(question, typed):
-        encode_value(question.protocol.domain, answer)
+        return question.protocol.domain.encode_one(answer)
 
 
 @contextmanager
@@ -81,19 +78,6 @@ def _named(question: Question, typed: bool = False) -> Iterator[None]:
         if typed:
             complaint = re.sub(r"^the answer, an? \w+,", "the answer", complaint)
         raise DomainError(f"question {question.id!r}: {complaint}") from None
-
-
-def encode_value(domain: Domain, value: Any) -> bytes:
-    """One answer as a ledger keeps a memoized one; what is no answer is refused without being named.
-
-    The first byte tells the kind of domain: 00 and the position in a list as 8 bytes, little-endian; 01 and a text in
-    UTF-8; 02 and a number as a float. An unlisted answer of a domain with `other` has the position of `other`.
-
-    >>> from deniable.domains import Categories
-    >>> encode_value(Categories(["yes", "no"]), "no").hex()
-    '000100000000000000'
-    """
-    return domain.answer_key(domain.encode_one(value))
 
 
 def from_text(domain: Domain, entry: str) -> Any:

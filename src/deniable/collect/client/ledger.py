@@ -52,7 +52,7 @@ from typing import Any
 
 from deniable.channels.levels import epsilon_text
 from deniable.collect import wire
-from deniable.collect.client.answers import check_questions, drawn, memo_key
+from deniable.collect.client.answers import check_questions, drawn, encoded
 from deniable.collect.client.ledger_file import LedgerFile
 from deniable.collect.client.records import (
     DELETED,
@@ -385,7 +385,8 @@ def _draw(connection: sqlite3.Connection, survey: Survey, terms: Terms, answers:
 
 def _memoized(connection: sqlite3.Connection, survey: Survey, question: Question, answer: Any, values: int) -> bytes:
     """The report of a value that was drawn before, or a new one; at the cap, the first."""
-    value = memo_key(question, answer)
+    read = encoded(question, answer)
+    value = question.protocol.domain.answer_key(read)
     query = "SELECT value, report FROM memo WHERE survey = ? AND question = ? ORDER BY place"
     known = connection.execute(query, (survey.fingerprint, question.id)).fetchall()
     for kept, report in known:
@@ -393,7 +394,7 @@ def _memoized(connection: sqlite3.Connection, survey: Survey, question: Question
             return bytes(report)
     if len(known) >= values:
         return bytes(known[0][1])
-    report = drawn(question, answer)
+    report = question.protocol.report_encoded(read)
     row = (survey.fingerprint, question.id, len(known), value, report)
     connection.execute("INSERT INTO memo VALUES (?, ?, ?, ?, ?)", row)
     return report
