@@ -125,7 +125,7 @@ function windowed(protocol, _spec, bytes, at) {
   const all = first === 0 && last === protocol.positions - 1;
   const near = first === last ? `numbers near ${mark(first)}` : `numbers from ${mark(first)} to ${mark(last)}`;
   const which = all ? "no number more than another" : near;
-  const meaning = `output ${count(output)} of ${count(protocol.forms)}`;
+  const meaning = `output ${count(output)}, of 0 to ${count(protocol.forms - 1)}`;
   const speaks = `It speaks for ${which}, ${all ? "and" : "yet"} every number from ${mark(0)} to ${mark(protocol.positions - 1)} could have led to it.`;
   return { rows: [{ from: at, to: at + bytes.length, meaning }], text: `output ${count(output)}, which speaks for ${which}`, supports: null, speaks };
 }
@@ -152,7 +152,7 @@ export function partOf({ groups }, bytes) {
 function part(own, spec, bytes, at) {
   const { name, group, width, inner, protocol } = partOf(own, bytes);
   const found = decode(protocol, spec.groups[group].protocol, inner, at + width);
-  const head = { from: at, to: at + width, meaning: `which part is reported: “${name}”, number ${group} of ${own.groups.length}` };
+  const head = { from: at, to: at + width, meaning: `which part is reported, number ${group}: “${name}”` };
   const end = width + inner.length;
   const padding = end < bytes.length ? [{ from: at + end, to: at + bytes.length, meaning: "zeros, so that all reports have one length" }] : [];
   const speaks = `It is about “${name}” alone. ${whose(protocol, found)}`;
