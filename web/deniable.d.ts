@@ -180,7 +180,7 @@ export class Survey {
     readonly showsChanges: boolean;
     /** Of as many submissions as a device may make; null where no number holds, because changes show. */
     readonly lifetimeEpsilon: string | null;
-    /** With how much probability all reports together may tell more than that: an exact fraction, or null for never. */
+    /** With how much probability a submission may tell more than epsilon says: an exact fraction; null where none does. */
     readonly delta: string | null;
     readonly reportBytes: number;
     /** Throws unless every question has an answer in its domain, and nothing else has. */

@@ -1180,15 +1180,14 @@ export class Survey {
     const level = shortSum(each, "the sum of the questions' epsilons");
     /** What one submission gives away at most: the exact sum over the questions. */
     this.epsilon = writeFraction(level);
-    const draws = [BigInt(this.terms?.draws ?? 1), 1n];
-    const debits = times(level, draws);
+    const debits = times(level, [BigInt(this.terms?.draws ?? 1), 1n]);
     /** Whether repeated reports show when an answer changed and which earlier one returned. */
     this.showsChanges = this.terms?.longitudinal.rule === "memoize" && this.terms.draws > 1;
     /** The same over as many answers as a device may give; null where no number holds, because changes show. */
     this.lifetimeEpsilon = this.showsChanges ? null : writeFraction(debits);
-    const rare = this.questions.map(({ protocol }) => protocol.delta).filter(Boolean);
-    /** With how much probability the reports may tell more than their epsilon says; null where they never do. */
-    this.delta = rare.length ? writeFraction(times(shortSum(rare.map((delta) => readFraction(delta)), "the sum of the deltas"), draws)) : null;
+    const deltas = this.questions.flatMap(({ protocol }) => (protocol.delta ? [readFraction(protocol.delta)] : []));
+    /** With how much probability a submission may tell more than its epsilon says; null where none does. */
+    this.delta = deltas.length ? writeFraction(shortSum(deltas, "the sum of the questions' deltas")) : null;
     this.reportBytes = this.questions.reduce((sum, { protocol }) => sum + protocol.reportBytes, 0);
     if (collected) {
       const budget = readFraction(this.terms.budget.epsilon);

@@ -39,6 +39,7 @@ export function promise(survey, lasting = true) {
     "section",
     { class: `card promise ${level}`, "aria-label": "The promise" },
     h("p", { class: "big" }, h("b", {}, said.band), " ", words(said.sure)),
+    said.rare ? h("p", {}, said.rare) : null,
     picture(survey, said.people, lasting),
     h("p", level === WEAK ? { class: "error" } : {}, said.seen),
     h("p", {}, "Your browser changes the answer by chance before anything leaves. ", said.address),

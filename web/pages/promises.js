@@ -22,6 +22,7 @@ export function promises(survey, here = "this browser", lasting = true) {
     seen: seen(survey, lasting),
     people: people(survey, lasting),
     factor: factors(survey, bounded),
+    rare: rare(survey),
     questions: questions(survey),
     lifetime: bounded || survey.showsChanges ? lifetime(survey) : `no number, as ${here} may forget`,
     storage: bounded ? "" : storage(survey, here),
@@ -47,8 +48,9 @@ const isAtMost = (text, most) => {
 
 /** How well all that a device may send for the survey is protected; strong only if its ledger lasts. */
 export function band(survey, lasting = true) {
-  const { lifetimeEpsilon: level } = survey;
+  const { lifetimeEpsilon: level, delta } = survey;
   if (level === null || !isAtMost(level, MODERATE_UP_TO)) return WEAK;
+  if (delta !== null && oneIn(delta) < RARE) return WEAK;
   return isAtMost(level, STRONG_UP_TO) && (lasting || epochsOf(survey) === 1) ? STRONG : MODERATE;
 }
 
@@ -74,6 +76,17 @@ function sureOf(survey, bounded) {
   if (!bounded) return `${said} from one report.`;
   if (several(survey)) return `${said} from one report, and ${upTo(survey.lifetimeEpsilon)} sure from all ${thousands(survey.terms.draws)} together.`;
   return `${said} from ${epochsOf(survey) > 1 ? "all your reports" : "your report"}.`;
+}
+
+const RARE = 1000000n; // a delta above one in so many is weak, whatever the epsilon
+const oneIn = (delta) => {
+  const [top, bottom = 1n] = delta.split("/").map(BigInt);
+  return bottom / top;
+};
+
+/** What the promise leaves out, where a table has a delta: P(S | one answer) <= e^epsilon P(S | another) + delta. */
+function rare({ delta }) {
+  return delta === null ? "" : `All numbers here hold up to a probability of 1 in ${thousands(oneIn(delta))} per report.`;
 }
 
 function seen(survey, lasting) {

@@ -2,13 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { KINDS, loadProtocol } from "../deniable.js";
+import { KINDS, Survey, canonicalBytes, fingerprint, loadProtocol } from "../deniable.js";
 import { DECODERS, decode, marks, whose } from "../pages/decode.js";
 import { answerText, quantity } from "../pages/format.js";
+import { promises } from "../pages/promises.js";
 import { FIELDS } from "../pages/questions.js";
 import { Recorder } from "../pages/rehearsal.js";
 import { STORIES, deniable, steps } from "../pages/story.js";
-import { hashed, law, share } from "./support.js";
+import { hashed, law, share, spec as survey } from "./support.js";
 
 const head = { kind: "protocol", version: 1, epsilon: "1" };
 const hours = { kind: "interval", low: "-5", high: "95", unit: "hours" };
@@ -153,4 +154,19 @@ test("answers in words", () => {
   assert.equal(quantity(1990), "1990");
   assert.equal(quantity(-1234567.25, "m"), "−1,234,570\u00a0m");
   assert.equal(quantity(1 / 3), "0.333333");
+});
+
+test("a survey with a delta says so, and is weak unless that is rarer than one in a million", async () => {
+  const domain = { kind: "categories", values: ["yes", "no"] };
+  const promised = async (rows, delta) => {
+    const protocol = { ...head, protocol: "Table", domain, outputs: ["y", "n", "!"], rows, ...(delta ? { delta } : {}) };
+    const bytes = canonicalBytes(survey({ questions: [{ id: "q", text: "What?", protocol }], longitudinal: { rule: "none", epochs: 1 } }));
+    return promises(await Survey.fromBytes(bytes, await fingerprint("survey", bytes)));
+  };
+  const half = "5000000";
+  const seldom = await promised([["4999999", half, "1"], [half, half, "0"]], "1/10000000");
+  assert.deepEqual([seldom.band, seldom.rare], ["Protection: strong.", "All numbers here hold up to a probability of 1 in 10,000,000 per report."]);
+  const often = await promised([["49", "50", "1"], ["50", "50", "0"]], "3/200");
+  assert.deepEqual([often.band, often.rare], ["Protection: weak.", "All numbers here hold up to a probability of 1 in 66 per report."]);
+  assert.equal((await promised([["2", "1", "1"], ["1", "2", "1"]])).rare, undefined);
 });

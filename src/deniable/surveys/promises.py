@@ -7,6 +7,7 @@ Sure         how sure somebody can become who found two answers equally likely b
 Bands        strong up to epsilon 1 (73.2 % sure), moderate up to epsilon 3 (95.3 %), weak above, and weak where no
              number holds. Only the strong band says that nobody gets to see an answer
 Another      "send another answer" is said of reports that are an answer (GRR) alone
+Rare         what a table's delta leaves out of the promise; a delta above 1 in a million is weak
 Number       memoizing several values shows changes and returns of answers: no number over all epochs is stated
 Tests        each name has a test of the behaviour that its sentence claims (`tests/surveys/test_promises.py`)
 """
@@ -24,6 +25,8 @@ STRONG_UP_TO, MODERATE_UP_TO = 1, 3
 """The largest epsilon of a band."""
 
 WATCHERS = "those who ask, whoever runs the server and whoever listens on the way"
+_RARE = Fraction(1, 10**6)
+"""A larger delta is weak, whatever the epsilon."""
 _A_MILLION = math.log(10**6)
 _NEARLY_CERTAIN = math.log(999)
 CAREFUL = "Answer only what you would also say openly."
@@ -42,6 +45,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
         "seen": _seen(survey, lasting),
         "people": people(survey, lasting),
         "factor": _factor(survey, kept_for_sure),
+        "rare": _rare(survey),
         "questions": _questions(survey),
         "lifetime": lifetime(survey) if kept_for_sure or survey.shows_changes else f"no number, as {here} may forget",
         "storage": "" if kept_for_sure else _storage(survey, here),
@@ -63,7 +67,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
 def band(survey: Survey, lasting: bool = True) -> str:
     """How well all that a device may send for the survey is protected; strong only if its ledger lasts."""
     level = survey.lifetime_epsilon
-    if level is None or level > MODERATE_UP_TO:
+    if level is None or level > MODERATE_UP_TO or _delta(survey) > _RARE:
         return WEAK
     return STRONG if level <= STRONG_UP_TO and (lasting or _epochs(survey) == 1) else MODERATE
 
@@ -109,6 +113,16 @@ def _sure(survey: Survey, bounded: bool) -> str:
     if survey.lifetime_epsilon is not None and survey.draws > 1:
         return f"{said} from one report, and {_up_to(survey.lifetime_epsilon)} sure from all {survey.draws:,} together."
     return f"{said} from {'all your reports' if _epochs(survey) > 1 else 'your report'}."
+
+
+def _delta(survey: Survey) -> Fraction:
+    return sum((question.protocol.guarantee.delta for question in survey), Fraction(0))
+
+
+def _rare(survey: Survey) -> str:
+    """What the promise leaves out where a table has a delta: P(S | one answer) <= e^epsilon P(S | other) + delta."""
+    delta = _delta(survey)
+    return f"All numbers here hold up to a probability of 1 in {int(1 / delta):,} per report." if delta else ""
 
 
 def _seen(survey: Survey, lasting: bool) -> str:
