@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable.cli.demo import Service, running
+from deniable.cli.demo import DemoService, running
 from deniable.collect.analyst import Analyst, EpochChange, ServiceRefused, read_range
 from deniable.collect.crowd import CrowdError, send_crowd
 from deniable.collect.http import ForbiddenAddress, Unreachable
@@ -40,18 +40,18 @@ def survey() -> Survey:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory, survey: Survey) -> Iterator[Service]:
+def service(tmp_path_factory: pytest.TempPathFactory, survey: Survey) -> Iterator[DemoService]:
     with running(tmp_path_factory.mktemp("service"), survey) as found:
         yield found
 
 
 @pytest.fixture
-def analyst(service: Service) -> Iterator[Analyst]:
+def analyst(service: DemoService) -> Iterator[Analyst]:
     with Analyst(service.address, service.analyst) as found:
         yield found
 
 
-def test_what_a_crowd_sends_is_what_the_analyst_sums(service: Service, analyst: Analyst, survey: Survey) -> None:
+def test_what_a_crowd_sends_is_what_the_analyst_sums(service: DemoService, analyst: Analyst, survey: Survey) -> None:
     before = analyst.tally(survey)["smoke"]
     sent = send_crowd(service.address, survey, PEOPLE, Simulation(7))
     after = analyst.tally(survey)["smoke"]
@@ -66,7 +66,7 @@ def test_the_survey_comes_as_it_was_published(analyst: Analyst, survey: Survey) 
     assert survey.fingerprint in [listed.fingerprint for listed in analyst.surveys()]
 
 
-def test_live_changes(service: Service, survey: Survey) -> None:
+def test_live_changes(service: DemoService, survey: Survey) -> None:
     seen: list[EpochChange] = []
     ready, enough = threading.Event(), threading.Event()
 
@@ -88,7 +88,7 @@ def test_live_changes(service: Service, survey: Survey) -> None:
     assert seen[-1].n > seen[0].n
 
 
-def test_epochs_are_chosen(service: Service, analyst: Analyst, survey: Survey) -> None:
+def test_epochs_are_chosen(service: DemoService, analyst: Analyst, survey: Survey) -> None:
     send_crowd(service.address, survey, {"smoke": ["yes"]})
     assert analyst.tally(survey, 0, 0) == analyst.tally(survey)
     assert analyst.tally(survey, 1)["smoke"].n == 0
@@ -100,7 +100,7 @@ def test_what_is_no_range_of_epochs(text: str) -> None:
         read_range(text)
 
 
-def test_refusals_are_one_sentence(service: Service, survey: Survey) -> None:
+def test_refusals_are_one_sentence(service: DemoService, survey: Survey) -> None:
     with Analyst(service.address) as nobody, pytest.raises(ServiceRefused, match="401"):
         nobody.tally(survey)
     with Analyst(service.address, "dn_wrong") as stranger, pytest.raises(ServiceRefused, match="401"):
@@ -118,7 +118,7 @@ def test_refusals_are_one_sentence(service: Service, survey: Survey) -> None:
         Analyst("http://example.org")
 
 
-def test_publishing_twice_is_once(service: Service, tmp_path: Path) -> None:
+def test_publishing_twice_is_once(service: DemoService, tmp_path: Path) -> None:
     other = surveys.plain()
     with Analyst(service.address, service.admin) as admin:
         assert admin.publish(other)
@@ -127,7 +127,7 @@ def test_publishing_twice_is_once(service: Service, tmp_path: Path) -> None:
         assert {listed.state for listed in admin.surveys() if listed.fingerprint == other.fingerprint} == {"closed"}
 
 
-def test_a_crowd_notices_that_it_is_refused(service: Service) -> None:
+def test_a_crowd_notices_that_it_is_refused(service: DemoService) -> None:
     with pytest.raises(CrowdError, match="404"):
         send_crowd(service.address, surveys.mixed(), surveys_people())
 

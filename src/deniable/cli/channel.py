@@ -53,7 +53,7 @@ _Adjacency = Annotated[
 ]
 
 
-class Method(StrEnum):
+class InferenceMethod(StrEnum):
     auto = "auto"
     invert = "invert"
     clip = "clip"
@@ -320,14 +320,14 @@ def infer(
         bool, typer.Option("--observations", help="COUNTS holds observed labels, one per line, still to be counted.")
     ] = False,
     method: Annotated[
-        Method,
+        InferenceMethod,
         typer.Option(
             metavar="METHOD",
             help="invert: unbiased, may be negative. clip, simplex: inverted, then made a distribution. "
             "ibu: most likely distribution, any channel. mle: the same in closed form, for randomized response. "
             "auto: invert where the channel has an inverse, else ibu.",
         ),
-    ] = Method.auto,
+    ] = InferenceMethod.auto,
     level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
     plot: Plot = None,
     as_json: Json = False,
@@ -489,22 +489,22 @@ def _belief(value: float) -> str:
 # -- an inference, made and shown ----------------------------------------------------------------------
 
 
-def _estimate(given: Channel, observed: list[float], method: Method, bar: bool) -> Inference:
+def _estimate(given: Channel, observed: list[float], method: InferenceMethod, bar: bool) -> Inference:
     """Infer by a method. Under "auto", by inversion where the channel is square and regular, else by IBU."""
     try:
         match method:
-            case Method.invert:
+            case InferenceMethod.invert:
                 return invert(given, observed)
-            case Method.clip:
+            case InferenceMethod.clip:
                 return invert(given, observed, "clip")
-            case Method.simplex:
+            case InferenceMethod.simplex:
                 return invert(given, observed, "simplex")
-            case Method.mle:
+            case InferenceMethod.mle:
                 return mle_randomized_response(given, observed)
-            case Method.auto if given.shape[0] == given.shape[1]:
+            case InferenceMethod.auto if given.shape[0] == given.shape[1]:
                 return invert(given, observed)
     except ChannelError as refused:
-        if method is not Method.auto:
+        if method is not InferenceMethod.auto:
             raise ChannelError(str(refused).replace("ibu(channel, counts)", "--method ibu")) from None
     return ibu(given, observed, progress=bar and given.rows.size > _LONG)
 

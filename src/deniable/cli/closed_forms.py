@@ -23,7 +23,7 @@ ScoreReader = Callable[[str], tuple[list[str], list[str], list[list[Fraction]]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class FormParameter:
     name: str
     meaning: str
     default: str | None = None
@@ -37,18 +37,18 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ClosedForm:
     """A closed form: what it takes and how it is built."""
 
     name: str
     summary: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[FormParameter, ...]
     example: str
-    build: Callable[[Arguments], Channel]
+    build: Callable[[FormArguments], Channel]
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class FormArguments:
     """What was written after the colon."""
 
     form: str
@@ -106,7 +106,7 @@ def build(source: str, read_scores: ScoreReader) -> Channel:
     for key in values:
         if key not in known:
             raise LabelError(f"{name} has no parameter {key!r}: it takes {', '.join(known)}, as in {form.example}")
-    return form.build(Arguments(name, values, read_scores))
+    return form.build(FormArguments(name, values, read_scores))
 
 
 def _split(rest: str, name: str) -> dict[str, list[str]]:
@@ -135,34 +135,34 @@ def meant(name: str) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def _coin(given: Arguments) -> Channel:
+def _coin(given: FormArguments) -> Channel:
     return channels.coin_response(given.word("truth", "1/2"), given.word("yes", "1/2"))
 
 
-def _warner(given: Arguments) -> Channel:
+def _warner(given: FormArguments) -> Channel:
     return channels.warner(given.word("epsilon"), given.words("labels", ["yes", "no"]))
 
 
-def _randomized_response(given: Arguments) -> Channel:
+def _randomized_response(given: FormArguments) -> Channel:
     _one_of(given, "k", "labels")
     answers = given.words("labels") if given.has("labels") else given.integer("k")
     return channels.randomized_response(answers, given.word("epsilon"))
 
 
-def _truncated_geometric(given: Arguments) -> Channel:
+def _truncated_geometric(given: FormArguments) -> Channel:
     return channels.truncated_geometric(given.integer("n"), given.word("epsilon"), given.integer("sensitivity", "1"))
 
 
-def _subset_selection(given: Arguments) -> Channel:
+def _subset_selection(given: FormArguments) -> Channel:
     w = given.integer("w") if given.has("w") else None
     return channels.subset_selection(given.integer("k"), given.word("epsilon"), w)
 
 
-def _binary(given: Arguments) -> Channel:
+def _binary(given: FormArguments) -> Channel:
     return channels.binary(given.numbers("p0"), given.numbers("p1"), given.word("epsilon"), given.integer("ties", "0"))
 
 
-def _exponential(given: Arguments) -> Channel:
+def _exponential(given: FormArguments) -> Channel:
     _one_of(given, "scores", "n")
     adjacency = given.choice("adjacency", "all", ["all", "line", "hamming"])
     sensitivity = given.word("sensitivity") if given.has("sensitivity") else None
@@ -177,101 +177,105 @@ def _exponential(given: Arguments) -> Channel:
     )
 
 
-def _product_response(given: Arguments) -> Channel:
+def _product_response(given: FormArguments) -> Channel:
     sizes = [integer(size, "a size") for size in given.words("sizes")]
     together = given.choice("split", "yes", ["yes", "no"]) == "no"
     return channels.product_response(sizes, given.word("epsilon"), split=not together)
 
 
-def _one_of(given: Arguments, first: str, second: str) -> None:
+def _one_of(given: FormArguments, first: str, second: str) -> None:
     """Refuse both or neither of two parameters."""
     if given.has(first) == given.has(second):
         raise LabelError(f"{given.form} needs either {first} or {second}: write {FORMS[given.form].example}")
 
 
-_EPSILON = Parameter("epsilon", "how much a report may tell, from 1e-6 to 64")
+_EPSILON = FormParameter("epsilon", "how much a report may tell, from 1e-6 to 64")
 
 FORMS = {
     form.name: form
     for form in (
-        Form(
+        ClosedForm(
             "coin",
             "the embarrassing question with two coins",
             (
-                Parameter("truth", "probability of telling the truth", "1/2"),
-                Parameter("yes", "probability of saying yes otherwise", "1/2"),
+                FormParameter("truth", "probability of telling the truth", "1/2"),
+                FormParameter("yes", "probability of saying yes otherwise", "1/2"),
             ),
             "coin:truth=1/2,yes=1/2",
             _coin,
         ),
-        Form(
+        ClosedForm(
             "warner",
             "randomized response to a question with two answers",
-            (_EPSILON, Parameter("labels", "the two answers", "yes,no")),
+            (_EPSILON, FormParameter("labels", "the two answers", "yes,no")),
             "warner:epsilon=1",
             _warner,
         ),
-        Form(
+        ClosedForm(
             "randomized-response",
             "tell the truth, or say any of k answers",
             (
-                Parameter("k", "number of answers", instead_of="labels"),
-                Parameter("labels", "the answers by name", instead_of="k"),
+                FormParameter("k", "number of answers", instead_of="labels"),
+                FormParameter("labels", "the answers by name", instead_of="k"),
                 _EPSILON,
             ),
             "randomized-response:k=4,epsilon=1",
             _randomized_response,
         ),
-        Form(
+        ClosedForm(
             "truncated-geometric",
             "a count from 0 to n with noise that stays in that range",
             (
-                Parameter("n", "the largest count"),
+                FormParameter("n", "the largest count"),
                 _EPSILON,
-                Parameter("sensitivity", "how far one person moves it", "1"),
+                FormParameter("sensitivity", "how far one person moves it", "1"),
             ),
             "truncated-geometric:n=10,epsilon=1",
             _truncated_geometric,
         ),
-        Form(
+        ClosedForm(
             "subset-selection",
             "report w of k answers, the true one more often than not",
-            (Parameter("k", "number of answers"), _EPSILON, Parameter("w", "how many are reported", "the best")),
+            (
+                FormParameter("k", "number of answers"),
+                _EPSILON,
+                FormParameter("w", "how many are reported", "the best"),
+            ),
             "subset-selection:k=6,epsilon=1",
             _subset_selection,
         ),
-        Form(
+        ClosedForm(
             "binary",
             "one bit that says which of two hypotheses an answer speaks for",
             (
-                Parameter("p0", "law of the first"),
-                Parameter("p1", "law of the second"),
+                FormParameter("p0", "law of the first"),
+                FormParameter("p1", "law of the second"),
                 _EPSILON,
-                Parameter("ties", "output for equal laws", "0"),
+                FormParameter("ties", "output for equal laws", "0"),
             ),
             "binary:p0=0.5,0.3,0.2,p1=0.2,0.3,0.5,epsilon=1",
             _binary,
         ),
-        Form(
+        ClosedForm(
             "exponential",
             "the better an output fits, the likelier it is",
             (
-                Parameter("scores", "a CSV of scores with labels", instead_of="n"),
-                Parameter("n", "answers 0 to n, scored by -|x - y|", instead_of="scores"),
+                FormParameter("scores", "a CSV of scores with labels", instead_of="n"),
+                FormParameter("n", "answers 0 to n, scored by -|x - y|", instead_of="scores"),
                 _EPSILON,
-                Parameter("adjacency", "all, line or hamming", "all"),
-                Parameter("sensitivity", "how far neighbours' scores lie apart", "computed"),
+                FormParameter("adjacency", "all, line or hamming", "all"),
+                FormParameter("sensitivity", "how far neighbours' scores lie apart", "computed"),
             ),
             "exponential:n=4,epsilon=1",
             _exponential,
         ),
-        Form(
+        ClosedForm(
             "product-response",
             "a record of several attributes",
             (
-                Parameter("sizes", "number of answers of each attribute"),
+                FormParameter("sizes", "number of answers of each attribute"),
                 _EPSILON,
-                Parameter("split", "yes: each by itself; no: the record as one answer", "yes"),
+                FormParameter("split", "yes: each by itself; no: the record as one answer", "yes"),
             ),
             "product-response:sizes=2,3,epsilon=1",
             _product_response,

@@ -210,7 +210,7 @@ def _results(survey: Survey, estimates: dict[str, Estimate], truth: dict[str, An
     output.write("\n")
 
 
-def _keep_serving(survey: Survey, survey_file: Path, service: Any) -> None:
+def _keep_serving(survey: Survey, survey_file: Path, service: DemoService) -> None:
     heading("Still serving: try it, and end with Ctrl-C")
     output.facts(
         [
@@ -336,7 +336,7 @@ class ServiceError(DeniableError, RuntimeError):
 
 
 @dataclass(frozen=True)
-class Service:
+class DemoService:
     """A running service, with a token for each role."""
 
     address: str
@@ -351,7 +351,7 @@ class Service:
 
 
 @contextmanager
-def running(directory: Path, survey: Survey, port: int | None = None) -> Iterator[Service]:
+def running(directory: Path, survey: Survey, port: int | None = None) -> Iterator[DemoService]:
     """A service that has published the survey, stopped at the end of the block."""
     file = directory / "demo.db"
     store = f"sqlite:///{file}"
@@ -370,7 +370,7 @@ def running(directory: Path, survey: Survey, port: int | None = None) -> Iterato
         try:
             address = f"http://127.0.0.1:{chosen}"
             _await(address, process, directory / "service.log")
-            yield Service(address, store, admin, analyst, process)
+            yield DemoService(address, store, admin, analyst, process)
         finally:
             process.send_signal(signal.SIGTERM)
             try:

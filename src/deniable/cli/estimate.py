@@ -48,7 +48,7 @@ Summed = Annotated[
         show_default=False,
     ),
 ]
-Service = Annotated[
+FromService = Annotated[
     str | None,
     typer.Option("--from", metavar="URL", help="A collection service, instead of files.", show_default=False),
 ]
@@ -77,7 +77,7 @@ _NUMBERS_SHOWN = 200
 def estimate(
     survey: Surveyed,
     inputs: Summed = None,
-    service: Service = None,
+    service: FromService = None,
     token: AnalystToken = None,
     epochs: EpochRange = None,
     question: Annotated[
