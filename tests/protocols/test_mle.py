@@ -207,6 +207,17 @@ def test_intervals_where_shares_that_stop_at_zero_pull_the_others_down(kind):
     assert (around / runs).min() < 0.9
 
 
+def test_score_intervals_have_the_error_that_the_other_answers_of_a_block_leave():
+    # Answers 0 and 4 share a block, which holds nearly everybody; the others have one of their own.
+    protocol = HadamardResponse(5, 2)
+    fit = protocol.mle(collect(protocol, np.array([900, 90, 10, 0, 0]))).fit
+    shares, n = np.clip(fit.unbiased.frequencies, 0, 1), fit.unbiased.n
+    none, linear, square = fit.spread
+    claimed = (none + linear * shares + square * shares**2) / n
+    np.testing.assert_allclose(claimed, fit.unbiased.variance / n**2, rtol=1e-9)
+    assert (np.abs(protocol.variance(n, shares) / fit.unbiased.variance - 1) > 0.05).any()
+
+
 def test_many_answers_fall_back_to_the_unbiased_error(monkeypatch):
     protocol = OLH(64, 1)
     reports = collect(protocol, zipf(64, 3000, seed=1))

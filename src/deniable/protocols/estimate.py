@@ -85,7 +85,7 @@ class Fit:
     converged: bool
     unbiased: Estimate = field(repr=False)
     """From the same reports. Its intervals are used: a share that stops at zero pulls the others down."""
-    spread: tuple[float, float, float] | None = field(default=None, repr=False)
+    spread: tuple[Floats, Floats, Floats] | None = field(default=None, repr=False)
     """a, b and c of the variance (a + b t + c t^2) / n of the unbiased share of an answer that has the share t."""
 
     def interval(self, level: float, simultaneous: bool, population: bool) -> Floats:

@@ -160,7 +160,7 @@ def fit(
         solution = maximize(model, often / n, start, "newton", tolerance, max_iterations, watch)
     shares = solution.point
     unbiased = protocol.estimate(tally)
-    spread = _spread(protocol) if unbiased.support is None else None
+    spread = _spread(protocol, unbiased) if unbiased.support is None else None
     return Estimate(
         labels=protocol.domain.labels,
         n=n,
@@ -186,8 +186,12 @@ def _noise(protocol: FrequencyProtocol, model: Model, often: NDArray[np.int64], 
     return noise
 
 
-def _spread(protocol: FrequencyProtocol) -> tuple[float, float, float]:
-    """a, b and c of the variance (a + b t + c t^2) / n of the unbiased share of an answer that has the share t."""
+def _spread(protocol: FrequencyProtocol, unbiased: Estimate) -> tuple[Floats, Floats, Floats]:
+    """a, b and c of the variance (a + b t + c t^2) / n of the unbiased share of an answer that has the share t.
+
+    In the proportion in which the estimate's own variance, which knows the other answers, is larger or smaller.
+    """
     none, half, everyone = protocol.variance(1, np.array([0.0, 0.5, 1.0]))
     bend = 2 * (none - 2 * half + everyone)
-    return none, everyone - none - bend, bend
+    own = unbiased.variance / protocol.variance(unbiased.n, np.clip(unbiased.frequencies, 0.0, 1.0))
+    return own * none, own * (everyone - none - bend), own * bend
