@@ -107,11 +107,14 @@ def test_parts_are_merged_in_any_order_and_grouping(tmp_path: Path) -> None:
     parts = {"a": 2, "b": 3}
     tally = PROTOCOL.tally(reports(PROTOCOL, 10, 1))
     found: list[Any] = [
-        counting.Counted(counting.Unit(Place(name, 1), part, count), 10, {"report": tally})
+        counting.Counted(counting.Unit(Place(name, 1), part, count), 10, {"report": tally}, is_tally=name == "b")
         for name, count in parts.items()
         for part in range(count)
     ][:-1]
-    found += [counting.Counted(counting.Unit(Place("c", 1)), 10, {"report": tally}), Refused("b", ReportError("x"))]
+    found += [
+        counting.Counted(counting.Unit(Place("c", 1)), 10, {"report": tally}, is_tally=True),
+        Refused("b", ReportError("x")),
+    ]
     random = np.random.default_rng(1)
     for _ in range(50):
         piles = [counting.Gathered() for _ in range(3)]
@@ -120,6 +123,7 @@ def test_parts_are_merged_in_any_order_and_grouping(tmp_path: Path) -> None:
         total = piles[0].merge(piles[1], parts).merge(piles[2], parts)
         assert (total.rows, total.files, list(total.refused), total.waiting) == (30, 2, ["b"], {})
         assert total.tallies["report"] == tally + tally + tally
+        assert total.sums == {"c": 10}  # a file that was refused is no tally that was counted
     assert layout.kind == "protocol"
 
 

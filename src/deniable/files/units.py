@@ -165,9 +165,10 @@ class Gathered:
             self.waiting.pop(found.place, None)
             self.sums.pop(found.place, None)
             return None
-        if found.is_tally and found.unit.part == 0:
-            self.sums[found.unit.place.name] = found.rows
-        return self._part(found.unit.place.name, found.unit.parts, 1, found.rows, found.tallies)
+        name = found.unit.place.name
+        if found.is_tally and found.unit.part == 0 and name not in self.refused:
+            self.sums[name] = found.rows
+        return self._part(name, found.unit.parts, 1, found.rows, found.tallies)
 
     def _part(self, name: str, parts: int, count: int, rows: int, tallies: Tallies) -> tuple[int, Tallies] | None:
         if name in self.refused:
@@ -184,8 +185,8 @@ class Gathered:
 
     def merge(self, other: Gathered, parts: dict[str, int]) -> Gathered:
         """The two together, in this one; `parts` is the number of parts of each file."""
-        self.sums |= other.sums
-        for refusal in (*self.refused.values(), *other.refused.values()):
+        self.sums |= {name: rows for name, rows in other.sums.items() if name not in self.refused}
+        for refusal in other.refused.values():
             self.add(refusal)
         for name, (count, rows, tallies) in other.waiting.items():
             self._part(name, parts[name], count, rows, tallies)
