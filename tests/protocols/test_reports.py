@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deniable.errors import ReportError
+from deniable.errors import ReportError, SpecError
 from deniable.protocols import OLH, OUE, Reports
 from deniable.randomness import Simulation
 
@@ -68,6 +68,10 @@ def test_what_is_not_a_report(tmp_path: Path) -> None:
     )
     with pytest.raises(ReportError, match="without gaps"):
         Reports.from_arrow(gaps)
+    table = REPORTS.to_arrow()
+    damaged = table.replace_schema_metadata(dict(table.schema.metadata) | {b"deniable.spec": b"{"})
+    with pytest.raises(SpecError, match="the spec in the table's metadata is not JSON"):
+        Reports.from_arrow(damaged)
 
 
 def test_a_truncated_file(tmp_path: Path) -> None:

@@ -58,6 +58,18 @@ def test_unreadable_files(tmp_path: Path) -> None:
         Tally.load(binary)
 
 
+@pytest.mark.parametrize("note", [b"{", b"[]", b'{"n": 1, "n": 2}', None], ids=["broken", "list", "repeated", "none"])
+def test_tables_with_damaged_metadata_are_refused(tmp_path: Path, note: bytes | None) -> None:
+    from pyarrow import parquet
+
+    notes = {} if note is None else {b"deniable.tally": note}
+    parquet.write_table(TALLY.to_arrow().replace_schema_metadata(notes), tmp_path / "tally.parquet")
+    with pytest.raises(SpecError, match="metadata"):
+        Tally.load(tmp_path / "tally.parquet")
+    with pytest.raises(SpecError, match="metadata"):
+        Tally.from_arrow(TALLY.to_arrow().rename_columns(["other"]))
+
+
 def test_different_things_do_not_add() -> None:
     other = GRR(["yes", "no"], 2).empty("survey/cheating")
     with pytest.raises(MismatchError, match="different protocols") as refused:

@@ -42,13 +42,12 @@ from deniable.protocols import Protocol, Tally
 from deniable.protocols.reports import Bytes
 from deniable.randomness import SYSTEM
 from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.tables import chosen_columns
+from deniable.surveys.tables import Columns, chosen_columns
 
 PARTITIONS_OF_CONNECT = 32
 _TREE_FROM = 64
 _QUIET = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
 
-Columns = dict[str, str]
 _WHERE = "a partition"
 
 
@@ -392,7 +391,7 @@ def _dealt(units: Sequence[Unit], hands: int) -> list[list[Unit]]:
 # -- frames ---------------------------------------------------------------------------------------------
 
 
-def tally_frame(frame: Any, target: Survey | Protocol, columns: Mapping[str, str] | None = None) -> SurveyTally | Tally:
+def tally_frame(frame: Any, target: Survey | Protocol, columns: Columns | None = None) -> SurveyTally | Tally:
     """The tally of reports in the binary columns of a DataFrame.
 
     `columns` says which column holds the reports of which question, {"smoke": "smoke_report"}; without it each is
@@ -411,7 +410,7 @@ def tally_frame(frame: Any, target: Survey | Protocol, columns: Mapping[str, str
 def privatize_frame(
     frame: Any,
     target: Survey | Protocol,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     keep: Iterable[str] = (),
 ) -> Any:
     """A DataFrame of reports, one binary column per question, for each row of answers; `keep` passes columns on.
@@ -437,7 +436,7 @@ def write_frame(
     frame: Any,
     target: Survey | Protocol,
     folder: str,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     ids: bool = False,
 ) -> int:
     """Randomize every row of a DataFrame of answers into files of reports, one per partition; gives the number of rows.
@@ -458,7 +457,7 @@ def write_frame(
     return sum(rows for _, rows in written)
 
 
-def _chosen(layout: Layout, columns: Mapping[str, str] | None, frame: Any) -> dict[str, str]:
+def _chosen(layout: Layout, columns: Columns | None, frame: Any) -> dict[str, str]:
     chosen = chosen_columns(layout.protocols, columns)
     check_names(frame.columns, chosen.values())
     return chosen

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable._extras import require
-from deniable._files import atomic_write
+from deniable._files import atomic_write, parse_json
 from deniable.errors import ReportError
 
 Bytes = NDArray[np.uint8]
@@ -129,7 +129,7 @@ class Reports:
         start = data.offset * width
         flat = np.frombuffer(raw, dtype=np.uint8) if len(data) else np.empty(0, dtype=np.uint8)
         rows = flat[start : start + len(data) * width].reshape(-1, width)
-        spec = json.loads(notes[_SPEC]) if _SPEC in notes else None
+        spec = parse_json(notes[_SPEC], "the spec in the table's metadata") if _SPEC in notes else None
         return cls(notes[_FINGERPRINT].decode(), rows, spec)
 
     def save(self, path: str | Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable._extras import require
-from deniable._files import atomic_write, load_json
+from deniable._files import atomic_write, load_json, parse_json
 from deniable.errors import MismatchError, SpecError
 
 Counts = NDArray[np.int64]
@@ -119,9 +119,9 @@ class Tally:
     @classmethod
     def from_arrow(cls, table: Any) -> Tally:
         notes = table.schema.metadata or {}
-        if _NOTE not in notes:
-            raise SpecError("this table has no tally in its metadata")
-        head = json.loads(notes[_NOTE])
+        head = parse_json(notes[_NOTE], "the table's metadata") if _NOTE in notes else None
+        if not isinstance(head, dict) or "count" not in table.column_names:
+            raise SpecError("this table is not a tally: it needs a column of counts, and the rest in its metadata")
         return cls.from_spec(head | {"counts": table.column("count").to_pylist()})
 
     def save(self, path: str | Path) -> None:
