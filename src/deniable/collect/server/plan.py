@@ -25,7 +25,7 @@ MOST_CATEGORIES = 1 << 27
 POINTS = 25
 
 
-class Option(msgspec.Struct):
+class PlannedProtocol(msgspec.Struct):
     """One protocol; the columns of `deniable plan`."""
 
     name: str
@@ -71,14 +71,14 @@ class Planned(msgspec.Struct):
     best: dict[str, Any]
     """Its spec."""
     reason: str
-    table: list[Option]
+    table: list[PlannedProtocol]
     """All protocols, the least noise first."""
     curve: list[Point]
 
 
 def planned(plan: Plan) -> Planned:
     content = plan.to_dict()
-    table = [Option(**row) for row in content.pop("table")]
+    table = [PlannedProtocol(**row) for row in content.pop("table")]
     return Planned(**content, choice=plan.best.name, table=table, curve=curve(plan))
 
 
@@ -116,7 +116,7 @@ async def plan(call: Call) -> Response:
         )
         return msgspec.json.encode(planned(made))
 
-    answer = await call.service.aside.answer(tuple(sorted(query.items())), work)
+    answer = await call.service.side_work.answer(tuple(sorted(query.items())), work)
     return Response(answer, 200, None, JSON)
 
 

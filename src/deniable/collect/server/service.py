@@ -44,7 +44,7 @@ class Service:
         self.registry = Registry(settings, self.readers)
         self.versions = Versions(self.readers, settings.refresh_seconds)
         self.receiving = Receiving(settings)
-        self.aside = SideWork()
+        self.side_work = SideWork()
         self.cache = Cache(settings.cache_bytes)
         self.bucket = (
             None if settings.rate is None else Bucket(settings.rate, max(settings.rate, settings.max_submissions))
@@ -114,7 +114,7 @@ class Service:
             with suppress(Problem, StoreError):
                 await self.readers.run(lambda store: store.mix())
             await asyncio.get_running_loop().run_in_executor(None, self.readers.stop)
-            self.aside.stop()
+            self.side_work.stop()
             log("stopped", shard=self.settings.shard)
 
     async def _keep_house(self) -> None:
@@ -198,7 +198,7 @@ class SideWork:
     """
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="aside")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="side-work")
         self._rested = 0.0
         self._cache = Cache(SIDE_BYTES)
         self._asked: dict[Hashable, asyncio.Future[bytes]] = {}
