@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 
 from deniable import errors
-from deniable.design import Certificate, ExtremalCertificate, dual, extremal, family, mutual_information, staircase
+from deniable.design import (
+    Certificate,
+    ExtremalCertificate,
+    bayes,
+    dual,
+    extremal,
+    family,
+    mutual_information,
+    robust,
+    several,
+    staircase,
+)
 from deniable.design.columns import Information
 from deniable.design.dual import _column, _tangent, context, proven_bound, proven_value
 from deniable.design.hypotheses import Pair
@@ -212,3 +223,23 @@ def test_a_staircase_claim_leaves_room_for_other_logarithms(monkeypatch):
         assert certificate.verify()
     monkeypatch.setattr(Information, "table", lambda self, columns: table(self, columns) * (1 + 1e-9))
     assert not certificate.verify()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: extremal({"no": 0.5, "yes": 0.5}, {"no": 0.2, "yes": 0.8}, 1),
+        lambda: staircase([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 1),
+        lambda: robust({"no": 0.5, "yes": 0.5}, {"no": 0.2, "yes": 0.8}, 1, "0.1"),
+        lambda: several({"a": [0.5, 0.5], "b": [0.2, 0.8]}, 1),
+        lambda: several([[0.5, 0.5], [0.2, 0.8]], 1, goal="chernoff"),
+        lambda: bayes([0.5, 0.3, 0.2], epsilon=1),
+    ],
+    ids=["extremal", "staircase", "robust", "guess", "chernoff", "bayes"],
+)
+def test_a_saved_proof_holds_the_mechanism(made):
+    design = made()
+    found = Certificate.load(design.certificate.spec()).mechanism
+    assert found.denominator == design.channel.denominator
+    assert (found.numerators == design.channel.numerators).all()
+    assert (found.inputs, found.outputs) == (design.channel.inputs, design.channel.outputs)

@@ -41,6 +41,16 @@ def test_certificates_verify_from_their_content(style):
         assert design.channel.satisfies(design.epsilon)
 
 
+def test_a_symbol_that_the_hardest_pair_loses_stays_on_its_side():
+    # P1 excludes the last symbol, and P0 loses all of it; other pairs in the ball still have it.
+    p0, p1 = [0.0665, 0.268, 0.5742, 0.0913], [0.1628, 0.8371, 0.0001, 0]
+    design = robust(p0, p1, 3, ("0.344", 0), "chi2")
+    hardest = least_favourable(p0, p1, ("0.344", 0))
+    assert hardest[0][3] == hardest[1][3] == 0
+    assert design.law.block[3] == design.law.outputs - 1
+    assert design.certificate.verify()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_pair_in_the_balls_is_worse_and_no_mechanism_is_better(kind):
     # A claim of 1.001 times the value would fail on the least favourable pair itself, which is one of the pairs.

@@ -95,6 +95,7 @@ def test_two_laws_have_the_stein_exponent_of_the_worse_order():
     design = several([p0, p1], 1, goal="stein")
     orders = [marginal_divergence(design.channel, *pair) for pair in ((p0, p1), (p1, p0))]
     assert design.value == pytest.approx(min(orders), rel=1e-9)
+    assert several([p1, p0], 1, goal="stein").value == pytest.approx(design.value, rel=1e-9)
     assert design.value <= min(extremal(p0, p1, 1).bound, extremal(p1, p0, 1).bound)
 
 

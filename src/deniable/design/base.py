@@ -72,6 +72,11 @@ class Certificate(ABC):
     def rigor(self) -> str:
         """ "proved" or "numeric"."""
 
+    @property
+    @abstractmethod
+    def mechanism(self) -> Channel:
+        """The exact channel that the certificate is about: what a saved proof is read for, beside its check."""
+
     @abstractmethod
     def verify(self) -> Verdict:
         """Check rows, ratios, value and bound again."""

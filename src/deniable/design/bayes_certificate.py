@@ -396,6 +396,10 @@ class BayesCertificate(Certificate):
     def rigor(self) -> str:
         return "proved"
 
+    @property
+    def mechanism(self) -> Channel:
+        return self.channel
+
     def verify(self) -> Verdict:
         chosen = self._chosen()
         size = self.channel.shape[0]

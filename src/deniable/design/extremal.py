@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deniable import exact
+from deniable.channels import Channel
 from deniable.channels._vectors import Floats
 from deniable.channels.divergences import DIVERGENCES, FDivergence
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
@@ -141,6 +142,10 @@ class ExtremalCertificate(Certificate):
     @property
     def rigor(self) -> str:
         return "proved" if DIVERGENCES.get(self.divergence.name) is self.divergence else "numeric"
+
+    @property
+    def mechanism(self) -> Channel:
+        return self.law.channel(self.inputs)
 
     def verify(self) -> Verdict:
         curve = curve_of(self.divergence)

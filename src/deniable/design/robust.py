@@ -173,6 +173,10 @@ class RobustCertificate(Certificate):
     def rigor(self) -> str:
         return self.worst.rigor
 
+    @property
+    def mechanism(self) -> Channel:
+        return self.worst.mechanism
+
     def verify(self) -> Verdict:
         inner = self.worst.verify()
         checks = list(inner.checks)

@@ -179,6 +179,10 @@ class GuessCertificate(Certificate):
     def rigor(self) -> str:
         return "proved"
 
+    @property
+    def mechanism(self) -> Channel:
+        return self.channel
+
     def verify(self) -> Verdict:
         places = index_of(self.laws.names)
         chosen = [places.get(label_key(output)) for output in self.channel.outputs]
@@ -285,6 +289,10 @@ class ChernoffCertificate(Certificate):
     @property
     def rigor(self) -> str:
         return self.hellinger.rigor
+
+    @property
+    def mechanism(self) -> Channel:
+        return self.hellinger.channel
 
     def verify(self) -> Verdict:
         inner, utility = self.hellinger.verify(), self.hellinger.utility

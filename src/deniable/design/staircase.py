@@ -334,6 +334,10 @@ class StaircaseCertificate(Certificate):
     def rigor(self) -> str:
         return "proved" if self.utility.built_in else "numeric"
 
+    @property
+    def mechanism(self) -> Channel:
+        return self.channel
+
     def verify(self) -> Verdict:
         fits = self.channel.shape[0] == self.utility.size
         level = f"largest ratio has logarithm {self.channel.epsilon:.12g}, asked {exact.shown(self.epsilon)}"
