@@ -17,9 +17,9 @@ from deniable.errors import DomainError, NumberError
 from deniable.planning import Plan, plan
 from deniable.planning.planner import SAME, build, choose, half_width
 from deniable.protocols import BLH, GRR, OLH, OUE, HadamardResponse, SubsetSelection, load
-from deniable.protocols.estimate import quantile
 from deniable.protocols.frequency.local_hashing import mean_image
 from deniable.randomness import Bits, Simulation
+from deniable.results import quantile
 from tests.memory import memory_below
 
 LISTED = sorted(build(Integers(0, 4), 1))

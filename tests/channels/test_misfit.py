@@ -11,7 +11,6 @@ import pytest
 from deniable.channels import randomized_response, truncated_geometric
 from deniable.channels.channel import Channel
 from deniable.channels.inference import Misfit, ibu, invert, mle_randomized_response
-from deniable.channels.inference.misfit import SUSPICIOUS, channel_misfit, too_far, too_few, too_many
 from deniable.domains import Strings
 from deniable.protocols import (
     BLH,
@@ -27,6 +26,7 @@ from deniable.protocols import (
     Tally,
 )
 from deniable.randomness import Simulation
+from deniable.results.misfit import SUSPICIOUS, channel_misfit, too_far, too_few, too_many
 
 pytestmark = pytest.mark.floats
 

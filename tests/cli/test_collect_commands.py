@@ -79,11 +79,11 @@ def test_from_a_draft_to_the_estimate(process, tmp_path):
     estimate = process("estimate", "survey.json", "tally.json", "--json").json
     assert estimate == process("estimate", "survey.json", "reports.parquet", "--json").json
     smoke, age, _ = estimate["questions"]
-    yes = smoke["answers"][0]
+    yes = smoke["rows"][0]
     # A third said yes, plus or minus 5 standard errors (false alarm: 6e-7).
-    assert abs(yes["frequency"] - 1 / 3) < 5 * (yes["stderr"] + 0.0034)
-    assert yes["low"] < yes["frequency"] < yes["high"]
-    assert len(age["answers"]) == 82
+    assert abs(yes["value"] - 1 / 3) < 5 * (yes["stderr"] + 0.0034)
+    assert yes["low"] < yes["value"] < yes["high"]
+    assert len(age["rows"]) == 82
     table = process("estimate", "survey.json", "tally.json").out
     assert "largest of" not in table
 
@@ -191,9 +191,9 @@ def test_estimates_in_every_form(run, folder):
     rows = run("estimate", "survey.json", "tally.json", "--csv").out.splitlines()
     assert (
         rows[0]
-        == "question,label,count,frequency,stderr,low,high,n,level,population,simultaneous,method,protocol,unlisted"
+        == "question,label,value,stderr,low,high,unit,count,n,level,population,simultaneous,method,protocol,unlisted"
     )
-    assert rows[1].split(",")[8:] == ["0.95", "True", "False", "unbiased", SURVEY["smoke"].protocol.name, ""]
+    assert rows[1].split(",")[9:] == ["0.95", "True", "False", "unbiased", SURVEY["smoke"].protocol.name, ""]
     assert len(rows) == 1 + 2 + 82 + 3
     run("estimate", "survey.json", "tally.json", "--parquet", "estimate.parquet", "--plot", "shares.png")
     table = pq.read_table("estimate.parquet")
@@ -214,7 +214,7 @@ def test_options_of_estimates(run, folder):
         (trip,) = run("estimate", "survey.json", "tally.json", "--question", "trip", "--json", *options).json[
             "questions"
         ]
-        return [answer["high"] - answer["low"] for answer in trip["answers"]], trip
+        return [answer["high"] - answer["low"] for answer in trip["rows"]], trip
 
     plain, unbiased = widths()
     for wider in (["--level", "0.99"], ["--simultaneous"]):
@@ -226,8 +226,8 @@ def test_options_of_estimates(run, folder):
     assert "among those who answered" in run(*command, "--respondents").out
     assert "among those who answered" not in run(*command).out
     _, consistent = widths("--consistent", "norm-sub")
-    assert sum(answer["frequency"] for answer in consistent["answers"]) == pytest.approx(1)
-    assert sum(answer["frequency"] for answer in unbiased["answers"]) != pytest.approx(1)
+    assert sum(answer["value"] for answer in consistent["rows"]) == pytest.approx(1)
+    assert sum(answer["value"] for answer in unbiased["rows"]) != pytest.approx(1)
     assert consistent["method"] == "norm-sub"
 
 
@@ -251,12 +251,12 @@ def test_open_text_is_read_with_candidates(run, folder):
     Path("list.txt").write_text("sour dough\nrye\nspelt\nrye\n\n")
     for option in ("list.txt", "word=list.txt"):
         word, smoke = run("estimate", "words.json", "words.parquet", "--candidates", option, "--json").json["questions"]
-        shares = {answer["label"]: answer["frequency"] for answer in word["answers"]}
+        shares = {answer["label"]: answer["value"] for answer in word["rows"]}
         assert list(shares) == ["sour dough", "rye", "spelt"]
         # Standard errors are about 0.02 (seed fixed).
         assert abs(shares["rye"] - 2 / 3) < 0.1
         assert abs(word["unlisted"]) < 0.2
-        assert len(smoke["answers"]) == 2
+        assert len(smoke["rows"]) == 2
     assert "stand out of the noise" in run("estimate", "words.json", "words.parquet", "--candidates", "list.txt").out
     err = run("estimate", "words.json", "words.parquet", "--question", "word", code=2).err
     assert "'word' are open text: give the texts to look for with --candidates" in err

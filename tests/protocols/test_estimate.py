@@ -100,7 +100,7 @@ def test_differences_are_tested() -> None:
     assert changed.p_value < 1e-6
     assert (changed.interval()[0] > 0).all()
     assert (changed.interval()[2] < 0).all()
-    assert changed.frequencies.sum() == pytest.approx(0, abs=0.1)
+    assert changed.value.sum() == pytest.approx(0, abs=0.1)
     assert np.allclose(
         np.diff(changed.interval(simultaneous=True), axis=1), 2 * 2.39398 * changed.stderr[:, None], rtol=1e-4
     )
@@ -126,19 +126,25 @@ def test_ways_out() -> None:
     estimate = collected()
     rows = estimate.rows()
     assert [row["label"] for row in rows] == ANSWERS
-    assert set(rows[0]) == {"label", "count", "frequency", "stderr", "low", "high"}
-    assert json.loads(json.dumps(estimate.to_dict()))["answers"][1]["label"] == "once"
+    assert set(rows[0]) == {"label", "value", "stderr", "low", "high", "unit", "count"}
+    assert json.loads(json.dumps(estimate.to_dict()))["rows"][1]["label"] == "once"
     table = estimate.to_arrow()
     assert table.column("label").to_pylist() == ANSWERS
     assert pa.table(estimate).equals(table)
     assert pl.from_arrow(table).height == 3
     assert pl.DataFrame(estimate).height == 3
-    assert pd.api.interchange.from_dataframe(table).shape == (3, 6)
+    assert pd.api.interchange.from_dataframe(table).shape == (3, 7)
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(estimate)
     assert "often" in console.export_text()
-    assert "OUE, unbiased, n = 20000" in str(estimate)
+    assert "OUE, unbiased, n = 20,000" in str(estimate)
     assert "3 answers from 20000 reports" in repr(estimate)
+    html = estimate._repr_html_()
+    assert html.count("<tr>") == 4
+    assert "<td>often</td>" in html
+    lines = estimate.to_csv().splitlines()
+    assert lines[0] == "label,value,stderr,low,high,unit,count"
+    assert len(lines) == 4
 
 
 def test_many_answers_show_the_largest() -> None:
@@ -220,7 +226,7 @@ def test_a_difference_is_a_table() -> None:
     assert rows[0]["low"] < rows[0]["difference"] < rows[0]["high"]
     assert "never" in str(difference)
     assert "any difference at all" in str(difference)
-    assert repr(difference).startswith("<Difference of 3 shares")
+    assert repr(difference).startswith("<Difference of 3 figures")
 
 
 def test_natural_mistakes_get_a_sentence() -> None:
@@ -243,4 +249,4 @@ def test_the_picture_shows_the_intervals_asked_for() -> None:
 def test_as_a_data_frame() -> None:
     frame = collected().to_pandas()
     assert list(frame["label"]) == ANSWERS
-    assert list(frame.columns) == ["label", "count", "frequency", "stderr", "low", "high"]
+    assert list(frame.columns) == ["label", "value", "stderr", "low", "high", "unit", "count"]

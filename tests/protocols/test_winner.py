@@ -9,8 +9,8 @@ import pytest
 
 from deniable.errors import NumberError
 from deniable.protocols import BLH, GRR, OLH, OUE, SUE, HadamardResponse, SubsetSelection, combine
-from deniable.protocols.estimate import Estimate
 from deniable.randomness import Simulation
+from deniable.results import Estimate
 
 pytestmark = pytest.mark.floats
 

@@ -15,7 +15,7 @@ import pytest
 from deniable.domains import Strings
 from deniable.protocols import CMS, GRR, OUE, Protocol
 from deniable.protocols.tally import Tally
-from deniable.surveys.results import ONCE, SAME_NOISE, SAME_PEOPLE, Repeats, noise_floor, result
+from deniable.surveys.results import ONCE, SAME_NOISE, SAME_PEOPLE, Repeats, find, noise_floor
 from deniable.surveys.terms import Longitudinal
 
 RUNS, PEOPLE, SHARE, EPOCHS = 4_000, 400, 0.3, 10
@@ -40,7 +40,7 @@ def coverage(protocol: Protocol, rule: Longitudinal, sizes: list[int], repeats: 
     covered = 0
     for count, times in zip(*np.unique(counts, return_counts=True), strict=True):
         tally = Tally(protocol.fingerprint, n, [count, n - count])
-        low, high = result(protocol, tally, 0.95, population=True, repeats=repeats).ends[0]
+        low, high = find(protocol, tally, 0.95, population=True, repeats=repeats).table.ends[0]
         covered += times * (low <= SHARE <= high)
     return covered / RUNS
 
@@ -59,12 +59,12 @@ def test_intervals_over_several_epochs_cover(rule: Longitudinal, sizes: list[int
 
 def test_ten_epochs_of_the_same_reports_say_no_more_than_one() -> None:
     protocol = GRR(["yes", "no"], 1)
-    once = result(protocol, Tally(protocol.fingerprint, 400, [220, 180]), population=True)
+    once = find(protocol, Tally(protocol.fingerprint, 400, [220, 180]), population=True)
     often = Tally(protocol.fingerprint, 4_000, [2_200, 1_800])
     repeats = Repeats.over(MEMOIZE, [400] * 10)
-    assert np.allclose(result(protocol, often, population=True, repeats=repeats).ends, once.ends)
-    naive = result(protocol, often, population=True).ends
-    assert np.allclose(np.diff(naive) * 10**0.5, np.diff(once.ends), rtol=0.05)
+    assert np.allclose(find(protocol, often, population=True, repeats=repeats).table.ends, once.table.ends)
+    naive = find(protocol, often, population=True).table.ends
+    assert np.allclose(np.diff(naive) * 10**0.5, np.diff(once.table.ends), rtol=0.05)
     assert noise_floor(protocol, 4_000, 0.95, repeats.noise) == pytest.approx(noise_floor(protocol, 400, 0.95))
 
 
@@ -97,10 +97,10 @@ def test_every_number_beside_an_estimate_allows_for_it(protocol: Protocol) -> No
     candidates = words if isinstance(protocol.domain, Strings) else None
     for population, consistent in product((False, True), (None, "norm-sub")):
         how = {"candidates": candidates, "population": population, "consistent": consistent}
-        once, often = (result(protocol, tally, repeats=repeats, **how) for repeats in (ONCE, Repeats(4.0, 4.0)))
-        assert np.allclose(often.stderr, 2 * once.stderr)
-        assert (np.diff(often.ends) > np.diff(once.ends)).all()
-        wins = [one.estimate.winner(population=population) for one in (once, often)]
+        once, often = (find(protocol, tally, repeats=repeats, **how) for repeats in (ONCE, Repeats(4.0, 4.0)))
+        assert np.allclose(often.table.stderr, 2 * once.table.stderr)
+        assert (np.diff(often.table.ends) > np.diff(once.table.ends)).all()
+        wins = [one.result.winner(population=population) for one in (once, often)]
         assert wins[1].error == pytest.approx(2 * wins[0].error)
         if candidates:
-            assert often.estimate.unlisted_stderr == pytest.approx(2 * once.estimate.unlisted_stderr)
+            assert often.result.unlisted_stderr == pytest.approx(2 * once.result.unlisted_stderr)

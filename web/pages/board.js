@@ -220,7 +220,7 @@ export class Board {
       this.#warn(new Set([...raw.values()].flatMap(({ notes }) => notes)));
       for (const panel of this.panels) {
         const [own, other] = [raw.get(panel.id), consistent.get(panel.id)];
-        panel.update(own, other.answers.length === own.answers.length ? other : own, asked);
+        panel.update(own, other.rows.length === own.rows.length ? other : own, asked);
       }
     } catch (error) {
       this.#error.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}. What is shown here is from before.`;

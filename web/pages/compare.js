@@ -60,7 +60,7 @@ export class Comparison {
     return show(this.#place, this.#board.panels.map((panel) => this.#one(panel, found.get(panel.id), before, after)));
   }
 
-  #one(panel, { id, text, enough, message, answers, n_before: before, n_after: after }, first, second) {
+  #one(panel, { id, text, enough, message, rows: answers, n_before: before, n_after: after }, first, second) {
     if (message) return h("section", {}, h("h3", {}, text), h("p", {}, enough ? "Name texts to look for first." : "Not enough answers yet in one of the ranges."));
     const clear = ({ difference, stderr }) => Math.abs(difference) / stderr;
     const found = answers.map((one) => ({ ...one, label: label(one.label), value: one.difference })).sort((x, y) => clear(y) - clear(x));

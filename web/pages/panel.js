@@ -101,18 +101,18 @@ export class QuestionPanel {
   /** Numbers and short lists keep their order, unless another one is chosen. */
   get #byShare() {
     const { order } = this.#board.state;
-    return order === "share" || (order === "auto" && !this.#numbers && this.#raw.answers.length >= SORTED_FROM);
+    return order === "share" || (order === "auto" && !this.#numbers && this.#raw.rows.length >= SORTED_FROM);
   }
 
   #ranked() {
-    const { answers } = this.#raw;
-    return answers.map((_, i) => i).sort((a, b) => answers[b].frequency - answers[a].frequency);
+    const { rows: answers } = this.#raw;
+    return answers.map((_, i) => i).sort((a, b) => answers[b].value - answers[a].value);
   }
 
   /** The answers of the chart: the most common, and of few enough numbers all. */
   #shown() {
     const { top } = this.#board.state;
-    const whole = this.#numbers && !this.#byShare && this.#raw.answers.length <= ALL_NUMBERS;
+    const whole = this.#numbers && !this.#byShare && this.#raw.rows.length <= ALL_NUMBERS;
     const most = this.#ranked().slice(0, whole ? undefined : (top ?? undefined));
     return this.#byShare ? most : most.sort((a, b) => a - b);
   }
@@ -121,7 +121,7 @@ export class QuestionPanel {
     const raw = this.#raw;
     const { view } = this.#board.state;
     const { level, at, about, post } = this.#asked;
-    const { n, noise_floor: floor, protocol, epsilon, answers } = raw;
+    const { n, noise_floor: floor, protocol, epsilon, rows: answers } = raw;
     this.#about.textContent = `${this.id} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
     update(this.#warning, raw.warning && h("p", { class: "card warn" }, `${raw.warning[0].toUpperCase()}${raw.warning.slice(1)}`));
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
@@ -133,12 +133,12 @@ export class QuestionPanel {
     this.#fakes.text.textContent = fakes
       ? `If ${count(fakes)} of the ${count(n)} were fake, shares could move by up to ${percent(Math.min(1, reach), 2)}, on top of the noise (red).`
       : `Move the slider: one fake report in a hundred moves a share by up to ${percent(Math.min(1, 0.01 * raw.poisoning), 1)}.`;
-    const one = ({ frequency, low, high }, two) => ({ value: frequency, low, high, two });
+    const one = ({ value, low, high }, two) => ({ value, low, high, two });
     const rows = this.#shown().map((i) => ({
       label: label(answers[i].label),
       bars: [
         view === "consistent" ? null : one(answers[i], false),
-        view === "raw" ? null : one(this.#consistent.answers[i], true),
+        view === "raw" ? null : one(this.#consistent.rows[i], true),
       ].filter(Boolean),
     }));
     const title = `Shares of ${rows.length} of ${answers.length} answers to “${raw.text}” with ${percent(level, 0)} intervals; the table has the numbers`;
@@ -191,13 +191,13 @@ export class QuestionPanel {
 
   /** A table of a thousand rows is made only if somebody looks at it. */
   #fillTable() {
-    if (!this.table.open || !this.#raw?.answers.length) return;
+    if (!this.table.open || !this.#raw?.rows.length) return;
     const [raw, consistent] = [this.#raw, this.#consistent];
-    const order = this.#byShare ? this.#ranked() : raw.answers.map((_, i) => i);
+    const order = this.#byShare ? this.#ranked() : raw.rows.map((_, i) => i);
     const rows = order.map((i) => {
-      const { label: name, frequency, stderr, low, high, count: number } = raw.answers[i];
+      const { label: name, value, stderr, low, high, count: number } = raw.rows[i];
       const d = digitsFor(stderr);
-      return [label(name), percent(frequency, d), percent(stderr, d), percent(low, d), percent(high, d), count(number), percent(consistent.answers[i].frequency, d)];
+      return [label(name), percent(value, d), percent(stderr, d), percent(low, d), percent(high, d), count(number), percent(consistent.rows[i].value, d)];
     });
     const head = ["Answer", "Share", "± std. error", "From", "To", "Count", "Consistent"];
     update(this.#tablePlace, table(`Estimates for ${raw.text}`, head, rows, { class: "numbers" }));
@@ -223,22 +223,22 @@ export class QuestionPanel {
   async drawSeries() {
     const { survey } = this.#board;
     const readings = await this.#board.perEpoch(this);
-    const shown = readings.filter(({ question }) => question.answers.length);
+    const shown = readings.filter(({ question }) => question.rows.length);
     const first = shown[0];
     if (!first) return update(this.#seriesTable, h("p", {}, "No period has enough answers yet."));
     if (!this.#raw) return; // drawn once the estimates are there
     this.#chosen ??= this.#ranked().slice(0, LINES);
-    const chosen = this.#chosen.filter((i) => i < first.question.answers.length);
+    const chosen = this.#chosen.filter((i) => i < first.question.rows.length);
     const { origin, seconds } = survey.terms.epochs;
     const times = readings.map(({ epoch }) => origin + epoch * seconds);
     const point = (question, i) => {
-      const found = question.answers[i];
-      return found ? { value: found.frequency, low: found.low, high: found.high } : null;
+      const found = question.rows[i];
+      return found ? { value: found.value, low: found.low, high: found.high } : null;
     };
     const inside = (x) => Math.min(1, Math.max(0, x)); // as the bars are drawn; the table has the numbers
     const drawn = (found) => found && { value: inside(found.value), low: inside(found.low), high: inside(found.high) };
     const lines = chosen.map((i) => ({
-      label: label(first.question.answers[i].label),
+      label: label(first.question.rows[i].label),
       points: readings.map(({ question }) => drawn(point(question, i))),
     }));
     await this.#series.draw(times, lines, seconds);

@@ -27,7 +27,7 @@ from deniable.cli.read_channels import Names, as_floats, read_adjacency, read_ch
 from deniable.cli.read_files import STDIN, only_one_stdin, refuse_keyboard
 from deniable.errors import ChannelError, NumberError
 from deniable.labels import label_spec, text
-from deniable.surveys.results import finite
+from deniable.results import finite
 
 app = new_app()
 

@@ -50,8 +50,8 @@ from deniable.planning.information import information as report_information
 from deniable.protocols import profiles as mechanisms
 from deniable.protocols.profiles import ProfileGraph, ProfileMechanism, Verdict
 from deniable.protocols.profiles.mechanism import off_diagonal
+from deniable.results import finite
 from deniable.specs import read_integer
-from deniable.surveys.results import finite
 
 app = new_app()
 

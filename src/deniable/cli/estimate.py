@@ -18,14 +18,14 @@ from deniable.cli.output import examples, many, save_figure, shown
 from deniable.cli.read_files import read_text
 from deniable.cli.tally import counted
 from deniable.collect.analyst import Analyst, ServiceRefused, read_range
-from deniable.domains import Strings
 from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.labels import numbers_first
 from deniable.protocols import Protocol, Tally
-from deniable.protocols.estimate import RESPONDENTS, ROWS_SHOWN, Floats, quantile
 from deniable.protocols.frequency.open_text import TextEstimate
+from deniable.results import ROWS_SHOWN, Estimate, Floats, quantile
 from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.results import COLUMNS, ONCE, UNKNOWN_EPOCHS, Repeats, Result, result
+from deniable.surveys.results import COLUMNS, ONCE, UNKNOWN_EPOCHS, Finding, Repeats
+from deniable.surveys.results import find as find_result
 from deniable.surveys.terms import LAST_EPOCH
 
 app = new_app()
@@ -136,7 +136,7 @@ def estimate(
             raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}")
     lists = _candidates(known, candidates or [])
     tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
-    found: dict[str, Result] = {}
+    found: dict[str, Finding] = {}
     for id, (_, protocol) in known.items():
         if question and id not in question:
             continue
@@ -145,15 +145,15 @@ def estimate(
             continue
         if not _shown_enough(target, id, tallies[id].n, few):
             continue
-        if isinstance(protocol.domain, Strings) and id not in lists:
+        if protocol.needs_candidates and id not in lists:
             needed = f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE"
-            if question or all(isinstance(other.domain, Strings) for _, other in known.values()):
+            if question or all(other.needs_candidates for _, other in known.values()):
                 raise SpecError(needed)
             output.note("note", f"{id!r} is left out, for {needed}")
             continue
         whom = not respondents
-        found[id] = result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats)
-        misfit = found[id].misfit
+        found[id] = find_result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats)
+        misfit = found[id].result.misfit
         if misfit is not None and misfit.message:
             output.note("warning", f"{id}: {misfit.message}")
     if not found:
@@ -178,7 +178,7 @@ def estimate(
 def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dict[str, list[str]]:
     """The texts to look for, by question. A file that names no question is for all questions of open text."""
     lists: dict[str, list[str]] = {}
-    open_text = [id for id, (_, protocol) in known.items() if isinstance(protocol.domain, Strings)]
+    open_text = [id for id, (_, protocol) in known.items() if protocol.needs_candidates]
     for entry in given:
         id, equals, path = entry.partition("=")
         named_one = bool(equals) and id in known
@@ -195,38 +195,38 @@ def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dic
     return lists
 
 
-def _print(id: str, question: str, result: Result, everything: bool, first: bool) -> None:
-    estimate = result.estimate
+def _print(id: str, question: str, finding: Finding, everything: bool, first: bool) -> None:
+    result, rows = finding.result, finding.table
     if not first:
         output.write("\n")
-    output.heading(f"{id}: {shown(question)}" if question else estimate.protocol)
-    method = estimate.method
-    if estimate.raw is not None:
+    output.heading(f"{id}: {shown(question)}" if question else result.protocol)
+    method = result.method
+    if isinstance(result, Estimate) and result.raw is not None:
         method += " (biased; intervals of the unbiased estimate, cut to [0, 1])"
-    output.facts([("protocol", estimate.protocol), ("reports", str(estimate.n)), ("method", method)])
+    output.facts([("protocol", result.protocol), ("reports", str(result.n)), ("method", method)])
     output.write("\n")
-    size = len(estimate.labels)
+    size = len(rows)
     # Numbers are read as a histogram, which has no gaps: of many other answers the most common are shown.
-    whole_range = numbers_first(estimate.labels) > 0 and size <= _NUMBERS_SHOWN
-    order = range(size) if everything or whole_range else estimate._order(ROWS_SHOWN)
-    digits = _digits(result.stderr)
+    whole_range = numbers_first(rows.labels) > 0 and size <= _NUMBERS_SHOWN
+    order = range(size) if everything or whole_range else rows.order(ROWS_SHOWN)
+    digits = _digits(rows.stderr)
+    counts = rows.more.get("count")
     body = [
         [
-            shown(estimate.labels[i]),
-            f"{estimate.counts[i]:.1f}",
-            *(f"{value:.{digits}f}" for value in (estimate.frequencies[i], result.stderr[i])),
-            f"[{result.ends[i, 0]:.{digits}f}, {result.ends[i, 1]:.{digits}f}]",
+            shown(rows.labels[i]),
+            *([] if counts is None else [f"{counts[i]:.1f}"]),
+            *(f"{value:.{digits}f}" for value in (rows.value[i], rows.stderr[i])),
+            f"[{rows.low[i]:.{digits}f}, {rows.high[i]:.{digits}f}]",
         ]
         for i in order
     ]
-    interval = f"{100 * result.level:g}% interval{'s, all answers at once' if result.simultaneous else ''}"
-    if not result.population:
-        interval += f", {RESPONDENTS}"
-    output.table(["answer", "count", "share", "stderr", interval], body)
+    interval = f"{100 * rows.level:g}% interval{'s' if rows.simultaneous else ''}{rows.qualifiers}"
+    value = result.heading + (f", {shown(rows.unit)}" if rows.unit else "")
+    output.table(["answer", *([] if counts is None else ["count"]), value, "stderr", interval], body)
     if len(body) < size:
         output.write(f"the {len(body)} largest of {size} answers: --all shows every one\n")
-    if isinstance(estimate, TextEstimate):
-        output.prose(f"{estimate.verdict}. Unlisted: {estimate.unlisted:.4f}, stderr {estimate.unlisted_stderr:.4f}")
+    if isinstance(result, TextEstimate):
+        output.prose(f"{result.verdict}. Unlisted: {result.unlisted:.4f}, stderr {result.unlisted_stderr:.4f}")
 
 
 def _digits(errors: Floats) -> int:
@@ -235,35 +235,37 @@ def _digits(errors: Floats) -> int:
     return min(12, max(4, 2 - math.floor(math.log10(smallest))))
 
 
-def _draw(found: dict[str, Result], level: float, simultaneous: bool, population: bool, everything: bool) -> Any:
+def _draw(found: dict[str, Finding], level: float, simultaneous: bool, population: bool, everything: bool) -> Any:
     pyplot = require("matplotlib.pyplot", "plot")
     how: dict[str, Any] = {"level": level, "simultaneous": simultaneous, "population": population}
     if everything:
-        how["most"] = max(len(one.estimate.labels) for one in found.values())
+        how["most"] = max(len(one.table.labels) for one in found.values())
     if len(found) == 1:
         (only,) = found.values()
-        return only.estimate.plot(**how)
+        return only.result.plot(**how)
     figure, axes = pyplot.subplots(len(found), 1, figsize=(9, 3.6 * len(found)))
     for ax, (id, one) in zip(axes, found.items(), strict=True):
-        one.estimate.plot(ax=ax, **how)
+        one.result.plot(ax=ax, **how)
         ax.set_title(f"{id}: {ax.get_title()}", fontsize="medium")
     figure.tight_layout()
     return axes[0]
 
 
-def _write_parquet(path: Path, found: dict[str, Result]) -> None:
+def _write_parquet(path: Path, found: dict[str, Finding]) -> None:
     pa, parquet = require("pyarrow", "files"), require("pyarrow.parquet", "files")
-    rows = [row for id, result in found.items() for row in result.rows(id)]
+    rows = [row for id, one in found.items() for row in one.rows(id)]
     columns = {name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)}
-    table = pa.table(columns | {"unlisted": pa.array(columns["unlisted"], pa.float64())})
+    table = pa.table(columns | {name: pa.array(columns[name], pa.float64()) for name in ("count", "unlisted")})
     with atomic_write(path) as file:
         parquet.write_table(table, file)
 
 
-def _description(target: Target, found: dict[str, Result]) -> dict[str, Any]:
+def _description(target: Target, found: dict[str, Finding]) -> dict[str, Any]:
     head = {"survey" if isinstance(target, Survey) else "protocol": target.fingerprint}
     texts = questions(target)
-    described = [one.description(id, texts[id][0]) | {"simultaneous": one.simultaneous} for id, one in found.items()]
+    described = [
+        one.description(id, texts[id][0]) | {"simultaneous": one.table.simultaneous} for id, one in found.items()
+    ]
     return head | {"questions": described}
 
 

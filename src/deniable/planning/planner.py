@@ -29,7 +29,7 @@ from deniable.domains import Domain, DomainLike, as_domain
 from deniable.errors import ChannelError, DomainError, NumberError
 from deniable.planning.result import Option, Plan
 from deniable.protocols import Protocol, registered
-from deniable.protocols.estimate import Floats, quantile
+from deniable.results import Floats, quantile
 
 SAME = 1.05  # variances this close count as equal
 SOME, FEW = 1.25, 4  # worth a word: up to a quarter more variance for a quarter of the bytes or less

@@ -10,7 +10,7 @@ from deniable import exact
 from deniable.channels.levels import epsilon_text
 from deniable.domains import Domain
 from deniable.protocols import Protocol
-from deniable.protocols.estimate import RESPONDENTS
+from deniable.results import RESPONDENTS
 
 # What the columns show, in order: heading, attribute, how it is written.
 COLUMNS = (

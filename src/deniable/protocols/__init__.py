@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from deniable.protocols import frequency
 from deniable.protocols.base import Cost, Guarantee, Protocol, load, registered
-from deniable.protocols.estimate import Difference, Estimate, combine
 from deniable.protocols.frequency import (
     BLH,
     CMS,
@@ -24,6 +23,7 @@ from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
 from deniable.protocols.frequency.pure import PureProtocol
 from deniable.protocols.reports import Reports
 from deniable.protocols.tally import Tally
+from deniable.results import Difference, Estimate, combine
 
 __all__ = [
     "BLH",

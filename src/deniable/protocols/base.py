@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.channels.inference.misfit import Misfit
 from deniable.domains import Domain, DomainLike, as_domain, load_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, ReportError, SpecError
 from deniable.plugins import load_plugins
@@ -40,6 +39,7 @@ from deniable.protocols.counter import Adder, Counter, PlainAdder
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits, Counting, exhaust, source_of
+from deniable.results.misfit import Misfit
 from deniable.specs import fingerprint, parsed
 
 Positions = NDArray[np.int64]
@@ -198,6 +198,11 @@ class Protocol(ABC):
 
         Noise and sampling error; `population=False` leaves the second out.
         """
+
+    @property
+    def needs_candidates(self) -> bool:
+        """Whether an estimate needs a list of what to look for."""
+        return False
 
     @property
     def tests(self) -> int:

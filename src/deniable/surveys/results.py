@@ -21,15 +21,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from deniable import exact
-from deniable.channels.inference.misfit import Misfit
 from deniable.errors import SpecError
-from deniable.labels import label_spec, text
-from deniable.protocols import Estimate, Protocol, Tally
-from deniable.protocols.estimate import Floats, quantile
+from deniable.labels import text
+from deniable.protocols import Protocol, Tally
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
+from deniable.results import Estimate, Result, Rows, finite, quantile
 from deniable.surveys.terms import Longitudinal, Terms
 
 SAME_NOISE = (
@@ -44,64 +41,39 @@ UNKNOWN_EPOCHS = (
     "answers are memoized and repeat their noise: the errors are those of one epoch, and too small if these reports "
     "are of several"
 )
-NUMBERS = ("count", "frequency", "stderr", "low", "high")
-COLUMNS = ("question", "label", *NUMBERS, "n", "level", "population", "simultaneous", "method", "protocol", "unlisted")
+NUMBERS = ("value", "stderr", "low", "high")
+COLUMNS = (
+    *("question", "label", *NUMBERS, "unit", "count", "n", "level", "population", "simultaneous", "method"),
+    *("protocol", "unlisted"),
+)
 
 
 @dataclass(frozen=True)
-class Result:
-    """An estimate with the errors and intervals that were asked for."""
+class Finding:
+    """A result, and its table with the errors and intervals that were asked for."""
 
-    estimate: Estimate
-    level: float
-    stderr: Floats
-    ends: Floats
-    simultaneous: bool = False
-    """Whether the intervals hold for all answers at once."""
-    population: bool = True
-    """Whether errors and intervals are about the population, or only about those who answered."""
-
-    @property
-    def misfit(self) -> Misfit | None:
-        """Whether any population could have produced these reports."""
-        return self.estimate.misfit
-
-    @property
-    def numbers(self) -> list[list[float]]:
-        """One row an answer, under the names of `NUMBERS`."""
-        estimate = self.estimate
-        return np.column_stack([estimate.counts, estimate.frequencies, self.stderr, self.ends]).tolist()  # type: ignore[no-any-return]
+    result: Result
+    table: Rows
 
     def rows(self, id: str) -> list[list[Any]]:
-        """One row an answer, under the names of `COLUMNS`."""
-        estimate = self.estimate
-        unlisted = estimate.unlisted if isinstance(estimate, TextEstimate) else None
-        same = [
-            estimate.n,
-            self.level,
-            self.population,
-            self.simultaneous,
-            estimate.method,
-            estimate.protocol,
-            unlisted,
+        """One list per row, under the names of `COLUMNS`."""
+        result, table = self.result, self.table
+        same = [result.n, table.level, table.population, table.simultaneous, result.method, result.protocol]
+        same.append(result.unlisted if isinstance(result, TextEstimate) else None)
+        return [
+            [id, text(row["label"]), *(row[name] for name in NUMBERS), row["unit"], row.get("count"), *same]
+            for row in table.records()
         ]
-        labels = map(text, estimate.labels)
-        return [[id, label, *row, *same] for label, row in zip(labels, self.numbers, strict=True)]
 
     def description(self, id: str, question: str) -> dict[str, Any]:
-        """The result as JSON values."""
-        estimate = self.estimate
-        answers = [
-            {"label": label_spec(label)} | {name: finite(value) for name, value in zip(NUMBERS, row, strict=True)}
-            for label, row in zip(estimate.labels, self.numbers, strict=True)
-        ]
-        content: dict[str, Any] = {"id": id, "text": question, "protocol": estimate.protocol}
-        content |= {"method": estimate.method, "n": estimate.n, "level": self.level}
-        misfit = self.misfit
-        content |= {"population": self.population, "answers": answers}
+        """The finding as JSON values."""
+        result, table, misfit = self.result, self.table, self.result.misfit
+        content: dict[str, Any] = {"id": id, "text": question, "kind": result.kind, "protocol": result.protocol}
+        content |= {"method": result.method, "n": result.n, "level": table.level}
+        content |= {"population": table.population, "rows": table.records(json=True), "notes": result.notes}
         content |= {"misfit": {"p_value": misfit.p_value, "message": misfit.message} if misfit else None}
-        if isinstance(estimate, TextEstimate):
-            content |= {"unlisted": estimate.unlisted, "unlisted_stderr": estimate.unlisted_stderr}
+        if isinstance(result, TextEstimate):
+            content |= {"unlisted": result.unlisted, "unlisted_stderr": result.unlisted_stderr}
         return content
 
 
@@ -145,7 +117,7 @@ class Repeats:
 ONCE = Repeats()
 
 
-def result(
+def find(
     protocol: Protocol,
     tally: Tally,
     level: float = 0.95,
@@ -154,27 +126,26 @@ def result(
     simultaneous: bool = False,
     population: bool = True,
     repeats: Repeats = ONCE,
-) -> Result:
+) -> Finding:
     """Estimate from a tally; open text needs the candidates to look for.
 
     >>> from deniable.protocols import GRR
     >>> smoke = GRR(["yes", "no"], epsilon=1)
-    >>> found = result(smoke, Tally(smoke.fingerprint, 1000, [600, 400]))
-    >>> [round(number, 2) for number in found.numbers[0]], round(noise_floor(smoke, 1000, 0.95), 2)
-    ([716.4, 0.72, 0.03, 0.65, 0.78], 0.06)
+    >>> found = find(smoke, Tally(smoke.fingerprint, 1000, [600, 400]))
+    >>> [round(found.table.records()[0][name], 2) for name in NUMBERS], round(noise_floor(smoke, 1000, 0.95), 2)
+    ([0.72, 0.03, 0.65, 0.78], 0.06)
     """
     if isinstance(protocol, TextProtocol) and candidates is not None:
-        estimated: Estimate = protocol.estimate(tally, candidates)
-    elif isinstance(protocol, TextProtocol) and protocol.is_open:
+        estimated: Any = protocol.estimate(tally, candidates)
+    elif protocol.needs_candidates:
         raise SpecError("the answers are open text: name the texts to look for")
     else:
         estimated = protocol.estimate(tally)
     if repeats != ONCE:
         estimated = estimated.repeated(repeats.noise, repeats.people)
-    if consistent is not None:
+    if consistent is not None and isinstance(estimated, Estimate):
         estimated = estimated.consistent(consistent)
-    ends = estimated.interval(level, simultaneous, population)
-    return Result(estimated, level, estimated.errors(population), ends, simultaneous, population)
+    return Finding(estimated, estimated.table(level, simultaneous, population))
 
 
 def noise_floor(protocol: Protocol, n: int, level: float, noise: float = 1.0, tests: int = 1) -> float:
@@ -193,8 +164,3 @@ def trust(protocol: Protocol, n: int, level: float, repeats: Repeats = ONCE, tes
         "noise_floor": finite(noise_floor(protocol, n, level, repeats.noise, tests)) if n else None,
         "poisoning": protocol.poisoning,
     }
-
-
-def finite(value: float) -> float | None:
-    """A float for JSON."""
-    return float(value) if math.isfinite(value) else None

@@ -17,7 +17,7 @@ from deniable.collect.server import estimates, progress
 from deniable.collect.stores import open_store
 from deniable.protocols import GRR
 from deniable.surveys import Question, Survey, SurveyTally
-from deniable.surveys.results import SAME_NOISE, SAME_PEOPLE, result
+from deniable.surveys.results import SAME_NOISE, SAME_PEOPLE, find
 from tests.collect.server.live import eventually, in_thread
 from tests.collect.surveys import DAY, TODAY, WORDS, Crowd, crowd, current, daily, memoized, mixed, plain, text
 
@@ -72,9 +72,9 @@ def test_estimates_have_everything_beside_them(live):
     assert (answered["version"], reading["n"]) == (2000, 2000)
     for question in reading["questions"]:
         protocol = survey[question["id"]].protocol
-        own = result(protocol, tally[question["id"]], 0.9, population=True)
-        assert [share["frequency"] for share in question["answers"]] == pytest.approx(own.estimate.frequencies)
-        assert [[share["low"], share["high"]] for share in question["answers"]] == pytest.approx(own.ends)
+        own = find(protocol, tally[question["id"]], 0.9, population=True)
+        assert [share["value"] for share in question["rows"]] == pytest.approx(own.table.value)
+        assert [[share["low"], share["high"]] for share in question["rows"]] == pytest.approx(own.table.ends)
         assert question["epsilon"] == "1"
         assert question["poisoning"] == pytest.approx(1 / float(protocol.p - protocol.q))
         assert 0 < question["noise_floor"] < 1
@@ -88,8 +88,8 @@ def test_estimates_by_question_and_consistent(live):
     path = f"/v1/surveys/{survey.fingerprint}/estimates"
     answered = live.get(f"{path}?question=drink&post=norm-sub&top=3", "analyst").json
     (question,) = answered["series"][0]["questions"]
-    assert (question["id"], question["method"], len(question["answers"])) == ("drink", "norm-sub", 3)
-    shares = [share["frequency"] for share in question["answers"]]
+    assert (question["id"], question["method"], len(question["rows"])) == ("drink", "norm-sub", 3)
+    shares = [share["value"] for share in question["rows"]]
     assert shares == sorted(shares, reverse=True)
     assert min(shares) >= 0
 
@@ -100,13 +100,13 @@ def test_too_few_answers_are_not_shown(tmp_path):
     with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey) as live:
         live.send(survey, 0, crowd(survey, 99))
         (question,) = live.get(path, "analyst").json["series"][0]["questions"]
-        assert (question["enough"], question["answers"], question["message"]) == (False, [], "not enough answers yet")
+        assert (question["enough"], question["rows"], question["message"]) == (False, [], "not enough answers yet")
         lines = live.get(f"{path}.csv", "analyst").body.decode().splitlines()
         assert re.match(r"0,,\d{4}-\d\d-\d\d 00:00:00,\d{4}-\d\d-\d\d 00:00:00,smoke,,,", lines[1])
         live.send(survey, 0, crowd(survey, 1, seed=9))
         (question,) = live.get(path, "analyst").json["series"][0]["questions"]
         assert question["enough"]
-        assert len(question["answers"]) == 2
+        assert len(question["rows"]) == 2
 
 
 def test_errors_over_several_epochs_allow_for_the_same_devices(tmp_path):
@@ -122,9 +122,9 @@ def test_errors_over_several_epochs_allow_for_the_same_devices(tmp_path):
             (others,) = live.get(f"{path}?about=respondents", "analyst").json["series"]
             assert [one["notes"] for one in (whole, others, *alone)] == [[note], [note], [], [], []]
             assert (whole["n"], [one["n"] for one in alone]) == (1800, [600] * 3)
-            numbers = zip(*(one["questions"][0]["answers"] for one in (whole, others, alone[0])), strict=True)
+            numbers = zip(*(one["questions"][0]["rows"] for one in (whole, others, alone[0])), strict=True)
             for total, respondents, single in numbers:
-                assert total["frequency"] == pytest.approx(single["frequency"])
+                assert total["value"] == pytest.approx(single["value"])
                 assert respondents["stderr"] < total["stderr"]
                 if survey is repeated:
                     for name in ("stderr", "low", "high"):
@@ -132,7 +132,7 @@ def test_errors_over_several_epochs_allow_for_the_same_devices(tmp_path):
                 else:
                     assert total["stderr"] < 0.9 * single["stderr"]
                     sampled = total["stderr"] ** 2 - respondents["stderr"] ** 2
-                    share = total["frequency"]
+                    share = total["value"]
                     assert sampled == pytest.approx(share * (1 - share) / 600)
             floors = [one["questions"][0]["noise_floor"] for one in (whole, alone[0])]
             assert floors[0] / floors[1] == pytest.approx(1 if survey is repeated else 3**-0.5)
@@ -180,17 +180,17 @@ def test_differences_are_those_of_two_estimates(live):
         for name, wanted in (
             ("before", before.frequencies),
             ("after", after.frequencies),
-            ("difference", change.frequencies),
+            ("difference", change.value),
             ("stderr", change.stderr),
             ("low", change.interval(0.9, simultaneous=True)[:, 0]),
             ("high", change.interval(0.9, simultaneous=True)[:, 1]),
         ):
-            assert [answer[name] for answer in question["answers"]] == pytest.approx(wanted)
+            assert [answer[name] for answer in question["rows"]] == pytest.approx(wanted)
     (age,) = live.get(f"{path}?{query}&question=age", "analyst").json["questions"]
     assert age["id"] == "age"
     assert live.get(f"{path}?before={now}", "analyst").problem == "malformed"
     empty = live.get(f"{path}?before=0&after={now}", "analyst").json["questions"][0]
-    assert (empty["enough"], empty["answers"]) == (False, [])
+    assert (empty["enough"], empty["rows"]) == (False, [])
 
 
 def test_intervals_of_all_answers_at_once(live):
@@ -204,9 +204,9 @@ def test_intervals_of_all_answers_at_once(live):
         query = f"intervals=simultaneous&about={about}&level=0.9"
         for question in live.get(f"{path}?{query}", "analyst").json["series"][0]["questions"]:
             protocol = survey[question["id"]].protocol
-            own = result(protocol, tally[question["id"]], 0.9, simultaneous=True, population=population)
-            assert [[share["low"], share["high"]] for share in question["answers"]] == pytest.approx(own.ends)
-            assert [share["stderr"] for share in question["answers"]] == pytest.approx(own.stderr)
+            own = find(protocol, tally[question["id"]], 0.9, simultaneous=True, population=population)
+            assert [[share["low"], share["high"]] for share in question["rows"]] == pytest.approx(own.table.ends)
+            assert [share["stderr"] for share in question["rows"]] == pytest.approx(own.table.stderr)
             assert (question["simultaneous"], question["population"]) == (True, population)
 
 
@@ -233,10 +233,10 @@ def test_open_text(live):
     assert "candidates" in question["message"]
     query = "&".join(f"candidates={word}" for word in WORDS)
     (question,) = live.get(f"{path}?{query}", "analyst").json["series"][0]["questions"]
-    assert [share["label"] for share in question["answers"]] == list(WORDS)
+    assert [share["label"] for share in question["rows"]] == list(WORDS)
     # Four words in equal parts; six standard errors fail once in 10^8 runs, and the seed is fixed.
-    for share in question["answers"]:
-        assert abs(share["frequency"] - 0.25) < 6 * share["stderr"]
+    for share in question["rows"]:
+        assert abs(share["value"] - 0.25) < 6 * share["stderr"]
     assert abs(question["unlisted"]) < 6 * question["unlisted_stderr"]
 
 
@@ -246,7 +246,7 @@ def test_the_table_says_the_same_as_the_document(live):
     path = f"/v1/surveys/{survey.fingerprint}/estimates"
     document = live.get(path, "analyst").json["series"][0]["questions"]
     table = list(csv.DictReader(io.StringIO(live.get(f"{path}.csv", "analyst").body.decode())))
-    assert [float(row["frequency"]) for row in table] == [a["frequency"] for q in document for a in q["answers"]]
+    assert [float(row["value"]) for row in table] == [a["value"] for q in document for a in q["rows"]]
     day = datetime.fromtimestamp(TODAY, UTC)
     for row in table:
         assert row["from_utc"] == f"{day:%Y-%m-%d %H:%M:%S}"

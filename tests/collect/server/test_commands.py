@@ -301,10 +301,8 @@ def test_several_epochs_are_estimated_as_the_service_does(url, tmp_path, survey,
             assert ([note] if note in " ".join(run.stderr.split()) else []) == theirs["notes"]
             assert (theirs["notes"] == [note]) is (".." in epochs)
             for own, other in zip(json.loads(run.stdout)["questions"], theirs["questions"], strict=True):
-                for name in ("frequency", "stderr", "low", "high"):
-                    assert [one[name] for one in own["answers"]] == pytest.approx(
-                        [one[name] for one in other["answers"]]
-                    )
-                errors[epochs] = own["answers"][0]["stderr"]
+                for name in ("value", "stderr", "low", "high"):
+                    assert [one[name] for one in own["rows"]] == pytest.approx([one[name] for one in other["rows"]])
+                errors[epochs] = own["rows"][0]["stderr"]
         several, one = errors.values()
         assert (several == pytest.approx(one)) is (note is SAME_NOISE)

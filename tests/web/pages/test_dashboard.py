@@ -112,7 +112,7 @@ def test_the_numbers_are_those_of_the_command_line(service: Service, open_tab: O
     assert len(ours) == len(theirs) == 10
     for own, other in zip(ours, theirs, strict=True):
         assert own["label"] == other["label"]
-        for name in ("frequency", "stderr", "low", "high"):
+        for name in ("value", "stderr", "low", "high"):
             assert abs(float(own[name]) - float(other[name])) < 1e-12
 
 
@@ -373,9 +373,9 @@ def test_the_numbers_of_a_page_are_those_of_the_service(service: Service, open_t
         tables[about] = board.wait_for_selector("[data-question=bread] tbody").inner_text()
         query = f"about={about}&intervals=simultaneous&question=bread"
         (question,) = service.ask(survey, f"estimates?{query}")["series"][0]["questions"]
-        for row, share in zip(tables[about].split("\n"), question["answers"], strict=True):
+        for row, share in zip(tables[about].split("\n"), question["rows"], strict=True):
             cells = [float(re.sub("[^0-9.-]", "", cell.replace(MINUS, "-"))) for cell in row.split("\t")[1:5]]
-            wanted = [100 * share[name] for name in ("frequency", "stderr", "low", "high")]
+            wanted = [100 * share[name] for name in ("value", "stderr", "low", "high")]
             assert cells == pytest.approx(wanted, abs=0.051)
     assert tables["population"] != tables["respondents"]
     board.locator("summary", has_text="Compare two").click()
@@ -384,7 +384,7 @@ def test_the_numbers_of_a_page_are_those_of_the_service(service: Service, open_t
     shown = board.wait_for_selector("[data-compare=bread] tbody").inner_text()
     query = f"before={last - 1}&after={last}&intervals=simultaneous&question=bread"
     (question,) = service.ask(survey, f"differences?{query}")["questions"]
-    changes = {change["label"]: change for change in question["answers"]}
+    changes = {change["label"]: change for change in question["rows"]}
     for row in shown.split("\n"):
         name, *cells = row.split("\t")
         found = [float(re.sub("[^0-9.-]", "", cell.replace(MINUS, "-"))) for cell in cells]

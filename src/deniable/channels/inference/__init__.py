@@ -10,7 +10,7 @@ from deniable.channels.inference.bootstrap import bootstrap
 from deniable.channels.inference.fisher import fisher_stderr
 from deniable.channels.inference.ibu import ibu, mle_randomized_response
 from deniable.channels.inference.invert import invert
-from deniable.channels.inference.misfit import Misfit
 from deniable.channels.inference.result import Inference
+from deniable.results.misfit import Misfit
 
 __all__ = ["Inference", "Misfit", "bootstrap", "fisher_stderr", "ibu", "invert", "mle_randomized_response"]

@@ -28,10 +28,10 @@ from deniable.channels._vectors import Floats, counts_vector, probability_vector
 from deniable.channels.channel import Channel
 from deniable.channels.inference.em import Acceleration, Rows, Solution, maximize, progress_bar
 from deniable.channels.inference.fisher import Curvature, fisher_stderr
-from deniable.channels.inference.misfit import channel_misfit
 from deniable.channels.inference.result import BinomialView, Inference, ScoreView
 from deniable.errors import ChannelError, NumberError, ProbabilityError
 from deniable.labels import text
+from deniable.results.misfit import channel_misfit
 
 # Entries that the exact law makes equal may differ in the last place of their float view.
 SAME = 1e-12

@@ -28,10 +28,10 @@ from deniable.channels.inference.ibu import (
     response_pair,
     solve,
 )
-from deniable.channels.inference.misfit import channel_misfit
 from deniable.channels.inference.result import Inference, ScoreView
 from deniable.errors import ChannelError
 from deniable.postprocess import clip_renormalize, project_simplex
+from deniable.results.misfit import channel_misfit
 
 Projection = Literal["clip", "simplex"]
 

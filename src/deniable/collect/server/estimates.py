@@ -28,11 +28,11 @@ from deniable.collect.server.registry import Entry, Progress
 from deniable.collect.server.service import Service
 from deniable.collect.stores.base import Epoch
 from deniable.collect.wire import JSON
-from deniable.domains import Strings
 from deniable.labels import label_spec
 from deniable.postprocess import METHODS
+from deniable.results import finite
 from deniable.surveys import Question, SurveyTally
-from deniable.surveys.results import NUMBERS, Repeats, Result, finite, result, trust
+from deniable.surveys.results import NUMBERS, Finding, Repeats, find, trust
 from deniable.surveys.terms import write_time
 
 SIMULTANEOUS, POPULATION, RESPONDENTS = "simultaneous", "population", "respondents"
@@ -46,6 +46,8 @@ HEAD = (
     "question",
     "label",
     *NUMBERS,
+    "unit",
+    "count",
     "n",
     "level",
     "epsilon",
@@ -54,15 +56,17 @@ HEAD = (
 )
 
 
-class Share(msgspec.Struct):
-    """One answer: estimated count and share, the standard error of the share, and its interval."""
+class Row(msgspec.Struct):
+    """One figure, the share of an answer say: its value, standard error and interval, in a unit."""
 
     label: Any
-    count: float | None
-    frequency: float | None
+    value: float | None
     stderr: float | None
     low: float | None
     high: float | None
+    unit: str = ""
+    count: float | None = None
+    """Of a share: the estimated number of people."""
 
 
 class QuestionReading(msgspec.Struct, kw_only=True):
@@ -70,6 +74,8 @@ class QuestionReading(msgspec.Struct, kw_only=True):
 
     id: str
     text: str
+    kind: str
+    """What is estimated: "shares" of answers, a "mean", ..."""
     protocol: str
     method: str
     n: int
@@ -91,7 +97,9 @@ class QuestionReading(msgspec.Struct, kw_only=True):
     """At most so often would honest reports look so unlike the protocol's; null where they were not tested."""
     warning: str | None = None
     """What to ask oneself if that is below 0.001."""
-    answers: list[Share]
+    rows: list[Row]
+    notes: list[str] = []
+    """What to say beside the figures."""
     unlisted: float | None = None
     """The share of texts that are none of the candidates."""
     unlisted_stderr: float | None = None
@@ -136,7 +144,7 @@ class QuestionChange(msgspec.Struct, kw_only=True):
     enough: bool
     message: str | None = None
     """Why there are no answers here, if there are none."""
-    answers: list[Change]
+    rows: list[Change]
 
 
 class Differences(msgspec.Struct):
@@ -232,20 +240,16 @@ def _missing(entry: Entry, question: Question, n: int, request: Request) -> str 
     """Why there is nothing to show, if there is nothing."""
     if n < max(1, entry.terms.show_from):
         return NOT_ENOUGH
-    return OPEN_TEXT if _open(question) and not request.candidates else None
+    return OPEN_TEXT if question.protocol.needs_candidates and not request.candidates else None
 
 
-def _open(question: Question) -> bool:
-    return isinstance(question.protocol.domain, Strings)
-
-
-def _result(question: Question, tally: SurveyTally, repeats: Repeats, request: Request, method: str | None) -> Result:
-    return result(
+def _found(question: Question, tally: SurveyTally, repeats: Repeats, request: Request, method: str | None) -> Finding:
+    return find(
         question.protocol,
         tally[question.id],
         request.level,
         method,
-        request.candidates if _open(question) else None,
+        request.candidates if question.protocol.needs_candidates else None,
         request.simultaneous,
         request.population,
         repeats,
@@ -257,8 +261,9 @@ def _question(
 ) -> QuestionReading:
     protocol, own = question.protocol, tally[question.id]
     message = _missing(entry, question, own.n, request)
-    tests = len(request.candidates) if _open(question) else protocol.tests
+    tests = len(request.candidates) if protocol.needs_candidates else protocol.tests
     head: dict[str, Any] = {"id": question.id, "text": question.text, "protocol": protocol.name, "n": own.n}
+    head |= {"kind": protocol.reads}
     head |= {"level": request.level, "simultaneous": request.simultaneous, "population": request.population}
     head |= {"enough": message != NOT_ENOUGH}
     head |= trust(protocol, own.n, request.level, repeats, max(1, tests) if request.simultaneous else 1)
@@ -266,16 +271,18 @@ def _question(
         misfit = protocol.misfit(own, repeats.noise)
         head |= {"misfit": misfit.p_value, "warning": misfit.message}
     if message is not None:
-        return QuestionReading(**head, method=request.post, message=message, answers=[])
+        return QuestionReading(**head, method=request.post, message=message, rows=[])
     method = None if request.post == "none" else request.post
-    found = _result(question, tally, repeats, request, method)
+    found = _found(question, tally, repeats, request, method)
     content = found.description(question.id, question.text)
-    answers = content["answers"]
-    if request.top is not None and request.top < len(answers):
-        order = np.argsort(-found.estimate.counts, kind="stable")[: request.top]
-        answers = [answers[i] for i in order]
+    rows = content["rows"]
+    if request.top is not None and request.top < len(rows):
+        order = np.argsort(-found.table.value, kind="stable")[: request.top]
+        rows = [rows[i] for i in order]
     rest = {key: content[key] for key in ("unlisted", "unlisted_stderr") if key in content}
-    return QuestionReading(**head, **rest, method=content["method"], answers=[Share(**row) for row in answers])
+    return QuestionReading(
+        **head, **rest, method=content["method"], notes=content["notes"], rows=[Row(**row) for row in rows]
+    )
 
 
 def changes(entry: Entry, version: int, before: Summed, after: Summed, request: Request) -> Differences:
@@ -289,9 +296,9 @@ def changes(entry: Entry, version: int, before: Summed, after: Summed, request: 
         n_before, n_after = (tally[question.id].n for tally, _ in sides)
         answers: list[Change] = []
         if message is None:
-            first, second = (_result(question, *side, request, None).estimate for side in sides)
+            first, second = (_found(question, *side, request, None).result for side in sides)
             change = second - first
-            rows = [first.frequencies, second.frequencies, change.frequencies, change.stderr]
+            rows = [first.table().value, second.table().value, change.value, change.stderr]
             ends = change.interval(request.level, request.simultaneous)
             numbers = np.column_stack([*rows, ends]).tolist()
             labels = map(label_spec, change.labels)
@@ -303,7 +310,7 @@ def changes(entry: Entry, version: int, before: Summed, after: Summed, request: 
                 n_after=n_after,
                 enough=NOT_ENOUGH not in messages,
                 message=message,
-                answers=answers,
+                rows=answers,
             )
         )
     notes = [note for _, repeats in sides for note in repeats.notes]
@@ -328,11 +335,11 @@ def as_csv(one: Reading) -> bytes:
         epsilon = f"{float(Fraction(question.epsilon)):.15g}"
         tail = [question.n, question.level, epsilon, question.noise_floor, question.poisoning]
         head = [one.first, one.last, *(_spreadsheet(time) for time in (one.starts, one.ends)), question.id]
-        if not question.answers:
-            writer.writerow([*head, "", *[""] * len(NUMBERS), *tail])
-        for share in question.answers:
-            label = share.label if isinstance(share.label, str) else msgspec.json.encode(share.label).decode()
-            writer.writerow([*head, label, *(getattr(share, name) for name in NUMBERS), *tail])
+        if not question.rows:
+            writer.writerow([*head, "", *[""] * (len(NUMBERS) + 2), *tail])
+        for row in question.rows:
+            label = row.label if isinstance(row.label, str) else msgspec.json.encode(row.label).decode()
+            writer.writerow([*head, label, *(getattr(row, name) for name in NUMBERS), row.unit, row.count, *tail])
     return out.getvalue().encode()
 
 

@@ -27,12 +27,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels import RandomizedResponse
-from deniable.channels.inference.misfit import too_few, too_many
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
-from deniable.protocols.estimate import Estimate
 from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
 from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
 from deniable.protocols.frequency.histogram import FrequencyProtocol
@@ -40,6 +38,8 @@ from deniable.protocols.frequency.studies import even_columns, kept_or_uniform, 
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
+from deniable.results import Estimate
+from deniable.results.misfit import too_few, too_many
 
 
 @dataclass(frozen=True)

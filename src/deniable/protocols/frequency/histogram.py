@@ -26,12 +26,12 @@ from deniable.errors import ReportError
 from deniable.exact import Number
 from deniable.labels import Label
 from deniable.protocols.base import Positions, Protocol
-from deniable.protocols.estimate import Estimate, quantile
 from deniable.protocols.frequency import mle
 from deniable.protocols.frequency.studies import Study, study
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
+from deniable.results import Estimate, quantile
 
 
 class ShareProtocol(Protocol):

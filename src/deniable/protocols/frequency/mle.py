@@ -33,8 +33,8 @@ from deniable.channels._newton import NewtonSystem
 from deniable.channels.inference.em import Model, maximize, progress_bar
 from deniable.channels.inference.fisher import information_stderr
 from deniable.errors import NumberError, ReportError
-from deniable.protocols.estimate import Estimate, Fit
 from deniable.protocols.reports import Bytes
+from deniable.results import Estimate, Fit
 
 if TYPE_CHECKING:
     from deniable.protocols.frequency.histogram import FrequencyProtocol

@@ -27,19 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels import Channel
-from deniable.channels.inference.misfit import too_far, too_few, too_many
 from deniable.domains import Categories, Domain, DomainLike, ListedDomain, Strings, Texts
 from deniable.errors import DomainError
 from deniable.exact import Number
 from deniable.labels import Label, as_labels, label_spec
 from deniable.postprocess import apply
 from deniable.protocols.base import Positions, Protocol
-from deniable.protocols.estimate import Estimate
 from deniable.protocols.frequency._bytes import from_bytes, width_of
 from deniable.protocols.frequency.histogram import FrequencyProtocol
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
+from deniable.results import Estimate
+from deniable.results.misfit import too_far, too_few, too_many
 
 MOST_COUNTERS = 1 << 28
 
@@ -129,6 +129,10 @@ class TextProtocol(FrequencyProtocol):
     def candidates(cls, domain: Domain, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
         if isinstance(domain, Strings):  # a list of answers is better served without hashing
             yield cls(domain, epsilon)
+
+    @property
+    def needs_candidates(self) -> bool:
+        return self.is_open
 
     @property
     def tests(self) -> int:

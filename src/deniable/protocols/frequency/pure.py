@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deniable.channels.inference.misfit import too_few, too_many
 from deniable.errors import ChannelError
-from deniable.protocols.estimate import Estimate, Support
 from deniable.protocols.frequency.histogram import FrequencyProtocol
 from deniable.protocols.tally import Counts, Tally
+from deniable.results import Estimate, Support
+from deniable.results.misfit import too_few, too_many
 
 Floats = NDArray[np.float64]
 

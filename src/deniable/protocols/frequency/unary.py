@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import exact
-from deniable.channels.inference.misfit import sum_is_off
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
@@ -40,6 +39,7 @@ from deniable.protocols.frequency.weights import usual_weights
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
+from deniable.results.misfit import sum_is_off
 
 
 class UnaryProtocol(PureProtocol):

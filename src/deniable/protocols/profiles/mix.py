@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deniable.errors import ChannelError, MismatchError
-from deniable.protocols.estimate import Estimate
 from deniable.protocols.profiles.graph import Floats, Integers
 from deniable.protocols.tally import Tally
+from deniable.results import Estimate
 
 if TYPE_CHECKING:
     from deniable.protocols.profiles.mechanism import ProfileMechanism

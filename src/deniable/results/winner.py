@@ -25,7 +25,7 @@ from deniable.errors import NumberError
 from deniable.labels import Label, label_spec, text
 
 if TYPE_CHECKING:
-    from deniable.protocols.estimate import Estimate
+    from deniable.results.shares import Estimate
 
 Floats = NDArray[np.float64]
 

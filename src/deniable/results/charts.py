@@ -1,4 +1,4 @@
-"""The picture of an estimate: a bar an answer, with its interval.
+"""The picture of a result: one bar per row, with its interval.
 
 Numbers keep their order and are all there; more than `MOST_BARS` of them are a line within the band of the intervals.
 """
@@ -13,7 +13,7 @@ from deniable._extras import require
 from deniable.labels import numbers_first, text
 
 if TYPE_CHECKING:
-    from deniable.protocols.estimate import Estimate, Floats
+    from deniable.results.base import Result, Rows
 
 SEEN, UNSEEN, INK = "#2f6f9f", "#b9c2cb", "#1b2733"
 LONGEST_NAME = 24
@@ -21,28 +21,19 @@ MOST_BARS = 60
 _WIDEST = 60.0  # inches
 
 
-def bars(
-    estimate: Estimate,
-    intervals: Floats,
-    ax: Any = None,
-    level: float = 0.95,
-    most: int = 40,
-    simultaneous: bool = False,
-    population: bool = True,
-) -> Any:
-    """Shares as bars, the largest `most` of them; grey where the interval covers zero. Returns the axes."""
-    size = len(estimate.labels)
-    numbers = numbers_first(estimate.labels)
-    order = np.arange(size) if numbers else estimate._order(most)
+def bars(result: Result, rows: Rows, ax: Any = None, most: int = 40) -> Any:
+    """Values as bars, the largest `most` of them; grey where the interval covers zero. Returns the axes."""
+    size = len(rows)
+    numbers = numbers_first(rows.labels)
+    order = np.arange(size) if numbers else rows.order(most)
     some = f"the {order.size} largest of {size} answers, " if order.size < size else ""
-    at_once = ", all answers at once" if simultaneous else ""
-    whom = "" if population else ", among those who answered"
-    how = f"{100 * level:g} % intervals{at_once}{whom}"
-    title = f"{estimate.protocol}, {estimate.method}, n = {estimate.n:,}: {some}{how}"
+    title = f"{result.title}: {some}{100 * rows.level:g} % intervals{rows.qualifiers}"
+    unit = f", {rows.unit}" if rows.unit else ""
+    name_of_value = result.heading + unit
     if numbers > MOST_BARS:
-        words = "".join(f", {text(estimate.labels[i])} {estimate.frequencies[i]:.1%}" for i in range(numbers, size))
-        return _band(estimate, intervals, numbers, ax, title + words)
-    shares, ends = estimate.frequencies[order], intervals[order]
+        words = "".join(f", {text(rows.labels[i])} {rows.value[i]:.1%}" for i in range(numbers, size))
+        return _band(rows, numbers, ax, title + words, name_of_value)
+    shares, ends = rows.value[order], rows.ends[order]
     seen = (ends[:, 0] > 0) | (ends[:, 1] < 0)
     if ax is None:
         width = max(5.0, min(0.32 * order.size + 1.5, _WIDEST))
@@ -54,12 +45,12 @@ def bars(
     finite = np.isfinite(ends).all(axis=1)
     ax.vlines(places[finite], *ends[finite].T, color=INK, linewidth=1)
     ax.axhline(0, color=INK, linewidth=0.6)
-    names = [_short(text(estimate.labels[i])) for i in order]
+    names = [_short(text(rows.labels[i])) for i in order]
     crowded = sum(map(len, names)) > 60
     turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
     ax.set_xticks(places, names, **turned)
     ax.margins(x=0.02)
-    ax.set_ylabel("share")
+    ax.set_ylabel(name_of_value)
     ax.set_title(title, fontsize="medium")
     if seen.any() and not seen.all():
         # Beside the bars: inside it would hide an interval sooner or later.
@@ -67,15 +58,16 @@ def bars(
     return ax
 
 
-def _band(estimate: Estimate, intervals: Floats, numbers: int, ax: Any, title: str) -> Any:
+def _band(rows: Rows, numbers: int, ax: Any, title: str, name_of_value: str) -> Any:
     if ax is None:
         ax = require("matplotlib.pyplot", "plot").subplots(figsize=(9.0, 3.6))[1]
-    values = np.array(list(estimate.labels)[:numbers])
-    ax.fill_between(values, *intervals[:numbers].T, color=UNSEEN, alpha=0.6, linewidth=0, label="intervals")
-    ax.plot(values, estimate.frequencies[:numbers], color=SEEN, linewidth=1.2, label="share")
+    values = np.array(list(rows.labels)[:numbers])
+    band = rows.low[:numbers], rows.high[:numbers]
+    ax.fill_between(values, *band, color=UNSEEN, alpha=0.6, linewidth=0, label="intervals")
+    ax.plot(values, rows.value[:numbers], color=SEEN, linewidth=1.2, label=name_of_value)
     ax.axhline(0, color=INK, linewidth=0.6)
     ax.margins(x=0.02)
-    ax.set(xlabel="answer", ylabel="share")
+    ax.set(xlabel="answer", ylabel=name_of_value)
     ax.set_title(title, fontsize="medium")
     return ax
 

@@ -1,4 +1,4 @@
-"""An estimate: unbiased counts and frequencies with error bars; consistency is a separate, named step.
+"""Shares of answers: unbiased counts and frequencies with error bars; consistency is a separate, named step.
 
 population  the default everywhere: errors are about all whom the respondents were drawn from, so they are the noise of
             the protocol and the error of having asked these people and not others. `population=False` leaves the
@@ -12,29 +12,20 @@ a - b       how much the shares differ between two independent groups, with inte
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from statistics import NormalDist
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable._extras import require
-from deniable.channels.inference.misfit import Misfit
-from deniable.channels.inference.result import clopper_pearson
-from deniable.errors import MismatchError, NumberError
-from deniable.labels import Label, label_spec, numbers_first, text
-from deniable.protocols.winner import Winner, find
-
-Floats = NDArray[np.float64]
-
-ROWS_SHOWN = 20
-
-RESPONDENTS = "among those who answered"
-"""Said wherever figures leave out sampling error."""
+from deniable.errors import MismatchError
+from deniable.labels import Label, text
+from deniable.results.base import ROWS_SHOWN, Floats, Result, Rows, quantile
+from deniable.results.clopper_pearson import clopper_pearson
+from deniable.results.misfit import Misfit
+from deniable.results.winner import Winner, find
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +101,11 @@ class Fit:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimate:
+class Estimate(Result):
     """Estimated counts of each answer among n people."""
+
+    kind: ClassVar[str] = "shares"
+    heading: ClassVar[str] = "share"
 
     labels: Sequence[Label]
     n: int
@@ -212,14 +206,9 @@ class Estimate:
         """One estimate from several of the same shares, each weighted by its inverse variance."""
         return combine(self, *others)
 
-    def __sub__(self, other: Estimate) -> Difference:
-        """How the shares differ between two independent groups, as populations; from the unbiased estimates."""
-        if not isinstance(other, Estimate):
-            return NotImplemented
-        _same_labels(self, other)
-        first, second = self.raw or self, other.raw or other
-        error = np.hypot(first.stderr, second.stderr)
-        return Difference(self.labels, first.frequencies - second.frequencies, error)
+    @property
+    def unbiased(self) -> Estimate:
+        return self.raw or self
 
     def winner(self, level: float = 0.95, population: bool = True) -> Winner:
         """The most common answer, its lead, and the posterior probability that no other is more common.
@@ -228,146 +217,35 @@ class Estimate:
         """
         return find(self, level, population)
 
-    def plot(
-        self,
-        ax: Any = None,
-        level: float = 0.95,
-        most: int = 40,
-        simultaneous: bool = False,
-        population: bool = True,
-    ) -> Any:
-        """Bars with whiskers, grey where the interval covers zero; returns the axes.
+    def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        ends = self.interval(level, simultaneous, population)
+        return Rows(
+            self.labels,
+            self.frequencies,
+            self.errors(population),
+            ends[:, 0],
+            ends[:, 1],
+            "",
+            level,
+            simultaneous,
+            population,
+            {"count": self.counts},
+        )
 
-        Of many answers the `most` largest; numbers are all drawn in their order, many of them as a line in a band.
-        """
-        from deniable.protocols.charts import bars
-
-        return bars(self, self.interval(level, simultaneous, population), ax, level, most, simultaneous, population)
-
-    def rows(self, level: float = 0.95, population: bool = True) -> list[dict[str, Any]]:
-        """One dictionary per answer: label, count, frequency, stderr, low, high."""
-        ends = self.interval(level, population=population)
-        numbers = np.column_stack([self.counts, self.frequencies, self.errors(population), ends]).tolist()
-        names = ("count", "frequency", "stderr", "low", "high")
-        named = (dict(zip(names, row, strict=True)) for row in numbers)
-        return [{"label": label} | row for label, row in zip(self.labels, named, strict=True)]
-
-    def to_dict(self, level: float = 0.95, population: bool = True) -> dict[str, Any]:
-        """The estimate as JSON values."""
-        rows = [row | {"label": label_spec(row["label"])} for row in self.rows(level, population)]
-        head = {"protocol": self.protocol, "method": self.method, "n": self.n}
-        misfit = self.misfit
-        check = None if misfit is None else misfit.p_value
-        return head | {"level": level, "population": population, "misfit": check, "answers": rows}
-
-    def to_arrow(self, level: float = 0.95, population: bool = True) -> Any:
-        """A pyarrow table; `pyarrow.table(estimate)` and `polars.DataFrame(estimate)` work as well."""
-        pa = require("pyarrow", "files")
-        rows = self.rows(level, population)
-        labels = [row["label"] if _uniform(self.labels) else text(row["label"]) for row in rows]
-        columns = {key: [row[key] for row in rows] for key in ("count", "frequency", "stderr", "low", "high")}
-        return pa.table({"label": labels} | columns)
-
-    def to_pandas(self, level: float = 0.95, population: bool = True) -> Any:
-        """A pandas data frame, one row per answer."""
-        return self.to_arrow(level, population).to_pandas()
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-    def _order(self, most: int) -> NDArray[np.intp]:
-        """The largest answers first, except that few answers, and numbers, keep their own order."""
-        if len(self.labels) <= most:
-            return np.arange(len(self.labels))
-        largest = np.argsort(-self.frequencies, kind="stable")[:most]
-        return np.sort(largest) if numbers_first(self.labels) else largest
-
-    def __rich__(self) -> Any:
-        from rich.table import Table
-
-        table = Table(title=f"{self.protocol}, {self.method}, n = {self.n:,}")
-        for column in ("answer", "count", "share", "95 % interval"):
-            table.add_column(column, justify="left" if column == "answer" else "right")
-        ends = self.interval()
-        for i in self._order(ROWS_SHOWN):
-            low, high = ends[i]
-            share = f"{self.frequencies[i]:.4f}"
-            table.add_row(text(self.labels[i]), f"{self.counts[i]:,.1f}", share, f"{low:.4f} .. {high:.4f}")
-        notes = [f"the {ROWS_SHOWN} largest of {len(self.labels)}"] if len(self.labels) > ROWS_SHOWN else []
-        misfit = self.misfit
-        if misfit is not None and misfit.message:
-            notes.append(misfit.message)
-        table.caption = "\n".join(notes) or None
-        return table
-
-    def __str__(self) -> str:
-        order = self._order(ROWS_SHOWN)
-        names = [text(self.labels[i]) for i in order]
-        width = max(6, *(len(name) for name in names))
-        ends = self.interval()
-        lines = [
-            f"{self.protocol}, {self.method}, n = {self.n}",
-            f"{'answer':<{width}}  {'count':>12}  {'share':>8}  {'95 % interval':>18}",
+    def cells(self, rows: Rows, most: int = ROWS_SHOWN) -> tuple[list[str], list[list[str]]]:
+        body = [
+            [
+                text(rows.labels[i]),
+                f"{self.counts[i]:,.1f}",
+                f"{rows.value[i]:.4f}",
+                f"{rows.low[i]:.4f} .. {rows.high[i]:.4f}",
+            ]
+            for i in rows.order(most)
         ]
-        for name, i in zip(names, order, strict=True):
-            span = f"{ends[i, 0]:8.4f} ..{ends[i, 1]:8.4f}"
-            lines.append(f"{name:<{width}}  {self.counts[i]:>12.1f}  {self.frequencies[i]:>8.4f}  {span:>18}")
-        if len(self.labels) > ROWS_SHOWN:
-            lines.append(f"... the {ROWS_SHOWN} largest of {len(self.labels)}")
-        misfit = self.misfit
-        if misfit is not None and misfit.message:
-            lines.append(misfit.message)
-        return "\n".join(lines)
+        return ["answer", "count", "share", rows.interval_name], body
 
     def __repr__(self) -> str:
         return f"<Estimate of {len(self.labels)} answers from {self.n} reports, {self.protocol}, {self.method}>"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Difference:
-    """Shares in one group minus shares in another, as populations."""
-
-    labels: Sequence[Label]
-    frequencies: Floats
-    stderr: Floats
-
-    def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
-        reach = quantile(level, len(self.labels) if simultaneous else 1) * self.stderr
-        return np.stack([self.frequencies - reach, self.frequencies + reach], axis=1)
-
-    def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """One dictionary an answer: label, difference, stderr, low, high, p_value."""
-        numbers = np.column_stack([self.frequencies, self.stderr, self.interval(level), self.p_values]).tolist()
-        names = ("difference", "stderr", "low", "high", "p_value")
-        named = (dict(zip(names, row, strict=True)) for row in numbers)
-        return [{"label": label} | row for label, row in zip(self.labels, named, strict=True)]
-
-    def __str__(self) -> str:
-        order = np.argsort(-np.abs(self.frequencies / self.stderr), kind="stable")[:ROWS_SHOWN]
-        names = [text(self.labels[i]) for i in order]
-        width = max(6, *(len(name) for name in names))
-        ends = self.interval()
-        lines = [f"{'answer':<{width}}  {'difference':>10}  {'95 % interval':>18}  {'p-value':>8}"]
-        for name, i in zip(names, order, strict=True):
-            span = f"{ends[i, 0]:8.4f} ..{ends[i, 1]:8.4f}"
-            lines.append(f"{name:<{width}}  {self.frequencies[i]:>10.4f}  {span:>18}  {self.p_values[i]:>8.2g}")
-        if len(self.labels) > ROWS_SHOWN:
-            lines.append(f"... the {ROWS_SHOWN} clearest of {len(self.labels)}")
-        return "\n".join([*lines, f"any difference at all: p = {self.p_value:.2g}"])
-
-    def __repr__(self) -> str:
-        return f"<Difference of {len(self.labels)} shares, p = {self.p_value:.2g}>"
-
-    @property
-    def p_values(self) -> Floats:
-        """Two-sided, one an answer: how often a difference this large shows up when there is none."""
-        z = np.abs(self.frequencies) / self.stderr
-        return np.array([math.erfc(value / math.sqrt(2)) for value in z])
-
-    @property
-    def p_value(self) -> float:
-        """For any difference at all: the smallest of `p_values`, times their number (Bonferroni)."""
-        return float(min(1.0, self.p_values.min() * len(self.labels)))
 
 
 def combine(*estimates: Estimate) -> Estimate:
@@ -398,13 +276,6 @@ def _weighted(weights: Any, values: Sequence[Floats]) -> Floats:
     return mean
 
 
-def quantile(level: float, tests: int = 1) -> float:
-    """How many standard errors a two-sided interval reaches, shared among several tests."""
-    if not 0 < level < 1:
-        raise NumberError(f"the confidence level lies between 0 and 1, not at {level!r}")
-    return NormalDist().inv_cdf(1 - (1 - level) / (2 * tests))
-
-
 def _sampling(shares: Floats, n: int) -> Floats:
     """The variance of a count among n people who were drawn from a population."""
     shares = np.clip(shares, 0.0, 1.0)
@@ -414,7 +285,3 @@ def _sampling(shares: Floats, n: int) -> Floats:
 def _same_labels(first: Estimate, second: Estimate) -> None:
     if first.labels != second.labels:
         raise MismatchError("these estimates are about different answers")
-
-
-def _uniform(labels: Sequence[Label]) -> bool:
-    return len({type(label) for label in labels}) == 1

@@ -19,8 +19,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from deniable.channels._vectors import Floats
+Floats = NDArray[np.float64]
 
 SUSPICIOUS = 1e-3
 """Below this p-value the misfit is said wherever an estimate is shown."""

@@ -1,0 +1,25 @@
+"""What an estimate can be: shares of answers, a mean, ... all of them one table with the same forms."""
+
+from deniable.results.base import RESPONDENTS, ROWS_SHOWN, Difference, Floats, Result, Rows, finite, quantile
+from deniable.results.mean import Mean
+from deniable.results.misfit import Misfit
+from deniable.results.shares import Estimate, Fit, Support, combine
+from deniable.results.winner import Winner
+
+__all__ = [
+    "RESPONDENTS",
+    "ROWS_SHOWN",
+    "Difference",
+    "Estimate",
+    "Fit",
+    "Floats",
+    "Mean",
+    "Misfit",
+    "Result",
+    "Rows",
+    "Support",
+    "Winner",
+    "combine",
+    "finite",
+    "quantile",
+]

@@ -1,0 +1,337 @@
+"""What an estimate can be: one table, from which every form that people and programs read is written.
+
+Rows       one row per figure: label, value, standard error and the ends of its interval, in one unit
+Forms      text, rich tables, HTML for notebooks, JSON, CSV, Arrow, pandas and a picture, each written once, here
+Kinds      shares of answers (`Estimate`), a mean (`Mean`), ...: each says only how its rows come about
+Empty      without reports a value is None in JSON, NaN in arrays; its interval is the whole range, and a note says so
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from statistics import NormalDist
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable._extras import require
+from deniable.errors import MismatchError, NumberError
+from deniable.labels import Label, label_spec, numbers_first, text
+from deniable.results.misfit import Misfit
+
+Floats = NDArray[np.float64]
+
+ROWS_SHOWN = 20
+
+RESPONDENTS = "among those who answered"
+"""Said wherever figures leave out sampling error."""
+
+NOTHING = "there are no reports yet: nothing is known"
+
+
+def quantile(level: float, tests: int = 1) -> float:
+    """How many standard errors a two-sided interval reaches, shared among several tests."""
+    if not 0 < level < 1:
+        raise NumberError(f"the confidence level lies between 0 and 1, not at {level!r}")
+    return NormalDist().inv_cdf(1 - (1 - level) / (2 * tests))
+
+
+def finite(value: float) -> float | None:
+    """A float for JSON."""
+    return float(value) if math.isfinite(value) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The table of a result, with the intervals that were asked for."""
+
+    labels: Sequence[Label]
+    value: Floats
+    stderr: Floats
+    low: Floats
+    high: Floats
+    unit: str = ""
+    level: float = 0.95
+    simultaneous: bool = False
+    """Whether the intervals hold for all rows at once."""
+    population: bool = True
+    """Whether errors and intervals are about the population, or only about those who answered."""
+    more: Mapping[str, Floats] = field(default_factory=dict)
+    """Further columns of a kind, such as the count of a share."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def ends(self) -> Floats:
+        """The intervals, one row of two ends each."""
+        return np.stack([self.low, self.high], axis=1)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns by name: label, value, stderr, low, high, unit, and those of the kind."""
+        numbers = {"value": self.value, "stderr": self.stderr, "low": self.low, "high": self.high}
+        return {"label": self.labels, **numbers, "unit": [self.unit] * len(self), **self.more}
+
+    def records(self, json: bool = False) -> list[dict[str, Any]]:
+        """One dictionary per row; with `json` labels as a spec writes them, and no NaN or infinity."""
+        names = [name for name in self.columns if name not in ("label", "unit")]
+        numbers = np.column_stack([self.columns[name] for name in names]).tolist() if len(self) else []
+        rows = []
+        for label, row in zip(self.labels, numbers, strict=True):
+            own = dict(zip(names, map(finite, row) if json else row, strict=True))
+            head = {"label": label_spec(label) if json else label}
+            head |= {name: own.pop(name) for name in ("value", "stderr", "low", "high")}
+            rows.append(head | {"unit": self.unit} | own)
+        return rows
+
+    def order(self, most: int) -> NDArray[np.intp]:
+        """Which rows to show: the largest first, except that few rows, and numbers, keep their own order."""
+        if len(self) <= most:
+            return np.arange(len(self))
+        largest = np.argsort(-self.value, kind="stable")[:most]
+        return np.sort(largest) if numbers_first(self.labels) else largest
+
+    @property
+    def qualifiers(self) -> str:
+        """What else to say of the intervals."""
+        at_once = ", all answers at once" if self.simultaneous else ""
+        return at_once if self.population else f"{at_once}, {RESPONDENTS}"
+
+    @property
+    def interval_name(self) -> str:
+        return f"{100 * self.level:g} % interval{'s' if self.simultaneous else ''}{self.qualifiers}"
+
+
+class Result(ABC):
+    """What reports say, with error bars."""
+
+    kind: ClassVar[str]
+    heading: ClassVar[str] = "value"
+    """What a value is called at the head of a column."""
+
+    n: int
+    protocol: str
+    method: str
+
+    @abstractmethod
+    def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        """The rows with intervals at a confidence level.
+
+        `simultaneous` makes all intervals hold at once; `population=False` leaves the sampling error out.
+        """
+
+    @property
+    def misfit(self) -> Misfit | None:
+        """Whether any population could have produced these reports; None where the tally is not known any more."""
+        return None
+
+    @property
+    def notes(self) -> list[str]:
+        """What to say beside the figures, in sentences."""
+        misfit = self.misfit
+        said = [misfit.message] if misfit is not None and misfit.message else []
+        return said if self.n else [NOTHING, *said]
+
+    @abstractmethod
+    def repeated(self, noise: float, people: float) -> Any:
+        """The same from n reports of fewer people: noise and sampling error grow by these factors in variance."""
+
+    @property
+    def unbiased(self) -> Result:
+        """The unbiased result behind this one."""
+        return self
+
+    def __sub__(self, other: Result) -> Difference:
+        """How the figures differ between two independent groups, as populations; from the unbiased results."""
+        if not isinstance(other, Result):
+            return NotImplemented
+        first, second = self.unbiased.table(), other.unbiased.table()
+        if first.labels != second.labels or first.unit != second.unit:
+            raise MismatchError("these estimates are about different answers")
+        return Difference(first.labels, first.value - second.value, np.hypot(first.stderr, second.stderr))
+
+    # -- forms -------------------------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        return f"{self.protocol}, {self.method}, n = {self.n:,}"
+
+    def rows(self, level: float = 0.95, population: bool = True) -> list[dict[str, Any]]:
+        """One dictionary per row: label, value, stderr, low, high, unit, and what the kind adds."""
+        return self.table(level, population=population).records()
+
+    def to_dict(self, level: float = 0.95, population: bool = True, simultaneous: bool = False) -> dict[str, Any]:
+        """The result as JSON values."""
+        misfit = self.misfit
+        return {
+            "kind": self.kind,
+            "protocol": self.protocol,
+            "method": self.method,
+            "n": self.n,
+            "level": level,
+            "population": population,
+            "simultaneous": simultaneous,
+            "rows": self.table(level, simultaneous, population).records(json=True),
+            "notes": self.notes,
+            "misfit": None if misfit is None else misfit.p_value,
+        }
+
+    def to_csv(self, level: float = 0.95, population: bool = True) -> str:
+        """One line per row, after a line with the names of the columns."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        columns = self.table(level, population=population).columns
+        writer.writerow(columns)
+        cells = [[text(one) for one in column] if name == "label" else column for name, column in columns.items()]
+        writer.writerows(zip(*cells, strict=True))
+        return out.getvalue()
+
+    def to_arrow(self, level: float = 0.95, population: bool = True) -> Any:
+        """A pyarrow table; `pyarrow.table(result)` and `polars.DataFrame(result)` work as well."""
+        pa = require("pyarrow", "files")
+        columns = self.table(level, population=population).columns
+        labels = list(columns["label"])
+        alike = len({type(label) for label in labels}) == 1
+        return pa.table(columns | {"label": labels if alike else [text(label) for label in labels]})
+
+    def to_pandas(self, level: float = 0.95, population: bool = True) -> Any:
+        """A pandas data frame, one line per row."""
+        return self.to_arrow(level, population).to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def cells(self, rows: Rows, most: int = ROWS_SHOWN) -> tuple[list[str], list[list[str]]]:
+        """Heads and cells of the table for people; a kind may choose other digits."""
+        unit = f", {rows.unit}" if rows.unit else ""
+        head = ["answer", self.heading + unit, "stderr", rows.interval_name]
+        body = []
+        for i in rows.order(most):
+            digits = decimals(rows.stderr[i])
+            shown = [_number(number, digits) for number in (rows.value[i], rows.stderr[i])]
+            span = f"{_number(rows.low[i], digits)} .. {_number(rows.high[i], digits)}"
+            body.append([text(rows.labels[i]), *shown, span])
+        return head, body
+
+    def _remarks(self, rows: Rows) -> list[str]:
+        some = [f"the {ROWS_SHOWN} largest of {len(rows)}"] if len(rows) > ROWS_SHOWN else []
+        return [*some, *self.notes]
+
+    def __str__(self) -> str:
+        rows = self.table()
+        head, body = self.cells(rows)
+        widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
+        lines = [
+            "  ".join(
+                f"{cell:<{width}}" if i == 0 else f"{cell:>{width}}"
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in [head, *body]
+        ]
+        return "\n".join([self.title, *lines, *self._remarks(rows)])
+
+    def __rich__(self) -> Any:
+        from rich.table import Table
+
+        rows = self.table()
+        head, body = self.cells(rows)
+        table = Table(title=self.title, caption="\n".join(self._remarks(rows)) or None)
+        for i, name in enumerate(head):
+            table.add_column(name, justify="left" if i == 0 else "right")
+        for line in body:
+            table.add_row(*line)
+        return table
+
+    def _repr_html_(self) -> str:
+        """The table in a notebook."""
+        rows = self.table()
+        head, body = self.cells(rows)
+        cells = "".join(f"<th>{escape(name)}</th>" for name in head)
+        lines = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in body]
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._remarks(rows))
+        return f"<table><caption>{escape(self.title)}</caption><tr>{cells}</tr>{''.join(lines)}</table>{notes}"
+
+    def plot(
+        self,
+        ax: Any = None,
+        level: float = 0.95,
+        most: int = 40,
+        simultaneous: bool = False,
+        population: bool = True,
+    ) -> Any:
+        """Values with whiskers, grey where the interval covers zero; returns the axes.
+
+        Of many rows the `most` largest; numbers are all drawn in their order, many of them as a line in a band.
+        """
+        from deniable.results.charts import bars
+
+        return bars(self, self.table(level, simultaneous, population), ax, most)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} from {self.n} reports, {self.protocol}, {self.method}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Difference:
+    """The figures of one group minus those of another, as populations."""
+
+    labels: Sequence[Label]
+    value: Floats
+    stderr: Floats
+
+    def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
+        reach = quantile(level, len(self.labels) if simultaneous else 1) * self.stderr
+        return np.stack([self.value - reach, self.value + reach], axis=1)
+
+    def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """One dictionary per row: label, difference, stderr, low, high, p_value."""
+        numbers = np.column_stack([self.value, self.stderr, self.interval(level), self.p_values]).tolist()
+        names = ("difference", "stderr", "low", "high", "p_value")
+        named = (dict(zip(names, row, strict=True)) for row in numbers)
+        return [{"label": label} | row for label, row in zip(self.labels, named, strict=True)]
+
+    def __str__(self) -> str:
+        order = np.argsort(-np.abs(self.value / self.stderr), kind="stable")[:ROWS_SHOWN]
+        names = [text(self.labels[i]) for i in order]
+        width = max(6, *(len(name) for name in names))
+        ends = self.interval()
+        lines = [f"{'answer':<{width}}  {'difference':>10}  {'95 % interval':>18}  {'p-value':>8}"]
+        for name, i in zip(names, order, strict=True):
+            span = f"{ends[i, 0]:8.4f} ..{ends[i, 1]:8.4f}"
+            lines.append(f"{name:<{width}}  {self.value[i]:>10.4f}  {span:>18}  {self.p_values[i]:>8.2g}")
+        if len(self.labels) > ROWS_SHOWN:
+            lines.append(f"... the {ROWS_SHOWN} clearest of {len(self.labels)}")
+        return "\n".join([*lines, f"any difference at all: p = {self.p_value:.2g}"])
+
+    def __repr__(self) -> str:
+        return f"<Difference of {len(self.labels)} figures, p = {self.p_value:.2g}>"
+
+    @property
+    def p_values(self) -> Floats:
+        """Two-sided, one per row: how often a difference this large shows up when there is none."""
+        z = np.abs(self.value) / self.stderr
+        return np.array([math.erfc(value / math.sqrt(2)) for value in z])
+
+    @property
+    def p_value(self) -> float:
+        """For any difference at all: the smallest of `p_values`, times their number (Bonferroni)."""
+        return float(min(1.0, self.p_values.min() * len(self.labels)))
+
+
+def decimals(error: float) -> int:
+    """Enough decimals for two digits of an error."""
+    if not math.isfinite(error) or error <= 0:
+        return 4
+    return min(12, max(0, 1 - math.floor(math.log10(error))))
+
+
+def _number(value: float, digits: int) -> str:
+    return "-" if math.isnan(value) else f"{value:,.{digits}f}"

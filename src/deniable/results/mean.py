@@ -1,0 +1,78 @@
+"""The mean of a number, in the question's own unit.
+
+Estimate   unbiased for the mean of the respondents' clipped numbers; it may fall outside the interval by its noise
+Error      stderr: the spread of the reports' contributions divided by sqrt(n), noise and sampling error together;
+           `population=False` leaves the sampling error out, as far as it is known: then the worst case of the noise
+Interval   normal, not cut: an estimate beyond an end says how much noise there is
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from deniable.results.base import NOTHING, Result, Rows, quantile
+from deniable.results.misfit import Misfit
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mean(Result):
+    """An estimated mean.
+
+    >>> mean = Mean(7.25, 100, 0.5, 0.4, (0.0, 24.0), "Window", unit="hours")
+    >>> mean.stderr, [round(end, 2) for end in mean.interval()]
+    (0.5, [6.27, 8.23])
+    """
+
+    kind: ClassVar[str] = "mean"
+    heading: ClassVar[str] = "mean"
+
+    value: float
+    n: int
+    stderr: float
+    """As an estimate of the population's mean: noise and sampling error."""
+    noise: float
+    """The part of it that the protocol adds."""
+    ends: tuple[float, float]
+    """The ends of the domain."""
+    protocol: str
+    method: str = "unbiased"
+    unit: str = ""
+    check: Callable[..., Misfit] | None = None
+
+    @property
+    def misfit(self) -> Misfit | None:
+        return None if self.check is None else self.check()
+
+    def error(self, population: bool = True) -> float:
+        return self.stderr if population else self.noise
+
+    def interval(self, level: float = 0.95, population: bool = True) -> tuple[float, float]:
+        """A confidence interval of the mean; without reports the whole domain."""
+        if not self.n:
+            return self.ends
+        reach = quantile(level) * self.error(population)
+        return self.value - reach, self.value + reach
+
+    def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        low, high = self.interval(level, population)
+        value, stderr = np.array([self.value]), np.array([self.error(population)])
+        ends = np.array([low]), np.array([high])
+        return Rows(["mean"], value, stderr, *ends, self.unit, level, simultaneous, population)
+
+    def repeated(self, noise: float, people: float) -> Mean:
+        sampling = max(0.0, self.stderr**2 - self.noise**2)
+        check = None if self.check is None else partial(self.check, repeats=noise)
+        spread = math.sqrt(noise * self.noise**2 + people * sampling)
+        return replace(self, stderr=spread, noise=math.sqrt(noise) * self.noise, check=check)
+
+    def __repr__(self) -> str:
+        if not self.n:
+            return f"<Mean: {NOTHING}>"
+        unit = f" {self.unit}" if self.unit else ""
+        return f"<Mean {self.value:.4g} +- {self.stderr:.2g}{unit} from {self.n} reports>"
