@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deniable import privacy as privacy
     from deniable import protocols as protocols
     from deniable import randomness as randomness
+    from deniable import results as results
     from deniable import surveys as surveys
     from deniable.channels import Channel as Channel
     from deniable.channels import DiscreteLaplace as DiscreteLaplace
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from deniable.channels.utility import utility as utility
     from deniable.domains import Categories as Categories
     from deniable.domains import Integers as Integers
+    from deniable.domains import Interval as Interval
     from deniable.domains import Strings as Strings
     from deniable.planning import Plan as Plan
     from deniable.planning import plan as plan
@@ -48,15 +50,18 @@ if TYPE_CHECKING:
     from deniable.protocols import Estimate as Estimate
     from deniable.protocols import HadamardResponse as HadamardResponse
     from deniable.protocols import OLHSketch as OLHSketch
+    from deniable.protocols import OneBitMean as OneBitMean
     from deniable.protocols import Protocol as Protocol
     from deniable.protocols import Reports as Reports
     from deniable.protocols import SubsetSelection as SubsetSelection
     from deniable.protocols import Tally as Tally
+    from deniable.protocols import Window as Window
     from deniable.protocols import combine as combine
     from deniable.protocols import profiles as profiles
     from deniable.protocols.kinds import load as load
     from deniable.randomness import Secure as Secure
     from deniable.randomness import Simulation as Simulation
+    from deniable.results import Mean as Mean
     from deniable.surveys import Question as Question
     from deniable.surveys import Survey as Survey
     from deniable.surveys import SurveyTally as SurveyTally
@@ -66,15 +71,17 @@ __version__ = "0.1.0"
 # Loaded when first used, so that a script which needs one protocol does not wait for every layer.
 _HOMES = {
     "channels": ("Channel", "DiscreteLaplace", "GridLaplace", "Query", "divergence", "utility"),
-    "domains": ("Categories", "Integers", "Strings"),
+    "domains": ("Categories", "Integers", "Interval", "Strings"),
     "planning": ("Plan", "plan"),
     "protocols": (
         *("BLH", "CMS", "GRR", "HCMS", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
-        *("Estimate", "HadamardResponse", "OLHSketch", "Protocol", "Reports", "SubsetSelection", "Tally"),
+        *("Estimate", "HadamardResponse", "OLHSketch", "OneBitMean", "Protocol", "Reports", "SubsetSelection"),
+        *("Tally", "Window"),
         "combine",
     ),
     "protocols.kinds": ("load",),
     "randomness": ("Secure", "Simulation"),
+    "results": ("Mean",),
     "surveys": ("Question", "Survey", "SurveyTally"),
 }
 _HOME_OF = {name: f"deniable.{home}" for home, names in _HOMES.items() for name in names}
@@ -83,7 +90,7 @@ _MODULES = {
         name: f"deniable.{name}"
         for name in (
             *("channels", "collect", "design", "domains", "errors", "exact", "files", "planning", "postprocess"),
-            *("privacy", "protocols", "randomness", "surveys"),
+            *("privacy", "protocols", "randomness", "results", "surveys"),
         )
     },
     "infer": "deniable.channels.inference",

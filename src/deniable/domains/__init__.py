@@ -7,7 +7,7 @@ Strings      any text at all
 Records      several answers of one person, by name
 """
 
-from deniable.domains.base import Domain, load_domain
+from deniable.domains.base import Domain, domain_of_answers, load_domain
 from deniable.domains.interval import Interval
 from deniable.domains.listed import Categories, DomainLike, Integers, Labels, ListedDomain, as_domain, as_listed
 from deniable.domains.records import RecordColumns, Records
@@ -27,5 +27,6 @@ __all__ = [
     "Texts",
     "as_domain",
     "as_listed",
+    "domain_of_answers",
     "load_domain",
 ]

@@ -88,6 +88,14 @@ class Domain(ABC):
         """The domain in two or three words, for a title."""
         return str(self)
 
+    @classmethod
+    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
+        """The domain that the `answers` of a question's draft describe; None if they are of another kind.
+
+        `given` may hold "other" and "missing", the labels of such answers, and "key", which names hash functions.
+        """
+        return None
+
     @property
     @abstractmethod
     def example(self) -> Any:
@@ -110,6 +118,23 @@ def load_domain(spec: Any) -> Domain:
     if not isinstance(name, str) or name not in _KINDS:
         raise SpecError(f"there is no domain of kind {name!r}; there are {', '.join(sorted(_KINDS))}")
     return _KINDS[name].from_spec(spec)
+
+
+def domain_of_answers(answers: Any, given: Mapping[str, Any]) -> Domain | None:
+    """The domain that a draft describes, whichever kind knows it; None if none does."""
+    load_plugins()
+    if isinstance(answers, Mapping) and "kind" in answers:
+        return load_domain(answers)
+    for known in _KINDS.values():
+        found = known.from_answers(answers, given)
+        if found is not None:
+            return found
+    return None
+
+
+def no_other(given: Mapping[str, Any]) -> None:
+    if given.get("other") is not None:
+        raise SpecError('"other" goes with a list of answers only')
 
 
 def wrong_spec(kind: str, needed: str) -> SpecError:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable.columns import absent, flat, is_absent, kind
-from deniable.domains.base import Domain, wrong_spec
-from deniable.errors import DomainError, NumberError
+from deniable.domains.base import Domain, no_other, wrong_spec
+from deniable.errors import DomainError, NumberError, SpecError
 
 Floats = NDArray[np.float64]
 
@@ -122,6 +122,19 @@ class Interval(Domain):
             case {"kind": "interval", "low": str(low), "high": str(high), "unit": str(unit), **rest} if not rest:
                 return cls(low, high, unit)
         raise wrong_spec("an interval", "low, high and unit, all of them text")
+
+    @classmethod
+    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
+        """{"number": {"low": 0, "high": 24, "unit": "hours"}}"""
+        match answers:
+            case {"number": {"low": low, "high": high, **ends}, **rest} if set(ends) <= {"unit"}:
+                if set(rest) - {"read"} or rest.get("read", "mean") != "mean":
+                    raise SpecError('a number is read as "mean": {"number": {"low": ..., "high": ...}, "read": "mean"}')
+                no_other(given)
+                if given.get("missing") is not None:
+                    raise SpecError('a number has no label for missing answers: leave "missing" out, and drop the rows')
+                return cls(low, high, ends.get("unit", ""))  # type: ignore[arg-type]  # it checks the unit
+        return None
 
     def __repr__(self) -> str:
         unit = f", unit={self.unit!r}" if self.unit else ""

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import absent, dictionary, flat, is_absent, kind, unique
-from deniable.domains.base import Domain, wrong_spec
-from deniable.errors import DomainError, LabelError
+from deniable.domains.base import Domain, no_other, wrong_spec
+from deniable.errors import DomainError, LabelError, SpecError
 from deniable.exact import MOST_DIGITS
 from deniable.labels import (
     Label,
@@ -46,6 +46,7 @@ DomainLike = Domain | Labels | int
 """What a domain may be given as: itself, a list of categories, or a number of answers."""
 
 _MOST_SHOWN, _MOST_NAMED = 8, 20
+_MOST_LISTED = 10_000
 
 
 class ListedDomain(Domain):
@@ -248,6 +249,12 @@ class Categories(ListedDomain):
                 return cls([load_label(value) for value in values], other, missing)
         raise wrong_spec("categories", "values, a list, and perhaps other and missing")
 
+    @classmethod
+    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
+        if not isinstance(answers, list):
+            return None
+        return cls([load_label(answer) for answer in answers], given.get("other"), given.get("missing"))
+
     def __repr__(self) -> str:
         shown = [reprlib.repr(value) for value in self.values[:_MOST_SHOWN]]
         if self.size > _MOST_SHOWN:
@@ -342,6 +349,22 @@ class Integers(ListedDomain):
             case {"kind": "integers", "low": int(low), "high": int(high), **rest} if not rest:
                 return cls(low, high)
         raise wrong_spec("integers", "low and high, whole numbers")
+
+    @classmethod
+    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
+        if not isinstance(answers, Mapping) or set(answers) != {"low", "high"}:
+            return None
+        no_other(given)
+        numbers = cls(answers["low"], answers["high"])
+        missing = given.get("missing")
+        if missing is None:
+            return numbers
+        if numbers.size > _MOST_LISTED:
+            raise SpecError(
+                f"a range of {numbers.size} numbers is too long to list beside {missing!r}: group the numbers, or "
+                'leave "missing" out'
+            )
+        return Categories(numbers.labels, missing=missing)
 
     def __str__(self) -> str:
         return f"the whole numbers from {self.low} to {self.high}"

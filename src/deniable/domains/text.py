@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.columns import dictionary, flat, is_absent, kind
-from deniable.domains.base import Domain, wrong_spec
+from deniable.domains.base import Domain, no_other, wrong_spec
 from deniable.errors import DomainError
 from deniable.labels import load_label
 from deniable.texts import as_key, as_text, text_digest
@@ -137,6 +137,13 @@ class Strings(Domain):
             ) <= {"missing"}:
                 return cls(cells, cohorts, key, None if "missing" not in rest else str(load_label(rest["missing"])))
         raise wrong_spec("strings", "cells, cohorts and key, and perhaps missing")
+
+    @classmethod
+    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
+        if answers != "text":
+            return None
+        no_other(given)
+        return cls(key=given.get("key", ""), missing=given.get("missing"))
 
     def __str__(self) -> str:
         return f"any text, hashed into {self.cells} cells in {self.cohorts} cohorts"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deniable.protocols import frequency
+from deniable.protocols import frequency, numeric
 from deniable.protocols.base import Cost, Guarantee, Protocol, load, registered
 from deniable.protocols.frequency import (
     BLH,
@@ -21,6 +21,7 @@ from deniable.protocols.frequency import (
 from deniable.protocols.frequency.histogram import FrequencyProtocol, ShareProtocol
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
 from deniable.protocols.frequency.pure import PureProtocol
+from deniable.protocols.numeric import OneBitMean, Window
 from deniable.protocols.reports import Reports
 from deniable.protocols.tally import Tally
 from deniable.results import Difference, Estimate, combine
@@ -42,6 +43,7 @@ __all__ = [
     "Guarantee",
     "HadamardResponse",
     "OLHSketch",
+    "OneBitMean",
     "Protocol",
     "PureProtocol",
     "Reports",
@@ -50,8 +52,10 @@ __all__ = [
     "Tally",
     "TextEstimate",
     "TextProtocol",
+    "Window",
     "combine",
     "frequency",
     "load",
+    "numeric",
     "registered",
 ]

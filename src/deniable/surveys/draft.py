@@ -4,7 +4,9 @@
         {"id": "smoke", "text": "Do you smoke?", "answers": ["yes", "no"]},
         {"id": "age", "text": "How old are you?", "answers": {"low": 18, "high": 99}, "protocol": "OLH"}]}
 
-answers    a list of labels, {"low": ..., "high": ...}, "text" for any text, or the spec of a domain
+answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" for any text,
+           {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"} (the mean of a number), or the spec of a
+           domain
 other      the label for every answer that is not listed
 missing    the label for every missing answer, "no answer" say; without it an empty cell is refused. A range of numbers
            becomes a list of these numbers and the label. Also once for all questions
@@ -38,7 +40,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from deniable import exact
-from deniable.domains import Categories, Domain, Integers, Strings, load_domain
+from deniable.domains import Domain, domain_of_answers
 from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
 from deniable.protocols import Protocol, registered
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
 BEST = "best"
 
 _SHARED = ("epsilon", "protocol", "people", "missing")
-_MOST_LISTED = 10_000
 
 
 @dataclass(frozen=True)
@@ -185,28 +186,15 @@ def _wanted(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Pro
 
 
 def _domain(entry: Mapping[str, Any], name: Any) -> Domain:
-    answers = entry["answers"]
-    other, missing = (None if entry.get(key) is None else load_label(entry[key]) for key in ("other", "missing"))
-    if isinstance(answers, list):
-        return Categories([load_label(answer) for answer in answers], other, missing)
-    if other is not None:
-        raise SpecError('"other" goes with a list of answers only')
-    if answers == "text":
-        # Each question has hash functions of its own, so that two surveys' sketches say nothing about each other.
-        return Strings(key=f"{name}/{entry['id']}", missing=missing)  # type: ignore[arg-type]  # Strings checks it
-    if isinstance(answers, Mapping) and set(answers) == {"low", "high"}:
-        numbers = Integers(answers["low"], answers["high"])
-        if missing is None:
-            return numbers
-        if numbers.size > _MOST_LISTED:
-            raise SpecError(
-                f"a range of {numbers.size} numbers is too long to list beside {missing!r}: group the numbers, or "
-                'leave "missing" out'
-            )
-        return Categories(numbers.labels, missing=missing)
-    if isinstance(answers, Mapping) and "kind" in answers:
-        return load_domain(answers)
-    raise SpecError('the answers are a list, {"low": ..., "high": ...}, "text" or the spec of a domain')
+    labels = {key: load_label(entry[key]) for key in ("other", "missing") if entry.get(key) is not None}
+    # Each question has hash functions of its own, so that two surveys' sketches say nothing about each other.
+    found = domain_of_answers(entry["answers"], labels | {"key": f"{name}/{entry['id']}"})
+    if found is None:
+        raise SpecError(
+            'the answers are a list, {"low": ..., "high": ...}, {"number": {"low": ..., "high": ...}}, "text" or the '
+            "spec of a domain"
+        )
+    return found
 
 
 def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol | _Open:

@@ -1,0 +1,7 @@
+"""Protocols for numbers."""
+
+from __future__ import annotations
+
+from deniable.protocols.numeric.window import OneBitMean, Window
+
+__all__ = ["OneBitMean", "Window"]

@@ -1,0 +1,341 @@
+"""Window response: report the position of a number, blurred over a window, else any output.
+
+Law        the number is rounded at random to one of D positions; with probability t the report is uniform among the w
+           outputs from the position on, else uniform among all M = D + w - 1
+Privacy    ratio 1 + t M / (w (1 - t)) <= e^epsilon; t is rounded down
+Error      of a mean, worst case over the interval: worst_variance(n)
+Report     the output's index, ceil(log2(M) / 8) bytes
+Cost       four random words per report (rounding, keep, within the window, among all); M counters
+Source     piecewise mechanism (Wang et al. 2019) and square wave (Li et al. 2020), which are both this law; with two
+           positions and w = 1 it is the one-bit mean (Duchi et al. 2013; Ding, Kulkarni and Yekhanin 2017)
+
+Rounding   s = min((x - low) (D - 1) / (high - low), D - 1) in floats, in this order, for x clipped to the interval; up
+           from k = floor(s) with probability floor((s - k) 2^53) / 2^53. It comes before an exact channel and so needs
+           no exactness for privacy; it biases a mean by less than 2^-50 of the range
+Read-out   the mean is linear in the output's index, and unbiased. Its standard error comes from the spread of the
+           reports themselves, but is never below what the law adds at least
+Choice     (D, w) with the smallest worst case are searched once and then fixed in the spec
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.domains import Domain, DomainLike, Integers, Interval
+from deniable.errors import ChannelError, NumberError
+from deniable.exact import Dyadic, Number, as_epsilon
+from deniable.protocols.base import WORD_BYTES, Cost, Protocol
+from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
+from deniable.protocols.reports import Bytes
+from deniable.protocols.tally import Counts, Tally
+from deniable.randomness import Bits
+from deniable.results import Floats, Mean
+from deniable.results.misfit import too_few, too_many
+
+MEAN = "mean"
+
+_MOST_POSITIONS = 1 << 20
+_FRACTION = 1 << 53
+_SHIFT = 11  # from 53 bits to 64
+
+
+@dataclass(frozen=True)
+class Window(Protocol):
+    """The mean of a number; without positions and width, those with the smallest worst-case variance.
+
+    >>> hours = Window(Interval(0, 100, unit="hours"), epsilon=2)
+    >>> hours.positions, hours.width
+    (3, 1)
+    >>> mean = hours.estimate(hours.tally(hours.privatize([8.0, 7.5, 30.0] * 1000)))
+    >>> mean.interval()[0] < 15.17 < mean.interval()[1] or abs(mean.value - 15.17) < 5 * mean.stderr
+    True
+    """
+
+    name: ClassVar[str] = "Window"
+    reads: ClassVar[str] = MEAN
+    takes: ClassVar[tuple[type[Domain], ...]] = (Interval, Integers)
+    advice: ClassVar[str] = "it needs numbers, dn.Interval(low, high) or dn.Integers(low, high)"
+
+    positions: int = 0
+    width: int = 0
+    read: str = MEAN
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, domain: DomainLike, epsilon: Number, positions: int = 0, width: int = 0, read: str = MEAN
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.read != MEAN:
+            raise NumberError(f"a window is read as {MEAN!r}, not as {self.read!r}")
+        positions, width = self.positions, self.width
+        if not positions and not width:
+            positions, width = best_window(float(as_epsilon(self.epsilon)))
+        for name, number, least in (("positions", positions, 2), ("width", width, 1)):
+            if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= _MOST_POSITIONS:
+                raise NumberError(f"the number of {name} is a whole number from {least} to 2^20: give both or none")
+            object.__setattr__(self, name, number)
+        if self.keep.numerator == 0:
+            raise ChannelError(f"at epsilon {float(self.epsilon):.3g} rounding leaves nothing to learn: raise epsilon")
+
+    def parameters(self) -> dict[str, Any]:
+        return {"positions": self.positions, "width": self.width, "read": self.read}
+
+    @classmethod
+    def candidates(cls, domain: Domain, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
+        if isinstance(domain, Interval):  # whole numbers are asked for their shares, unless somebody names a window
+            yield cls(domain, epsilon)
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(Interval(0, 1), 1, positions=3, width=2)
+        yield cls(Interval(-10, 30, unit="degrees"), 2, positions=4, width=1)
+        yield cls(Integers(0, 4), 1, positions=5, width=2)
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    @property
+    def outputs(self) -> int:
+        return self.positions + self.width - 1
+
+    @cached_property
+    def keep(self) -> Dyadic:
+        w, outputs = self.width, self.outputs
+        return Dyadic.floor_of(lambda e: (e - 1) * w / (outputs + (e - 1) * w), self.epsilon)
+
+    @property
+    def ratio(self) -> Fraction:
+        t = self.keep.value
+        return 1 + t * self.outputs / (self.width * (1 - t))
+
+    @property
+    def report_bytes(self) -> int:
+        return width_of(self.outputs)
+
+    @property
+    def report_forms(self) -> int:
+        return self.outputs
+
+    @property
+    def tally_size(self) -> int:
+        return self.outputs
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(WORD_BYTES * (4.0 if self.width > 1 else 3.0), 1)
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        return float(self._low), float(self._high)
+
+    @property
+    def _low(self) -> Fraction:
+        return Fraction(self.domain.low)  # type: ignore[attr-defined]  # of an interval or of integers
+
+    @property
+    def _high(self) -> Fraction:
+        return Fraction(self.domain.high)  # type: ignore[attr-defined]
+
+    @property
+    def unit(self) -> str:
+        return getattr(self.domain, "unit", "")
+
+    def _one(self, value: Any, bits: Bits) -> bytes:
+        low, high = self._ends
+        number = value + low if isinstance(self.domain, Integers) else value
+        s = min(((number - low) * (self.positions - 1)) / (high - low), float(self.positions - 1))
+        k = math.floor(s)
+        up = bits.bernoulli(Dyadic(math.floor((s - k) * _FRACTION) << _SHIFT))
+        return self._law_of(k + up, bits)
+
+    def _law_of(self, value: int, bits: Bits) -> bytes:
+        kept, near, far = bits.bernoulli(self.keep), bits.integers(self.width), bits.integers(self.outputs)
+        return (value + near if kept else far).to_bytes(self.report_bytes, "little")
+
+    def _many(self, values: NDArray[Any], bits: Bits) -> Bytes:
+        low, high = self._ends
+        numbers = values + low if isinstance(self.domain, Integers) else values
+        s = np.minimum(((numbers - low) * (self.positions - 1)) / (high - low), float(self.positions - 1))
+        floor = np.floor(s)
+        up = np.floor((s - floor) * _FRACTION).astype(np.uint64) << np.uint64(_SHIFT)
+        position = floor.astype(np.int64) + (bits.words(s.size) < up)
+        kept = bits.bernoulli(self.keep, s.size)
+        near = bits.integers(self.width, s.size) if self.width > 1 else 0
+        return to_bytes(np.where(kept, position + near, bits.integers(self.outputs, s.size)), self.report_bytes)
+
+    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        return from_bytes(reports) < self.outputs
+
+    def _count(self, reports: Bytes) -> Counts:
+        return np.bincount(from_bytes(reports), minlength=self.outputs)
+
+    def _inputs(self) -> Iterator[tuple[Fraction, int]]:
+        """The positions: the law of any number is a mixture of two of theirs."""
+        step = (self._high - self._low) / (self.positions - 1)
+        return ((self._low + k * step, k) for k in range(self.positions))
+
+    def _input_count(self) -> int:
+        return self.positions
+
+    # -- the read-out ------------------------------------------------------------------------------
+
+    @property
+    def _scale(self) -> Fraction:
+        """What a step of the output's index adds to the estimate."""
+        return (self._high - self._low) / (self.positions - 1) / self.keep.value
+
+    def contribution(self, output: int) -> Fraction:
+        """What a report with this output adds to the mean of n, times n: unbiased for the respondent's number."""
+        middle = (self._low + self._high) / 2
+        return middle + self._scale * (output - Fraction(self.outputs - 1, 2))
+
+    def _estimate(self, tally: Tally) -> Mean:
+        n, counts = tally.n, [int(count) for count in tally.counts]
+        total = sum(y * count for y, count in enumerate(counts))
+        squares = sum(y * y * count for y, count in enumerate(counts))
+        value = float((self._low + self._high) / 2 + self._scale * (Fraction(total, n) - Fraction(self.outputs - 1, 2)))
+        spread = Fraction(squares, n) - Fraction(total, n) ** 2
+        scale = float(self._scale) ** 2
+        variance = float(spread) * n / (n - 1) if n > 1 else math.inf
+        least, most = self._noise_range
+        everything = max(variance, least) * scale / n if n > 1 else most * scale
+        # The spread of the positions themselves, less what random rounding may have added, is sampling error.
+        t = float(self.keep)
+        fixed = (t * (self.width**2 - 1) + (1 - t) * (self.outputs**2 - 1)) / 12
+        centre = float(Fraction(total, n)) - (self.outputs - 1) / 2
+        apart = max(0.0, ((float(spread) + centre**2 - fixed) / t - (centre / t) ** 2) - 0.25)
+        noise = min(everything, max(everything - apart * (t**2) * scale / n, least * scale / n))
+        return Mean(value, n, math.sqrt(everything), math.sqrt(noise), self._ends, self.name, unit=self.unit)
+
+    def estimate(self, tally: Tally) -> Mean:
+        """The mean with its error, in the question's unit."""
+        self._check_tally(tally)
+        return replace(self._estimate(tally), check=partial(self.misfit, tally))
+
+    @cached_property
+    def _noise_range(self) -> tuple[float, float]:
+        """The smallest and the largest variance of one output's index, given the number, over all numbers."""
+        t, half = float(self.keep), (self.positions - 1) / 2
+        positions = np.arange(self.positions) - half
+        fixed = (t * (self.width**2 - 1) + (1 - t) * (self.outputs**2 - 1)) / 12
+        alone = t * positions**2 + fixed - (t * positions) ** 2
+        return float(alone.min()), t**2 * _worst(self.positions, self.width, t)
+
+    def worst_variance(self, n: int) -> float:
+        """The largest variance that the protocol adds to the mean of n people, in the square of the unit."""
+        return self._noise_range[1] * float(self._scale) ** 2 / n
+
+    def noise(self, n: int) -> float:
+        return math.sqrt(self.worst_variance(n))
+
+    def error(self, n: int, population: bool = True) -> float:
+        """The worst case is half of the people at each end: their own spread and the noise add up."""
+        if not population:
+            return self.noise(n)
+        t, half = float(self.keep), (self.positions - 1) / 2
+        fixed = (t * (self.width**2 - 1) + (1 - t) * (self.outputs**2 - 1)) / 12
+        return math.sqrt((t * half**2 + fixed) / n) * float(self._scale)
+
+    @property
+    def leverage(self) -> float:
+        """How many honest people at one end a forged report of the last output outweighs."""
+        return (self.outputs - 1) / (float(self.keep) * (self.positions - 1))
+
+    @property
+    def poisoning(self) -> float:
+        """m forged reports among n move the mean by at most m / n times this, in the unit."""
+        return float(self._scale * (self.outputs - 1))
+
+    def spoken(self, report: bytes) -> str:
+        return f"output {int.from_bytes(report, 'little') + 1} of {self.outputs}"
+
+    def _misfits(self, tally: Tally, worth: float) -> list[float]:
+        t, counts, n = float(self.keep), tally.counts * worth, tally.n * worth
+        least = (1 - t) / self.outputs
+        few = too_few(float(counts.min()), n, least, self.outputs)
+        return [few, too_many(float(counts.max()), n, least + t / self.width, self.outputs)]
+
+
+@dataclass(frozen=True)
+class OneBitMean(Window):
+    """The mean from one bit per person: rounding to the ends of the interval, then randomized response.
+
+    >>> OneBitMean(Interval(0, 24, unit="hours"), epsilon=1).report_forms
+    2
+    """
+
+    name: ClassVar[str] = "OneBitMean"
+
+    if TYPE_CHECKING:
+
+        def __init__(self, domain: DomainLike, epsilon: Number) -> None: ...
+
+    def __post_init__(self) -> None:
+        if (self.positions, self.width, self.read) not in ((0, 0, MEAN), (2, 1, MEAN)):
+            raise NumberError("a one-bit mean has two positions and no window: use Window for others")
+        object.__setattr__(self, "positions", 2)
+        object.__setattr__(self, "width", 1)
+        super().__post_init__()
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(Interval(-1, 1), 1)
+
+
+def _worst(positions: int, width: int, t: float) -> float:
+    """The largest variance of an unbiased position, over all numbers, in squared steps between positions.
+
+    f(z) = E estimate^2 is quadratic at the positions z = k - (D - 1) / 2 and linear between them, so in each cell the
+    variance f(z) - z^2 is largest at a point that is known.
+    """
+    outputs = positions + width - 1
+    half = (positions - 1) / 2
+    fixed = (t * (width**2 - 1) + (1 - t) * (outputs**2 - 1)) / (12 * t**2)
+    left = np.arange(positions - 1) - half
+    left = left[left >= -0.5]
+    slope = (2 * left + 1) / t
+    z = np.clip(slope / 2, left, left + 1)
+    inside: Floats = left**2 / t + slope * (z - left) - z**2 + fixed
+    return float(inside.max())
+
+
+@lru_cache(maxsize=64)
+def best_window(epsilon: float) -> tuple[int, int]:
+    """The positions and the width with the smallest worst-case variance of a mean; the fewest outputs among equals.
+
+    >>> best_window(1.0), best_window(3.0), best_window(5.0)
+    ((2, 1), (6, 2), (22, 5))
+    """
+    odds = math.expm1(min(epsilon, 40.0))
+
+    def variance(positions: int, width: int) -> float:
+        outputs = positions + width - 1
+        t = odds * width / (outputs + odds * width)
+        return _worst(positions, width, t) / (positions - 1) ** 2
+
+    best, found = math.inf, (2, 1)
+    coarse = sorted({*range(2, 12), *(round(12 * 1.2**i) for i in range(32))})
+    for width in range(1, 129):
+        rough = min(coarse, key=lambda positions: variance(positions, width))
+        near = range(max(2, math.floor(rough / 1.2)), math.ceil(rough * 1.2) + 1)
+        step = max(1, len(near) // 64)
+        for positions in near[::step]:
+            reached = variance(positions, width)
+            if reached < best * (1 - 1e-9):
+                best, found = reached, (positions, width)
+        if width > 2 * found[1] + 8:  # the best width for more and more positions only grows
+            break
+    return found
