@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -73,7 +74,7 @@ class Interval(Domain):
         return np.clip(numbers, *self.ends)
 
     def encode_one(self, value: Any) -> float:
-        number = float(value) if type(value) is float or type(value) is int else self._number(value, 0)
+        number = value if type(value) is float else self._number(value, 0)
         if math.isnan(number):
             raise absent(0)
         if math.isinf(number):
@@ -89,8 +90,8 @@ class Interval(Domain):
             raise DomainError(f"value {place}, {kind(value)}, is not a number")
         try:
             return float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
+        except OverflowError:  # a whole number beyond all floats is clipped like any other
+            return sys.float_info.max if value > 0 else -sys.float_info.max
 
     def reader(self, typed: bool = True) -> Callable[[str], Any]:
         def meaning(entry: str) -> float | str:
