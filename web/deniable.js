@@ -472,7 +472,8 @@ function interval(spec) {
   const read = (value) => {
     if (isMissing(value)) missing();
     const number = typeof value === "bigint" ? Number(value) : value;
-    if (typeof number !== "number" || !Number.isFinite(number)) refuse("domain", "the answer is not a number");
+    const usable = typeof number === "number" && (Number.isFinite(number) || typeof value === "bigint");
+    if (!usable) refuse("domain", "the answer is not a number");
     return Math.min(Math.max(number, low), high) + 0; // zero has one form
   };
   const encode = (number) => concat([2], new Uint8Array(littleFloat(number)));

@@ -5,7 +5,7 @@
  */
 
 import { h, svg } from "./dom.js";
-import { digitsFor, percent, short } from "./format.js";
+import { digitsFor, measured, percent, quantity, short } from "./format.js";
 
 /** Round numbers that cover low .. high, about `wanted` of them. */
 export function ticks(low, high, wanted = 5) {
@@ -94,6 +94,36 @@ function written({ value, low, high }, signed) {
   const digits = digitsFor((high - low) / 2);
   const sign = (x) => `${signed && x > 0 ? "+" : ""}${percent(x, digits)}`;
   return [sign(value), h("small", {}, ` ${sign(low).replace(/\u00a0%$/, "")} to ${sign(high)}`)];
+}
+
+/**
+ * Numbers that are no shares, on one scale in their own unit: `rows` are { label, value, stderr, low, high }. `ends` is
+ * what a number can be, where that is known; `reach` how far forgers could move it.
+ */
+export function ranges(rows, { title, unit = "", ends = [], reach = 0 }) {
+  const known = [...rows.flatMap(({ value, low, high }) => [value, low - reach, high + reach]), ...ends].filter(Number.isFinite);
+  const [least, most] = [Math.min(...known), Math.max(...known)];
+  const span = most - least || 1;
+  const at = (x) => `${((100 * (x - least)) / span).toFixed(3)}%`;
+  const marks = ticks(least, most);
+  const lines = rows.map(({ label, value, stderr, low, high }) =>
+    h(
+      "div",
+      { class: "line" },
+      h("div", { class: "name" }, label),
+      h("div", { class: "value" }, measured(value, stderr, unit), h("small", {}, ` ${measured(low, stderr)} to ${measured(high, stderr)}`)),
+      svg(
+        "svg",
+        { "aria-hidden": "true" },
+        marks.map((x) => line(at(x), at(x), 0, 100, "grid")),
+        reach > 0 && line(at(low - reach), at(high + reach), 50, 50, "fakes"),
+        Number.isFinite(low + high) && [line(at(low), at(high), 50, 50, "whisker"), [low, high].map((end) => line(at(end), at(end), 36, 64, "whisker"))],
+        Number.isFinite(value) && svg("circle", { cx: at(value), cy: "50%", r: 5, class: "bar" }),
+      ),
+    ),
+  );
+  const axis = svg("svg", { class: "axis", "aria-hidden": "true" }, marks.map((x) => svg("text", { x: at(x), y: 12, "text-anchor": "middle" }, quantity(x))));
+  return h("div", { class: "chart", role: "img", "aria-label": title }, lines, h("div", { class: "line" }, axis));
 }
 
 const swatch = (kind) => svg("svg", { "aria-hidden": "true" }, svg("rect", { width: "100%", height: "100%", class: kind }));

@@ -3,9 +3,9 @@
  * the service computes them.
  */
 
-import { bars, legend } from "./charts.js";
+import { bars, legend, ranges } from "./charts.js";
 import { command, download, h, newId, show, table } from "./dom.js";
-import { count, digitsFor, label, percent, period, plural } from "./format.js";
+import { count, label, percent, period, plural } from "./format.js";
 
 export class Comparison {
   #board;
@@ -66,10 +66,7 @@ export class Comparison {
     const found = answers.map((one) => ({ ...one, label: label(one.label), value: one.difference })).sort((x, y) => clear(y) - clear(x));
     const { top, level } = this.#board.state;
     const rows = found.slice(0, top ?? undefined).map((row) => ({ label: row.label, bars: [row] }));
-    const numbers = found.map((row) => {
-      const d = digitsFor(row.stderr);
-      return [row.label, ...[row.before, row.after, row.difference, row.stderr, row.low, row.high].map((share) => percent(share, d))];
-    });
+    const numbers = found.map((row) => [row.label, ...[row.before, row.after, row.difference, row.stderr, row.low, row.high].map((x) => panel.write(x, row.stderr, panel.unit))]);
     const quote = (name) => `"${String(name).replaceAll('"', '""')}"`;
     const { epochs } = this.#board.survey.terms;
     const when = [first, second].map((range) => quote(period(epochs, ...range.split("..").map(Number))));
@@ -79,9 +76,9 @@ export class Comparison {
       "section",
       { "data-compare": id },
       h("h3", {}, text),
-      h("p", { class: "note" }, `${plural(before, "report")} before, ${count(after)} after; a bar is how much the share has changed, in percentage points. Intervals are about everybody, these people being a sample.`),
-      bars(rows, { title, signed: true }),
-      legend([["bar", "a change"], ["bar unsure", "no change can be told"]]),
+      h("p", { class: "note" }, `${plural(before, "report")} before, ${count(after)} after; ${panel.shares ? "a bar is how much the share has changed, in percentage points" : "a mark is how much the figure has changed"}. Intervals are about everybody, these people being a sample.`),
+      panel.shares ? bars(rows, { title, signed: true }) : ranges(found, { title, unit: panel.unit, ends: [0] }),
+      panel.shares ? legend([["bar", "a change"], ["bar unsure", "no change can be told"]]) : null,
       h("details", {}, h("summary", {}, "Table"), table(`Differences for ${text}`, ["Answer", "Before", "After", "Difference", "± std. error", "From", "To"], numbers, { class: "numbers" })),
       h("div", { class: "tools" }, h("button", { type: "button", class: "small", onclick: () => download(`${id}-difference.csv`, `${csv}\n`) }, "CSV"), h("span", { class: "note" }, "The two sides from the command line:")),
       command(this.#board.cli(panel, { epochs: first, post: "none" })),

@@ -88,6 +88,13 @@ export function quantity(value, unit = "") {
   return `${digits.replace("-", "−")}${unit && `\u00a0${unit}`}`;
 }
 
+/** A number in so many digits as its error makes sense of. */
+export function measured(value, error, unit = "") {
+  if (!Number.isFinite(value)) return "–";
+  const digits = error > 0 ? Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(error)))) : 6;
+  return quantity(Number(value.toFixed(digits)), unit);
+}
+
 /** An answer as its respondent gave it. */
 export function answerText(domain, value) {
   if (domain.columns) return domain.columns.map(({ name, domain: own }) => `${name}: ${answerText(own, value[name])}`).join("; ");

@@ -1,9 +1,9 @@
 /** One question on the dashboard: bars, table, files, the poisoning slider, and the series over time. */
 
-import { bars, covers, cut, legend, saysNothing } from "./charts.js";
+import { bars, covers, cut, legend, ranges, saysNothing } from "./charts.js";
 import { combobox } from "./combobox.js";
 import { command, download, h, newId, table, update } from "./dom.js";
-import { count, decimal, digitsFor, label, percent, period } from "./format.js";
+import { count, decimal, digitsFor, label, measured, percent, period, quantity } from "./format.js";
 import { Series } from "./series.js";
 
 const SORTED_FROM = 13;
@@ -127,6 +127,7 @@ export class QuestionPanel {
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
     this.#details.hidden = !answers.length;
     if (!answers.length) return update(this.#chart, this.#empty());
+    if (!this.shares) return this.#drawValues();
     const fakes = this.#fakeReports(n);
     const reach = (fakes / n) * (raw.poisoning ?? 0);
     this.#fakes.element.classList.toggle("idle", !fakes);
@@ -170,6 +171,48 @@ export class QuestionPanel {
     update(this.#command, command(this.#board.cli(this)));
   }
 
+  /** Whether the figures are shares of answers; else they are numbers in a unit of their own, a mean say. */
+  get shares() {
+    return (this.#raw?.kind ?? "shares") === "shares";
+  }
+
+  /** The unit of the figures, where they have one. */
+  get unit() {
+    return this.#raw?.rows[0]?.unit ?? "";
+  }
+
+  /** How a figure is written: a share with the digits of its error, or a number with its unit. */
+  write(value, stderr, unit = "") {
+    return this.shares ? percent(value, digitsFor(stderr)) : measured(value, stderr, unit);
+  }
+
+  /** Numbers in their own units: one scale per unit. */
+  #drawValues() {
+    const { n, text, rows, notes, poisoning } = this.#raw;
+    const { level, about } = this.#asked;
+    const { low, high, unit: own = "" } = this.#question.protocol.domain;
+    const fakes = this.#fakeReports(n);
+    const units = [...new Set(rows.map(({ unit }) => unit))];
+    const whole = units.length === 1 && Number.isFinite(high); // what forgers move and where the ends are is in one unit
+    const reach = whole ? (fakes / n) * (poisoning ?? 0) : 0;
+    this.#fakes.element.hidden ||= !whole;
+    this.#fakes.element.classList.toggle("idle", !fakes);
+    this.#fakes.text.textContent = fakes
+      ? `If ${count(fakes)} of the ${count(n)} were fake, the figure could move by up to ${quantity(Number(reach.toPrecision(3)), own)}, on top of the noise (red).`
+      : `Move the slider: one fake report in a hundred moves the figure by up to ${quantity(Number((0.01 * poisoning).toPrecision(3)), own)}.`;
+    const title = `Estimates for “${text}” with ${percent(level, 0)} intervals; the table has the numbers`;
+    const drawn = (unit) => rows.filter((row) => row.unit === unit).map((row) => ({ ...row, label: label(row.label) }));
+    update(
+      this.#chart,
+      units.map((unit) => ranges(drawn(unit), { title, unit, ends: whole ? [low, high] : [], reach })),
+      legend([["whisker", `${percent(level, 0)} interval${about === "population" ? "" : ", among those who answered"}`], ...(fakes && whole ? [["fakes", "with the fakes"]] : [])]),
+      (notes ?? []).map((note) => h("p", { class: "note" }, note)),
+    );
+    performance.mark("deniable-chart");
+    this.#fillTable();
+    update(this.#command, command(this.#board.cli(this)));
+  }
+
   #empty() {
     const { n, enough, message } = this.#raw;
     const { showFrom } = this.#board.survey.terms;
@@ -193,6 +236,11 @@ export class QuestionPanel {
   #fillTable() {
     if (!this.table.open || !this.#raw?.rows.length) return;
     const [raw, consistent] = [this.#raw, this.#consistent];
+    if (!this.shares) {
+      const rows = raw.rows.map(({ label: name, value, stderr, low, high, unit }) => [label(name), ...[value, stderr, low, high].map((x) => measured(x, stderr)), unit]);
+      update(this.#tablePlace, table(`Estimates for ${raw.text}`, ["Figure", "Value", "± std. error", "From", "To", "Unit"], rows, { class: "numbers" }));
+      return;
+    }
     const order = this.#byShare ? this.#ranked() : raw.rows.map((_, i) => i);
     const rows = order.map((i) => {
       const { label: name, value, stderr, low, high, count: number } = raw.rows[i];
@@ -233,27 +281,29 @@ export class QuestionPanel {
     const times = readings.map(({ epoch }) => origin + epoch * seconds);
     const point = (question, i) => {
       const found = question.rows[i];
-      return found ? { value: found.value, low: found.low, high: found.high } : null;
+      return found ? { value: found.value, low: found.low, high: found.high, stderr: found.stderr, unit: found.unit } : null;
     };
     const inside = (x) => Math.min(1, Math.max(0, x)); // as the bars are drawn; the table has the numbers
-    const drawn = (found) => found && { value: inside(found.value), low: inside(found.low), high: inside(found.high) };
+    const drawn = (found) => (this.shares && found ? { value: inside(found.value), low: inside(found.low), high: inside(found.high) } : found);
     const lines = chosen.map((i) => ({
       label: label(first.question.rows[i].label),
       points: readings.map(({ question }) => drawn(point(question, i))),
     }));
-    await this.#series.draw(times, lines, seconds);
+    const { unit } = first.question.rows[chosen[0]];
+    await this.#series.draw(times, lines, seconds, this.shares ? null : (number) => quantity(Number(number.toPrecision(4)), unit));
     const rows = readings.map(({ epoch, question }) => [
       period(survey.terms.epochs, epoch),
       count(question.n),
       ...chosen.map((i) => {
         const p = point(question, i);
-        return p ? `${percent(p.value)} (${percent(p.low)} to ${percent(p.high)})` : "not enough answers";
+        const write = (x) => (this.shares ? percent(x) : measured(x, p.stderr, p.unit));
+        return p ? `${write(p.value)} (${write(p.low)} to ${write(p.high)})` : "not enough answers";
       }),
     ]);
     const csv = h("button", { type: "button", class: "small", onclick: () => this.#board.csv(this, { per: "epoch", epochs: this.#board.seriesRange }) }, "CSV");
     update(
       this.#seriesTable,
-      h("details", {}, h("summary", {}, "Table"), table(`Shares over time for ${this.#question.text}`, ["Period", "Answers", ...lines.map((line) => line.label)], rows, { class: "numbers" })),
+      h("details", {}, h("summary", {}, "Table"), table(`${this.shares ? "Shares" : "Estimates"} over time for ${this.#question.text}`, ["Period", "Answers", ...lines.map((line) => line.label)], rows, { class: "numbers" })),
       h("div", { class: "tools" }, csv, h("span", { class: "note" }, "From the command line, one period at a time:")),
       command(this.#board.cli(this, { epochs: String(shown.at(-1).epoch) })),
     );

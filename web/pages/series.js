@@ -68,9 +68,9 @@ export class Series {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#content && this.draw(...this.#content));
   }
 
-  /** `seconds` is the length of a period: the axis has marks at whole periods only. */
-  async draw(times, lines, seconds) {
-    this.#content = [times, lines, seconds];
+  /** `seconds` is the length of a period: the axis has marks at whole periods only. Shares are written as percentages. */
+  async draw(times, lines, seconds, write = null) {
+    this.#content = [times, lines, seconds, write];
     const uPlot = await library();
     const data = [times];
     const series = [{ label: "Period", value: (_, time) => (time === null ? "–" : moment(time)) }];
@@ -79,7 +79,7 @@ export class Series {
       const name = COLORS[i % COLORS.length];
       const at = data.length;
       data.push(points.map((p) => p?.value ?? null), points.map((p) => p?.high ?? null), points.map((p) => p?.low ?? null));
-      const value = (_, share) => (share === null ? "–" : percent(share));
+      const value = (_, number) => (number === null ? "–" : (write ?? percent)(number));
       const edge = { stroke: color(name, 0.25), width: 1, points: { show: false } };
       series.push(
         { label, stroke: color(name), width: 2, value, points: { show: times.length > 1 && times.length < 60, size: 6 } },
@@ -108,7 +108,7 @@ export class Series {
           splits: (u, _axis, low, high, step) => times.filter((time) => time >= low && time <= high && (time - times[0]) % step === 0),
           values: (_, marks) => marks.map(moment),
         },
-        { ...axis, size: 64, values: (_, marks) => marks.map((mark) => percent(mark, marks[1] - marks[0] < 0.0099 ? 1 : 0)) },
+        { ...axis, size: 64, values: (_, marks) => marks.map((mark) => (write ?? percent)(mark, marks[1] - marks[0] < 0.0099 ? 1 : 0)) },
       ],
     };
     this.#drawn?.destroy();

@@ -277,7 +277,7 @@ test("Attributes draws the group first, then as the inner protocol does", () => 
 
 test("a number beyond an end is taken as that end, and nothing tells that it was", () => {
   const protocol = loadProtocol(windowOf(5, 3));
-  for (const [outside, end] of [[1e9, 100.5], [100.50001, 100.5], [-5.1, -5], [-1e308, -5]]) {
+  for (const [outside, end] of [[1e9, 100.5], [100.50001, 100.5], [-5.1, -5], [-1e308, -5], [10n ** 400n, 100.5]]) {
     assert.deepEqual(law(protocol, outside), law(protocol, end));
     assert.equal(hex(protocol.encode(outside)), hex(protocol.encode(end)));
     for (let seed = 0; seed < 50; seed++) {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { KINDS, Survey, canonicalBytes, fingerprint, loadProtocol } from "../deniable.js";
 import { DECODERS, decode, marks, whose } from "../pages/decode.js";
-import { answerText, quantity } from "../pages/format.js";
+import { answerText, measured, quantity } from "../pages/format.js";
 import { promises } from "../pages/promises.js";
 import { FIELDS } from "../pages/questions.js";
 import { Recorder } from "../pages/rehearsal.js";
@@ -144,6 +144,8 @@ test("a record's story is about the chosen part alone, and every byte has a mean
     const { rows } = decode(protocol, RECORD, report, 24);
     assert.deepEqual(rows.map(({ from }) => from), [24, ...rows.slice(0, -1).map(({ to }) => to)], "no gap");
     assert.equal(rows.at(-1).to, 24 + report.length);
+    const padding = rows.find(({ meaning }) => meaning.startsWith("zeros"));
+    assert.equal(padding?.from ?? 24 + report.length, 25 + inner.reportBytes);
   }
   assert.equal(seen.size, 3);
 });
@@ -154,6 +156,10 @@ test("answers in words", () => {
   assert.equal(quantity(1990), "1990");
   assert.equal(quantity(-1234567.25, "m"), "−1,234,570\u00a0m");
   assert.equal(quantity(1 / 3), "0.333333");
+  assert.equal(measured(37.2345, 1.234, "hours"), "37.2\u00a0hours");
+  assert.equal(measured(37.2345, 0.012), "37.234");
+  assert.equal(measured(-1234.5, 56), "−1235");
+  assert.equal(measured(null, 0), "–");
 });
 
 test("a survey with a delta says so, and is weak unless that is rarer than one in a million", async () => {

@@ -1,7 +1,7 @@
-"""Numbers, records and tables on the survey page, and a kind that it does not know.
+"""Numbers, records and tables on the pages, and a kind that they do not know.
 
 The surveys are handed to the browser as bytes, and its reports are taken from the request: no service has to know the
-kinds that are asked for.
+kinds that are asked for. Dashboards get readings of that form as well.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from deniable.specs import canonical_bytes, fingerprint
 from tests.web.pages.browser import Log
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import smoke
+from tests.web.pages.test_dashboard import sign_in
 
 Open = Callable[[str], Any]
 
@@ -50,6 +51,7 @@ class Canned:
         spec["questions"] = [
             {"id": name, "text": f"What is your {name}?", "protocol": protocol} for name, protocol in protocols.items()
         ]
+        self.question = spec["questions"][0]
         self.pinned = fingerprint("survey", spec)
         self.page = f"{service.address}/s/{self.pinned}"
         self.bodies: list[bytes] = []
@@ -188,3 +190,94 @@ def test_an_unknown_kind_is_refused_by_name(canned: Any, protocol: dict[str, Any
     expect(alert).to_contain_text("Nothing was sent.")
     assert tab.locator("form").count() == 0
     assert survey.bodies == []
+
+
+# -- the dashboard ---------------------------------------------------------------------------------------
+
+
+def reading(survey: Canned, rows: list[dict[str, Any]], kind: str, epoch: int = 10) -> dict[str, Any]:
+    """Estimates of the survey's one question, as a service sends them."""
+    question = {
+        "id": survey.question["id"],
+        "text": survey.question["text"],
+        "kind": kind,
+        "protocol": survey.question["protocol"]["protocol"],
+        "method": "unbiased",
+        "n": 5000,
+        "level": 0.95,
+        "simultaneous": True,
+        "population": True,
+        "enough": True,
+        "message": None,
+        "epsilon": "1",
+        "realized_epsilon": 1.0,
+        "noise_floor": None,
+        "poisoning": 250.0,
+        "misfit": None,
+        "warning": None,
+        "rows": rows,
+        "notes": [],
+        "unlisted": None,
+        "unlisted_stderr": None,
+    }
+    return {
+        "first": epoch,
+        "last": epoch,
+        "starts": None,
+        "ends": None,
+        "n": 5000,
+        "questions": [question],
+        "notes": [],
+    }
+
+
+def board(service: Service, profile: Any, open_tab: Open, survey: Canned, *readings: dict[str, Any]) -> Any:
+    """The dashboard of a survey, with these readings, one per epoch; the first stands for all."""
+    base = f"**/v1/surveys/{survey.pinned}"
+    epochs = [{"epoch": one["first"], "state": "open", "n": one["n"], "sha256": None} for one in readings]
+    status = {"state": "collecting", "accepted": 5000, "duplicates": 0, "rejected": {}, "epochs": epochs}
+    status |= {"taken_epochs": [10], "lag": {"requests": 0, "bytes": 0, "seconds": 0}}
+    profile.route(f"{base}/status*", lambda route: route.fulfill(json=status))
+    profile.route(f"{base}/stream", lambda route: route.fulfill(body="", content_type="text/event-stream"))
+
+    def estimates(route: Any) -> None:
+        route.fulfill(json={"series": readings if "per=epoch" in route.request.url else readings[:1]})
+
+    profile.route(f"{base}/estimates?*", estimates)
+    tab = open_tab(f"{service.address}/dashboard/{survey.pinned}")
+    sign_in(tab, service)
+    tab.wait_for_selector(".chart")
+    return tab
+
+
+def mean(value: float, stderr: float) -> dict[str, Any]:
+    ends = {"low": value - 2 * stderr, "high": value + 2 * stderr}
+    return {"label": "mean", "value": value, "stderr": stderr, **ends, "unit": "hours", "count": None}
+
+
+def test_a_mean_is_shown_in_its_unit_over_time(service: Service, profile: Any, open_tab: Open) -> None:
+    survey = Canned(service, profile, week=WINDOW)
+    readings = [reading(survey, [mean(37.25 + epoch, 1.5)], "mean", epoch) for epoch in (8, 9, 10)]
+    tab = board(service, profile, open_tab, survey, *readings)
+    value = tab.locator("[data-question=week] .chart .value")
+    expect(value).to_have_text("45.3\u00a0hours 42.3 to 48.3")
+    assert "%" not in value.inner_text()
+    tab.locator(".forgery input").fill("10")
+    expect(tab.locator(".forgery output")).to_contain_text(
+        "If 50 of the 5,000 were fake, the figure could move by up to 2.5\u00a0hours"
+    )
+    tab.click("[data-question=week] summary >> text=Table")
+    expect(tab.locator("[data-question=week] tbody tr").first).to_have_text("mean45.31.542.348.3hours")
+    tab.click("text=Over time")
+    cells = tab.locator("[data-question=week] details details tbody tr, [data-question=week] .series ~ div tbody tr")
+    expect(cells.last).to_contain_text("47.3\u00a0hours (44.3\u00a0hours to 50.3\u00a0hours)")
+
+
+def test_a_kind_that_cannot_be_answered_here_has_a_panel(service: Service, profile: Any, open_tab: Open) -> None:
+    """A protocol of somebody else's: the numbers come from the service, which knows it."""
+    stranger = {**HEAD, "protocol": "Stranger", "domain": {"kind": "places"}, "more": 1}
+    survey = Canned(service, profile, thing=stranger)
+    rows = [{**mean(5.0, 0.5), "label": "north", "unit": "km"}, {**mean(0.25, 0.01), "label": "south", "unit": ""}]
+    tab = board(service, profile, open_tab, survey, reading(survey, rows, "places"))
+    expect(tab.locator("[data-question=thing] .chart .value").first).to_have_text("5\u00a0km 4 to 6")
+    assert tab.locator("[data-question=thing] .chart").count() == 2, "one scale per unit"
