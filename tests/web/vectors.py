@@ -265,6 +265,9 @@ def threshold_cases() -> Iterator[dict[str, Any]]:
                 yield {"spec": protocol.spec(), "thresholds": thresholds(protocol)}
         protocol = registered()["RAPPOR"](Strings(), level, 64, 8, 2)
         yield {"spec": protocol.spec(), "thresholds": thresholds(protocol)}
+    for level in ("1/1000000", "1/7", 1, "22/7", 40, 64, long):
+        protocol = registered()["Window"](Interval(0, 1), level, positions=22, width=5)
+        yield {"spec": protocol.spec(), "thresholds": thresholds(protocol)}
 
 
 CANONICAL: list[Any] = [

@@ -123,7 +123,7 @@ export function ranges(rows, { title, unit = "", ends = [], reach = 0 }) {
     ),
   );
   const axis = svg("svg", { class: "axis", "aria-hidden": "true" }, marks.map((x) => svg("text", { x: at(x), y: 12, "text-anchor": "middle" }, quantity(x))));
-  return h("div", { class: "chart", role: "img", "aria-label": title }, lines, h("div", { class: "line" }, axis));
+  return h("div", { class: "chart units", role: "img", "aria-label": title }, lines, h("div", { class: "line" }, axis));
 }
 
 const swatch = (kind) => svg("svg", { "aria-hidden": "true" }, svg("rect", { width: "100%", height: "100%", class: kind }));

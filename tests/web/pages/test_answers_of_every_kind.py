@@ -6,13 +6,21 @@ kinds that are asked for. Dashboards get readings of that form as well.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from deniable.collect.wire import ID_BYTES
+from deniable.domains import Interval
+from deniable.protocols import Window
+from deniable.randomness import Simulation
 from deniable.specs import canonical_bytes, fingerprint
+from deniable.surveys import Question, Survey
+from tests.collect.surveys import Crowd, current, terms
 from tests.web.pages.browser import Log
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import smoke
@@ -281,3 +289,47 @@ def test_a_kind_that_cannot_be_answered_here_has_a_panel(service: Service, profi
     tab = board(service, profile, open_tab, survey, reading(survey, rows, "places"))
     expect(tab.locator("[data-question=thing] .chart .value").first).to_have_text("5\u00a0km 4 to 6")
     assert tab.locator("[data-question=thing] .chart").count() == 2, "one scale per unit"
+
+
+# -- with a service that knows them ----------------------------------------------------------------------
+
+
+def test_a_mean_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
+    """The whole path: asked on the page, counted by the service, shown in its unit."""
+    protocol = Window(Interval(0, 100, unit="hours"), epsilon=4)
+    survey = Survey("working hours", [Question("week", "How long do you work?", protocol)], terms(budget=64))
+    service.publish(survey)
+    bits = Simulation(7)
+    for epoch in (current(survey) - 1, current(survey)):
+        hours = 30 + 20 * bits.words(2_000).astype(float) / 2**64
+        reports = np.asarray(protocol.privatize(hours, bits))
+        ids = bits.words(4_000).view(np.uint8).reshape(2_000, ID_BYTES).copy()
+        service.fill_with(survey, epoch, Crowd(ids, reports))
+    tab = open_tab(service.survey_page(survey))
+    tab.get_by_label("How long do you work?", exact=True).fill("38.5")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    assert service.count(survey) == 4_001
+    (found,) = service.ask(survey, "estimates")["series"][0]["questions"]
+    (row,) = found["rows"]
+    assert (found["kind"], row["unit"]) == ("mean", "hours")
+    assert abs(row["value"] - 40) < 6 * row["stderr"] < 12  # 2e-9 of all seeds fail
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector(".chart")
+    shown = board.locator("[data-question=week] .chart .value").inner_text().replace("\u00a0", " ")
+    value, low, high = (float(number) for number in re.findall(r"-?[\d.]+", shown))
+    assert "hours" in shown
+    panel = board.locator("[data-question=week]")
+    assert "share" not in panel.inner_text()
+    edge = panel.evaluate(
+        "(card) => card.querySelector('.value').scrollWidth <= card.querySelector('.value').clientWidth"
+    )
+    assert edge, "the figure stays inside its column"
+    assert abs(value - row["value"]) < 0.1
+    assert low < value < high
+    board.locator("summary", has_text="Compare two").click()
+    board.get_by_role("button", name="Compare").click()
+    change = board.locator("[data-compare=week] .chart .value")
+    expect(change).to_contain_text("hours")
+    assert board.locator("[data-compare=week] tbody td").count() == 6
