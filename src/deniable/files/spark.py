@@ -44,6 +44,19 @@ from deniable.randomness import SYSTEM
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.tables import Columns, chosen_columns
 
+__all__ = [
+    "ClusterError",
+    "connect",
+    "count_files_on",
+    "privatize_frame",
+    "run_on",
+    "ship",
+    "tally_files_on",
+    "tally_frame",
+    "width",
+    "write_frame",
+]
+
 PARTITIONS_OF_CONNECT = 32
 _TREE_FROM = 64
 _QUIET = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
