@@ -12,7 +12,7 @@ from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.options import Json, Plot, new_app
 from deniable.cli.output import examples, save_figure
-from deniable.domains import Domain, Strings, as_domain
+from deniable.domains import Domain, Interval, Strings, as_domain
 from deniable.errors import SpecError
 from deniable.planning import Plan
 from deniable.planning.result import COLUMNS
@@ -26,6 +26,7 @@ app = new_app()
         "deniable plan --categories never,once,often --epsilon 1 --within 0.01    how many people",
         "deniable plan --categories 50 --people 20000 --within 0.02           which epsilon",
         "deniable plan --text --epsilon 4 --people 1000000 --save protocol.json",
+        "deniable plan --number 0..24 --unit hours --epsilon 1 --within 0.5    how many people for a mean",
     )
 )
 def plan(
@@ -34,6 +35,11 @@ def plan(
         typer.Option(metavar="N|A,B,...", help="How many possible answers, or the answers.", show_default=False),
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="Any text may be an answer.")] = False,
+    number: Annotated[
+        str | None,
+        typer.Option(metavar="LOW..HIGH", help="The mean of a number between these.", show_default=False),
+    ] = None,
+    unit: Annotated[str, typer.Option(metavar="UNIT", help="The unit of the number.", show_default=False)] = "",
     epsilon: Annotated[
         str | None, typer.Option(metavar="EPSILON", help="The epsilon of one answer.", show_default=False)
     ] = None,
@@ -42,7 +48,8 @@ def plan(
         float | None,
         typer.Option(
             metavar="W",
-            help="How far the interval of a share may reach to either side: 0.01 is +- 1 percentage point.",
+            help="How far the interval of a share may reach to either side, 0.01 is +- 1 percentage point; of a mean, "
+            "in its unit.",
             show_default=False,
         ),
     ] = None,
@@ -71,7 +78,7 @@ def plan(
     out when all answers are looked at together; leverage is how many honest reports one fake report outweighs; attack
     is how often the best guess of one person's answer is right.
     """
-    domain = _domain(categories, text)
+    domain = _domain(categories, text, number, unit)
     if sum(given is not None for given in (epsilon, people, within)) != 2:
         raise SpecError("give two of --epsilon, --people and --within: the third follows")
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, level=level, population=not respondents)
@@ -86,9 +93,19 @@ def plan(
     output.files(saved=save, drawn=plot)
 
 
-def _domain(categories: str | None, text: bool) -> Domain:
-    if text == (categories is not None):
-        raise SpecError("give either --categories (a number, or the answers with commas between them) or --text")
+def _domain(categories: str | None, text: bool, number: str | None, unit: str) -> Domain:
+    if sum([text, categories is not None, number is not None]) != 1:
+        raise SpecError(
+            "give one of --categories (a number, or the answers with commas between them), --text, and "
+            "--number LOW..HIGH"
+        )
+    if number is not None:
+        low, dots, high = number.partition("..")
+        if not dots:
+            raise SpecError("--number is written LOW..HIGH, such as 0..24")
+        return Interval(low.strip(), high.strip(), unit)
+    if unit:
+        raise SpecError("--unit goes with --number")
     if categories is None:
         return Strings()
     listed: Any = int(categories) if categories.strip().isdecimal() else categories.split(",")

@@ -567,9 +567,13 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
     rows = []
     for id, n in people.items():
         protocol = survey[id].protocol
+        reach = half_width(protocol, n, LEVEL)
+        if protocol.reads != "shares":
+            rows.append([id, f"{n:,}", f"+-{reach:.3g} {shown(protocol.unit)}".rstrip(), "-"])
+            continue
         clear = protocol.visible(n, LEVEL)
         from_share = "none" if clear is None else f"{_percent(clear)} %"
-        rows.append([id, f"{n:,}", f"+-{_percent(half_width(protocol, n, LEVEL))} points", from_share])
+        rows.append([id, f"{n:,}", f"+-{_percent(reach)} points", from_share])
     output.write(f"\nexpected{_each(survey)}:\n")
     output.table(["question", "people", f"{100 * LEVEL:g}% interval", "smallest visible share"], rows)
 
@@ -586,6 +590,8 @@ def _too_wide(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, 
     """A warning about questions whose intervals will be wide."""
     needed = {}
     for id, n in people.items():
+        if survey[id].protocol.reads != "shares":
+            continue  # how exact a figure must be depends on what it is
         wide = half_width(survey[id].protocol, n, LEVEL) / WIDE
         if wide > 1:
             needed[id] = n * wide**2  # errors shrink with the square root of the number of people

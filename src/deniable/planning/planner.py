@@ -100,7 +100,7 @@ def build(domain: Domain, epsilon: Any, forms: int | None = None, n: int | None 
                 built[protocol.name] = protocol
     if not built:
         raise DomainError(
-            f"no protocol can count {domain} at epsilon {exact.shown(exact.as_epsilon(epsilon))}: "
+            f"no protocol can ask for {domain} at epsilon {exact.shown(exact.as_epsilon(epsilon))}: "
             "group the answers, or hash them as text with dn.Strings()"
         )
     if forms is None:
@@ -173,7 +173,7 @@ class _Goal:
 
         low, high = exact.SMALLEST_EPSILON, exact.LARGEST_EPSILON
         if not reached(high):
-            least = quantile(self.level) / math.sqrt(4 * n)
+            least = quantile(self.level) / math.sqrt(4 * n) if self.domain.reads == "shares" else 0.0
             alone = f", for asking {n:,} alone leaves +-{least:.3g}" if self.population and least > within else ""
             raise NumberError(
                 f"no epsilon gives intervals of +-{within:.3g} with {n:,} people{alone}: ask more people or accept "
