@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from deniable.domains import Strings
+from deniable.domains import Interval, Strings
 from deniable.protocols import (
     BLH,
     CMS,
@@ -19,8 +19,10 @@ from deniable.protocols import (
     THE,
     HadamardResponse,
     OLHSketch,
+    OneBitMean,
     Protocol,
     SubsetSelection,
+    Window,
 )
 
 THREE = ["never", "once", "often"]
@@ -28,6 +30,11 @@ BREADS = ["rye", "sourdough", "naïve", "baguette", "食パン", ""]
 
 COLLISIONS = {
     "check_unbiased": "a fixed hash collides: unbiased over redrawn keys, see test_sketch.py and test_rappor.py",
+}
+NUMBER = {
+    "check_unbiased": "a mean is no histogram: unbiased by enumeration in tests/protocols/test_window.py",
+    "check_support": "a window speaks for no list of answers",
+    "check_number_is_refused": "any number is an answer, clipped to the interval",
 }
 BLOOM = {
     "check_unbiased": COLLISIONS["check_unbiased"],
@@ -74,6 +81,9 @@ PROTOCOL_CASES = [
     ProtocolCase(
         "OLH sketch, numbers", lambda e: OLHSketch(3, e, 1, hashing=Strings(4, 1)), slow=True, waived=COLLISIONS
     ),
+    ProtocolCase("window", lambda e: Window(Interval(0, 1), e, positions=3, width=2), waived=NUMBER),
+    ProtocolCase("window of 4 positions", lambda e: Window(Interval(-10, 30), e, positions=4, width=1), waived=NUMBER),
+    ProtocolCase("one-bit mean", lambda e: OneBitMean(Interval(-1, 1), e), waived=NUMBER),
     ProtocolCase("RAPPOR, 1 hash", lambda e: RAPPOR(BREADS[:3], e, 4, 1, 2), slow=True, waived=COLLISIONS),
     ProtocolCase("RAPPOR, 2 hashes", lambda e: RAPPOR(BREADS, e, 4, 2, 2), slow=True, waived=BLOOM),
 ]

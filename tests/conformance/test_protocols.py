@@ -31,13 +31,16 @@ def test_no_protocol_escapes() -> None:
 
 
 def test_no_check_is_waived_without_a_reason() -> None:
-    names = {check.__name__ for check in PROTOCOL_CHECKS}
+    names = {check.__name__ for check in PROTOCOL_CHECKS} | {"check_number_is_refused"}
     waived = {case.name: set(case.waived) for case in PROTOCOL_CASES if case.waived}
     assert waived == {
         "CMS": {"check_unbiased"},
         "HCMS": {"check_unbiased"},
         "OLH sketch": {"check_unbiased"},
         "OLH sketch, numbers": {"check_unbiased"},
+        "window": {"check_unbiased", "check_support", "check_number_is_refused"},
+        "window of 4 positions": {"check_unbiased", "check_support", "check_number_is_refused"},
+        "one-bit mean": {"check_unbiased", "check_support", "check_number_is_refused"},
         "RAPPOR, 1 hash": {"check_unbiased"},
         "RAPPOR, 2 hashes": {"check_unbiased", "check_support"},
     }

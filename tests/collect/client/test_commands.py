@@ -46,6 +46,8 @@ def kinds() -> Survey:
     """A question of every protocol that people answer by a choice or a text."""
     questions = []
     for name, family in registered().items():
+        if family.reads != "shares":
+            continue
         for place, domain in enumerate((3, 20, Strings(cells=256, cohorts=8, key="kinds/text"))):
             try:
                 questions.append(Question(f"{name}{place}".lower(), "?", family(domain, epsilon="0.8")))

@@ -1,0 +1,68 @@
+"""A question about a number, from the draft to the estimate, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+DRAFT = {
+    "name": "sleep",
+    "epsilon": "2",
+    "people": 4000,
+    "questions": [
+        {
+            "id": "hours",
+            "text": "How many hours did you sleep?",
+            "answers": {"number": {"low": 0, "high": 12, "unit": "hours"}, "read": "mean"},
+        },
+        {"id": "nap", "text": "Do you nap?", "answers": ["yes", "no"]},
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("draft.json").write_text(json.dumps(DRAFT), encoding="utf-8")
+    hours = np.random.default_rng(5).normal(7, 2, 4000)
+    lines = [f"{hour:.2f},{'yes' if i % 3 else 'no'}" for i, hour in enumerate(hours)]
+    Path("answers.csv").write_text("\n".join(["hours,nap", *lines]) + "\n", encoding="utf-8")
+    return hours
+
+
+def test_a_number_from_draft_to_estimate(run, folder):
+    made = run("survey", "new", "draft.json", "-o", "survey.json")
+    assert "a number from 0 to 12 hours" in made.out
+    assert "hours" in made.out.split("expected")[1]
+    run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
+    found = run("estimate", "survey.json", "reports.parquet", "--json", "--parquet", "out.parquet").json["questions"]
+    hours, nap = found
+    assert (hours["kind"], nap["kind"]) == ("mean", "shares")
+    (row,) = hours["rows"]
+    assert row["unit"] == "hours"
+    assert abs(row["value"] - np.clip(folder, 0, 12).mean()) < 5 * row["stderr"]
+    assert row["low"] < row["value"] < row["high"]
+    text = run("estimate", "survey.json", "reports.parquet", "--question", "hours").out
+    assert "mean, hours" in text
+    assert run("estimate", "survey.json", "reports.parquet", "--csv").out.splitlines()[1].startswith("hours,mean,")
+    run("estimate", "survey.json", "reports.parquet", "--plot", "both.png")
+    assert Path("both.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_no_number_is_named_by_its_row(run, folder):
+    run("survey", "new", "draft.json", "-o", "survey.json")
+    Path("wrong.csv").write_text("hours,nap\n7.5,yes\nSECRET,no\n", encoding="utf-8")
+    refused = run("privatize", "survey.json", "wrong.csv", "-o", "reports.parquet", code=2).err
+    assert "row 2" in refused
+    assert "SECRET" not in refused
+
+
+def test_the_planner_counts_people_for_a_mean(run):
+    made = run("plan", "--number", "0..24", "--unit", "hours", "--epsilon", "1", "--within", "0.5", "--json").json
+    assert made["solved"] == "n"
+    assert 10_000 < made["n"] < 11_000
+    for wrong in (["--number", "24"], ["--number", "24..0"], ["--categories", "3", "--unit", "hours"]):
+        run("plan", *wrong, "--epsilon", "1", "--within", "0.5", code=2)
