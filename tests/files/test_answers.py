@@ -247,8 +247,9 @@ def test_truth_values_and_numbers_as_text(tmp_path: Path, out: Path) -> None:
     source = write_csv(tmp_path / "a.csv", {"answer": ["True", "true", "TRUE", "False", "false", "7"]})
     privatize_file(protocol, source, out, {"report": "answer"})
     assert tally_files(protocol, [out]).counts.tolist() == [3, 2, 1]
-    with pytest.raises(DomainError, match="two answers are written '1'"):
-        privatize_file(GRR(Categories([1, "1"]), 1), source, out, {"report": "answer"})
+    both = write_csv(tmp_path / "both.csv", {"answer": ["1"]})
+    with pytest.raises(DomainError, match="two answers of this question are written alike"):
+        privatize_file(GRR(Categories([1, "1"]), 1), both, out, {"report": "answer"})
     protocol = GRR(Integers(-3, 9), 30)
     source.write_text("answer\n -3\n+9\n007\n")
     privatize_file(protocol, source, out, {"report": "answer"})

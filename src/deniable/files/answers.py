@@ -4,7 +4,7 @@ CSV        UTF-8, with a header; comma, semicolon or tab, whichever is most freq
            not count
 Parquet    one column per question, of text, numbers or truth values, not of lists
 Equal      as in every table (`surveys.tables`). Where one answer is 1 and another "1", text of Parquet is the text, and
-           a CSV is refused
+           a cell of a CSV that could be either is refused
 Missing    an empty cell, a null, and empty text that is no category: refused, unless the question says which answer
            stands for them
 Rows       count from 1, without the header
