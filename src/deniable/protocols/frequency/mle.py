@@ -12,9 +12,9 @@ Error      from the observed Fisher information for up to 2,000 answers, but nev
            at the same shares: in large samples it is not, and where reports that would support an answer are rare the
            observed information knows too little of it. Beyond, the error of the unbiased estimate
 Interval   that of the unbiased estimate, cut to [0, 1] and stretched to contain f: where noise would make shares
-           negative they stop at zero and the others are too small, in a survey of 1,000 people with 64 answers by half
-           a standard error. Without binomial counts by the score: the t with (|u - t| - 1/n)^2 <= z^2 V(t), where V(t)
-           is the variance of the unbiased estimate u at t
+           negative they stop at zero and the others are too small: with 64 answers, 1,000 people and epsilon 0.5 the
+           most common one by a standard error. Without binomial counts by the score: the t with
+           (|u - t| - 1/n)^2 <= z^2 V(t), where V(t) is the variance of the unbiased estimate u at t
 Cost       a pass over reports x answers in blocks of bounded memory for each update; identical reports count once.
            Local hashing needs no such pass: g additions a report and a Walsh-Hadamard transform
 Source     Dempster, Laird and Rubin 1977; Varadhan and Roland 2008; ElSalamouny and Palamidessi 2020
