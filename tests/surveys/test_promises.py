@@ -19,9 +19,9 @@ import pytest
 
 from deniable.channels import RandomizedResponse
 from deniable.collect.client import BudgetSpent, Ledger
-from deniable.domains import Strings
+from deniable.domains import Interval, Strings
 from deniable.errors import SpecError
-from deniable.protocols import CMS, GRR, OLH, OUE, Protocol, SubsetSelection
+from deniable.protocols import CMS, GRR, OLH, OUE, Protocol, SubsetSelection, Window
 from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, promises
 from tests.collect.surveys import terms
@@ -43,6 +43,7 @@ PROTOCOLS: dict[str, Any] = {
     "OUE of 3": lambda e: OUE(3, e),
     "OLH of 4": lambda e: OLH(4, e),
     "SubsetSelection of 5": lambda e: SubsetSelection(5, e),
+    "Window": lambda e: Window(Interval(0, 10, unit="hours"), e, positions=3, width=2),
     "CMS": lambda e: CMS(Strings(cells=64, cohorts=8, key="promises"), e),
 }
 
