@@ -93,7 +93,7 @@ left = [sorted(path.name for path in (folder / name).iterdir()) for name in ("wr
 
 
 def reports(protocol: Protocol, rows: int, seed: int) -> Any:
-    labels = list(protocol.domain.labels)
+    labels = [label for label, _ in protocol._inputs()]
     return protocol.privatize([labels[i * i % len(labels)] for i in range(rows)], Simulation(seed))
 
 

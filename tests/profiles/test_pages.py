@@ -21,4 +21,4 @@ def test_page(page):
 
 
 def test_there_are_pages():
-    assert len(PAGES) == 7
+    assert len(PAGES) == 8
