@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from deniable.protocols import Protocol as Protocol
     from deniable.protocols import Reports as Reports
     from deniable.protocols import SubsetSelection as SubsetSelection
+    from deniable.protocols import Table as Table
     from deniable.protocols import Tally as Tally
     from deniable.protocols import Window as Window
     from deniable.protocols import combine as combine
@@ -76,7 +77,7 @@ _HOMES = {
     "protocols": (
         *("BLH", "CMS", "GRR", "HCMS", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
         *("Estimate", "HadamardResponse", "OLHSketch", "OneBitMean", "Protocol", "Reports", "SubsetSelection"),
-        *("Tally", "Window"),
+        *("Table", "Tally", "Window"),
         "combine",
     ),
     "protocols.kinds": ("load",),

@@ -66,3 +66,20 @@ def test_the_planner_counts_people_for_a_mean(run):
     assert 10_000 < made["n"] < 11_000
     for wrong in (["--number", "24"], ["--number", "24..0"], ["--categories", "3", "--unit", "hours"]):
         run("plan", *wrong, "--epsilon", "1", "--within", "0.5", code=2)
+
+
+def test_a_designed_mechanism_from_its_proof_to_the_estimate(run, folder):
+    run("design", "extremal", "--p0", "0.2,0.3,0.5", "--p1", "0.5,0.3,0.2", "--epsilon", "1", "--save", "proof.json")
+    Path("draft.json").write_text(
+        json.dumps({"name": "e", "questions": [{"id": "effect", "text": "?", "answers": {"table": "proof.json"}}]})
+    )
+    made = run("survey", "new", "draft.json", "-o", "survey.json").out
+    assert "Table" in made
+    Path("answers.csv").write_text("effect\n" + "0\n1\n2\n" * 300, encoding="utf-8")
+    run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
+    (found,) = run("estimate", "survey.json", "reports.parquet", "--json").json["questions"]
+    assert (found["protocol"], len(found["rows"]), found["n"]) == ("Table", 3, 900)
+    proof = json.loads(Path("proof.json").read_text())
+    proof["epsilon"] = "1/2"
+    Path("proof.json").write_text(json.dumps(proof))
+    assert "proof does not hold" in run("survey", "new", "draft.json", "-o", "other.json", code=2).err

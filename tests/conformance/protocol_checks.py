@@ -233,8 +233,8 @@ def check_identity(case: ProtocolCase) -> None:
     assert again.spec() == protocol.spec()
     assert again.fingerprint == protocol.fingerprint
     assert case.build(case.epsilon * 2).fingerprint != protocol.fingerprint
-    larger = protocol.spec() | {"domain": Integers(0, len(inputs(protocol))).spec()}
-    assert load(larger).fingerprint != protocol.fingerprint
+    other = protocol.spec() | {"domain": Integers(7, 6 + len(inputs(protocol))).spec()}
+    assert load(other).fingerprint != protocol.fingerprint
 
 
 def check_value_object(case: ProtocolCase) -> None:

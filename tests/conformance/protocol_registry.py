@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from deniable.channels import randomized_response
 from deniable.domains import Interval, Strings
 from deniable.protocols import (
     BLH,
@@ -22,6 +23,7 @@ from deniable.protocols import (
     OneBitMean,
     Protocol,
     SubsetSelection,
+    Table,
     Window,
 )
 
@@ -30,6 +32,10 @@ BREADS = ["rye", "sourdough", "naïve", "baguette", "食パン", ""]
 
 COLLISIONS = {
     "check_unbiased": "a fixed hash collides: unbiased over redrawn keys, see test_sketch.py and test_rappor.py",
+}
+TABLE = {
+    "check_unbiased": "each answer has a variance of its own: unbiased by enumeration in tests/protocols/test_table.py",
+    "check_support": "a table need not have two likelihoods only",
 }
 NUMBER = {
     "check_unbiased": "a mean is no histogram: unbiased by enumeration in tests/protocols/test_window.py",
@@ -81,6 +87,7 @@ PROTOCOL_CASES = [
     ProtocolCase(
         "OLH sketch, numbers", lambda e: OLHSketch(3, e, 1, hashing=Strings(4, 1)), slow=True, waived=COLLISIONS
     ),
+    ProtocolCase("table", lambda e: Table(randomized_response(3, e), e), waived=TABLE),
     ProtocolCase("window", lambda e: Window(Interval(0, 1), e, positions=3, width=2), waived=NUMBER),
     ProtocolCase("window of 4 positions", lambda e: Window(Interval(-10, 30), e, positions=4, width=1), waived=NUMBER),
     ProtocolCase("one-bit mean", lambda e: OneBitMean(Interval(-1, 1), e), waived=NUMBER),

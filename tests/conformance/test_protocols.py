@@ -38,6 +38,7 @@ def test_no_check_is_waived_without_a_reason() -> None:
         "HCMS": {"check_unbiased"},
         "OLH sketch": {"check_unbiased"},
         "OLH sketch, numbers": {"check_unbiased"},
+        "table": {"check_unbiased", "check_support"},
         "window": {"check_unbiased", "check_support", "check_number_is_refused"},
         "window of 4 positions": {"check_unbiased", "check_support", "check_number_is_refused"},
         "one-bit mean": {"check_unbiased", "check_support", "check_number_is_refused"},

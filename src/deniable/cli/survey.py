@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from deniable import exact
-from deniable._files import parse_json
+from deniable._files import parse_json, read_json
 from deniable.channels.levels import epsilon_text
 from deniable.cli import output
 from deniable.cli.load_survey import epsilon_words, find, losses, read_target, refuse_expired, refuse_uncollected
@@ -145,7 +145,7 @@ def new(
     to: Output = None,
 ) -> None:
     """Make a survey from a draft: fill in each question's protocol, by name or by the planner's choice."""
-    content = parse_json(read_text(draft), named(draft))
+    content = _with_proofs(parse_json(read_text(draft), named(draft)), Path(draft).parent)
     made, plans = _drafted(content, draft)
     if to is None:
         output.write(made.to_json())
@@ -154,6 +154,16 @@ def new(
         _print_made(made, plans, content)
         output.write(f"\nsaved: {to}\n")
     _advise(made, content)
+
+
+def _with_proofs(draft: Any, folder: Path) -> Any:
+    """The draft with proofs of `deniable design` in the place of the names of their files."""
+    entries = draft.get("questions") if isinstance(draft, dict) else None
+    for entry in entries if isinstance(entries, list) else []:
+        answers = entry.get("answers") if isinstance(entry, dict) else None
+        if isinstance(answers, dict) and isinstance(answers.get("table"), str):
+            answers["table"] = read_json(folder / answers["table"])
+    return draft
 
 
 @app.command(

@@ -23,6 +23,7 @@ from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
 from deniable.protocols.frequency.pure import PureProtocol
 from deniable.protocols.numeric import OneBitMean, Window
 from deniable.protocols.reports import Reports
+from deniable.protocols.table import Table
 from deniable.protocols.tally import Tally
 from deniable.results import Difference, Estimate, combine
 
@@ -49,6 +50,7 @@ __all__ = [
     "Reports",
     "ShareProtocol",
     "SubsetSelection",
+    "Table",
     "Tally",
     "TextEstimate",
     "TextProtocol",

@@ -123,6 +123,8 @@ class Estimate(Result):
     """By how much the sampling variance is larger than that of n different people."""
     check: Callable[..., Misfit] | None = None
     """Tests the tally behind the estimate against its protocol."""
+    bounded: bool = False
+    """Whether the method gives a distribution, so that intervals are cut to [0, 1]."""
 
     @property
     def frequencies(self) -> Floats:
@@ -166,7 +168,8 @@ class Estimate(Result):
         if population and self.support is not None:
             return self.support.interval(1 - (1 - level) / tests)
         errors = reach * self.errors(population)
-        return np.stack([self.frequencies - errors, self.frequencies + errors], axis=1)
+        ends = np.stack([self.frequencies - errors, self.frequencies + errors], axis=1)
+        return np.clip(ends, 0.0, 1.0) if self.bounded else ends
 
     def _around(self, ends: Floats) -> Floats:
         """Intervals that contain the estimate."""

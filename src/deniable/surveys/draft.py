@@ -5,8 +5,8 @@
         {"id": "age", "text": "How old are you?", "answers": {"low": 18, "high": 99}, "protocol": "OLH"}]}
 
 answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" for any text,
-           {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"} (the mean of a number), or the spec of a
-           domain
+           {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"} (the mean of a number),
+           {"table": proof} (a mechanism that `deniable design` proved, with its proof), or the spec of a domain
 other      the label for every answer that is not listed
 missing    the label for every missing answer, "no answer" say; without it an empty cell is refused. A range of numbers
            becomes a list of these numbers and the label. Also once for all questions
@@ -43,7 +43,8 @@ from deniable import exact
 from deniable.domains import Domain, domain_of_answers
 from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
-from deniable.protocols import Protocol, registered
+from deniable.protocols import Protocol, Table, registered
+from deniable.specs import fingerprint
 from deniable.surveys.draft_terms import TERMS, draft_rule, draft_terms
 from deniable.surveys.strict import keys, short
 from deniable.surveys.survey import TOO_MANY_FORMS, Question, Survey, load_protocol, question_name
@@ -119,7 +120,11 @@ def divided(draft: Mapping[str, Any]) -> Fraction | None:
 
 def has_epsilon(entry: Any) -> bool:
     """Whether a question has an epsilon of its own."""
-    return isinstance(entry, Mapping) and ("epsilon" in entry or isinstance(entry.get("protocol"), Mapping))
+    if not isinstance(entry, Mapping):
+        return False
+    answers = entry.get("answers")
+    designed = isinstance(answers, Mapping) and "table" in answers
+    return designed or "epsilon" in entry or isinstance(entry.get("protocol"), Mapping)
 
 
 def crowds(draft: Mapping[str, Any]) -> dict[str, int]:
@@ -180,9 +185,28 @@ def _wanted(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Pro
             keys(entry, ("id", "text", "protocol"), "it")
             return load_protocol(entry["protocol"])
         keys(entry, ("id", "text", "answers"), "it", optional=(*_SHARED, "other", "parameters"))
+        if isinstance(entry["answers"], Mapping) and set(entry["answers"]) == {"table"}:
+            return _table(entry)
         return _protocol(_domain({**shared, **entry}, name), {**shared, **entry}, where)
     except DeniableError as wrong:
         raise SpecError(f"{where}: {wrong}") from None
+
+
+def _table(entry: Mapping[str, Any]) -> Protocol:
+    """The mechanism of a proof that `deniable design` wrote, with its own epsilon, unless the question states more."""
+    from deniable.design import Certificate
+
+    proof = entry["answers"]["table"]
+    if not isinstance(proof, dict):
+        raise SpecError('{"table": ...} holds a proof of deniable design, or on the command line its file')
+    if extra := [key for key in ("protocol", "parameters", "other", "missing") if key in entry]:
+        raise SpecError(f"a table brings its own mechanism: leave {', '.join(extra)} out")
+    known = Certificate.load(proof)
+    verdict = known.verify()
+    if not verdict:
+        failed = "; ".join(f"{check.name}: {check.detail}" for check in verdict.checks if not check.holds)
+        raise SpecError(f"the proof does not hold: {failed}")
+    return Table(known.mechanism, entry.get("epsilon", getattr(known, "epsilon", None)), fingerprint("proof", proof))
 
 
 def _domain(entry: Mapping[str, Any], name: Any) -> Domain:

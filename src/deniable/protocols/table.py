@@ -1,0 +1,332 @@
+"""Any exact channel as a protocol: what `design` found, a closed form, or a matrix of your own, asked in a survey.
+
+Law        the row of the answer, integer weights drawn exactly
+Privacy    the largest ratio in a column of the matrix, exact; never above the epsilon that the spec states
+Error      of the unbiased read-out: the spread of the reports' contributions, by a linear inverse of the matrix
+Report     the output's index, ceil(log2(m) / 8) bytes for m outputs
+Cost       one random word per report, more only on a tie; m counters
+Source     the channel; where it was designed, the spec carries the fingerprint of its certificate
+
+Read-out   shares of the answers by inversion, by least squares where there are more outputs than answers; by the
+           iterative Bayesian update (IBU) where different shares give the same outputs
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deniable import exact
+from deniable.channels import Channel
+from deniable.channels.inference import ibu
+from deniable.domains import Categories, Domain, Integers, ListedDomain
+from deniable.errors import ChannelError, DeniableError, DomainError, SpecError
+from deniable.labels import Label, as_labels, label_spec, load_label, text
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
+from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
+from deniable.protocols.frequency.histogram import ShareProtocol
+from deniable.protocols.reports import Bytes
+from deniable.protocols.tally import Counts, Tally
+from deniable.randomness import Bits
+from deniable.results import Estimate, Floats
+from deniable.results.misfit import too_few, too_many
+
+MOST_CELLS = 1 << 20
+
+_HEX = frozenset("0123456789abcdef")
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Table(ShareProtocol):
+    """A channel, or a design with its channel, as a protocol.
+
+    >>> from deniable.channels import Channel
+    >>> coin = Table(Channel([["3/4", "1/4"], ["1/4", "3/4"]], inputs=["yes", "no"], outputs=["heads", "tails"]), "1.1")
+    >>> coin.ratio, coin.report_bytes, coin.outputs
+    (Fraction(3, 1), 1, ('heads', 'tails'))
+    >>> coin.estimate(coin.tally(coin.privatize(["yes"] * 30 + ["no"] * 10))).labels
+    ('yes', 'no')
+    """
+
+    name: ClassVar[str] = "Table"
+    takes: ClassVar[tuple[type[Domain], ...]] = (ListedDomain,)
+
+    domain: ListedDomain
+    outputs: tuple[Label, ...] = ()
+    rows: tuple[tuple[int, ...], ...] = ()
+    """Integer weights, one row per answer; every row has the same sum."""
+    certificate: str | None = None
+    """The fingerprint of the proof that no private mechanism is better, where there is one."""
+
+    def __init__(self, mechanism: Any, epsilon: exact.Number | None = None, certificate: str | None = None) -> None:
+        """`mechanism` is a Channel, or a design or certificate that has one.
+
+        Without `epsilon` it is the design's own, or that of the channel, rounded up in the twelfth digit. Raises
+        ChannelError where the channel tells more than epsilon allows, and DomainError for labels that are no answers.
+        """
+        channel = mechanism if isinstance(mechanism, Channel) else getattr(mechanism, "channel", None)
+        channel = channel if channel is not None else getattr(mechanism, "mechanism", None)
+        if not isinstance(channel, Channel):
+            raise ChannelError(f"a table is made of a channel or a design, not of a {type(mechanism).__name__}")
+        if epsilon is None and channel is not mechanism:
+            epsilon = getattr(mechanism, "epsilon", None)
+        numerators = [[int(entry) for entry in row] for row in channel.numerators]
+        self._set(_domain(channel.inputs), epsilon, channel.outputs, numerators, certificate)
+
+    def _set(
+        self, domain: Domain, epsilon: Any, outputs: Sequence[Label], rows: Sequence[Sequence[int]], proof: str | None
+    ) -> None:
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "outputs", as_labels(outputs, len(rows[0]) if rows else 0, "output"))
+        common = math.gcd(*(entry for row in rows for entry in row)) if rows else 1
+        object.__setattr__(self, "rows", tuple(tuple(entry // common for entry in row) for row in rows))
+        object.__setattr__(self, "certificate", proof)
+        size = len(self.outputs) * len(self.rows)
+        if not isinstance(domain, ListedDomain) or domain.size != len(self.rows):
+            raise DomainError(f"a table with {len(self.rows)} rows needs as many listed answers")
+        if len(self.outputs) < 2 or size > MOST_CELLS:
+            raise ChannelError(f"a table has at least 2 outputs and at most {MOST_CELLS:,} cells, not {size:,}")
+        if any(len(row) != len(self.outputs) for row in self.rows):
+            raise ChannelError("the rows of a table have different lengths")
+        if len({sum(row) for row in self.rows}) != 1 or any(entry < 0 for row in self.rows for entry in row):
+            raise ChannelError("the rows of a table are weights that are not negative and have one sum")
+        if proof is not None and (not isinstance(proof, str) or len(proof) != 64 or not set(proof) <= _HEX):
+            raise SpecError("the certificate of a table is a fingerprint of 64 hexadecimal digits")
+        ratio = self.ratio
+        stated = _epsilon_above(ratio) if epsilon is None else exact.as_epsilon(epsilon)
+        object.__setattr__(self, "epsilon", stated)
+        if not exact.exp_at_least(stated, ratio):
+            raise ChannelError(
+                f"this channel has epsilon {exact.log(ratio):.6g}, more than {exact.shown(stated)}: state a larger one"
+            )
+
+    def parameters(self) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "outputs": [label_spec(label) for label in self.outputs],
+            "rows": [[str(entry) for entry in row] for row in self.rows],
+        }
+        return content if self.certificate is None else content | {"certificate": self.certificate}
+
+    @classmethod
+    def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Table:
+        match parameters:
+            case {"outputs": list(outputs), "rows": list(rows), **rest} if set(rest) <= {"certificate"}:
+                if all(isinstance(row, list) and all(_is_weight(entry) for entry in row) for row in rows):
+                    table = cls.__new__(cls)
+                    weights = [[int(entry) for entry in row] for row in rows]
+                    labels = [load_label(label) for label in outputs]
+                    table._set(domain, epsilon, labels, weights, rest.get("certificate"))
+                    return table
+        raise SpecError("a table needs outputs and rows of whole numbers as text, and nothing else but a certificate")
+
+    @classmethod
+    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
+        return iter(())  # a table is somebody's choice, not the planner's
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(Channel([["3/4", "1/4"], ["1/4", "3/4"]], ["yes", "no"], ["yes", "no"]), "1.1")
+        yield cls(Channel([["1/2", "1/3", "1/6"], ["1/6", "1/2", "1/3"]], [1, 2], ["a", "b", "c"]), "1.1")
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    @cached_property
+    def matrix(self) -> Channel:
+        """The exact channel from answers to outputs."""
+        return Channel.from_integers(self.rows, sum(self.rows[0]), list(self.domain.labels), list(self.outputs))
+
+    @cached_property
+    def ratio(self) -> Fraction:
+        largest = Fraction(1)
+        for output, column in zip(self.outputs, zip(*self.rows, strict=True), strict=True):
+            if max(column) and not min(column):
+                raise ChannelError(
+                    f"output {text(output)!r} tells some answers apart for certain: every output of a table needs a "
+                    "positive probability under every answer"
+                )
+            if max(column):
+                largest = max(largest, Fraction(max(column), min(column)))
+        return largest
+
+    @property
+    def report_bytes(self) -> int:
+        return width_of(len(self.outputs))
+
+    @property
+    def report_forms(self) -> int:
+        return len(self.outputs)
+
+    @property
+    def tally_size(self) -> int:
+        return len(self.outputs)
+
+    @property
+    def tests(self) -> int:
+        return len(self.rows)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(float(WORD_BYTES), 1)
+
+    def _one(self, value: int, bits: Bits) -> bytes:
+        return bits.draw(self.matrix._law(value)).to_bytes(self.report_bytes, "little")
+
+    def _many(self, values: Positions, bits: Bits) -> Bytes:
+        return to_bytes(self.matrix.sample_indices(values, bits), self.report_bytes)
+
+    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        return from_bytes(reports) < len(self.outputs)
+
+    def _count(self, reports: Bytes) -> Counts:
+        return np.bincount(from_bytes(reports), minlength=len(self.outputs))
+
+    def _inputs(self) -> Iterator[tuple[Label, int]]:
+        return ((label, place) for place, label in enumerate(self.domain.labels))
+
+    def _input_count(self) -> int:
+        return len(self.rows)
+
+    def spoken(self, report: bytes) -> str:
+        return text(self.outputs[int.from_bytes(report, "little")])
+
+    # -- the read-out ------------------------------------------------------------------------------
+
+    @cached_property
+    def _inverse(self) -> Floats | None:
+        """A matrix W with C W = 1, outputs x answers; None where there is none."""
+        rows = self.matrix.rows
+        if rows.shape[0] > rows.shape[1] or _rank(self.rows) < rows.shape[0]:
+            return None
+        # Outputs that come often weigh more: least squares with the variances of a uniform population.
+        scale = np.sqrt(rows.mean(axis=0))
+        whitened = rows / np.where(scale > 0, scale, 1.0)
+        inverse: Floats = np.linalg.pinv(whitened) / np.where(scale > 0, scale, 1.0)[:, None]
+        return inverse
+
+    @property
+    def is_invertible(self) -> bool:
+        """Whether different shares of the answers always give different shares of the outputs."""
+        return self._inverse is not None
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """Unbiased counts with error bars, or those of IBU where the channel cannot be inverted."""
+        self._check_tally(tally)
+        return replace(self._estimate(tally), check=partial(self.misfit, tally))
+
+    def _estimate(self, tally: Tally) -> Estimate:
+        labels, n = self.domain.labels, tally.n
+        observed = tally.counts.astype(np.float64)
+        if self._inverse is None:
+            found = ibu(self.matrix, observed)
+            shares = found.frequencies
+            total = np.minimum(found.stderr, 1.0) ** 2
+            noise = np.maximum(total - shares * (1 - shares) / n, 1e-6 * total) * n**2
+            return Estimate(labels, n, shares * n, noise, self.name, "ibu, one of several solutions", bounded=True)
+        counts = observed @ self._inverse
+        # Of the contributions, sum of squares less squares of what they estimate; at least what the law adds anyway.
+        noise = np.maximum(observed @ self._inverse**2 - counts, n * self._spread.min(axis=0))
+        return Estimate(labels, n, counts, noise, self.name)
+
+    @cached_property
+    def _spread(self) -> Floats:
+        """The variance of one report's contribution to the count of each answer, by the answer given: (given, of)."""
+        inverse = self._inverse
+        if inverse is None:
+            return np.full((len(self.rows), len(self.rows)), np.inf)
+        spread: Floats = self.matrix.rows @ inverse**2 - np.eye(len(self.rows))
+        return spread
+
+    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
+        """For the answer with the largest variance, when all others are spread evenly over the other answers."""
+        f = np.asarray(frequency, dtype=np.float64)
+        own = np.diag(self._spread)
+        others = (self._spread.sum(axis=0) - own) / max(1, len(self.rows) - 1)
+        worst = int(np.argmax(others))
+        spread = n * (f * own[worst] + (1 - f) * others[worst])
+        if population:
+            spread = spread + n * f * (1 - f)
+        return float(spread) if spread.ndim == 0 else spread
+
+    def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
+        own = float(np.diag(self._spread).max())
+        others = float(self._spread[~np.eye(len(self.rows), dtype=np.bool_)].max())
+        drawn = frequency * (1 - frequency) if population else 0.0
+        return n * (frequency * own + (1 - frequency) * others + drawn)
+
+    @property
+    def leverage(self) -> float | None:
+        return None if self._inverse is None else float(self._inverse.max())
+
+    @property
+    def poisoning(self) -> float | None:
+        return None if self._inverse is None else float(np.ptp(self._inverse, axis=0).max())
+
+    @property
+    def attack(self) -> float:
+        """Guess the answer under which the output is likeliest."""
+        return float(self.matrix.rows.max(axis=0).sum() / len(self.rows))
+
+    def _misfits(self, tally: Tally, worth: float) -> list[float]:
+        rows, counts, n = self.matrix.rows, tally.counts * worth, tally.n * worth
+        size = len(self.outputs)
+        few = min(too_few(c, n, p, size) for c, p in zip(counts, rows.min(axis=0), strict=True))
+        return [few, min(too_many(c, n, p, size) for c, p in zip(counts, rows.max(axis=0), strict=True))]
+
+    def __repr__(self) -> str:
+        return f"Table({len(self.rows)} answers to {len(self.outputs)} outputs, epsilon={self.epsilon})"
+
+
+def _domain(labels: Sequence[Label]) -> Domain:
+    numbers = [label for label in labels if isinstance(label, int) and not isinstance(label, bool)]
+    if len(numbers) == len(labels) > 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return Integers(numbers[0], numbers[-1])
+    try:
+        return Categories(list(labels))
+    except DeniableError as wrong:
+        raise DomainError(f"the inputs of this channel cannot be answers: {wrong}") from None
+
+
+def _is_weight(entry: Any) -> bool:
+    return isinstance(entry, str) and entry.isascii() and entry.isdigit() and (entry == "0" or entry[0] != "0")
+
+
+def _epsilon_above(ratio: Fraction) -> Fraction:
+    """A short number that is at least log(ratio)."""
+    guess = Fraction(math.ceil(exact.log(ratio) * 10**12), 10**12)
+    while not exact.exp_at_least(guess, ratio):
+        guess += Fraction(1, 10**12)
+    return exact.as_epsilon(guess)
+
+
+def _rank(rows: Sequence[Sequence[int]]) -> int:
+    """The exact rank of integer rows, by elimination over a large prime: never above the true one.
+
+    A matrix of full rank loses it modulo one of two primes only if both divide all of its minors.
+    """
+    return max(_rank_modulo(rows, prime) for prime in ((1 << 61) - 1, (1 << 31) - 1))
+
+
+def _rank_modulo(rows: Sequence[Sequence[int]], prime: int) -> int:
+    left = [[entry % prime for entry in row] for row in rows]
+    rank = 0
+    for column in range(len(left[0])):
+        pivot = next((i for i in range(rank, len(left)) if left[i][column]), None)
+        if pivot is None:
+            continue
+        left[rank], left[pivot] = left[pivot], left[rank]
+        scale = pow(left[rank][column], -1, prime)
+        for i in range(rank + 1, len(left)):
+            factor = left[i][column] * scale % prime
+            if factor:
+                left[i] = [(a - factor * b) % prime for a, b in zip(left[i], left[rank], strict=True)]
+        rank += 1
+        if rank == len(left):
+            break
+    return rank
