@@ -32,7 +32,7 @@ from deniable.errors import DeniableError, DomainError
 from deniable.files import privatize_file, tally_files, write_reports
 from deniable.files.layout import Layout
 from deniable.files.spark import privatize_frame, privatized_batches, write_frame
-from deniable.protocols import GRR, HCMS, OLH, RAPPOR, TextProtocol, registered
+from deniable.protocols import GRR, HCMS, OLH, RAPPOR, FrequencyProtocol, TextProtocol, registered
 from deniable.surveys import Question, Survey
 from tests.leaks import ANSWERS, NUMBER, SECRET, leaks, told
 
@@ -86,7 +86,9 @@ def columns(bad: Any, good: Any) -> Iterator[Any]:
         yield from (np.array([20, bad]), pa.array([20.0, float(bad)]), pl.Series([20.0, float(bad)]))
 
 
-@pytest.mark.parametrize("name", sorted(name for name, kind in registered().items() if kind.reads == "shares"))
+@pytest.mark.parametrize(
+    "name", sorted(name for name, kind in registered().items() if issubclass(kind, FrequencyProtocol))
+)
 def test_protocols(name: str, silent: Any) -> None:
     for domain in DOMAINS:
         if domain is MIXED and issubclass(registered()[name], TextProtocol):

@@ -14,7 +14,7 @@ from deniable.cli import app
 from deniable.collect.client import Ledger, OptOuts
 from deniable.domains import Strings
 from deniable.errors import DomainError
-from deniable.protocols import GRR, registered
+from deniable.protocols import GRR, FrequencyProtocol, registered
 from deniable.surveys import Question, Survey
 from deniable.surveys.promises import promises
 from deniable.surveys.terms import write_time
@@ -46,7 +46,7 @@ def kinds() -> Survey:
     """A question of every protocol that people answer by a choice or a text."""
     questions = []
     for name, family in registered().items():
-        if family.reads != "shares":
+        if not issubclass(family, FrequencyProtocol):
             continue
         for place, domain in enumerate((3, 20, Strings(cells=256, cohorts=8, key="kinds/text"))):
             try:
