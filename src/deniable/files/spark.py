@@ -474,17 +474,3 @@ def _chosen(layout: Layout, columns: Columns | None, frame: Any) -> dict[str, st
     chosen = chosen_columns(layout.protocols, columns)
     check_names(frame.columns, chosen.values())
     return chosen
-
-
-__all__ = [
-    "ClusterError",
-    "connect",
-    "count_files_on",
-    "privatize_frame",
-    "run_on",
-    "ship",
-    "tally_files_on",
-    "tally_frame",
-    "width",
-    "write_frame",
-]

@@ -72,7 +72,7 @@ class Fit:
 
     iterations: int
     gap: float
-    """No distribution is better by more than this, in nats a report."""
+    """No distribution is better by more than this, in nats per report."""
     converged: bool
     unbiased: Estimate = field(repr=False)
     """From the same reports. Its intervals are used: a share that stops at zero pulls the others down."""

@@ -21,7 +21,7 @@ def narrow_type(width: int) -> np.dtype[Any]:
 
 
 def to_bytes(numbers: NDArray[Any], width: int) -> Bytes:
-    """One row of `width` bytes a number."""
+    """One row of `width` bytes per number."""
     whole = numbers.astype(narrow_type(width), copy=False)
     return np.ascontiguousarray(whole[:, None].view(np.uint8)[:, :width])
 

@@ -3,7 +3,7 @@
 The answers that a report (A, y) supports are the solutions of A v = y, so for any vector x
     sum of x over them = 2^-r sum over u of (-1)^(u . y) X[A^T u],   X the Walsh-Hadamard transform of x
 and the transposed sum, over the reports that support v, is the transform of a table as for the tally. Either takes
-g = 2^r additions a report and one transform, instead of d additions a report.
+g = 2^r additions per report and one transform, instead of d additions per report.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class FrequencyProtocol(ShareProtocol):
         """The shares under which the reports are most likely: a distribution, more accurate than `estimate`.
 
         Needs the reports themselves, except for GRR and HadamardResponse, whose tally says as much. Stops when no
-        distribution is better by more than `tolerance` nats a report; `Estimate.fit` says how it went.
+        distribution is better by more than `tolerance` nats per report; `Estimate.fit` says how it went.
         """
         if isinstance(reports, Tally):
             self._check_tally(reports)

@@ -1,4 +1,4 @@
-"""Local hashing with linear hash functions: a few bytes a report, and a tally of fixed size.
+"""Local hashing with linear hash functions: a few bytes per report, and a tally of fixed size.
 
 The device draws a random r x L bit matrix A and hashes its answer v, an L-bit number, to the r bits A v (all
 arithmetic modulo 2). Two different answers collide with probability exactly 2^-r, so this is a universal family.
@@ -11,7 +11,7 @@ Law        with g = 2^r: p = t + (1 - t) / g, q = 1 / g exactly; t = floor(2^64 
 Privacy    P(y | A, v) is p or (1 - t) / g, and A does not depend on v: the ratio is at most e = e^epsilon
 Error      of a count, f -> 0: n (e + g - 1)^2 / ((e - 1)^2 (g - 1)), within 8 % of the best real g
 Report     r fields of L + 1 bits, little-endian: row j of A in the lower L bits, bit j of the hash above them
-Cost       3 bytes for d = 1024 at epsilon 1; g additions a report and one Walsh-Hadamard transform on the server
+Cost       3 bytes for d = 1024 at epsilon 1; g additions per report and one Walsh-Hadamard transform on the server
 Tally      T[w], the sum over reports and u in 0 .. g - 1 of (-1)^(u . y) at w = A^T u; the number of reports that
            support v is the Walsh-Hadamard transform of T at v, divided by g
 Source     Wang et al. 2017; linear hashing as in Bassily and Smith 2015 and Feldman and Talwar 2021

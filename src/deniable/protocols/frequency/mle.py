@@ -3,7 +3,7 @@
 Model      P(report | v) is `ratio` times as large for the answers that the report supports as for the others, so
            with c = ratio - 1 and pi the shares, the likelihood of a report is 1 + c pi(S), up to a constant
 Update     pi'(v) = pi(v) * mean over reports of (1 + c 1[v in S]) / (1 + c pi(S)): Bayes' rule, averaged
-Stop       when no distribution is better by more than `tolerance` nats a report (see `channels.inference.em`, which
+Stop       when no distribution is better by more than `tolerance` nats per report (see `channels.inference.em`, which
            also accelerates the updates and drops any step that lowers the likelihood)
 Why        the unbiased estimate uses only how many reports support each answer; the likelihood uses which answers
            they support together, and that shares are not negative. On Zipf data with 16 answers the total error is
@@ -16,7 +16,7 @@ Interval   that of the unbiased estimate, cut to [0, 1] and stretched to contain
            most common one by a standard error. Without binomial counts by the score: the t with
            (|u - t| - 1/n)^2 <= z^2 V(t), where V(t) is the variance of the unbiased estimate u at t
 Cost       a pass over reports x answers in blocks of bounded memory for each update; identical reports count once.
-           Local hashing needs no such pass: g additions a report and a Walsh-Hadamard transform
+           Local hashing needs no such pass: g additions per report and a Walsh-Hadamard transform
 Source     Dempster, Laird and Rubin 1977; Varadhan and Roland 2008; ElSalamouny and Palamidessi 2020
 """
 

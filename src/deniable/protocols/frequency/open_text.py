@@ -5,7 +5,7 @@ the answer and says nothing about it, so the privacy is that of the rest of the 
 
 Device     draws the cohort, hashes its text as that cohort does, randomizes the result
 Report     the cohort, little-endian in 1 or 2 bytes, then the randomized hash
-Tally      the number of reports of each cohort, then one block of counters a cohort
+Tally      the number of reports of each cohort, then one block of counters per cohort
 Estimate   of the candidates that the analyst names: `protocol.estimate(tally, candidates=[...])`
 
 Strings that nobody thought of cannot be read back from the reports, but they are counted: `unlisted` is what the
@@ -161,7 +161,7 @@ class TextProtocol(FrequencyProtocol):
     @property
     @abstractmethod
     def _block(self) -> int:
-        """Counters a cohort."""
+        """Counters per cohort."""
 
     @abstractmethod
     def _one_text(self, text: str, cohort: int, bits: Bits) -> bytes:
@@ -280,7 +280,7 @@ class TextProtocol(FrequencyProtocol):
         blocks[cohorts] = total
 
     def _parts(self, counts: Counts) -> tuple[Counts, Counts]:
-        """Reports a cohort, and the blocks of counters: views."""
+        """Reports per cohort, and the blocks of counters: views."""
         return counts[: self.cohort_count], counts[self.cohort_count :].reshape(self.cohort_count, -1)
 
     def support(self, reports: Reports | Bytes, candidates: Any = None) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Sketches: the frequency of any text, from a few bytes a report and a tally of fixed size.
+"""Sketches: the frequency of any text, from a few bytes per report and a tally of fixed size.
 
 The device draws a cohort j, hashes its text to one of m cells as that cohort does, and reports the cell with a pure
 protocol over the m cells at the full epsilon.

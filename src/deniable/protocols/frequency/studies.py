@@ -35,7 +35,7 @@ class Study:
     truth: Counts
     """How many people hold each answer."""
     tallies: Counts
-    """One run a row."""
+    """One run per row."""
     exact: bool
     """Whether the tallies were drawn from their joint law, without reports."""
     method: str
@@ -51,7 +51,7 @@ class Study:
         return Tally(self.protocol.fingerprint, self.n, self.tallies[run])
 
     def estimates(self) -> NDArray[np.float64]:
-        """Unbiased counts, one run a row."""
+        """Unbiased counts, one run per row."""
         return np.stack([self.protocol.estimate(self.tally(run)).counts for run in range(len(self))])
 
     def __repr__(self) -> str:
@@ -98,7 +98,7 @@ def _by_reports(protocol: FrequencyProtocol, truth: Counts, bits: Simulation) ->
 
 
 def kept_or_uniform(truth: Counts, keep: float, runs: int, random: np.random.Generator) -> tuple[Counts, Counts]:
-    """How many of each answer are kept, and how many are not in all; one run a row."""
+    """How many of each answer are kept, and how many are not in all; one run per row."""
     kept: Counts = random.binomial(truth, keep, (runs, truth.size))
     return kept, truth.sum() - kept.sum(axis=1)
 
