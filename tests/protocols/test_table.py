@@ -86,6 +86,14 @@ def test_what_cannot_be_told_apart_has_the_whole_range() -> None:
     assert estimate.frequencies.sum() == pytest.approx(1)
 
 
+def test_equal_rows_cannot_be_inverted_although_the_matrix_is_square() -> None:
+    rows = [["1/2", "1/4", "1/4"], ["1/2", "1/4", "1/4"], ["1/4", "1/4", "1/2"]]
+    table = Table(Channel(rows, ["a", "b", "c"], ["x", "y", "z"]))
+    assert not table.is_invertible
+    estimate = table.estimate(table.tally(table.privatize(["a", "c"] * 500, Simulation(2))))
+    assert estimate.interval()[:2].tolist() == [[0, 1], [0, 1]]
+
+
 def test_more_than_epsilon_is_refused() -> None:
     coin = Channel([["3/4", "1/4"], ["1/4", "3/4"]], ["yes", "no"], ["yes", "no"])
     with pytest.raises(ChannelError, match=r"epsilon 1.09861, more than 1: state a larger one"):

@@ -76,7 +76,8 @@ def plan(
     noise is the standard error of the share of an answer that nobody gave; within is how far the interval of a share
     reaches to either side, whatever the share, and includes the error of asking so many people; a visible share stands
     out when all answers are looked at together; leverage is how many honest reports one fake report outweighs; attack
-    is how often the best guess of one person's answer is right.
+    is how often the best guess of one person's answer is right. For --number, noise and within
+    are about the mean, in its unit.
     """
     domain = _domain(categories, text, number, unit)
     if sum(given is not None for given in (epsilon, people, within)) != 2:
