@@ -115,15 +115,21 @@ function floorOf([a, b, c, d], x) {
   return refuse("spec", "a threshold cannot be settled");
 }
 
-/** Whether top / bottom <= e^x, exactly: both sides are equal for no x > 0, so this ends like `floorOf`. */
-function isWithin(top, bottom, x) {
+/**
+ * Whether `holds(factor, one)` for the factor e^x = factor / one, exactly. A larger factor must hold wherever a smaller
+ * one does, and the smallest one that holds is a fraction, which e^x never is for x > 0: so this ends like `floorOf`.
+ */
+function settled(x, holds) {
   for (let bits = 128; bits <= 1 << 16; bits *= 2) {
     const { low, high, one } = expBounds(x, bits);
-    if (top * one <= bottom * low) return true;
-    if (top * one >= bottom * high) return false;
+    if (holds(low, one)) return true;
+    if (!holds(high, one)) return false;
   }
   return false;
 }
+
+/** Whether top / bottom <= e^x, exactly. */
+const isWithin = (top, bottom, x) => settled(x, (factor, one) => top * one <= bottom * factor);
 
 /** The ceiling: an irrational number lies strictly above its floor. */
 const ceilOf = (coefficients, x) => floorOf(coefficients, x) + 1n;
@@ -811,13 +817,15 @@ function isPure(rows, epsilon) {
 function isAlmost(rows, total, epsilon, [top, bottom]) {
   check(top < bottom, "delta is below 1");
   check(rows.length ** 2 * rows[0].length <= MOST_CHECKED, "a table with a delta has too many answers to be checked here");
-  const { low, one } = expBounds(epsilon, 256);
-  const excess = (row, other) =>
-    row.reduce((sum, weight, y) => {
-      const more = weight * one - low * other[y];
-      return more > 0n ? sum + more : sum;
-    }, 0n);
-  return rows.every((row) => rows.every((other) => excess(row, other) * bottom <= top * total * one));
+  const holds = (factor, one) => {
+    const excess = (row, other) =>
+      row.reduce((sum, weight, y) => {
+        const more = weight * one - factor * other[y];
+        return more > 0n ? sum + more : sum;
+      }, 0n);
+    return rows.every((row) => rows.every((other) => excess(row, other) * bottom <= top * total * one));
+  };
+  return settled(epsilon, holds);
 }
 
 /** One column of a record, chosen by coins that do not depend on the answer, then that column's own protocol. */

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from deniable.channels import Channel
+from deniable.channels.witness import related_factor
 from deniable.domains import Integers
 from deniable.errors import DeniableError, MismatchError, ReportError
 from deniable.exact import exp_at_least
@@ -42,7 +43,8 @@ def report_rows(channel: Channel) -> np.ndarray:
 def check_level(case: ProtocolCase) -> None:
     """1. The level of the bytes is the stated one, at most the one asked for, and tight where that is claimed."""
     protocol, channel = case.build(case.epsilon), enumerated(case)
-    assert channel.ratio == protocol.ratio, "the stated ratio is not that of the bytes"
+    found = related_factor(channel, protocol.related(), protocol.guarantee.delta)
+    assert found == protocol.ratio, "the stated ratio is not that of the bytes"
     assert exp_at_least(protocol.epsilon, protocol.ratio), "the level is exceeded"
     if case.tight:
         assert float(protocol.epsilon) - protocol.realized_epsilon <= TIGHT, "the level is wasted"

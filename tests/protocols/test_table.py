@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import deniable as dn
+from deniable import exact
 from deniable.channels import Channel
+from deniable.channels.witness import related_factor
 from deniable.errors import ChannelError, DomainError, SpecError
 from deniable.protocols import Table, load
 from deniable.randomness import Simulation
@@ -104,6 +106,50 @@ def test_more_than_epsilon_is_refused() -> None:
         Table("coin")
     with pytest.raises(DomainError, match="cannot be answers"):
         Table(Channel([["3/4", "1/4"], ["1/4", "3/4"]], [("a", 1), ("b", 2)], ["x", "y"]))
+
+
+def test_a_delta_is_decided_exactly_over_all_sets_of_outputs() -> None:
+    """The factor at which delta holds is that of the worst of all sets, listed one by one; below it nothing holds."""
+    rows = [[50, 30, 19, 1], [20, 50, 30, 0], [25, 25, 25, 25]]
+    channel = Channel.from_integers(rows, 100, ["a", "b", "c"], [0, 1, 2, 3])
+    sets = [[y for y in range(4) if chosen >> y & 1] for chosen in range(1, 16)]
+    for delta in (Fraction(1, 4), Fraction(3, 10), Fraction(2, 5), Fraction(9, 10)):
+        factors = [Fraction(1)]
+        for p in rows:
+            for q in rows:
+                for chosen in sets:
+                    above, below = (sum(row[y] for y in chosen) for row in (p, q))
+                    assert below or above <= 100 * delta
+                    if below:
+                        factors.append((above - 100 * delta) / below)
+        table = Table(channel, delta=delta)
+        assert table.ratio == max(factors)
+        assert table.guarantee == ("any", table.epsilon, delta, "any two answers")
+        if table.ratio > 1:
+            with pytest.raises(ChannelError, match="state a larger one"):
+                Table(channel, exact.log(table.ratio) - 1e-9, delta=delta)
+            assert Fraction(channel.delta(table.epsilon)) <= delta
+    with pytest.raises(ChannelError, match=r"apart for certain with a probability above delta 0\.24"):
+        Table(channel, 60, delta="0.24")
+
+
+def test_a_table_with_a_delta_is_the_whole_protocol() -> None:
+    table = Table(
+        Channel.from_integers([[97, 2, 1], [2, 98, 0]], 100, ["yes", "no"], ["y", "n", "sure"]), 4, delta="1/100"
+    )
+    assert table.ratio == Fraction(97, 2)
+    assert load(table.spec()) == table
+    assert table.spec()["delta"] == "1/100"
+    assert related_factor(table.channel(), table.related(), table.delta) == table.ratio
+    estimate = table.estimate(table.tally(table.privatize(["yes", "no", "no"] * 400, Simulation(3))))
+    assert estimate.frequencies == pytest.approx([1 / 3, 2 / 3], abs=5 * table.error(1200))
+    for wrong in ("0", "1/101", "1", "2/200", 0):
+        with pytest.raises(dn.errors.DeniableError):
+            load(table.spec() | {"delta": wrong})
+    with pytest.raises(ChannelError, match="below 1"):
+        Table(table.matrix, 4, delta=1)
+    with pytest.raises(ChannelError, match="compares every two rows"):
+        Table(dn.channels.randomized_response(200, 1), delta="1/100")
 
 
 @pytest.mark.parametrize(

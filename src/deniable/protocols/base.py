@@ -8,7 +8,8 @@ _count         an array of reports -> the int64 vector of their tally
 _adder         the same for batches, where something is cheaper to carry on than to finish each time
 _valid         which rows of bytes are reports of this protocol at all (range, padding)
 _estimate      a tally -> a result with error bars
-ratio          the exact largest likelihood ratio of a report
+ratio          the exact largest likelihood ratio of a report, between the inputs that the guarantee relates
+guarantee      between which inputs, and up to which probability; `related` lists the pairs for the conformance suite
 noise, error   the standard error of the headline figure, in the question's unit
 cost, leverage what a report costs, and what a forged one can move
 examples       small instances, on which the conformance suite runs
@@ -69,6 +70,9 @@ class Guarantee(NamedTuple):
     over: str = "any two answers"
     """The relation in words."""
 
+
+Mixture = Mapping[int, Fraction]
+"""Rows of a channel with their weights, which add up to one."""
 
 _KINDS: dict[str, type[Protocol]] = {}
 
@@ -165,7 +169,10 @@ class Protocol(ABC):
     @property
     @abstractmethod
     def ratio(self) -> Fraction:
-        """The exact largest ratio of a report's probabilities under two answers."""
+        """The exact largest ratio of a report's probabilities under two inputs that the guarantee relates.
+
+        Where it has a delta: the smallest r with P(S) <= r P'(S) + delta for every set S of reports.
+        """
 
     @property
     def another(self) -> Fraction | None:
@@ -393,6 +400,14 @@ class Protocol(ABC):
     def guarantee(self) -> Guarantee:
         """Between which inputs the epsilon holds."""
         return Guarantee("any", self.epsilon)
+
+    def related(self) -> Iterator[tuple[Mixture, Mixture]]:
+        """The pairs of inputs that the guarantee speaks of, each in both orders; any two answers by default.
+
+        An input is the weights of rows of `channel()`: one row for an answer, several for a law of answers.
+        """
+        size = self._input_count()
+        return (({i: Fraction(1)}, {j: Fraction(1)}) for i in range(size) for j in range(size) if i != j)
 
     def spent(self, draws: int) -> Fraction:
         """What so many fresh reports of one device give away in all, at most."""

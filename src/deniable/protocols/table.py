@@ -1,7 +1,9 @@
 """Any exact channel as a protocol: what `design` found, a closed form, or a matrix of your own, asked in a survey.
 
 Law        the row of the answer, integer weights drawn exactly
-Privacy    the largest ratio in a column of the matrix, exact; never above the epsilon that the spec states
+Privacy    the largest ratio in a column of the matrix, exact; never above the epsilon that the spec states. With a
+           delta: P(S | one answer) <= e^epsilon P(S | another) + delta for every set S of outputs and every two
+           answers, decided with integers; only then may some answers never give an output
 Error      of the unbiased read-out: the spread of the reports' contributions, by a linear inverse of the matrix
 Report     the output's index, ceil(log2(m) / 8) bytes for m outputs
 Cost       one random word per report, more only on a tie; m counters
@@ -26,10 +28,11 @@ from numpy.typing import ArrayLike, NDArray
 from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.inference import ibu
+from deniable.channels.witness import largest_factor
 from deniable.domains import Categories, Domain, Integers, ListedDomain
 from deniable.errors import ChannelError, DeniableError, DomainError, SpecError
 from deniable.labels import Label, as_labels, label_spec, load_label, text
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
+from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol
 from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
 from deniable.protocols.frequency.histogram import ShareProtocol
 from deniable.protocols.reports import Bytes
@@ -39,6 +42,8 @@ from deniable.results import Estimate, Floats
 from deniable.results.misfit import too_few, too_many
 
 MOST_CELLS = 1 << 20
+MOST_COMPARED = 1 << 20
+"""Answers squared times outputs of a table with a delta: its rows are compared pair by pair, here and in browsers."""
 
 _HEX = frozenset("0123456789abcdef")
 
@@ -64,12 +69,21 @@ class Table(ShareProtocol):
     """Integer weights, one row per answer; every row has the same sum."""
     certificate: str | None = None
     """The fingerprint of the proof that no private mechanism is better, where there is one."""
+    delta: Fraction = Fraction(0)
+    """Up to which probability the epsilon holds."""
 
-    def __init__(self, mechanism: Any, epsilon: exact.Number | None = None, certificate: str | None = None) -> None:
+    def __init__(
+        self,
+        mechanism: Any,
+        epsilon: exact.Number | None = None,
+        certificate: str | None = None,
+        delta: exact.Number = 0,
+    ) -> None:
         """`mechanism` is a Channel, or a design or certificate that has one.
 
-        Without `epsilon` it is the design's own, or that of the channel, rounded up in the twelfth digit. Raises
-        ChannelError where the channel tells more than epsilon allows, and DomainError for labels that are no answers.
+        Without `epsilon` it is the design's own, or the smallest that holds with this `delta`, rounded up in the
+        twelfth digit. Raises ChannelError where the channel tells more than epsilon and delta allow, and DomainError
+        for labels that are no answers.
         """
         channel = mechanism if isinstance(mechanism, Channel) else getattr(mechanism, "channel", None)
         channel = channel if channel is not None else getattr(mechanism, "mechanism", None)
@@ -78,16 +92,23 @@ class Table(ShareProtocol):
         if epsilon is None and channel is not mechanism:
             epsilon = getattr(mechanism, "epsilon", None)
         numerators = [[int(entry) for entry in row] for row in channel.numerators]
-        self._set(_domain(channel.inputs), epsilon, channel.outputs, numerators, certificate)
+        self._set(_domain(channel.inputs), epsilon, channel.outputs, numerators, certificate, delta)
 
     def _set(
-        self, domain: Domain, epsilon: Any, outputs: Sequence[Label], rows: Sequence[Sequence[int]], proof: str | None
+        self,
+        domain: Domain,
+        epsilon: Any,
+        outputs: Sequence[Label],
+        rows: Sequence[Sequence[int]],
+        proof: str | None,
+        delta: Any = 0,
     ) -> None:
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "outputs", as_labels(outputs, len(rows[0]) if rows else 0, "output"))
         common = math.gcd(*(entry for row in rows for entry in row)) if rows else 1
         object.__setattr__(self, "rows", tuple(tuple(entry // common for entry in row) for row in rows))
         object.__setattr__(self, "certificate", proof)
+        object.__setattr__(self, "delta", _as_delta(delta))
         size = len(self.outputs) * len(self.rows)
         if not isinstance(domain, ListedDomain) or domain.size != len(self.rows):
             raise DomainError(f"a table with {len(self.rows)} rows needs as many listed answers")
@@ -99,12 +120,19 @@ class Table(ShareProtocol):
             raise ChannelError("the rows of a table are weights that are not negative and have one sum")
         if proof is not None and (not isinstance(proof, str) or len(proof) != 64 or not set(proof) <= _HEX):
             raise SpecError("the certificate of a table is a fingerprint of 64 hexadecimal digits")
+        if self.delta and size * len(self.rows) > MOST_COMPARED:
+            raise ChannelError(
+                f"a table with a delta compares every two rows: {len(self.rows):,} answers to {len(self.outputs):,} "
+                f"outputs are more than {MOST_COMPARED:,} comparisons; merge answers or outputs"
+            )
         ratio = self.ratio
-        stated = _epsilon_above(ratio) if epsilon is None else exact.as_epsilon(epsilon)
+        stated = _epsilon_above(ratio, bool(self.delta)) if epsilon is None else exact.as_epsilon(epsilon)
         object.__setattr__(self, "epsilon", stated)
         if not exact.exp_at_least(stated, ratio):
+            held = f" at delta {exact.shown(self.delta)}" if self.delta else ""
             raise ChannelError(
-                f"this channel has epsilon {exact.log(ratio):.6g}, more than {exact.shown(stated)}: state a larger one"
+                f"this channel has epsilon {exact.log(ratio):.6g}{held}, more than {exact.shown(stated)}: "
+                "state a larger one"
             )
 
     def parameters(self) -> dict[str, Any]:
@@ -112,19 +140,23 @@ class Table(ShareProtocol):
             "outputs": [label_spec(label) for label in self.outputs],
             "rows": [[str(entry) for entry in row] for row in self.rows],
         }
-        return content if self.certificate is None else content | {"certificate": self.certificate}
+        if self.certificate is not None:
+            content["certificate"] = self.certificate
+        return content | {"delta": exact.canonical(self.delta)} if self.delta else content
 
     @classmethod
     def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Table:
         match parameters:
-            case {"outputs": list(outputs), "rows": list(rows), **rest} if set(rest) <= {"certificate"}:
+            case {"outputs": list(outputs), "rows": list(rows), **rest} if set(rest) <= {"certificate", "delta"}:
                 if all(isinstance(row, list) and all(_is_weight(entry) for entry in row) for row in rows):
                     table = cls.__new__(cls)
                     weights = [[int(entry) for entry in row] for row in rows]
                     labels = [load_label(label) for label in outputs]
-                    table._set(domain, epsilon, labels, weights, rest.get("certificate"))
+                    table._set(domain, epsilon, labels, weights, rest.get("certificate"), rest.get("delta", 0))
                     return table
-        raise SpecError("a table needs outputs and rows of whole numbers as text, and nothing else but a certificate")
+        raise SpecError(
+            "a table needs outputs and rows of whole numbers as text, and nothing else but a certificate and a delta"
+        )
 
     @classmethod
     def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
@@ -134,6 +166,8 @@ class Table(ShareProtocol):
     def examples(cls) -> Iterator[Protocol]:
         yield cls(Channel([["3/4", "1/4"], ["1/4", "3/4"]], ["yes", "no"], ["yes", "no"]), "1.1")
         yield cls(Channel([["1/2", "1/3", "1/6"], ["1/6", "1/2", "1/3"]], [1, 2], ["a", "b", "c"]), "1.1")
+        leaky = Channel([["97/100", "1/50", "1/100"], ["1/50", "49/50", 0]], ["yes", "no"], ["yes", "no", "sure"])
+        yield cls(leaky, 4, delta="1/100")
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -142,8 +176,14 @@ class Table(ShareProtocol):
         """The exact channel from answers to outputs."""
         return Channel.from_integers(self.rows, sum(self.rows[0]), list(self.domain.labels), list(self.outputs))
 
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee("any", self.epsilon, self.delta)
+
     @cached_property
     def ratio(self) -> Fraction:
+        if self.delta:
+            return self._ratio_beyond()
         largest = Fraction(1)
         for output, column in zip(self.outputs, zip(*self.rows, strict=True), strict=True):
             if max(column) and not min(column):
@@ -154,6 +194,15 @@ class Table(ShareProtocol):
             if max(column):
                 largest = max(largest, Fraction(max(column), min(column)))
         return largest
+
+    def _ratio_beyond(self) -> Fraction:
+        found = largest_factor(self.rows, self.delta)
+        if isinstance(found, float):
+            raise ChannelError(
+                f"some outputs tell two answers apart for certain with a probability above delta "
+                f"{exact.shown(self.delta)}: state a larger delta"
+            )
+        return found
 
     @property
     def report_bytes(self) -> int:
@@ -280,7 +329,8 @@ class Table(ShareProtocol):
         return [few, min(too_many(c, n, p, size) for c, p in zip(counts, rows.max(axis=0), strict=True))]
 
     def __repr__(self) -> str:
-        return f"Table({len(self.rows)} answers to {len(self.outputs)} outputs, epsilon={self.epsilon})"
+        delta = f", delta={self.delta}" if self.delta else ""
+        return f"Table({len(self.rows)} answers to {len(self.outputs)} outputs, epsilon={self.epsilon}{delta})"
 
 
 def _domain(labels: Sequence[Label]) -> Domain:
@@ -293,13 +343,22 @@ def _domain(labels: Sequence[Label]) -> Domain:
         raise DomainError(f"the inputs of this channel cannot be answers: {wrong}") from None
 
 
+def _as_delta(delta: Any) -> Fraction:
+    found = exact.short_number(exact.fraction(delta, "delta"), "delta")
+    if not 0 <= found < 1:
+        raise ChannelError(f"delta is a probability below 1, not {exact.shown(found)}")
+    return found
+
+
 def _is_weight(entry: Any) -> bool:
     return isinstance(entry, str) and entry.isascii() and entry.isdigit() and (entry == "0" or entry[0] != "0")
 
 
-def _epsilon_above(ratio: Fraction) -> Fraction:
-    """A short number that is at least log(ratio)."""
+def _epsilon_above(ratio: Fraction, tells: bool) -> Fraction:
+    """A short number that is at least log(ratio); zero is refused unless the channel `tells` something beyond it."""
     guess = Fraction(math.ceil(exact.log(ratio) * 10**12), 10**12)
+    if ratio == 1 and tells:
+        return exact.SMALLEST_EPSILON
     while not exact.exp_at_least(guess, ratio):
         guess += Fraction(1, 10**12)
     return exact.as_epsilon(guess)
