@@ -105,6 +105,17 @@ export interface Protocol {
     readonly total?: bigint;
     /** Of Attributes: the columns, of which a report is about one. */
     readonly groups?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
+    /** Whether a report is one of the answers. */
+    readonly isAnswer?: boolean;
+    /**
+     * Of protocols in two stages, such as LGRR: the epsilon of a kept state and of the second stage (rounded up), how
+     * many states there are, and the two draws. `epsilon` is that of one report.
+     */
+    readonly forever?: string;
+    readonly instantEpsilon?: string;
+    readonly stateForms?: number;
+    permanent?(read: unknown, random: RandomBits): Uint8Array;
+    report?(state: Uint8Array, random: RandomBits): Uint8Array;
     /** Why no answer can be given here: set where a survey was read with `toAnswer: false` and this is unknown. */
     readonly unknown?: string;
     /** Randomize what the domain has read. */

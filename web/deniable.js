@@ -64,6 +64,13 @@ function readNumber(text, what) {
   return (match[1] ? -top : top) / bottom;
 }
 
+/** An epsilon. */
+function readLevel(text, what) {
+  const level = readFraction(text, what);
+  check(!isAbove([1n, 1000000n], level) && !isAbove(level, [64n, 1n]), `${what} lies between 1e-6 and 64`);
+  return level;
+}
+
 const tooLong = (what) => `${what} has more than ${MOST_DIGITS} digits above or below the line: round it`;
 
 /** The exact sum, refused before it grows long: many numbers without a common denominator cost as much as one. */
@@ -130,6 +137,15 @@ function settled(x, holds) {
 
 /** Whether top / bottom <= e^x, exactly. */
 const isWithin = (top, bottom, x) => settled(x, (factor, one) => top * one <= bottom * factor);
+
+/** The smallest whole number of thousandths that is at least the logarithm of top / bottom >= 1, exactly. */
+function logCeil(top, bottom) {
+  let place = Math.max(0, Math.floor(1000 * Math.log(Number(top) / Number(bottom))));
+  const within = (thousandths) => isWithin(top, bottom, [BigInt(thousandths), 1000n]);
+  while (!within(place)) place++;
+  while (place > 0 && within(place - 1)) place--;
+  return [BigInt(place), 1000n];
+}
 
 /** The ceiling: an irrational number lies strictly above its floor. */
 const ceilOf = (coefficients, x) => floorOf(coefficients, x) + 1n;
@@ -581,7 +597,46 @@ function grr({ size }, epsilon) {
     const drawn = bits.integers(size);
     return toBytes(kept ? value : drawn, reportBytes);
   };
-  return { reportBytes, forms: size, thresholds: { keep }, draw };
+  return { reportBytes, forms: size, thresholds: { keep }, draw, isAnswer: true };
+}
+
+/**
+ * Two stages for answers that repeat: `permanent` draws a state once per answer, which is kept and never sent; `report`
+ * draws a report from it, each time. Whoever answers once draws both, one after the other.
+ */
+function twoStages(permanent, report, law) {
+  const draw = (value, bits) => report(permanent(value, bits), bits);
+  return { ...law, draw, permanent, report };
+}
+
+/** Longitudinal GRR: randomized response at `forever`, kept; then again, so that one report has the level epsilon. */
+function lgrr({ size }, epsilon, { forever: written }) {
+  const forever = readLevel(written, "forever");
+  check(isAbove(forever, epsilon), "the first report of two stages has a smaller epsilon than the kept state");
+  const permanent = keepThreshold(size, forever);
+  const kept = permanent.numerator;
+  const instant = threshold(floorOf([WORD, -WORD, kept, kept * (BigInt(size) - 1n)], epsilon));
+  check(instant.numerator > 0n && instant.numerator < WORD, "the two epsilons of this question leave no second stage");
+  const reportBytes = bytesFor(size);
+  const stage = (keep, value, bits) => {
+    const same = bits.bernoulli(keep);
+    const drawn = toBytes(bits.integers(size), reportBytes);
+    return same ? value : drawn;
+  };
+  const rest = WORD - instant.numerator;
+  return twoStages(
+    (value, bits) => stage(permanent, toBytes(value, reportBytes), bits),
+    (state, bits) => stage(instant, state, bits),
+    {
+      reportBytes,
+      forms: size,
+      thresholds: { permanent, instant },
+      forever: written,
+      stateForms: size,
+      instantEpsilon: writeFraction(logCeil(instant.numerator * BigInt(size) + rest, rest)),
+      isAnswer: true,
+    },
+  );
 }
 
 /** A bitmap of independent bits: every bit at the rate of the others, then the true one at its own. */
@@ -865,6 +920,7 @@ function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: l
 const PROTOCOLS = {
   __proto__: null,
   GRR: { law: grr },
+  LGRR: { law: lgrr, parameters: ["forever"] },
   SUE: { law: sue },
   OUE: { law: oue },
   THE: { law: the, parameters: ["threshold"] },
@@ -900,8 +956,7 @@ export function loadProtocol(spec) {
   const domain = loadDomain(spec.domain);
   check(needs in domain, `${spec.protocol} needs ${NEEDS[needs]}, not ${domain.noun}`);
   exactKeys(spec, [...HEAD, ...parameters, ...(closed && !domain.open ? [closed] : [])], "the spec", optional);
-  const epsilon = readFraction(spec.epsilon, "epsilon");
-  check(!isAbove([1n, 1000000n], epsilon) && !isAbove(epsilon, [64n, 1n]), "epsilon lies between 1e-6 and 64");
+  const epsilon = readLevel(spec.epsilon, "epsilon");
   if (closed && domain.labels) {
     const texts = new Set(domain.labels.map(labelText));
     check(texts.size === domain.size, "two categories are the same text and would be counted as one");

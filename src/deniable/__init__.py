@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from deniable.protocols import CMS as CMS
     from deniable.protocols import GRR as GRR
     from deniable.protocols import HCMS as HCMS
+    from deniable.protocols import LGRR as LGRR
     from deniable.protocols import OLH as OLH
     from deniable.protocols import OUE as OUE
     from deniable.protocols import RAPPOR as RAPPOR
@@ -75,7 +76,7 @@ _HOMES = {
     "domains": ("Categories", "Integers", "Interval", "Strings"),
     "planning": ("Plan", "plan"),
     "protocols": (
-        *("BLH", "CMS", "GRR", "HCMS", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
+        *("BLH", "CMS", "GRR", "HCMS", "LGRR", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
         *("Estimate", "HadamardResponse", "OLHSketch", "OneBitMean", "Protocol", "Reports", "SubsetSelection"),
         *("Table", "Tally", "Window"),
         "combine",

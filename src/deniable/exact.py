@@ -281,6 +281,22 @@ def log(ratio: Fraction) -> float:
     return rough + float(ratio * exp_floor(-Fraction(rough), 256) - 1)
 
 
+def log_ceil(ratio: Fraction, parts: int = 1000) -> Fraction:
+    """The smallest multiple of 1 / parts that is at least the natural logarithm of a ratio of 1 or more, exactly.
+
+    >>> log_ceil(Fraction(3)), log_ceil(Fraction(1))
+    (Fraction(1099, 1000), Fraction(0, 1))
+    """
+    if ratio < 1:
+        raise NumberError("a likelihood ratio is at least 1")
+    place = math.floor(log(ratio) * parts)
+    while not exp_at_least(Fraction(place, parts), ratio):
+        place += 1
+    while place > 0 and exp_at_least(Fraction(place - 1, parts), ratio):
+        place -= 1
+    return Fraction(place, parts)
+
+
 @dataclass(frozen=True, slots=True)
 class Dyadic:
     """The probability numerator / 2^64, which one 64-bit random word decides.

@@ -13,6 +13,7 @@ from deniable.protocols import (
     CMS,
     GRR,
     HCMS,
+    LGRR,
     OLH,
     OUE,
     RAPPOR,
@@ -68,6 +69,8 @@ class ProtocolCase:
 PROTOCOL_CASES = [
     ProtocolCase("GRR, 2 answers", lambda e: GRR([True, False], e)),
     ProtocolCase("GRR, 5 answers", lambda e: GRR(5, e)),
+    ProtocolCase("LGRR, 2 answers", lambda e: LGRR([True, False], first=e, forever=2 * e)),
+    ProtocolCase("LGRR, 3 answers", lambda e: LGRR(3, first=e, forever=e + 3)),
     ProtocolCase("SUE", lambda e: SUE(THREE, e)),
     ProtocolCase("OUE", lambda e: OUE(THREE, e)),
     ProtocolCase("THE", lambda e: THE(THREE, e, threshold="2/3"), tight=False),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deniable.protocols import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, Protocol, SubsetSelection, load
+from deniable.protocols import BLH, GRR, LGRR, OLH, OUE, SUE, THE, HadamardResponse, Protocol, SubsetSelection, load
 from deniable.randomness import Bits, Simulation
 
 FILE = Path(__file__).parents[1] / "golden" / "protocols.json"
@@ -38,6 +38,8 @@ PINNED: list[Protocol] = [
     SubsetSelection(1000, 4),
     HadamardResponse(10, 1),
     HadamardResponse(1000, 4),
+    LGRR(["yes", "no"], first="1/2", forever=1),
+    LGRR(1000, first=2, forever="7/2"),
 ]
 
 

@@ -10,6 +10,8 @@ cases       a spec with its thresholds, answers, and reports: vector i of a case
 explicit    vectors with their random bytes in full, among them the rare branches: rejected words, ties, late decisions
 thresholds  specs and their integers only, over the whole range of epsilon
 canonical   JSON values and their canonical bytes
+stages      of protocols in two stages: an answer, random bytes, the kept state, and two reports drawn from it one after
+            the other
 surveys     specs, canonical bytes and fingerprints
 ids         a survey's key for the epoch `start`, the key of a later epoch, and the id of that epoch's submission
 changes     two surveys, and what is different in the second: [what, what it does to privacy]
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -33,7 +36,7 @@ from deniable.collect.client.ledger import advance, report_id
 from deniable.domains import Categories, Domain, Integers, Interval, Records, Strings
 from deniable.exact import WORD, Dyadic
 from deniable.labels import label_spec
-from deniable.protocols import Protocol, registered
+from deniable.protocols import Memoized, Protocol, registered
 from deniable.randomness import Bits
 from deniable.specs import canonical_bytes
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
@@ -145,7 +148,7 @@ def cases() -> Iterator[tuple[Protocol, list[Any]]]:
 
 def discovered() -> list[type[Protocol]]:
     """Protocols of this package that are not listed above: their vectors come from their own examples."""
-    ours = [kind for kind in registered().values() if kind.__module__.startswith("deniable.")]
+    ours = [kind for _, kind in sorted(registered().items()) if kind.__module__.startswith("deniable.")]
     return [kind for kind in ours if kind.name not in LISTED]
 
 
@@ -187,7 +190,9 @@ def thresholds(protocol: Protocol) -> dict[str, str]:
     """The integers of a law, under the browser's names."""
     law: Any = getattr(protocol, "inner", protocol)
     found: dict[str, Dyadic] = {}
-    if hasattr(law, "response"):
+    if hasattr(law, "instant"):
+        found = {"permanent": law.response.keep, "instant": law.instant.keep}
+    elif hasattr(law, "response"):
         found = {"keep": law.response.keep}
     elif hasattr(law, "true_bit"):
         found = {"trueBit": law.true_bit, "otherBit": law.other_bit}
@@ -268,6 +273,27 @@ def threshold_cases() -> Iterator[dict[str, Any]]:
     for level in ("1/1000000", "1/7", 1, "22/7", 40, 64, long):
         protocol = registered()["Window"](Interval(0, 1), level, positions=22, width=5)
         yield {"spec": protocol.spec(), "thresholds": thresholds(protocol)}
+    for first, forever in (("1/1000000", "1/1000"), ("1/7", 1), (1, "22/7"), (long, 40), (20, 24), ("9.99", 10)):
+        for size in (2, 1000):
+            protocol = registered()["LGRR"](size, first, forever)
+            yield {"spec": protocol.spec(), "thresholds": thresholds(protocol)}
+
+
+def stages() -> Iterator[dict[str, Any]]:
+    """Both stages apart, as a device that keeps the state draws them."""
+    kinds = [kind for kind in discovered() if issubclass(kind, Memoized)]
+    wide = [
+        registered()["LGRR"](Integers(0, 299), 2, forever="7/2"),
+        registered()["LGRR"](BREAD, "1/3", forever="0.35"),
+    ]
+    for protocol in (*(example for kind in kinds for example in kind.examples()), *wide):
+        for seed, value in enumerate(some_answers(protocol.domain)):
+            bits = Listed([], seed)
+            state = protocol.permanent(value, bits)
+            reports = [protocol.report(state, bits).hex() for _ in range(2)]
+            level = str(protocol.instant_epsilon)
+            drawn = {"random": bits.given.hex(), "state": state.hex(), "reports": reports}
+            yield {"spec": protocol.spec(), "instantEpsilon": level, "answer": answer_spec(value), **drawn}
 
 
 CANONICAL: list[Any] = [
@@ -355,11 +381,16 @@ def _change(before: Survey, after: Survey) -> dict[str, Any]:
 def document() -> dict[str, Any]:
     listed = list(cases())
     shares = Counter(protocol.name for protocol, _ in listed)
-    drawn, first = [], 0
+    drawn, listed_so_far = [], 0
+    first = {kind.name: zlib.crc32(kind.name.encode()) << 16 for kind in discovered()}  # none moves another's
     for protocol, values in listed:
         count = -(-A_PROTOCOL // shares[protocol.name])
-        drawn.append(case(protocol, values, first, count))
-        first += count
+        seed = first.get(protocol.name, listed_so_far)
+        drawn.append(case(protocol, values, seed, count))
+        if protocol.name in first:
+            first[protocol.name] += count
+        else:
+            listed_so_far += count
     published = [
         {"spec": s.spec(), "canonical": s.canonical.decode(), "fingerprint": s.fingerprint, "bytes": s.report_bytes}
         for s in surveys()
@@ -368,6 +399,7 @@ def document() -> dict[str, Any]:
         "cases": drawn,
         "explicit": list(explicit()),
         "thresholds": list(threshold_cases()),
+        "stages": list(stages()),
         "canonical": [{"value": value, "bytes": canonical_bytes(value).hex()} for value in CANONICAL],
         "surveys": published,
         "ids": list(ids()),

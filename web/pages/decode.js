@@ -166,6 +166,7 @@ const bitwise = ({ domain }, _spec, bytes, at) => unary(domain, domain.size, byt
 export const DECODERS = {
   __proto__: null,
   GRR: single,
+  LGRR: single,
   SUE: bitwise,
   OUE: bitwise,
   THE: bitwise,

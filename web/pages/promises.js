@@ -115,7 +115,7 @@ export function rightOf100(survey, lasting = true) {
 
 /** Of 100 people with the same answer, how many send another one on average; null where a report is no answer. */
 export function sendsAnother({ protocol }) {
-  if (protocol.name !== "GRR") return null;
+  if (!protocol.isAnswer) return null;
   const others = protocol.domain.size - 1;
   return (100 * others) / (Math.exp(fraction(protocol.epsilon)) + others);
 }

@@ -23,6 +23,27 @@ function response(domain, [keep, pick], says) {
   ];
 }
 
+/** Two stages: what is drawn once and kept, then what is drawn for each report. */
+function twice(domain, [keep, pick, again, other], says) {
+  const drawn = (one, hit) => `Drawn: ${label(domain.label(one.got))}${hit ? " (not used)." : "."}`;
+  const any = `One of the ${count(domain.size)} answers is drawn, each with the same probability. It counts only after “replace”.`;
+  return [
+    {
+      text: `First stage, once per answer: a coin decides whether your answer is kept. It says “keep” with probability ${percent(keep.chance, 2)}.`,
+      coin: keepCoin(keep, "keep", "replace"),
+      outcome: keep.hit ? "It said keep." : "It said replace.",
+    },
+    { text: any, outcome: drawn(pick, keep.hit) },
+    {
+      text: `Second stage, for every report: another coin decides whether the outcome of the first stage is sent. It says “send” with probability ${percent(again.chance, 2)}.`,
+      coin: keepCoin(again, "send", "replace"),
+      outcome: again.hit ? "It said send." : "It said replace.",
+    },
+    { text: any, outcome: drawn(other, again.hit) },
+    { text: "What the report says:", outcome: says },
+  ];
+}
+
 function bits(domain, noun, yours, [others, own], says) {
   const set = (i) => (others.row[i >> 3] >> (i & 7)) & 1;
   let lit = 0;
@@ -191,6 +212,7 @@ const local = ({ domain, value, spec, report, draws, says }) =>
 export const STORIES = {
   __proto__: null,
   GRR: ({ domain, draws, says }) => response(domain, draws, says),
+  LGRR: ({ domain, draws, says }) => twice(domain, draws, says),
   SUE: bitwise,
   OUE: bitwise,
   THE: bitwise,

@@ -19,6 +19,8 @@ const MUTATIONS = [
   ["column ^= row & -row", "column ^= row"],
   ["place >= taken", "place > taken"],
   ["parity(rows[j] & value)", "parity(rows[j] | value)"],
+  ["return same ? value : drawn;", "return same ? drawn : value;"],
+  ["floorOf([WORD, -WORD, kept, kept * (BigInt(size) - 1n)], epsilon)", "floorOf([WORD, -WORD, kept, kept * BigInt(size)], epsilon)"],
   ['value.normalize("NFC")}`', "value}`"],
   ['`{"integer": "${label}"}`', "`${label}`"],
 ];

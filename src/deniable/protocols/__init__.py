@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deniable.protocols import frequency, numeric
+from deniable.protocols import frequency, longitudinal, numeric
 from deniable.protocols.base import Cost, Guarantee, Protocol, load, registered
 from deniable.protocols.frequency import (
     BLH,
@@ -21,6 +21,8 @@ from deniable.protocols.frequency import (
 from deniable.protocols.frequency.histogram import FrequencyProtocol, ShareProtocol
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
 from deniable.protocols.frequency.pure import PureProtocol
+from deniable.protocols.longitudinal import LGRR
+from deniable.protocols.memoized import Level, Levels, Memoized
 from deniable.protocols.numeric import OneBitMean, Window
 from deniable.protocols.reports import Reports
 from deniable.protocols.table import Table
@@ -32,6 +34,7 @@ __all__ = [
     "CMS",
     "GRR",
     "HCMS",
+    "LGRR",
     "OLH",
     "OUE",
     "RAPPOR",
@@ -43,6 +46,9 @@ __all__ = [
     "FrequencyProtocol",
     "Guarantee",
     "HadamardResponse",
+    "Level",
+    "Levels",
+    "Memoized",
     "OLHSketch",
     "OneBitMean",
     "Protocol",
@@ -58,6 +64,7 @@ __all__ = [
     "combine",
     "frequency",
     "load",
+    "longitudinal",
     "numeric",
     "registered",
 ]

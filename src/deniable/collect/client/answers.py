@@ -56,7 +56,8 @@ def listed(names: Iterable[str]) -> str:
 def drawn(question: Question, answer: Any) -> bytes:
     """The report of an answer, from the system's generator; raises DomainError for what is no answer."""
     with _named(question):
-        return question.protocol.report(answer)
+        protocol = question.protocol
+        return protocol.report_encoded(protocol.domain.encode_one(answer))
 
 
 def encoded(question: Question, answer: Any, typed: bool = False) -> Any:

@@ -1,0 +1,387 @@
+"""Two stages for answers that repeat: a state drawn once per answer and kept, then a report drawn afresh from it.
+
+A kind of memoized protocol writes its two laws:
+
+_permanent     one encoded answer -> the bytes of its state, consuming random bytes in the documented order
+_instant       a state -> the bytes of a report, in the same way
+_states        the first of these for encoded answers in bulk
+_instants      the second for states in bulk
+_is_state      whether bytes are a state at all
+permanent_ratio, instant_ratio    the exact largest likelihood ratios of the two stages
+
+Epsilon    the protocol's `epsilon` (`first`) is that of one report, both stages together. `forever` is that of the
+           state: whoever sees every report that is ever drawn from one state learns no more than the state tells
+Levels     four numbers, each about other pairs of streams (a stream is a device's answers over the epochs):
+           first          one report: the composition of the two stages, exact
+           same_value     two answers that never change: the level of the state, approached as reports add up
+           same_pattern   streams of which epochs i and j share a state in one exactly when they do in the other: the
+                          level of the state for each state. Changes at the same times are not enough: a, b, a against
+                          a, b, c grows with every epoch
+           any            any two streams of T epochs: `first` for the first report, the level of the second stage for
+                          each later one. Proof: given the reports so far, the next one is a mixture of rows of the
+                          second stage in both streams, and the ratio of two mixtures is at most that of two rows. With
+                          one state per device it is the level of the state
+Cap        a device keeps at most `values` states; an answer beyond them is reported from the first one. So its stream
+           is one with at most `values` different answers
+Source     Erlingsson, Pihur and Korolova 2014 (RAPPOR); Ding, Kulkarni and Yekhanin 2017; Arcolezi et al. 2022
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import Any, NamedTuple, Self
+
+from deniable import exact
+from deniable.channels import Channel
+from deniable.domains import Domain, DomainLike
+from deniable.errors import ChannelError, EpsilonError, NumberError, ReportError
+from deniable.protocols.base import Protocol, as_rows
+from deniable.protocols.reports import Bytes, Reports
+from deniable.randomness import Bits, exhaust, source_of
+
+MOST_STREAMS = 1 << 17
+"""How many different cases are enumerated for exact levels."""
+
+
+class Level(float):
+    """An epsilon, as a float, with the exact likelihood ratio behind it and the pairs of streams that it is about."""
+
+    over: str
+    """Between which streams."""
+    is_exact: bool
+    """Whether two such streams reach it at this horizon; else it is an upper bound."""
+    factors: tuple[tuple[Fraction, int], ...]
+    """The ratio as a product of powers, (base, exponent)."""
+
+    def __new__(cls, factors: Iterable[tuple[Fraction, int]], over: str, is_exact: bool) -> Self:
+        parts = tuple(factors)
+        level = super().__new__(cls, sum(times * exact.log(ratio) for ratio, times in parts))
+        level.over, level.is_exact, level.factors = over, is_exact, parts
+        return level
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.factors, self.over, self.is_exact
+
+    @property
+    def ratio(self) -> Fraction:
+        """The likelihood ratio: exact, or an upper bound."""
+        return math.prod((ratio**times for ratio, times in self.factors), start=Fraction(1))
+
+    @property
+    def words(self) -> str:
+        """For people.
+
+        >>> Level([(Fraction(3), 2)], "any two streams", False).words
+        'any two streams: at most 2.197'
+        """
+        return f"{self.over}: {'' if self.is_exact else 'at most '}{self:.4g}"
+
+
+class Levels(NamedTuple):
+    """What so many reports of one device tell, in four senses."""
+
+    first: Level
+    same_value: Level
+    same_pattern: Level
+    any: Level
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Memoized(Protocol):
+    """A protocol in two stages: `permanent(answer)` gives the state to keep, `report(state)` a report to send."""
+
+    forever: Fraction
+    """The epsilon of a state: of everything that is ever reported from it."""
+
+    def __init__(
+        self,
+        domain: DomainLike,
+        epsilon: exact.Number | None = None,
+        forever: exact.Number | None = None,
+        *,
+        first: exact.Number | None = None,
+    ) -> None:
+        """`first`, also called `epsilon`, is the level of one report; `forever` is twice that unless it is given."""
+        if (epsilon is None) == (first is None):
+            raise EpsilonError("give the epsilon of the first report once, as `first` or as `epsilon`")
+        level = exact.as_epsilon(first if epsilon is None else epsilon)
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "epsilon", level)
+        object.__setattr__(self, "forever", min(2 * level, exact.LARGEST_EPSILON) if forever is None else forever)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        self._settle()
+        object.__setattr__(self, "forever", exact.as_epsilon(self.forever))
+        if self.first >= self.forever:
+            raise EpsilonError(
+                f"the first report has epsilon {exact.shown(self.first)} and the kept state "
+                f"{exact.shown(self.forever)}, but the second stage must take something away: give a larger `forever` "
+                "or a smaller `first`"
+            )
+        super().__post_init__()
+
+    @property
+    def first(self) -> Fraction:
+        """The epsilon of one report."""
+        return self.epsilon
+
+    def parameters(self) -> dict[str, Any]:
+        return {"forever": exact.canonical(self.forever)}
+
+    def __repr__(self) -> str:
+        levels = f"first={exact.canonical(self.first)!r}, forever={exact.canonical(self.forever)!r}"
+        return f"{self.name}({self.domain!r}, {levels})"
+
+    @classmethod
+    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
+        return iter(())  # whoever answers once has no use for a second stage
+
+    @classmethod
+    def two_stage_candidates(
+        cls, domain: Domain, first: exact.Number, forever: exact.Number, n: int | None = None
+    ) -> Iterator[Protocol]:
+        """The instances that the planner compares where two stages are asked for."""
+        if isinstance(domain, cls.takes):
+            yield cls(domain, first, forever)
+
+    # -- the two laws ------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def state_forms(self) -> int:
+        """How many different states there are: a state that few share would tell its device apart in the long run."""
+
+    @property
+    @abstractmethod
+    def permanent_ratio(self) -> Fraction:
+        """The exact largest ratio of a state's probabilities under two answers."""
+
+    @property
+    @abstractmethod
+    def instant_ratio(self) -> Fraction:
+        """The exact largest ratio of a report's probabilities under two states."""
+
+    @abstractmethod
+    def _permanent(self, value: Any, bits: Bits) -> bytes: ...
+
+    @abstractmethod
+    def _instant(self, state: bytes, bits: Bits) -> bytes: ...
+
+    @abstractmethod
+    def _states(self, values: Any, bits: Bits) -> Bytes: ...
+
+    @abstractmethod
+    def _instants(self, states: Bytes, bits: Bits) -> Bytes: ...
+
+    @abstractmethod
+    def _is_state(self, state: bytes) -> bool: ...
+
+    def _one(self, value: Any, bits: Bits) -> bytes:
+        return self._instant(self._permanent(value, bits), bits)
+
+    def _many(self, values: Any, bits: Bits) -> Bytes:
+        return self._instants(self._states(values, bits), bits)
+
+    # -- the device --------------------------------------------------------------------------------
+
+    def permanent(self, value: Any, bits: Bits | None = None) -> bytes:
+        """The state of an answer, drawn once and then kept, beside the answer; it never leaves the device."""
+        return self._permanent(self.domain.encode_one(value), source_of(bits))
+
+    def permanent_encoded(self, encoded: Any, bits: Bits | None = None) -> bytes:
+        """The same for an answer that `domain.encode_one` has read already."""
+        return self._permanent(encoded, source_of(bits))
+
+    def report(self, state: bytes, bits: Bits | None = None) -> bytes:
+        """A fresh report from a kept state. Raises ReportError for what is no state, such as an answer."""
+        if not isinstance(state, bytes) or not self._is_state(state):
+            raise ReportError(
+                f"a report of {self.name} is drawn from the state that permanent(answer) gave, as bytes; for people "
+                "who answer once, privatize(answers) does both"
+            )
+        return self._instant(state, source_of(bits))
+
+    def permanents(self, values: Any, bits: Bits | None = None) -> Bytes:
+        """The states of a column of answers, one row of bytes per device; for simulations."""
+        return self._states(self.domain.encode(values), source_of(bits))
+
+    def reports(self, states: Bytes, bits: Bits | None = None) -> Reports:
+        """Fresh reports from a column of states: one epoch of as many devices."""
+        rows = as_rows(states)
+        if rows.ndim != 2 or not all(self._is_state(row.tobytes()) for row in rows[:1]):
+            raise ReportError("reports are drawn from the rows that permanents(answers) gave")
+        return Reports(self.fingerprint, self._instants(rows, source_of(bits)), self.spec())
+
+    # -- what it promises --------------------------------------------------------------------------
+
+    def spent(self, draws: int) -> Fraction:
+        """What so many states tell, however often they are reported, between streams of the same pattern."""
+        return self.forever * draws
+
+    @cached_property
+    def instant_epsilon(self) -> Fraction:
+        """The level of the second stage, rounded up to a thousandth."""
+        return exact.log_ceil(self.instant_ratio)
+
+    def lifetime(self, epochs: int, values: int) -> Fraction:
+        """What `epochs` reports from at most `values` states tell at most, whatever the two streams of answers are.
+
+        >>> from deniable.protocols import LGRR
+        >>> coin = LGRR(["yes", "no"], first="1/2", forever=1)
+        >>> coin.lifetime(30, values=1), float(coin.lifetime(30, values=2))
+        (Fraction(1, 1), 34.749)
+        """
+        if values == 1:
+            return self.forever
+        return self.first + (epochs - 1) * self.instant_epsilon
+
+    def levels(self, epochs: int, values: int | None = None, enumerated: bool = False) -> Levels:
+        """What `epochs` reports of one device tell, in four senses: see the head of this file.
+
+        `values` is how many states a device keeps at most, any number by default. Upper bounds unless `enumerated`:
+        then every pair of streams is looked at, which takes few epochs and answers; others raise ChannelError.
+
+        >>> from deniable.protocols import LGRR
+        >>> coin = LGRR(["yes", "no"], first="1/2", forever=1)
+        >>> [round(level, 3) for level in coin.levels(8)]
+        [0.5, 1.0, 2.0, 8.762]
+        >>> [round(level, 3) for level in coin.levels(8, enumerated=True)]
+        [0.5, 1.0, 1.959, 4.333]
+        """
+        for number, what in ((epochs, "epochs"), (1 if values is None else values, "values")):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise NumberError(f"the number of {what} is a positive whole number, not {number!r}")
+        cap = min(epochs, self._input_count(), epochs if values is None else values)
+        over = (
+            *("one report", "two answers that never change", f"two streams of the same pattern, up to {cap} states"),
+            f"any two streams of {epochs} epochs",
+        )
+        if enumerated:
+            found = self._enumerated(epochs, cap)
+            return Levels(*(Level([(ratio, 1)], words, True) for ratio, words in zip(found, over, strict=True)))
+        state, report = self.permanent_ratio, self.ratio
+        if epochs == 1:
+            return Levels(*(Level([(report, 1)], words, True) for words in over))
+        apart = [(state, 1)] if cap == 1 else [(report, 1), (self.instant_ratio, epochs - 1)]
+        return Levels(
+            Level([(report, 1)], over[0], True),
+            Level([(state, 1)], over[1], False),
+            Level([(state, cap)], over[2], False),
+            Level(apart, over[3], False),
+        )
+
+    # -- exact enumeration -------------------------------------------------------------------------
+
+    @cached_property
+    def stages(self) -> tuple[Channel, Channel]:
+        """The exact channels from answers to states and from states to reports, by running both along every branch."""
+        laws = [(label, exhaust(lambda bits, v=value: self._permanent(v, bits)).law) for label, value in self._inputs()]  # type: ignore[misc]
+        states = sorted({state for _, law in laws for state in law})
+        second = [exhaust(lambda bits, s=state: self._instant(s, bits)).law for state in states]  # type: ignore[misc]
+        outputs = sorted({report for law in second for report in law})
+        names = [state.hex() for state in states]
+        return (
+            Channel(
+                [[law.get(s, Fraction(0)) for s in states] for _, law in laws], [label for label, _ in laws], names
+            ),
+            Channel([[law.get(y, Fraction(0)) for y in outputs] for law in second], names, [y.hex() for y in outputs]),
+        )
+
+    def between(self, one: Sequence[Any], other: Sequence[Any], values: int | None = None) -> Fraction:
+        """The exact largest likelihood ratio of all reports of two streams of answers; small ones only.
+
+        >>> from deniable.protocols import LGRR
+        >>> coin = LGRR(["yes", "no"], first="1/2", forever=1)
+        >>> round(exact.log(coin.between(["yes"] * 8, ["yes", "no"] * 4)), 3)
+        4.101
+        """
+        if len(one) != len(other) or not one:
+            raise NumberError("two streams have the same number of epochs, and at least one")
+        table: dict[tuple[int, int], int] = {}
+        for cell in zip(self._stored(one, values), self._stored(other, values), strict=True):
+            table[cell] = table.get(cell, 0) + 1
+        return max(_largest(*self.stages, table), _largest(*self.stages, {(w, v): n for (v, w), n in table.items()}))
+
+    def _stored(self, answers: Sequence[Any], values: int | None) -> list[int]:
+        """Whose state is reported in each epoch, as positions of answers: beyond the cap, that of the first."""
+        read = [int(self.domain.encode_one(answer)) for answer in answers]
+        known = list(dict.fromkeys(read))[:values]
+        return [value if value in known else known[0] for value in read]
+
+    def _enumerated(self, epochs: int, cap: int) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        """The exact ratios. Reports from one state may change places, so only numbers of epochs matter, not times."""
+        first, second = self.stages
+        size, outputs = first.shape[0], second.shape[1]
+        cells = [(v, w) for v in range(size) for w in range(size)]
+        if math.comb(epochs + len(cells) * outputs - 1, epochs) > MOST_STREAMS:
+            raise ChannelError(
+                f"too many streams of {epochs} epochs over {size} answers to look at all of them: leave `enumerated` "
+                "out for bounds, or compare two streams by `between`"
+            )
+        same_value = same_pattern = anything = Fraction(1)
+        for counts in _compositions(epochs, len(cells)):
+            table = {cell: count for cell, count in zip(cells, counts, strict=True) if count}
+            rows, columns = {v for v, _ in table}, {w for _, w in table}
+            if max(len(rows), len(columns)) > cap:
+                continue
+            ratio = _largest(first, second, table)
+            anything = max(anything, ratio)
+            if len(table) == len(rows) == len(columns):
+                same_pattern = max(same_pattern, ratio)
+                same_value = max(same_value, ratio) if len(table) == 1 else same_value
+        return Fraction((first >> second).ratio), same_value, same_pattern, anything
+
+
+def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write a number as a sum of so many numbers, in order.
+
+    >>> list(_compositions(2, 2))
+    [(0, 2), (1, 1), (2, 0)]
+    """
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _compositions(total - first, parts - 1):
+            yield first, *rest
+
+
+def _largest(first: Channel, second: Channel, table: dict[tuple[int, int], int]) -> Fraction:
+    """The largest ratio of the reports' likelihood in one stream to that in the other.
+
+    `table` says in how many epochs one stream reports the state of answer v while the other reports that of w.
+    """
+    rows, columns = ([list(map(int, row)) for row in channel.numerators] for channel in (first, second))
+    known: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def block(value: int, seen: tuple[int, ...]) -> int:
+        """How likely the reports from one answer's state are, that came so often each; times a constant."""
+        if (value, seen) not in known:
+            likely = (
+                math.prod(chance**often for chance, often in zip(column, seen, strict=True)) for column in columns
+            )
+            known[value, seen] = sum(weight * each for weight, each in zip(rows[value], likely, strict=True))
+        return known[value, seen]
+
+    outputs = len(columns[0])
+    choices = [list(_compositions(count, outputs)) for count in table.values()]
+    largest = Fraction(0)
+    for seen in product(*choices):
+        likelihood = [1, 1]
+        for side in (0, 1):
+            sums: dict[int, tuple[int, ...]] = {}
+            for cell, counts in zip(table, seen, strict=True):
+                before = sums.get(cell[side], (0,) * outputs)
+                sums[cell[side]] = tuple(map(sum, zip(before, counts, strict=True)))
+            likelihood[side] = math.prod(block(value, total) for value, total in sums.items())
+        largest = max(largest, Fraction(*likelihood))
+    # Each state divides by the denominator of the first stage; a stream may have more states than the other.
+    more = len({w for _, w in table}) - len({v for v, _ in table})
+    return largest * Fraction(first.denominator) ** more
