@@ -15,8 +15,9 @@ from deniable import exact
 from deniable.domains import Categories, Integers, Strings
 from deniable.errors import DomainError, NumberError
 from deniable.planning import Plan, plan
-from deniable.planning.planner import SAME, build, choose, half_width
+from deniable.planning.planner import half_width
 from deniable.protocols import BLH, GRR, OLH, OUE, HadamardResponse, SubsetSelection, load
+from deniable.protocols.choice import SAME, build, choose
 from deniable.protocols.frequency.local_hashing import mean_image
 from deniable.randomness import Bits, Simulation
 from deniable.results import quantile

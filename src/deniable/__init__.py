@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deniable.domains import Categories as Categories
     from deniable.domains import Integers as Integers
     from deniable.domains import Interval as Interval
+    from deniable.domains import Records as Records
     from deniable.domains import Strings as Strings
     from deniable.planning import Plan as Plan
     from deniable.planning import plan as plan
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from deniable.protocols import RAPPOR as RAPPOR
     from deniable.protocols import SUE as SUE
     from deniable.protocols import THE as THE
+    from deniable.protocols import Attributes as Attributes
     from deniable.protocols import Estimate as Estimate
     from deniable.protocols import HadamardResponse as HadamardResponse
     from deniable.protocols import OLHSketch as OLHSketch
@@ -73,12 +75,12 @@ __version__ = "0.1.0"
 # Loaded when first used, so that a script which needs one protocol does not wait for every layer.
 _HOMES = {
     "channels": ("Channel", "DiscreteLaplace", "GridLaplace", "Query", "divergence", "utility"),
-    "domains": ("Categories", "Integers", "Interval", "Strings"),
+    "domains": ("Categories", "Integers", "Interval", "Records", "Strings"),
     "planning": ("Plan", "plan"),
     "protocols": (
         *("BLH", "CMS", "GRR", "HCMS", "LGRR", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
-        *("Estimate", "HadamardResponse", "OLHSketch", "OneBitMean", "Protocol", "Reports", "SubsetSelection"),
-        *("Table", "Tally", "Window"),
+        *("Attributes", "Estimate", "HadamardResponse", "OLHSketch", "OneBitMean", "Protocol", "Reports"),
+        *("SubsetSelection", "Table", "Tally", "Window"),
         "combine",
     ),
     "protocols.kinds": ("load",),

@@ -19,6 +19,7 @@ from deniable.protocols import (
     RAPPOR,
     SUE,
     THE,
+    Attributes,
     HadamardResponse,
     OLHSketch,
     OneBitMean,
@@ -42,6 +43,10 @@ NUMBER = {
     "check_unbiased": "a mean is no histogram: unbiased by enumeration in tests/protocols/test_window.py",
     "check_support": "a window speaks for no list of answers",
     "check_number_is_refused": "any number is an answer, clipped to the interval",
+}
+RECORD = {
+    "check_unbiased": "a record is no histogram: unbiased by enumeration in tests/protocols/test_attributes.py",
+    "check_support": "a report about one column speaks for no list of records",
 }
 BLOOM = {
     "check_unbiased": COLLISIONS["check_unbiased"],
@@ -94,6 +99,15 @@ PROTOCOL_CASES = [
     ProtocolCase("window", lambda e: Window(Interval(0, 1), e, positions=3, width=2), waived=NUMBER),
     ProtocolCase("window of 4 positions", lambda e: Window(Interval(-10, 30), e, positions=4, width=1), waived=NUMBER),
     ProtocolCase("one-bit mean", lambda e: OneBitMean(Interval(-1, 1), e), waived=NUMBER),
+    ProtocolCase(
+        "attributes", lambda e: Attributes.of({"a": GRR(2, e), "b": OUE(3, e)}, {"a": 1, "b": 2}), waived=RECORD
+    ),
+    ProtocolCase(
+        "attributes with numbers",
+        lambda e: Attributes.of({"a": Window(Interval(0, 1), e, 3, 2), "b": OneBitMean(Interval(0, 1), e / 2)}),
+        slow=True,
+        waived=RECORD,
+    ),
     ProtocolCase("RAPPOR, 1 hash", lambda e: RAPPOR(BREADS[:3], e, 4, 1, 2), slow=True, waived=COLLISIONS),
     ProtocolCase("RAPPOR, 2 hashes", lambda e: RAPPOR(BREADS, e, 4, 2, 2), slow=True, waived=BLOOM),
 ]

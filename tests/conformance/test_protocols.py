@@ -42,6 +42,8 @@ def test_no_check_is_waived_without_a_reason() -> None:
         "window": {"check_unbiased", "check_support", "check_number_is_refused"},
         "window of 4 positions": {"check_unbiased", "check_support", "check_number_is_refused"},
         "one-bit mean": {"check_unbiased", "check_support", "check_number_is_refused"},
+        "attributes": {"check_unbiased", "check_support"},
+        "attributes with numbers": {"check_unbiased", "check_support"},
         "RAPPOR, 1 hash": {"check_unbiased"},
         "RAPPOR, 2 hashes": {"check_unbiased", "check_support"},
     }

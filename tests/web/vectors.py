@@ -36,7 +36,7 @@ from deniable.collect.client.ledger import advance, report_id
 from deniable.domains import Categories, Domain, Integers, Interval, Records, Strings
 from deniable.exact import WORD, Dyadic
 from deniable.labels import label_spec
-from deniable.protocols import Memoized, Protocol, registered
+from deniable.protocols import Attributes, Memoized, Protocol, registered
 from deniable.randomness import Bits
 from deniable.specs import canonical_bytes
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
@@ -252,6 +252,14 @@ def explicit() -> Iterator[dict[str, Any]]:
         yield vector(subset, 4, [decision, top, 0, top, 0], 3)
     text = registered()["RAPPOR"](Strings(), 1, 16, 2, 3)
     yield vector(text, "rye", [top, top - 1], 4)
+    kinds = registered()
+    often = kinds["GRR"](Categories(["never", "often"], missing="no answer"), 1)
+    record = {"often": often, "age": kinds["OLH"](TEN, 1), "hours": kinds["Window"](Interval(0, 24), 1)}
+    parts = Attributes.of(record, {"often": 2, "age": 3, "hours": 2})
+    limit = WORD - WORD % 7
+    for first in (0, 1, 2, 4, 5, 6):
+        yield vector(parts, {"age": -3, "hours": 7.25}, [top, limit, 7 + first], 5)
+    yield vector(parts, {"often": "often", "age": 6, "hours": 99}, [0], 6)
 
 
 def vector(protocol: Protocol, answer: Any, words: list[int], seed: int) -> dict[str, Any]:

@@ -40,6 +40,12 @@ class Domain(ABC):
     takes_numbers: ClassVar[bool] = True
     """Whether decimal numbers of a column may be answers."""
 
+    is_column: ClassVar[bool] = True
+    """Whether it can be a column of a record."""
+
+    columns: tuple[tuple[str, Domain], ...] = ()
+    """The parts of an answer, each with a domain of its own; an answer that is one value has none."""
+
     @property
     def least_forms(self) -> int:
         """How many different reports every protocol for this domain has at least."""
@@ -73,6 +79,10 @@ class Domain(ABC):
 
         In `typed` columns 1 and "1" can be told apart; in a CSV and on a keyboard they cannot.
         """
+
+    def answer(self, label: Any) -> Any:
+        """The answer that a label at the inputs of a channel stands for."""
+        return label
 
     @abstractmethod
     def answer_key(self, encoded: Any) -> bytes:

@@ -1,22 +1,30 @@
-"""A record: one answer for each of several named columns, each with a domain of its own."""
+"""A record: one answer for each of several named columns, each with a domain of its own.
+
+Missing    a record without a column has a missing answer there: refused, unless the column's domain has an answer that
+           stands for missing ones. A table without a column is refused: that is a slip, not a missing answer
+Unknown    a column that is not asked for is refused
+"""
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from deniable._extras import require
-from deniable.columns import kind
-from deniable.domains.base import Domain, load_domain, wrong_spec
+from deniable.columns import Coded, absent, is_absent, kind
+from deniable.domains.base import Domain, domain_of_answers, load_domain, no_other, wrong_spec
 from deniable.domains.listed import DomainLike, as_domain
-from deniable.errors import DomainError, LabelError
+from deniable.errors import DomainError, LabelError, SpecError
 from deniable.labels import as_label
 
 MOST_COLUMNS = 64
+
+_PLACE = re.compile(r"value (\d+)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +37,11 @@ class RecordColumns:
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, place: int) -> tuple[Any, ...]:
+    def __getitem__(self, place: Any) -> Any:
+        """One record, or with a slice or an array those of several rows."""
+        if not isinstance(place, int | np.integer):
+            columns = tuple(column[place] for column in self.columns)
+            return RecordColumns(columns, len(columns[0]))
         found = (column[place] for column in self.columns)
         return tuple(one.item() if isinstance(one, np.generic) else one for one in found)
 
@@ -49,6 +61,8 @@ class Records(Domain):
 
     reads: ClassVar[str] = "attributes"
 
+    is_column: ClassVar[bool] = False
+
     columns: tuple[tuple[str, Domain], ...]
 
     def __init__(self, columns: Mapping[str, DomainLike]) -> None:
@@ -65,8 +79,8 @@ class Records(Domain):
             if not isinstance(label, str) or not label:
                 raise DomainError(f"the name of a column is text, not {kind(name)}")
             domain = as_domain(value)
-            if isinstance(domain, Records):
-                raise DomainError(f"column {label!r} is a record itself: give its columns")
+            if not domain.is_column:
+                raise DomainError(f"column {label!r} cannot hold {domain}: a column is a list of answers or a number")
             listed.append((label, domain))
         if len({name for name, _ in listed}) < len(listed):
             raise DomainError("two columns have one name in Unicode form NFC: rename one")
@@ -90,7 +104,7 @@ class Records(Domain):
             try:
                 encoded.append(domain.encode(columns[name]))
             except DomainError as wrong:
-                raise DomainError(f"column {name!r}: {wrong}") from None
+                raise _in_column(name, wrong) from None
         counts = {len(column) for column in encoded}
         if len(counts) > 1:
             raise DomainError("the columns of these records have different lengths")
@@ -98,49 +112,62 @@ class Records(Domain):
 
     def _columns(self, values: Any) -> Mapping[str, Any]:
         if isinstance(values, Mapping):
-            lists = all(hasattr(column, "__len__") and not isinstance(column, str) for column in values.values())
-            self._check_names(values)
-            return values if lists else {name: [value] for name, value in values.items()}
+            if not any(hasattr(column, "__len__") and not isinstance(column, str) for column in values.values()):
+                values = [values]
+            else:
+                self._check_table(list(values))
+                return values
+        if isinstance(values, Coded):
+            values = [None if code < 0 else values.entries[code] for code in values.codes.tolist()]
         if isinstance(values, list | tuple):
             for place, record in enumerate(values):
-                if not isinstance(record, Mapping):
-                    raise DomainError(
-                        f"value {place}, {kind(record)}, is not a record, a dictionary of answers by name"
-                    )
-                self._check_names(record)
-            return {name: [record[name] for record in values] for name in self.names}
+                self._check_record(record, place)
+            return {name: [record.get(name) for record in values] for name in self.names}
         if not hasattr(values, "column") and hasattr(values, "__arrow_c_stream__"):
             values = require("pyarrow", "files").table(values)
         if hasattr(values, "column_names"):  # Arrow
             names = list(values.column_names)
-            self._check_names(dict.fromkeys(names))
+            self._check_table(names)
             return {name: values.column(names.index(name)) for name in self.names}
         if hasattr(values, "type") and hasattr(values, "flatten"):  # Arrow structures
-            struct_array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
-            names = [field.name for field in struct_array.type]
-            self._check_names(dict.fromkeys(names))
-            return {name: struct_array.field(names.index(name)) for name in self.names}
-        raise DomainError(f"records come as a table or as dictionaries of answers by name, not as {kind(values)}")
+            array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
+            if array.null_count:
+                raise absent(int(np.argmax(array.is_null())))
+            names = [field.name for field in array.type]
+            self._check_table(names)
+            return {name: array.field(names.index(name)) for name in self.names}
+        raise _no_record(values, 0)
 
-    def _check_names(self, record: Mapping[str, Any]) -> None:
-        names = set(self.names)
-        if any(name not in names for name in record):
-            raise DomainError(f"a record has a column that is none of {', '.join(self.names)}")
-        missing = [name for name in self.names if name not in record]
+    def _check_table(self, names: list[Any]) -> None:
+        self._check_names(names)
+        missing = [name for name in self.names if name not in names]
         if missing:
-            raise DomainError(f"a record lacks the column {missing[0]!r}: every column needs an answer")
+            raise DomainError(f"these records have no column {missing[0]!r}: every column needs answers")
+
+    def _check_record(self, record: Any, place: int) -> None:
+        if is_absent(record):
+            raise absent(place)
+        if not isinstance(record, Mapping):
+            raise _no_record(record, place)
+        self._check_names(record)
+
+    def _check_names(self, found: Iterable[Any]) -> None:
+        names = set(self.names)
+        if any(name not in names for name in found):
+            raise DomainError(f"a record has a column that is none of {', '.join(self.names)}")
 
     def encode_one(self, value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, Mapping):
-            raise _no_record(value, 0)
-        self._check_names(value)
+        self._check_record(value, 0)
         encoded = []
         for name, domain in self.columns:
             try:
-                encoded.append(domain.encode_one(value[name]))
+                encoded.append(domain.encode_one(value.get(name)))
             except DomainError as wrong:
-                raise DomainError(f"column {name!r}: {wrong}") from None
+                raise _in_column(name, wrong) from None
         return tuple(encoded)
+
+    def answer(self, label: Any) -> dict[str, Any]:
+        return dict(zip(self.names, label, strict=True))
 
     def reader(self, typed: bool = True) -> Callable[[str], Any]:
         """A record as JSON text: {"smoke": "yes", "age": 44}."""
@@ -164,6 +191,10 @@ class Records(Domain):
         return {name: domain.example for name, domain in self.columns}
 
     @property
+    def least_forms(self) -> int:
+        return sum(domain.least_forms for _, domain in self.columns)
+
+    @property
     def choices(self) -> str:
         return "; ".join(f"{name}: {domain.choices}" for name, domain in self.columns)
 
@@ -183,11 +214,38 @@ class Records(Domain):
                         return cls(found)
         raise wrong_spec("records", "columns, a list of different names with domains")
 
+    @classmethod
+    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
+        """{"record": {"smoke": ["yes", "no"], "age": {"low": 18, "high": 99}}, "ask": 1}"""
+        match answers:
+            case {"record": Mapping() as columns, **rest} if set(rest) <= {"ask"}:
+                if rest.get("ask", 1) != 1 or rest.get("ask", 1) is True:
+                    raise SpecError('of a record one part is asked for: "ask": 1')
+                no_other(given)
+                found = {name: domain_of_answers(part, given) for name, part in columns.items()}
+                for name, domain in found.items():
+                    if domain is None:
+                        raise SpecError(f"the answers of column {name!r} are none that a draft can describe")
+                return cls({name: domain for name, domain in found.items() if domain is not None})
+        return None
+
+    @property
+    def short(self) -> str:
+        return f"records of {len(self.columns)} columns"
+
     def __repr__(self) -> str:
         return f"Records({dict(self.columns)!r})"
 
     def __str__(self) -> str:
         return f"records of {len(self.columns)} columns ({', '.join(self.names)})"
+
+
+def _in_column(name: str, wrong: DomainError) -> DomainError:
+    """What a column's domain says, with the column's name after the place of the value."""
+    found = _PLACE.match(str(wrong))
+    if found is None:
+        return DomainError(f"column {name!r}: {wrong}")
+    return DomainError(f"{found[0]}, column {name!r}{str(wrong)[found.end() :]}")
 
 
 def _no_record(value: Any, place: int) -> DomainError:

@@ -54,6 +54,8 @@ class Strings(Domain):
 
     takes_numbers: ClassVar[bool] = False
 
+    is_column: ClassVar[bool] = False
+
     cells: int = 1 << 16
     cohorts: int = 64
     key: str = ""

@@ -15,7 +15,8 @@ import numpy as np
 from deniable._extras import require
 from deniable.domains import Domain, Integers, ListedDomain
 from deniable.errors import DomainError
-from deniable.planning.planner import build, epsilons_around
+from deniable.planning.planner import epsilons_around
+from deniable.protocols.choice import build
 
 if TYPE_CHECKING:
     from deniable.planning.result import Plan

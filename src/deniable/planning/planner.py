@@ -20,21 +20,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from deniable import exact
 from deniable.domains import Domain, DomainLike, as_domain
-from deniable.errors import ChannelError, DomainError, NumberError
+from deniable.errors import DomainError, NumberError
 from deniable.planning.result import Option, Plan
-from deniable.protocols import Protocol, registered
+from deniable.protocols import Protocol
+from deniable.protocols.choice import SAME, build, choose, digits
 from deniable.results import Floats, quantile
 
-SAME = 1.05  # variances this close count as equal
 SOME, FEW = 1.25, 4  # worth a word: up to a quarter more variance for a quarter of the bytes or less
 MOST_PEOPLE = 10**10
-MOST_COUNTERS = 1 << 32
 _DIGITS = 4
 
 
@@ -85,52 +83,6 @@ def plan(
         chosen = exact.as_epsilon(epsilon)
         return goal.plan(chosen, goal.people(chosen, float(within)), "n")
     return goal.plan(goal.epsilon(int(n), float(within)), int(n), "epsilon")
-
-
-def build(domain: Domain, epsilon: Any, forms: int | None = None, n: int | None = None) -> dict[str, Protocol]:
-    """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms."""
-    built: dict[str, Protocol] = {}
-    for kind in registered().values():
-        try:
-            found = [protocol for protocol in kind.candidates(domain, epsilon, n) if protocol.reads == domain.reads]
-        except ChannelError:
-            continue
-        for protocol in found:
-            if protocol.tally_size <= MOST_COUNTERS:
-                built[protocol.name] = protocol
-    if not built:
-        raise DomainError(
-            f"no protocol can ask for {domain} at epsilon {exact.shown(exact.as_epsilon(epsilon))}: "
-            "group the answers, or hash them as text with dn.Strings()"
-        )
-    if forms is None:
-        return built
-    few = {name: protocol for name, protocol in built.items() if _has_few(protocol, forms)}
-    if not few:
-        raise DomainError(f"no protocol counts {domain} with at most {forms:,} different reports: group the answers")
-    return few
-
-
-def _has_few(protocol: Protocol, forms: int) -> bool:
-    # No protocol has fewer reports than answers, and with many answers the number itself would take long.
-    return protocol.domain.least_forms <= forms and protocol.report_forms <= forms
-
-
-def choose(protocols: Mapping[str, Protocol], n: int) -> str:
-    """The rule."""
-    variances = {name: protocol.noise(n) ** 2 for name, protocol in protocols.items()}
-    close = [name for name in protocols if variances[name] <= SAME * min(variances.values())]
-
-    def order(name: str) -> tuple[int, float, float, str]:
-        # Some protocols are the same law at some sizes: the last digits of their variances decide nothing.
-        protocol = protocols[name]
-        return protocol.report_bytes, protocol.cost.operations, _digits(variances[name]), name
-
-    return min(close, key=order)
-
-
-def _digits(number: float) -> float:
-    return float(f"{number:.9e}")
 
 
 def half_width(protocol: Protocol, n: int, level: float, population: bool = True) -> float:
@@ -191,7 +143,7 @@ class _Goal:
         options = {name: self.option(protocol, n) for name, protocol in protocols.items()}
         choice = options[choose(protocols, n)]
         table = tuple(
-            sorted(options.values(), key=lambda option: (_digits(option.noise), option is not choice, option.name))
+            sorted(options.values(), key=lambda option: (digits(option.noise), option is not choice, option.name))
         )
         among = "" if self.forms is None else f"Of the protocols with at most {self.forms:,} different reports, "
         reason = among + _reason(choice, table, epsilon)

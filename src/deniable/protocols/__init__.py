@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deniable.protocols import frequency, longitudinal, numeric
+from deniable.protocols.attributes import Attributes
 from deniable.protocols.base import Cost, Guarantee, Protocol, load, registered
 from deniable.protocols.frequency import (
     BLH,
@@ -21,6 +22,7 @@ from deniable.protocols.frequency import (
 from deniable.protocols.frequency.histogram import FrequencyProtocol, ShareProtocol
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
 from deniable.protocols.frequency.pure import PureProtocol
+from deniable.protocols.groups import Group, Groups
 from deniable.protocols.longitudinal import LGRR
 from deniable.protocols.memoized import Level, Levels, Memoized
 from deniable.protocols.numeric import OneBitMean, Window
@@ -40,10 +42,13 @@ __all__ = [
     "RAPPOR",
     "SUE",
     "THE",
+    "Attributes",
     "Cost",
     "Difference",
     "Estimate",
     "FrequencyProtocol",
+    "Group",
+    "Groups",
     "Guarantee",
     "HadamardResponse",
     "Level",

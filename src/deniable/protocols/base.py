@@ -221,6 +221,11 @@ class Protocol(ABC):
         """The unit of the headline figure; "" for a share."""
         return ""
 
+    @property
+    def scale(self) -> float:
+        """The width of what the headline figure can be, in its unit: 1 for a share."""
+        return 1.0
+
     @cached_property
     def cost(self) -> Cost:
         """What a report costs; unless a protocol knows better, counted on some reports of its domain's example."""

@@ -3,6 +3,7 @@
 from deniable.results.base import RESPONDENTS, ROWS_SHOWN, Difference, Floats, Result, Rows, finite, quantile
 from deniable.results.mean import Mean
 from deniable.results.misfit import Misfit
+from deniable.results.several import Several
 from deniable.results.shares import Estimate, Fit, Support, combine
 from deniable.results.winner import Winner
 
@@ -17,6 +18,7 @@ __all__ = [
     "Misfit",
     "Result",
     "Rows",
+    "Several",
     "Support",
     "Winner",
     "combine",

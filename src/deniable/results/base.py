@@ -14,6 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from html import escape
 from statistics import NormalDist
 from typing import Any, ClassVar
@@ -65,6 +66,10 @@ class Rows:
     """Whether errors and intervals are about the population, or only about those who answered."""
     more: Mapping[str, Floats] = field(default_factory=dict)
     """Further columns of a kind, such as the count of a share."""
+    groups: Sequence[str] = ()
+    """What each row is about, where a result has several parts."""
+    units: Sequence[str] = ()
+    """The unit of each row, where they differ."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -78,26 +83,44 @@ class Rows:
     def columns(self) -> dict[str, Any]:
         """The columns by name: label, value, stderr, low, high, unit, and those of the kind."""
         numbers = {"value": self.value, "stderr": self.stderr, "low": self.low, "high": self.high}
-        return {"label": self.labels, **numbers, "unit": [self.unit] * len(self), **self.more}
+        head = {"group": list(self.groups)} if self.groups else {}
+        return head | {"label": self.labels, **numbers, "unit": self.row_units, **self.more}
+
+    @property
+    def row_units(self) -> list[str]:
+        return list(self.units) or [self.unit] * len(self)
+
+    @property
+    def names(self) -> list[str]:
+        """The labels for people, each with what it is about."""
+        names = [text(label) for label in self.labels]
+        return [f"{group}: {name}" for group, name in zip(self.groups, names, strict=True)] if self.groups else names
 
     def records(self, json: bool = False) -> list[dict[str, Any]]:
         """One dictionary per row; with `json` labels as a spec writes them, and no NaN or infinity."""
-        names = [name for name in self.columns if name not in ("label", "unit")]
+        names = [name for name in self.columns if name not in ("group", "label", "unit")]
         numbers = np.column_stack([self.columns[name] for name in names]).tolist() if len(self) else []
         rows = []
-        for label, row in zip(self.labels, numbers, strict=True):
+        for place, (label, row) in enumerate(zip(self.labels, numbers, strict=True)):
             own = dict(zip(names, map(finite, row) if json else row, strict=True))
-            head = {"label": label_spec(label) if json else label}
+            head: dict[str, Any] = {"group": self.groups[place]} if self.groups else {}
+            head |= {"label": label_spec(label) if json else label}
             head |= {name: own.pop(name) for name in ("value", "stderr", "low", "high")}
-            rows.append(head | {"unit": self.unit} | own)
+            rows.append(head | {"unit": self.units[place] if self.units else self.unit} | own)
         return rows
 
     def order(self, most: int) -> NDArray[np.intp]:
-        """Which rows to show: the largest first, except that few rows, and numbers, keep their own order."""
-        if len(self) <= most:
-            return np.arange(len(self))
-        largest = np.argsort(-self.value, kind="stable")[:most]
-        return np.sort(largest) if numbers_first(self.labels) else largest
+        """Which rows to show: the largest first, except that few rows, and numbers, keep their own order.
+
+        Of several parts, so many of each.
+        """
+        if self.groups:
+            groups = np.array(self.groups)
+            places = [np.flatnonzero(groups == group) for group in dict.fromkeys(self.groups)]
+            return np.concatenate(
+                [at[_order([self.labels[int(i)] for i in at], self.value[at], most)] for at in places]
+            )
+        return _order(self.labels, self.value, most)
 
     @property
     def qualifiers(self) -> str:
@@ -108,6 +131,13 @@ class Rows:
     @property
     def interval_name(self) -> str:
         return f"{100 * self.level:g} % interval{'s' if self.simultaneous else ''}{self.qualifiers}"
+
+
+def _order(labels: Sequence[Label], value: Floats, most: int) -> NDArray[np.intp]:
+    if len(labels) <= most:
+        return np.arange(len(labels))
+    largest = np.argsort(-value, kind="stable")[:most]
+    return np.sort(largest) if numbers_first(labels) else largest
 
 
 class Result(ABC):
@@ -140,9 +170,22 @@ class Result(ABC):
         said = [misfit.message] if misfit is not None and misfit.message else []
         return said if self.n else [NOTHING, *said]
 
+    @property
+    def parts(self) -> Mapping[str, Result]:
+        """The results that this one is made of, by what they are about; without parts itself, under no name."""
+        return {"": self}
+
     @abstractmethod
     def repeated(self, noise: float, people: float) -> Any:
         """The same from n reports of fewer people: noise and sampling error grow by these factors in variance."""
+
+    def sampled(self, part: Fraction) -> Result:
+        """The same where these respondents are a random part of those who answered.
+
+        Errors about the population stay; those among the ones who answered grow. A kind that cannot tell them apart
+        keeps its own.
+        """
+        return self
 
     @property
     def unbiased(self) -> Result:
@@ -154,9 +197,13 @@ class Result(ABC):
         if not isinstance(other, Result):
             return NotImplemented
         first, second = self.unbiased.table(), other.unbiased.table()
-        if first.labels != second.labels or first.unit != second.unit:
+        if first.labels != second.labels or first.names != second.names or first.row_units != second.row_units:
             raise MismatchError("these estimates are about different answers")
-        return Difference(first.labels, first.value - second.value, np.hypot(first.stderr, second.stderr))
+        return Difference(
+            first.names if first.groups else first.labels,
+            first.value - second.value,
+            np.hypot(first.stderr, second.stderr),
+        )
 
     # -- forms -------------------------------------------------------------------------------------
 
@@ -213,16 +260,18 @@ class Result(ABC):
         """Heads and cells of the table for people; a kind may choose other digits."""
         unit = f", {rows.unit}" if rows.unit else ""
         head = ["answer", self.heading + unit, "stderr", rows.interval_name]
-        body = []
+        body, names = [], rows.names
         for i in rows.order(most):
             digits = decimals(rows.stderr[i])
             shown = [_number(number, digits) for number in (rows.value[i], rows.stderr[i])]
             span = f"{_number(rows.low[i], digits)} .. {_number(rows.high[i], digits)}"
-            body.append([text(rows.labels[i]), *shown, span])
+            own = f" {rows.units[i]}" if rows.units and rows.units[i] else ""
+            body.append([names[i], *shown, span + own])
         return head, body
 
     def _remarks(self, rows: Rows) -> list[str]:
-        some = [f"the {ROWS_SHOWN} largest of {len(rows)}"] if len(rows) > ROWS_SHOWN else []
+        shown = len(rows.order(ROWS_SHOWN))
+        some = [f"the {shown} largest of {len(rows)}"] if len(rows) > shown else []
         return [*some, *self.notes]
 
     def __str__(self) -> str:

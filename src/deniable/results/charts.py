@@ -45,7 +45,8 @@ def bars(result: Result, rows: Rows, ax: Any = None, most: int = 40) -> Any:
     finite = np.isfinite(ends).all(axis=1)
     ax.vlines(places[finite], *ends[finite].T, color=INK, linewidth=1)
     ax.axhline(0, color=INK, linewidth=0.6)
-    names = [_short(text(rows.labels[i])) for i in order]
+    known = rows.names
+    names = [_short(known[i]) for i in order]
     crowded = sum(map(len, names)) > 60
     turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
     ax.set_xticks(places, names, **turned)

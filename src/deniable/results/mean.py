@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import ClassVar
 
@@ -70,6 +71,10 @@ class Mean(Result):
         check = None if self.check is None else partial(self.check, repeats=noise)
         spread = math.sqrt(noise * self.noise**2 + people * sampling)
         return replace(self, stderr=spread, noise=math.sqrt(noise) * self.noise, check=check)
+
+    def sampled(self, part: Fraction) -> Mean:
+        drawn = max(0.0, self.stderr**2 - self.noise**2)
+        return replace(self, noise=math.sqrt(self.noise**2 + float(1 - part) * drawn))
 
     def __repr__(self) -> str:
         if not self.n:

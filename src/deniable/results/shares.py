@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -193,7 +194,7 @@ class Estimate(Result):
         The variances of the noise and of having asked these people grow by these factors: 1 where every report has
         noise, or a person, of its own.
         """
-        sampling = _sampling(self.frequencies, self.n)
+        sampling = self.people * _sampling(self.frequencies, self.n)
         once = self.noise + sampling
         now = noise * self.noise + people * sampling
         worth = np.divide(once, now, out=np.full_like(once, 1 / max(noise, people)), where=now > 0)
@@ -203,7 +204,13 @@ class Estimate(Result):
         fit = None
         if self.fit is not None:
             fit = replace(self.fit, unbiased=self.fit.unbiased.repeated(noise, people), spread=None)
-        return replace(self, noise=noise * self.noise, people=people, support=support, raw=raw, check=check, fit=fit)
+        drawn = people * self.people
+        return replace(self, noise=noise * self.noise, people=drawn, support=support, raw=raw, check=check, fit=fit)
+
+    def sampled(self, part: Fraction) -> Self:
+        # The people who answered and were not drawn are missing like those who were not asked at all.
+        drawn = self.people * _sampling(self.frequencies, self.n)
+        return replace(self, noise=self.noise + float(1 - part) * drawn, people=float(part) * self.people)
 
     def combine(self, *others: Estimate) -> Estimate:
         """One estimate from several of the same shares, each weighted by its inverse variance."""

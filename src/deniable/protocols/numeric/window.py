@@ -150,6 +150,11 @@ class Window(Protocol):
     def unit(self) -> str:
         return getattr(self.domain, "unit", "")
 
+    @property
+    def scale(self) -> float:
+        low, high = self._ends
+        return high - low
+
     def _one(self, value: Any, bits: Bits) -> bytes:
         low, high = self._ends
         number = value + low if isinstance(self.domain, Integers) else value

@@ -1,0 +1,217 @@
+"""One attribute of several: each device reports one column of its record, chosen by coins, with the whole epsilon.
+
+Law        column g with probability w_g / W, whatever the record is; then a report of the column's own protocol
+Privacy    the largest epsilon of a column: one column is reported, and the choice does not depend on the record
+Error      of a column: its protocol's with n w_g / W people. Splitting epsilon over G columns instead asks everybody
+           for everything at epsilon / G: the noise variance is about G^2 times as large for the same people, against
+           G times here
+Report     the column's number, its report, zeros up to the longest one
+Cost       one random word more than the column's report
+Source     Nguyen et al. 2016; Wang et al. 2019 (numbers); Arcolezi et al. 2021 (sampling against splitting)
+
+Choice     for each column what the planner would choose for its share of the people. The weights make the largest
+           standard errors of the columns about equal, each as a part of the width of what the figure can be (1 for a
+           share): w_g is in proportion to the variance of one report. They are stored in the spec
+Result     `Several`: one part per column, about the population, although another group of people answered each
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import exact
+from deniable.domains import Domain, Integers, Interval, ListedDomain, Records
+from deniable.domains.records import RecordColumns
+from deniable.errors import NumberError, SpecError
+from deniable.protocols.base import Protocol, load
+from deniable.protocols.choice import build, choose
+from deniable.protocols.frequency import GRR
+from deniable.protocols.groups import Group, Groups
+from deniable.protocols.tally import Tally
+from deniable.results import Several
+
+_PEOPLE = 10_000
+"""People per column for whom a protocol is chosen where nobody says how many there are."""
+
+_STEPS = 4
+"""The weight of the column with the smallest variance, before weights are divided by what they have in common."""
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Attributes(Groups):
+    """Several questions to one person, of which chance chooses one to be answered.
+
+    `people` is about how many will answer, for the choice of the protocols. `ask` is how many columns a report is
+    about: 1. `Attributes.of` takes protocols that are chosen already.
+
+    >>> people = Records({"smoke": ["yes", "no"], "sleep": Interval(0, 24, unit="hours")})
+    >>> protocol = Attributes(people, epsilon=1)
+    >>> [(group.weight, group.protocol.name) for group in protocol.groups], protocol.report_bytes
+    ([(1, 'GRR'), (1, 'OneBitMean')], 2)
+    >>> found = protocol.estimate(protocol.tally(protocol.privatize([{"smoke": "no", "sleep": 7.5}] * 1000)))
+    >>> found.shares("smoke").labels, found.shares("sleep").unit
+    (('yes', 'no'), 'hours')
+    """
+
+    name: ClassVar[str] = "Attributes"
+    reads: ClassVar[str] = "attributes"
+    takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
+    advice: ClassVar[str] = "it needs dn.Records({name: domain, ...})"
+
+    domain: Records
+
+    def __init__(self, domain: Any, epsilon: exact.Number, people: int | None = None, ask: int = 1) -> None:
+        if isinstance(ask, bool) or ask != 1:
+            raise NumberError(f"a report is about one column: ask=1, not {ask!r}")
+        object.__setattr__(self, "domain", Records(domain) if isinstance(domain, Mapping) else domain)
+        object.__setattr__(self, "epsilon", epsilon)
+        self._settle()
+        if people is not None and (isinstance(people, bool) or not isinstance(people, int | np.integer) or people < 1):
+            raise NumberError(f"the number of people is a positive whole number, not {people!r}")
+        size = len(self.domain.columns)
+        each = _PEOPLE if people is None else max(1, int(people) // size)
+        chosen = [_best(column, self.epsilon, each) for _, column in self.domain.columns]
+        self._set(self.domain, zip(_weights(chosen, each), chosen, strict=True), self.epsilon)
+
+    @classmethod
+    def of(cls, protocols: Mapping[str, Protocol], weights: Mapping[str, int] | None = None) -> Attributes:
+        """From the protocols of the columns, by name; each column has the same weight unless `weights` says more.
+
+        >>> from deniable.protocols import OUE
+        >>> Attributes.of({"smoke": OUE(["yes", "no"], 1), "age": OUE(80, 1)}, {"smoke": 1, "age": 4}).chances
+        (Fraction(1, 5), Fraction(4, 5))
+        """
+        given = dict.fromkeys(protocols, 1) if weights is None else dict(weights)
+        if set(given) != set(protocols):
+            raise SpecError("the weights have other names than the protocols")
+        return cls._made(
+            Records({name: protocol.domain for name, protocol in protocols.items()}),
+            [(given[name], protocol) for name, protocol in protocols.items()],
+            None,
+        )
+
+    @classmethod
+    def _made(cls, domain: Domain, groups: Any, epsilon: Any) -> Attributes:
+        made = cls.__new__(cls)
+        made._set(domain, groups, epsilon)
+        return made
+
+    def _set(self, domain: Domain, groups: Any, epsilon: Any) -> None:
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "groups", tuple(Group(weight, protocol) for weight, protocol in groups))
+        self._check_groups()
+        largest = max(group.protocol.epsilon for group in self.groups)
+        object.__setattr__(self, "epsilon", largest if epsilon is None else epsilon)
+        self._settle()
+        if self.epsilon != largest:
+            raise SpecError("epsilon is not the largest one of the groups")
+        if len(self.groups) != len(self.domain.columns):
+            raise SpecError("there is one group per column")
+        for (name, column), (_, protocol) in zip(self.domain.columns, self.groups, strict=True):
+            if protocol.domain != column:
+                raise SpecError(f"the answers of the group of column {name!r} are not those of the column")
+        relations = {group.protocol.guarantee.relation for group in self.groups}
+        if len(relations) > 1:
+            raise SpecError(f"the columns have different guarantees ({', '.join(sorted(relations))}): use one kind")
+
+    def parameters(self) -> dict[str, Any]:
+        return {"groups": [{"weight": weight, "protocol": protocol.spec()} for weight, protocol in self.groups]}
+
+    @classmethod
+    def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Attributes:
+        match parameters:
+            case {"groups": list(groups), **rest} if not rest:
+                if all(isinstance(group, Mapping) and set(group) == {"weight", "protocol"} for group in groups):
+                    return cls._made(domain, [(one["weight"], load(one["protocol"])) for one in groups], epsilon)
+        raise SpecError("attributes need groups, each with a weight and a protocol, and nothing else")
+
+    @classmethod
+    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
+        if isinstance(domain, Records):
+            yield cls(domain, epsilon, n)
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        from deniable.protocols.frequency import OUE
+        from deniable.protocols.numeric import OneBitMean, Window
+
+        smoke, age = ["yes", "no"], Integers(1, 3)
+        yield cls.of({"smoke": GRR(smoke, 1), "age": OUE(age, 1)}, {"smoke": 1, "age": 2})
+        yield cls.of({"warm": Window(Interval(0, 1), 1, positions=3, width=2), "wet": OneBitMean(Interval(0, 1), 1)})
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        return self.domain.names
+
+    def part(self, value: Any, group: int) -> Any:
+        return value[group]
+
+    def parts(self, values: RecordColumns, group: int, rows: NDArray[np.intp]) -> Any:
+        return values.columns[group][rows]
+
+    def _inputs(self) -> Iterator[tuple[Any, Any]]:
+        each = product(*(group.protocol._inputs() for group in self.groups))
+        return ((tuple(label for label, _ in row), tuple(value for _, value in row)) for row in each)
+
+    def _input_count(self) -> int:
+        return math.prod(group.protocol._input_count() for group in self.groups)
+
+    @property
+    def attack(self) -> float | None:
+        """Of the column where that is easiest: a report about another column leaves only a guess."""
+        found = []
+        for chance, (_, protocol) in zip(self.chances, self.groups, strict=True):
+            if protocol.attack is None or not isinstance(protocol.domain, ListedDomain):
+                return None
+            found.append(float(chance) * protocol.attack + float(1 - chance) / protocol.domain.size)
+        return max(found)
+
+    # -- the read-out ------------------------------------------------------------------------------
+
+    def estimate(self, tally: Tally) -> Several:
+        """One result per column, as parts of one table."""
+        self._check_tally(tally)
+        return replace(self._estimate(tally), check=partial(self.misfit, tally))
+
+    def _estimate(self, tally: Tally) -> Several:
+        parts = {}
+        for name, (_, protocol), own in zip(self.group_names, self.groups, self.tallies(tally), strict=True):
+            parts[name] = protocol.estimate(own).sampled(Fraction(own.n, max(1, tally.n)))
+        return Several(parts, tally.n, self.name)
+
+    def split_error(self, n: int, population: bool = True) -> float:
+        """`error` if everybody were asked for every column, with an equal part of epsilon each."""
+        level = self.epsilon / len(self.groups)
+        each = [_best(column, level, n) for _, column in self.domain.columns]
+        return max(protocol.error(n, population) / protocol.scale for protocol in each)
+
+    def __repr__(self) -> str:
+        inner = ", ".join(
+            f"{name}: {group.protocol.name} x{group.weight}"
+            for name, group in zip(self.group_names, self.groups, strict=True)
+        )
+        return f"Attributes({inner}, epsilon={self.epsilon})"
+
+
+def _best(domain: Domain, epsilon: Fraction, n: int) -> Protocol:
+    protocols = build(domain, epsilon, n=n)
+    return protocols[choose(protocols, n)]
+
+
+def _weights(protocols: list[Protocol], n: int) -> list[int]:
+    """In proportion to the variance of one report: then all columns have about the same error."""
+    variances = [(protocol.error(n) / protocol.scale) ** 2 for protocol in protocols]
+    rounded = [max(1, round(_STEPS * one / min(variances))) for one in variances]
+    common = math.gcd(*rounded)
+    return [weight // common for weight in rounded]

@@ -1,0 +1,68 @@
+"""Which registered protocols can ask a question, and the rule that chooses one of them.
+
+Rule       the smallest noise in the headline figure, in the worst case over what the others gave; among the protocols
+           within 5 percent of that variance, the fewest report bytes, then the least work on the server
+Forms      where reports repeat, only protocols with few different reports may be used: `forms` leaves the others out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deniable import exact
+from deniable.domains import Domain
+from deniable.errors import ChannelError, DomainError
+from deniable.protocols.base import Protocol, registered
+
+SAME = 1.05
+"""Variances this close count as equal."""
+
+MOST_COUNTERS = 1 << 32
+
+
+def build(domain: Domain, epsilon: Any, forms: int | None = None, n: int | None = None) -> dict[str, Protocol]:
+    """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms."""
+    built: dict[str, Protocol] = {}
+    for kind in registered().values():
+        try:
+            found = [protocol for protocol in kind.candidates(domain, epsilon, n) if protocol.reads == domain.reads]
+        except ChannelError:
+            continue
+        for protocol in found:
+            if protocol.tally_size <= MOST_COUNTERS:
+                built[protocol.name] = protocol
+    if not built:
+        raise DomainError(
+            f"no protocol can ask for {domain} at epsilon {exact.shown(exact.as_epsilon(epsilon))}: "
+            "group the answers, or hash them as text with dn.Strings()"
+        )
+    if forms is None:
+        return built
+    few = {name: protocol for name, protocol in built.items() if _has_few(protocol, forms)}
+    if not few:
+        raise DomainError(f"no protocol counts {domain} with at most {forms:,} different reports: group the answers")
+    return few
+
+
+def _has_few(protocol: Protocol, forms: int) -> bool:
+    # No protocol has fewer reports than answers, and with many answers the number itself would take long.
+    return protocol.domain.least_forms <= forms and protocol.report_forms <= forms
+
+
+def choose(protocols: Mapping[str, Protocol], n: int) -> str:
+    """The rule."""
+    variances = {name: protocol.noise(n) ** 2 for name, protocol in protocols.items()}
+    close = [name for name in protocols if variances[name] <= SAME * min(variances.values())]
+
+    def order(name: str) -> tuple[int, float, float, str]:
+        # Some protocols are the same law at some sizes: the last digits of their variances decide nothing.
+        protocol = protocols[name]
+        return protocol.report_bytes, protocol.cost.operations, digits(variances[name]), name
+
+    return min(close, key=order)
+
+
+def digits(number: float) -> float:
+    """A number to so many digits that rounding does not tell equal ones apart."""
+    return float(f"{number:.9e}")

@@ -1,0 +1,300 @@
+"""Groups: the device asks itself one of several questions, chosen by coins that do not depend on the answer.
+
+Law        group g with probability w_g / (w_1 + ... + w_G), then a report of that group's own protocol, about a part of
+           the answer that the family chooses: a column, a prefix, a coarser cell, an item
+Privacy    the largest ratio of a group's protocol: the choice does not depend on the answer, and one group is reported
+Error      that of each group's protocol with its share of the people
+Report     the number of the group, ceil(log2(G) / 8) bytes; the group's own report; zeros up to the longest one
+Cost       one random word more than the group's own report; one counter per group and the group's own counters
+Source     sampling instead of splitting the budget: Nguyen et al. 2016, Wang et al. 2019
+
+Tally      one counter n_g per group, then the tallies of the groups one after the other: one vector that adds
+Misfit     besides the tests of each group, how many reports each group got, whose law is known
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import MismatchError, SpecError
+from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol
+from deniable.protocols.counter import Adder
+from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
+from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.tally import Counts, Tally
+from deniable.randomness import Bits
+from deniable.results.misfit import too_few, too_many
+
+MOST_WEIGHT = 1 << 32
+"""The weights add up to less than this."""
+
+_ROWS = 1 << 16
+"""Rows that are taken apart at once, so that what is taken apart stays in the cache."""
+
+
+class Group(NamedTuple):
+    """One of the questions."""
+
+    weight: int
+    protocol: Protocol
+
+
+@dataclass(frozen=True)
+class Groups(Protocol):
+    """A protocol that is made of others. A family says what part of an answer a group is about, and reads out.
+
+    part        one encoded answer -> the encoded answer of a group's question
+    parts       the same for the rows of a column of encoded answers that fell to the group
+    group_names what the groups are called
+    """
+
+    groups: tuple[Group, ...] = ()
+
+    def _check_groups(self) -> None:
+        """Refuse groups that make no protocol; `epsilon` is set to the largest one."""
+        if not self.groups:
+            raise SpecError(f"{self.name} needs at least one group")
+        for weight, protocol in self.groups:
+            if isinstance(weight, bool) or not isinstance(weight, int) or weight < 1:
+                raise SpecError("the weight of a group is a positive whole number")
+            if not isinstance(protocol, Protocol):
+                raise SpecError(f"a group has a weight and a protocol, not a {type(protocol).__name__}")
+        if self._sums[-1] >= MOST_WEIGHT:
+            raise SpecError("the weights of the groups add up to less than 2^32: divide them by a common factor")
+
+    @abstractmethod
+    def part(self, value: Any, group: int) -> Any:
+        """What a group is about, of one encoded answer."""
+
+    @abstractmethod
+    def parts(self, values: Any, group: int, rows: NDArray[np.intp]) -> Any:
+        """What a group is about, of the encoded answers in these rows."""
+
+    @property
+    @abstractmethod
+    def group_names(self) -> tuple[str, ...]: ...
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _sums(self) -> tuple[int, ...]:
+        return tuple(accumulate(weight for weight, _ in self.groups))
+
+    @cached_property
+    def chances(self) -> tuple[Fraction, ...]:
+        """How likely each group is."""
+        return tuple(Fraction(weight, self._sums[-1]) for weight, _ in self.groups)
+
+    def people(self, n: int) -> list[int]:
+        """About how many of n people each group gets: rounded down, and at least one."""
+        return [max(1, int(n * chance)) for chance in self.chances]
+
+    @property
+    def ratio(self) -> Fraction:
+        return max(group.protocol.ratio for group in self.groups)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """One group is reported, so that the weakest of their guarantees holds."""
+        each = [group.protocol.guarantee for group in self.groups]
+        return each[0]._replace(epsilon=max(one.epsilon for one in each), delta=max(one.delta for one in each))
+
+    @cached_property
+    def _head(self) -> int:
+        return width_of(len(self.groups))
+
+    @cached_property
+    def report_bytes(self) -> int:
+        return self._head + max(group.protocol.report_bytes for group in self.groups)
+
+    @property
+    def report_forms(self) -> int:
+        return sum(group.protocol.report_forms for group in self.groups)
+
+    @cached_property
+    def tally_size(self) -> int:
+        return len(self.groups) + sum(group.protocol.tally_size for group in self.groups)
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        """Where the counters of each group begin, and where those of the last one end."""
+        sizes = [group.protocol.tally_size for group in self.groups]
+        return tuple(accumulate(sizes, initial=len(self.groups)))
+
+    @property
+    def tests(self) -> int:
+        return sum(group.protocol.tests for group in self.groups)
+
+    @cached_property
+    def cost(self) -> Cost:
+        each = [(float(chance), group.protocol.cost) for chance, group in zip(self.chances, self.groups, strict=True)]
+        drawn = sum(chance * cost.random_bytes for chance, cost in each)
+        first = WORD_BYTES if self._sums[-1] > 1 else 0
+        return Cost(first + drawn, 1 + sum(chance * cost.operations for chance, cost in each))
+
+    def _one(self, value: Any, bits: Bits) -> bytes:
+        group = bisect_right(self._sums, bits.integers(self._sums[-1]))
+        return self._packed(group, self.groups[group].protocol._one(self.part(value, group), bits))
+
+    def _law_of(self, value: Any, bits: Bits) -> bytes:
+        group = bisect_right(self._sums, bits.integers(self._sums[-1]))
+        return self._packed(group, self.groups[group].protocol._law_of(self.part(value, group), bits))
+
+    def _packed(self, group: int, report: bytes) -> bytes:
+        return (group.to_bytes(self._head, "little") + report).ljust(self.report_bytes, b"\0")
+
+    def _many(self, values: Any, bits: Bits) -> Bytes:
+        n, head = len(values), self._head
+        out = np.zeros((n, self.report_bytes), dtype=np.uint8)
+        for start in range(0, n, _ROWS):
+            block = out[start : start + _ROWS]
+            drawn = bits.integers(self._sums[-1], len(block))
+            chosen = to_bytes(np.searchsorted(self._sums, drawn, side="right"), head)
+            block[:, :head] = chosen
+            for group, rows in self._by_group(from_bytes(chosen)):
+                protocol = self.groups[group].protocol
+                answers = self.parts(values, group, rows + start)
+                block[rows, head : head + protocol.report_bytes] = protocol._many(answers, bits)
+        return out
+
+    def _by_group(self, chosen: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """The rows of each group that has any, in their order."""
+        for group in range(len(self.groups)):
+            rows = np.flatnonzero(chosen == group)
+            if rows.size:
+                yield group, rows
+
+    def _split(self, reports: Bytes) -> Iterator[tuple[int, NDArray[np.intp], Bytes]]:
+        """The inner reports of each group, with their rows, some rows at a time."""
+        head = self._head
+        for start in range(0, len(reports), _ROWS):
+            block = reports[start : start + _ROWS]
+            for group, rows in self._by_group(from_bytes(block[:, :head])):
+                width = self.groups[group].protocol.report_bytes
+                yield group, rows + start, block[rows, head : head + width]
+
+    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        return self._each(reports, lambda protocol, inner: protocol._valid(inner))
+
+    def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+        return self._each(self._rows(reports), lambda protocol, inner: protocol.plausible(inner))
+
+    def _each(self, reports: Bytes, good: Callable[[Protocol, Bytes], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """Which reports are about a group that exists, good by its protocol, and padded with zeros."""
+        found = np.zeros(len(reports), dtype=np.bool_)
+        for group, rows, inner in self._split(reports):
+            protocol = self.groups[group].protocol
+            end = self._head + protocol.report_bytes
+            padded = True if end == self.report_bytes else ~reports[rows, end:].any(axis=1)
+            found[rows] = good(protocol, inner) & padded
+        return found
+
+    def _count(self, reports: Bytes) -> Counts:
+        adder = self._adder()
+        adder.add(reports)
+        return adder.counts()
+
+    def _adder(self) -> Adder:
+        return _GroupAdder(self)
+
+    def pieces(self, reports: Reports | Bytes) -> Iterator[tuple[int, Counts]]:
+        array = self._valid_rows(reports)
+        numbers = from_bytes(array[:, : self._head])
+        yield 0, np.bincount(numbers, minlength=len(self.groups))
+        for group, rows in self._by_group(numbers):
+            protocol = self.groups[group].protocol
+            inner = array[rows, self._head : self._head + protocol.report_bytes]
+            for start, counts in protocol.pieces(inner):
+                yield self._starts[group] + start, counts
+
+    def spoken(self, report: bytes) -> str:
+        group = int.from_bytes(report[: self._head], "little")
+        protocol = self.groups[group].protocol
+        inner = report[self._head : self._head + protocol.report_bytes]
+        return f"{self.group_names[group]}: {protocol.spoken(inner)}"
+
+    # -- the read-out ------------------------------------------------------------------------------
+
+    def tallies(self, tally: Tally) -> list[Tally]:
+        """The tally of each group, with as many reports as fell to it."""
+        self._check_tally(tally)
+        found = []
+        for place, (_, protocol) in enumerate(self.groups):
+            counts = tally.counts[self._starts[place] : self._starts[place + 1]]
+            found.append(Tally(protocol.fingerprint, int(tally.counts[place]), counts))
+        return found
+
+    def _check_tally(self, tally: Tally) -> None:
+        super()._check_tally(tally)
+        if int(tally.counts[: len(self.groups)].sum()) != tally.n or tally.counts[: len(self.groups)].min() < 0:
+            raise MismatchError("the reports of the groups of this tally do not add up to its reports: it is broken")
+
+    def _misfits(self, tally: Tally, worth: float) -> list[float]:
+        size, n = len(self.groups), tally.n * worth
+        shares = list(zip((tally.counts[:size] * worth).tolist(), map(float, self.chances), strict=True))
+        few = min(too_few(count, n, chance, size) for count, chance in shares)
+        own = [few, min(too_many(count, n, chance, size) for count, chance in shares)] if size > 1 else []
+        for (_, protocol), inner in zip(self.groups, self.tallies(tally), strict=True):
+            own += protocol._misfits(inner, worth) if inner.n else []
+        return own
+
+    def _over_groups(self, n: int, figure: Callable[[Protocol, int], float]) -> Iterator[float]:
+        """A figure of each group with its share of n people, divided by the width of what it can be."""
+        for (_, protocol), people in zip(self.groups, self.people(n), strict=True):
+            yield figure(protocol, people) / protocol.scale
+
+    def noise(self, n: int) -> float:
+        """The largest noise of a group's headline figure, as a part of the width of what the figure can be."""
+        return max(self._over_groups(n, lambda protocol, people: protocol.noise(people)))
+
+    def error(self, n: int, population: bool = True) -> float:
+        """The same for the standard error."""
+        return max(self._over_groups(n, lambda protocol, people: protocol.error(people, population)))
+
+    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+        each = zip(self.groups, self.people(n), strict=True)
+        found = [group.protocol.visible(people, level, population) for group, people in each]
+        known = [one for one in found if one is not None]
+        return max(known) if len(known) == len(found) else None
+
+    @property
+    def leverage(self) -> float | None:
+        """A forger chooses the group: an honest report is about it only now and then."""
+        return self._largest([group.protocol.leverage for group in self.groups])
+
+    @property
+    def poisoning(self) -> float | None:
+        """As a part of the width of what a figure can be."""
+        each = [(group.protocol.poisoning, group.protocol.scale) for group in self.groups]
+        return self._largest([None if moved is None else moved / scale for moved, scale in each])
+
+    def _largest(self, figures: Sequence[float | None]) -> float | None:
+        known = [figure / float(one) for figure, one in zip(figures, self.chances, strict=True) if figure is not None]
+        return max(known) if len(known) == len(figures) else None
+
+
+class _GroupAdder:
+    """Takes reports apart once and hands each group's to its own adder."""
+
+    def __init__(self, protocol: Groups) -> None:
+        self._protocol = protocol
+        self._people = np.zeros(len(protocol.groups), dtype=np.int64)
+        self._adders = [group.protocol._adder() for group in protocol.groups]
+
+    def add(self, reports: Bytes) -> None:
+        for group, rows, inner in self._protocol._split(reports):
+            self._people[group] += rows.size
+            self._adders[group].add(inner)
+
+    def counts(self) -> Counts:
+        return np.concatenate([self._people, *(adder.counts() for adder in self._adders)])

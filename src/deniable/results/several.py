@@ -1,0 +1,126 @@
+"""Several results of one question, one per part of its answers, as one table.
+
+Parts      each is a result of its own, with its own people, unit and method: `shares(name)`, `parts`
+Table      the rows of all parts one after the other; the column "group" says which part a row is about
+Together   with `simultaneous` each part's intervals hold at once for all rows of all parts
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from deniable._extras import require
+from deniable.errors import LabelError
+from deniable.results.base import Result, Rows
+from deniable.results.misfit import Misfit
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Several(Result):
+    """Results by the name of the part that they are about."""
+
+    kind: ClassVar[str] = "attributes"
+
+    by_name: Mapping[str, Result]
+    n: int
+    protocol: str
+    method: str = "unbiased"
+    check: Callable[..., Misfit] | None = field(default=None)
+
+    @property
+    def parts(self) -> Mapping[str, Result]:
+        return self.by_name
+
+    def shares(self, name: str) -> Any:
+        """The result of one part: an `Estimate` of shares, a `Mean`, ...; raises LabelError for an unknown name."""
+        if name not in self.parts:
+            raise LabelError(f"there is no part {name!r}; there are {', '.join(self.parts)}")
+        return self.parts[name]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.shares(name)
+
+    @property
+    def misfit(self) -> Misfit | None:
+        return None if self.check is None else self.check()
+
+    def table(self, level: float | str = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        """The rows of all parts; `table("age")` is the table of one part."""
+        if isinstance(level, str):
+            return self._rows(level, 0.95, simultaneous, population)
+        # A part shares what is left of the confidence with the others: its rows hold at once with those of all parts.
+        own = 1 - (1 - level) / len(self.parts) if simultaneous else level
+        tables = {name: self._rows(name, own, simultaneous, population) for name in self.parts}
+
+        def joined(column: Callable[[Rows], Any]) -> Any:
+            return np.concatenate([column(rows) for rows in tables.values()])
+
+        further = {column: None for rows in tables.values() for column in rows.more}
+        more = {
+            column: joined(lambda rows, column=column: rows.more.get(column, np.full(len(rows), math.nan)))  # type: ignore[misc]
+            for column in further
+        }
+        return Rows(
+            [label for rows in tables.values() for label in rows.labels],
+            joined(lambda rows: rows.value),
+            joined(lambda rows: rows.stderr),
+            joined(lambda rows: rows.low),
+            joined(lambda rows: rows.high),
+            level=level,
+            simultaneous=simultaneous,
+            population=population,
+            more=more,
+            groups=[name for name, rows in tables.items() for _ in range(len(rows))],
+            units=[unit for rows in tables.values() for unit in rows.row_units],
+        )
+
+    def _rows(self, name: str, level: float, simultaneous: bool, population: bool) -> Rows:
+        return self.shares(name).table(level, simultaneous, population)  # type: ignore[no-any-return]
+
+    def repeated(self, noise: float, people: float) -> Several:
+        check = None if self.check is None else partial(self.check, repeats=noise)
+        return self._each(lambda part: part.repeated(noise, people), check)
+
+    def consistent(self, method: str = "norm-sub") -> Several:
+        """Parts that are shares become distributions, each by itself; the others stay as they are."""
+        made = self._each(lambda part: part.consistent(method) if hasattr(part, "consistent") else part, self.check)
+        return replace(made, method=method)
+
+    @property
+    def unbiased(self) -> Several:
+        return replace(self._each(lambda part: part.unbiased, self.check), method="unbiased")
+
+    def _each(self, change: Callable[[Any], Result], check: Callable[..., Misfit] | None) -> Several:
+        return replace(self, by_name={name: change(part) for name, part in self.parts.items()}, check=check)
+
+    def plot(
+        self,
+        ax: Any = None,
+        level: float = 0.95,
+        most: int = 40,
+        simultaneous: bool = False,
+        population: bool = True,
+    ) -> Any:
+        """One picture per part, side by side; returns the first one's axes. With `ax` all values in that one."""
+        if ax is not None:
+            return super().plot(ax, level, most, simultaneous, population)
+        widths = [max(2.4, min(0.32 * len(part.table()) + 1.5, 20.0)) for part in self.parts.values()]
+        plt = require("matplotlib.pyplot", "plot")
+        size = (sum(widths) + 1.0, 3.6)
+        axes = plt.subplots(1, len(widths), figsize=size, width_ratios=widths, squeeze=False, layout="constrained")[1]
+        for place, (name, part) in zip(axes[0], self.parts.items(), strict=True):
+            part.plot(place, level, most, simultaneous, population)
+            if place.get_legend() is not None:
+                place.get_legend().remove()
+            place.set_title(f"{name}, n = {part.n:,}", fontsize="medium")
+        axes[0, 0].figure.suptitle(self.title, fontsize="medium")
+        return axes[0, 0]
+
+    def __repr__(self) -> str:
+        return f"<Several: {', '.join(self.parts)} from {self.n} reports, {self.protocol}>"

@@ -1,0 +1,329 @@
+"""One attribute of several: the law of the groups, and the read-out of each attribute with its error."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from deniable.domains import Categories, Integers, Interval, Records, Strings
+from deniable.errors import DomainError, LabelError, MismatchError, NumberError, ReportError, SpecError
+from deniable.protocols import CMS, GRR, OLH, OUE, Attributes, OneBitMean, Tally, Window, load
+from deniable.randomness import Simulation
+from deniable.results import Estimate, Mean, Several
+
+HABITS = Records({"smoke": ["yes", "no"], "bread": 6, "sleep": Interval(0, 24, unit="hours")})
+
+
+def small() -> Attributes:
+    return Attributes.of({"a": GRR(["x", "y"], 1), "b": OUE(3, "1/2")}, {"a": 1, "b": 3})
+
+
+def people(n: int, random: np.random.Generator) -> dict[str, Any]:
+    return {
+        "smoke": random.choice(["yes", "no"], n, p=[0.3, 0.7]),
+        "bread": random.choice(6, n, p=[0.4, 0.25, 0.15, 0.1, 0.07, 0.03]),
+        "sleep": np.clip(random.normal(7, 2, n), 0, 24),
+    }
+
+
+def test_a_group_comes_as_often_as_its_weight_says_and_has_its_own_law() -> None:
+    protocol = small()
+    channel = protocol.channel()
+    assert channel.ratio == protocol.ratio == max(group.protocol.ratio for group in protocol.groups)
+    answers = protocol.groups[0].protocol.channel()
+    for row, (first, _) in enumerate(channel.inputs):
+        for output in answers.outputs:
+            chance = Fraction(int(channel.numerators[row][channel.outputs.index(f"00{output}")]), channel.denominator)
+            own = answers.numerators[answers.inputs.index(first)][answers.outputs.index(output)]
+            assert chance == Fraction(1, 4) * Fraction(int(own), answers.denominator)
+
+
+def test_the_estimate_of_each_attribute_is_unbiased_by_enumeration() -> None:
+    protocol = Attributes.of({"a": OUE(3, 1), "b": Window(Interval(0, 8), 1, positions=3, width=2)}, {"a": 2, "b": 1})
+    channel = protocol.channel()
+    for row, truth in enumerate(channel.inputs):
+        sums = [np.zeros(3), np.zeros(1)]
+        for output, weight in zip(channel.outputs, channel.numerators[row], strict=True):
+            report = np.frombuffer(bytes.fromhex(output), dtype=np.uint8)[None, :]
+            for place, tally in enumerate(protocol.tallies(protocol.tally(report))):
+                if tally.n:
+                    found = protocol.groups[place].protocol.estimate(tally)
+                    value = found.frequencies if isinstance(found, Estimate) else np.array([found.value])
+                    sums[place] += float(Fraction(int(weight), channel.denominator)) * value
+        means = [total / float(chance) for total, chance in zip(sums, protocol.chances, strict=True)]
+        assert np.allclose(means[0], np.eye(3)[truth[0]], atol=1e-9)
+        assert np.allclose(means[1], float(truth[1]), atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def studies() -> list[tuple[Several, dict[str, Any]]]:
+    """200 collections of 1,500 people, each with the truth among those who answered."""
+    protocol, random = Attributes(HABITS, 4, people=1500), np.random.default_rng(7)
+    found = []
+    for run in range(200):
+        table = people(1500, random)
+        result = protocol.estimate(protocol.tally(protocol.privatize(table, Simulation(run))))
+        own = {"smoke": np.mean(table["smoke"] == "yes"), "bread": np.mean(table["bread"] == 0)}
+        found.append((result, own | {"sleep": np.mean(table["sleep"])}))
+    return found
+
+
+TRUTH = {"smoke": 0.3, "bread": 0.4, "sleep": 7.0}
+
+
+def covered(studies: Any, name: str, population: bool, narrower: float = 1.0) -> int:
+    hits = 0
+    for result, answered in studies:
+        rows = result.shares(name).table(0.95, population=population)
+        truth = TRUTH[name] if population else answered[name]
+        half = narrower * (rows.high[0] - rows.low[0]) / 2
+        hits += abs(truth - (rows.high[0] + rows.low[0]) / 2) <= half
+    return hits
+
+
+@pytest.mark.parametrize("name", TRUTH)
+@pytest.mark.parametrize("population", [True, False], ids=["population", "respondents"])
+def test_intervals_cover(studies: Any, name: str, population: bool) -> None:
+    """Of 200 intervals at 95 percent fewer than this cover with probability 1e-5 only; too narrow ones are seen."""
+    least = stats.binom.ppf(1e-5, 200, 0.95)
+    assert covered(studies, name, population) >= least
+    if population:  # as if all 1,500 people had answered about each of the three attributes
+        assert covered(studies, name, population, narrower=3**-0.5) < least
+
+
+@pytest.mark.parametrize("name", ["smoke", "bread"])
+def test_who_was_not_drawn_is_missing_among_those_who_answered_too(studies: Any, name: str) -> None:
+    """Without this part of the error, intervals about those who answered are too narrow."""
+    least, hits = stats.binom.ppf(1e-5, 200, 0.95), 0
+    protocol = Attributes(HABITS, 4, people=1500)
+    for result, answered in studies:
+        part = result.shares(name)
+        inner = protocol.groups[HABITS.names.index(name)].protocol
+        noise = inner.noise(part.n)
+        hits += abs(part.table().value[0] - answered[name]) <= 1.96 * noise
+    assert hits < least
+
+
+def test_errors_over_epochs_know_that_people_and_groups_are_drawn_anew() -> None:
+    """Of K epochs with fresh choices a person stands in a group of share f as often as a binomial number says."""
+    protocol = Attributes.of({"a": GRR(2, 20), "b": GRR(2, 20)})
+    table = {"a": [0, 1] * 2000, "b": [0, 1] * 2000}
+    result = protocol.estimate(protocol.tally(protocol.privatize(table, Simulation(3))))
+    once, often = result.shares("a"), result.repeated(1.0, 4.0).shares("a")
+    assert np.allclose(often.stderr**2 / once.stderr**2, 0.5 + 0.5 * 4, rtol=0.03)
+    assert np.allclose(result.repeated(4.0, 4.0).shares("a").stderr ** 2 / once.stderr**2, 4)
+
+
+def test_one_table_has_the_rows_of_all_attributes() -> None:
+    protocol = Attributes(HABITS, 2, people=4000)
+    found = protocol.estimate(protocol.tally(protocol.privatize(people(4000, np.random.default_rng(1)), Simulation(1))))
+    assert isinstance(found.shares("smoke"), Estimate)
+    assert isinstance(found["sleep"], Mean)
+    assert sum(part.n for part in found.parts.values()) == found.n == 4000
+    rows = found.rows()
+    assert [(row["group"], row["label"]) for row in rows[:3]] == [("smoke", "yes"), ("smoke", "no"), ("bread", 0)]
+    assert [row["unit"] for row in rows] == [""] * 8 + ["hours"]
+    assert found.table("bread").value.tolist() == [row["value"] for row in rows[2:8]]
+    assert found.to_dict()["rows"][-1]["group"] == "sleep"
+    assert found.to_dict()["rows"][-1]["count"] is None
+    assert found.to_csv().splitlines()[0] == "group,label,value,stderr,low,high,unit,count"
+    assert found.to_arrow().column("group").to_pylist()[-1] == "sleep"
+    assert "smoke: yes" in str(found)
+    assert "hours" in str(found).splitlines()[-1]
+    assert "smoke: yes" in found._repr_html_()
+    with pytest.raises(LabelError, match="smoke, bread, sleep"):
+        found.shares("age")
+    change = found - found
+    assert change.labels[0] == "smoke: yes"
+    assert not change.value.any()
+
+
+def test_intervals_of_all_attributes_at_once_are_wider() -> None:
+    protocol = Attributes(HABITS, 2)
+    found = protocol.estimate(protocol.tally(protocol.privatize(people(4000, np.random.default_rng(1)), Simulation(1))))
+    each, at_once = found.table(), found.table(simultaneous=True)
+    assert (at_once.high - at_once.low > each.high - each.low).all()
+    assert at_once.ends[-1].tolist() == list(found["sleep"].interval(1 - 0.05 / 3))
+
+
+def test_shares_are_made_consistent_and_means_are_left_alone() -> None:
+    protocol = Attributes(HABITS, 1)
+    found = protocol.estimate(protocol.tally(protocol.privatize(people(900, np.random.default_rng(2)), Simulation(2))))
+    made = found.consistent()
+    assert abs(made["bread"].frequencies.sum() - 1) < 1e-9
+    assert made["sleep"] is found["sleep"]
+    assert made.unbiased.table().value.tolist() == found.table().value.tolist()
+
+
+def test_a_batch_is_taken_apart_and_counted_as_one_by_one() -> None:
+    protocol = Attributes(HABITS, 1)
+    table = people(200_000, np.random.default_rng(3))  # several blocks
+    reports = protocol.privatize(table, Simulation(3))
+    tally = protocol.tally(reports)
+    assert tally.counts[:3].sum() == 200_000
+    chances = np.array([float(chance) for chance in protocol.chances])
+    assert stats.chisquare(tally.counts[:3], 200_000 * chances).pvalue > 1e-6
+    total = np.zeros_like(tally.counts)
+    for start, counts in protocol.pieces(reports):
+        total[start : start + counts.size] += counts
+    assert total.tolist() == tally.counts.tolist()
+    assert protocol.plausible(reports).all()
+    for name, group, own in zip(HABITS.names, protocol.groups, protocol.tallies(tally), strict=True):
+        rows = reports.array[reports.array[:, 0] == HABITS.names.index(name), 1 : 1 + group.protocol.report_bytes]
+        assert group.protocol.tally(rows) == own
+
+
+@pytest.mark.parametrize("bad", [b"\2\0", b"\0\2", b"\1\0", b"\1\x81"], ids=["group", "answer", "padding", "bits"])
+def test_a_report_of_no_group_or_with_padding_is_refused(bad: bytes) -> None:
+    protocol = Attributes.of({"a": OUE(2, 1), "b": OneBitMean(Interval(0, 1), 1)})
+    wide = Attributes.of({"a": GRR(1000, 1), "b": OUE(5, 1)})
+    rows = {b"\2\0": (protocol, b"\2\0"), b"\0\2": (protocol, b"\0\4"), b"\1\0": (wide, b"\1\0\1")}
+    target, report = rows.get(bad, (wide, b"\1\x81\0"))
+    array = np.frombuffer(report, dtype=np.uint8)[None, :]
+    assert not target.valid(array).any()
+    assert not target.plausible(array).any()
+    with pytest.raises(ReportError):
+        target.tally(array)
+
+
+def test_the_weights_make_the_errors_of_the_attributes_alike() -> None:
+    records = Records({"smoke": ["yes", "no"], "town": 1000, "sleep": Interval(0, 24)})
+    protocol, n = Attributes(records, 1, people=30_000), 30_000
+    errors = [
+        group.protocol.error(people) / group.protocol.scale
+        for group, people in zip(protocol.groups, protocol.people(n), strict=True)
+    ]
+    assert max(errors) / min(errors) < 1.15
+    even = Attributes.of({name: group.protocol for name, group in zip(records.names, protocol.groups, strict=True)})
+    assert even.error(n) > 1.2 * protocol.error(n)
+    assert protocol.error(n) < 0.6 * protocol.split_error(n)
+
+
+def test_a_forger_chooses_the_attribute() -> None:
+    protocol = small()
+    inner = [group.protocol for group in protocol.groups]
+    assert protocol.leverage == pytest.approx(max(4 * inner[0].leverage, inner[1].leverage * 4 / 3))
+    assert protocol.poisoning == pytest.approx(max(4 * inner[0].poisoning, inner[1].poisoning * 4 / 3))
+    chance = Fraction(1, 4)
+    best = max(float(chance) * inner[0].attack + 0.75 / 2, 0.75 * inner[1].attack + 0.25 / 3)
+    assert protocol.attack == pytest.approx(best)
+    assert Attributes(HABITS, 1).attack is None
+
+
+def test_groups_that_chance_did_not_choose_are_a_misfit() -> None:
+    protocol = small()
+    reports = protocol.privatize([{"a": "x", "b": 1}] * 4000, Simulation(1))
+    tally = protocol.tally(reports)
+    assert not protocol.misfit(tally).suspicious
+    only = protocol.tally(reports.array[reports.array[:, 0] == 0])
+    assert protocol.misfit(only + protocol.tally(reports.array[:100])).suspicious
+    broken = tally.counts.copy()
+    broken[0] += 1
+    with pytest.raises(MismatchError, match="do not add up"):
+        protocol.estimate(Tally(protocol.fingerprint, tally.n, broken))
+
+
+def test_what_a_report_says_and_costs() -> None:
+    protocol = small()
+    assert protocol.spoken(b"\0\1") == "a: y"
+    assert protocol.report_forms == 2 + 8
+    assert protocol.guarantee.epsilon == protocol.epsilon == 1
+    assert protocol.cost.random_bytes == pytest.approx(
+        8 + sum(float(c) * g.protocol.cost.random_bytes for c, g in zip(protocol.chances, protocol.groups, strict=True))
+    )
+    alone = Attributes.of({"a": GRR(2, 1)})
+    assert alone.report({"a": 1}, Simulation(5))[1:] == GRR(2, 1).report(1, Simulation(5))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"groups": []}, "at least one group"),
+        ({"epsilon": "2"}, "not the largest"),
+        ({"groups": [{"weight": 0, "protocol": GRR(["x", "y"], 1).spec()}]}, "positive whole"),
+        ({"groups": [{"weight": True, "protocol": GRR(["x", "y"], 1).spec()}]}, "positive whole"),
+        ({"groups": [{"weight": 1, "protocol": GRR(["x", "y"], 1).spec()}]}, "one group per column"),
+        ({"groups": [{"weight": 2**32, "protocol": GRR(["x", "y"], 1).spec()}]}, "2\\^32"),
+        ({"groups": [{"weight": 1}]}, "a weight and a protocol"),
+        ({"groups": [{"weight": 1, "protocol": OUE(3, 1).spec()}] * 2}, "column 'a'"),
+    ],
+    ids=["none", "epsilon", "zero", "truth", "few", "heavy", "keys", "domain"],
+)
+def test_specs_that_make_no_protocol_are_refused(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        load(small().spec() | change)
+
+
+def test_what_attributes_are_for() -> None:
+    with pytest.raises(DomainError, match="Records"):
+        Attributes(["yes", "no"], 1)
+    with pytest.raises(NumberError, match="one column"):
+        Attributes(HABITS, 1, ask=2)
+    with pytest.raises(NumberError, match="positive whole"):
+        Attributes(HABITS, 1, people=0)
+    with pytest.raises(SpecError, match="other names"):
+        Attributes.of({"a": GRR(2, 1)}, {"b": 1})
+    assert Attributes({"a": 2, "b": 3}, 1).group_names == ("a", "b")
+    wide = Attributes.of({"a": OLH(1000, 1), "b": CMS(["x", "y"], 1, hashing=Strings(64, 4))})
+    table = {"a": [1, 2, 3] * 300, "b": ["x", "y", "x"] * 300}
+    found = wide.estimate(wide.tally(wide.privatize(table, Simulation(1))))
+    assert len(found.table()) == 1002
+
+
+# -- records ----------------------------------------------------------------------------------------------
+
+
+MISSING = Records({"smoke": Categories(["yes", "no"], missing="no answer"), "age": Integers(1, 9)})
+
+
+def test_a_missing_key_is_a_missing_answer() -> None:
+    """Refused, unless the column has an answer that stands for missing ones; the browser does the same."""
+    assert MISSING.encode_one({"age": 3}) == (2, 2)
+    assert MISSING.encode([{"age": 3}, {"smoke": None, "age": 9}]).columns[0].tolist() == [2, 2]
+    for refuse in (MISSING.encode_one, lambda record: MISSING.encode([{"age": 3}, record])):
+        with pytest.raises(DomainError, match="column 'age' is missing"):
+            refuse({"smoke": "no"})
+        with pytest.raises(DomainError, match="none of smoke, age"):
+            refuse({"smoke": "no", "age": 3, "town": 1})
+        with pytest.raises(DomainError, match="is missing"):
+            refuse(None)
+        with pytest.raises(DomainError, match="not a record"):
+            refuse(("no", 3))
+    with pytest.raises(DomainError, match="no column 'smoke'"):
+        MISSING.encode({"age": [1, 2]})
+
+
+def test_a_refusal_names_row_and_column_and_never_the_answer() -> None:
+    with pytest.raises(DomainError, match=r"^value 1, column 'age'") as refused:
+        MISSING.encode([{"smoke": "no", "age": 3}, {"smoke": "no", "age": "s3cret"}])
+    assert "s3cret" not in str(refused.value)
+
+
+def test_every_column_is_read_before_a_coin_falls() -> None:
+    protocol = Attributes(MISSING, 1)
+    bits = Simulation(1)
+    for _ in range(20):
+        with pytest.raises(DomainError):
+            protocol.report({"smoke": "yes", "age": 77}, bits)
+    assert bits.word() == Simulation(1).word()
+
+
+def test_columns_that_a_record_cannot_have() -> None:
+    for bad in (Strings(), HABITS):
+        with pytest.raises(DomainError, match="cannot hold"):
+            Records({"a": bad})
+
+
+def test_tables_and_structures_are_records() -> None:
+    pa = pytest.importorskip("pyarrow")
+    rows = [{"smoke": "no", "age": 3}, {"smoke": "yes", "age": 9}]
+    expected = [column.tolist() for column in MISSING.encode(rows).columns]
+    table = pa.table({"age": [3, 9], "smoke": ["no", "yes"]})
+    for form in (table, table.to_pandas(), pa.array(rows), {"smoke": ["no", "yes"], "age": [3, 9]}):
+        assert [column.tolist() for column in MISSING.encode(form).columns] == expected
+    with pytest.raises(DomainError, match="value 1 is missing"):
+        MISSING.encode(pa.array([rows[0], None]))
