@@ -27,10 +27,11 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.channels._vectors import Floats
 from deniable.channels.divergences import DIVERGENCES, FDivergence
+from deniable.channels.laws import read_hypotheses
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
 from deniable.design.blocks import BlockResponse, Partition, best_partition
 from deniable.design.dual import multipliers, proven_value, upper_bound
-from deniable.design.hypotheses import Pair, read_hypotheses
+from deniable.design.hypotheses import Pair
 from deniable.design.tangents import Curve, curve_of
 from deniable.design.trace import Progress, Watch
 from deniable.errors import SpecError

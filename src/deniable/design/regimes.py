@@ -22,10 +22,11 @@ from numpy.typing import ArrayLike
 from deniable import exact
 from deniable._extras import require
 from deniable.channels.divergences import FDivergence, divergence, find_divergence
+from deniable.channels.laws import read_hypotheses
 from deniable.design.blocks import Cuts, Partition, best_partition, partition_value
 from deniable.design.dual import multipliers, upper_bound
 from deniable.design.extremal import rise
-from deniable.design.hypotheses import Pair, read_hypotheses
+from deniable.design.hypotheses import Pair
 from deniable.design.tangents import Curve, curve_of
 from deniable.design.trace import Progress, Watch
 from deniable.errors import NumberError

@@ -26,10 +26,11 @@ from numpy.typing import ArrayLike
 from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.divergences import FDivergence
+from deniable.channels.laws import read_hypotheses
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
 from deniable.design.blocks import BlockResponse
 from deniable.design.extremal import ExtremalCertificate, extremal
-from deniable.design.hypotheses import Pair, read_hypotheses
+from deniable.design.hypotheses import Pair
 from deniable.design.trace import Progress
 from deniable.errors import InternalError, NumberError, SpecError
 from deniable.specs import integer_text, read_integer

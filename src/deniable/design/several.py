@@ -36,11 +36,11 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.channels._vectors import probability_vector
 from deniable.channels.hypothesis import least_chernoff_information
+from deniable.channels.laws import Laws, integer_weights, read_laws
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
 from deniable.design.bayes import MOST_CELLS, settled, solve
 from deniable.design.bayes_certificate import Relation, ceiling, decimal, floor, proven_bound
 from deniable.design.columns import Divergences
-from deniable.design.hypotheses import Laws, integer_weights, read_laws
 from deniable.design.staircase import StaircaseCertificate, family
 from deniable.design.trace import Progress, Watch
 from deniable.errors import ChannelError, InternalError, LabelError, ShapeError, SpecError

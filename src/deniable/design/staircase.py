@@ -30,6 +30,7 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.divergences import FDivergence, find_divergence
+from deniable.channels.laws import read_hypotheses
 from deniable.design.base import Certificate, Check, Design, Verdict
 from deniable.design.columns import (
     ColumnUtility,
@@ -43,7 +44,6 @@ from deniable.design.columns import (
     read_utility,
 )
 from deniable.design.extremal import extremal, rise
-from deniable.design.hypotheses import read_hypotheses
 from deniable.design.trace import Progress, Watch, highs
 from deniable.errors import ChannelError, LabelError, ShapeError
 

@@ -57,6 +57,7 @@ _SILENCE = 1e-24
 FINE = 2**15
 COARSE = 2**11
 _NUDGE = 0.01
+_CHORDS = tuple(1e-5 * 2.0**k for k in range(18))
 _EXCESSES = tuple(0.05 * 1.5**k for k in range(16))
 # Type-II errors below e^-650 are reported as that.
 _VANISHED = -650.0
@@ -255,6 +256,36 @@ def level_bracket(pair: Pair, n: int, level: float, nodes: int = FINE) -> tuple[
     caps = (shared1 * (1 - level / shared0), math.exp(min(chernoff, 0.0)))
     upper = min(scaled(ceiling, wave.log_scale), min(caps) * (1 + ulps))
     return min(lower, upper, 1.0), min(max(upper, math.nextafter(0.0, 1.0)), 1.0)
+
+
+def tail_bracket(pair: Pair, n: int, threshold: float, nodes: int = FINE) -> tuple[float, float]:
+    """Bounds on P0(L <= threshold), for a threshold that is off by rounding at most.
+
+    R(mu) is concave with slope P0(L < -ln mu) to the right of mu and P0(L <= -ln mu) to its left. So chords of R that
+    end at the threshold bound the probability, whatever their length; the best of several is taken.
+    """
+    shared0 = math.exp(pair.log_shared(n)[0])
+    if pair.llr.size == 0:
+        return 0.0, 0.0
+    best = bisect(lambda s: n * pair.mean(s) > threshold, 0.0, 1.0)
+    s = _safe_tilt(pair, n, best)
+    wave = spectrum(pair, n, s, threshold, nodes, 4.0)
+    blur = 64 * EPS * (1 + abs(threshold) + n * float(np.abs(pair.llr).max()))
+    ulps = 64 * EPS * (1 + abs(wave.center) + abs(wave.log_scale))
+    near_low = math.exp(s * blur) * wave.bracket(-blur)[1]
+    near_high = math.exp(-s * blur) * wave.bracket(blur)[1]
+    floor, ceiling = 0.0, math.inf
+    for step in _CHORDS:
+        far_low, far_high = wave.bracket(-step)[0], wave.bracket(step)[0]
+        rise = math.exp(s * step) * far_low - near_low
+        floor = max(floor, rise / (math.expm1(step) - math.expm1(blur)))
+        fall = near_high - math.exp(-s * step) * far_high
+        ceiling = min(ceiling, fall / (math.expm1(-blur) - math.expm1(-step)))
+    scale = wave.log_scale + wave.center
+    chernoff = math.exp(min(n * pair.log_moment(s) + (1 - s) * threshold, 0.0))
+    upper = min(scaled(max(ceiling, 0.0), scale), chernoff, shared0) * (1 + ulps)
+    upper = min(max(upper, math.nextafter(0.0, 1.0)), 1.0)
+    return min(scaled(floor, scale) * (1 - ulps), upper), upper
 
 
 def scaled(x: float, log_scale: float) -> float:
