@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from deniable.randomness import Secure as Secure
     from deniable.randomness import Simulation as Simulation
     from deniable.results import Mean as Mean
+    from deniable.surveys import Campaign as Campaign
+    from deniable.surveys import Narrowing as Narrowing
     from deniable.surveys import Question as Question
     from deniable.surveys import Survey as Survey
     from deniable.surveys import SurveyTally as SurveyTally
@@ -86,7 +88,7 @@ _HOMES = {
     "protocols.kinds": ("load",),
     "randomness": ("Secure", "Simulation"),
     "results": ("Mean",),
-    "surveys": ("Question", "Survey", "SurveyTally"),
+    "surveys": ("Campaign", "Narrowing", "Question", "Survey", "SurveyTally"),
 }
 _HOME_OF = {name: f"deniable.{home}" for home, names in _HOMES.items() for name in names}
 _MODULES = {

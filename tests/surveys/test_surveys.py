@@ -23,6 +23,7 @@ from deniable.errors import DeniableError, LabelError, MismatchError, NumberErro
 from deniable.protocols import GRR, HCMS, OLH, OUE, THE, SubsetSelection, Tally, registered
 from deniable.randomness import Simulation
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, SurveyTally, Terms
+from tests.surveys.rounds import rounds
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "surveys.json"
 
@@ -51,6 +52,7 @@ PINNED = [
             replaces="0123456789abcdef" * 4,
         ),
     ),
+    *rounds(),
     Survey("several", [Question("the", "?", THE(4, 1)), Question("subset", "?", SubsetSelection(100, 1))]),
 ]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from deniable.surveys.campaign import Campaign
+from deniable.surveys.narrowing import Narrowing
 from deniable.surveys.survey import Question, Survey
 from deniable.surveys.tally import SurveyTally
 from deniable.surveys.terms import Budget, Epochs, Longitudinal, Terms
 
-__all__ = ["Budget", "Epochs", "Longitudinal", "Question", "Survey", "SurveyTally", "Terms"]
+__all__ = ["Budget", "Campaign", "Epochs", "Longitudinal", "Narrowing", "Question", "Survey", "SurveyTally", "Terms"]

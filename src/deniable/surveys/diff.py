@@ -123,6 +123,16 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Change]:
     for key in ("origin", "early", "late"):
         yield from _compared(f"epochs: {key}", old.epochs.spec()[key], new.epochs.spec()[key])
     yield from _compared("replaces", old.replaces or "none", new.replaces or "none")
+    yield from _compared("campaign", _round(old), _round(new))
+
+
+def _round(terms: Terms) -> str:
+    """Round and campaign in words; a device answers one round of a campaign, whichever survey it stands in."""
+    place = terms.campaign
+    if place is None:
+        return "none"
+    parameters = "".join(f", {name} {value}" for name, value in sorted(place.campaign.parameters().items()))
+    return f"round {place.number} of {place.campaign.rounds}, {place.campaign.kind}{parameters}"
 
 
 def _rules(old: Terms, new: Terms) -> Iterator[Change]:

@@ -26,6 +26,8 @@ epochs           {"seconds": 86400} or {"days": 1}: how long an epoch is; one ep
 longitudinal     {"rule": "none", "epochs": 7} or {"rule": "memoize", "epochs": 30, "values": 1}; one answer by default,
                  and no more epochs than there are
 budget           {"group": "...", "epsilon": "4"}; by default a group of the survey's own name with just what it needs
+campaign         {"kind": "narrowing", "cells": 8}: this is the first of several rounds, whose rule asks the questions
+                 in its own way (`campaign`); what is left out has its default
 retention, show_from, replaces     as in `Terms`
 
 The choice is made when the survey is made and stored in full: a later planner changes no published survey.
@@ -45,6 +47,7 @@ from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
 from deniable.protocols import Protocol, Table, registered
 from deniable.specs import fingerprint
+from deniable.surveys.campaign import load_campaign
 from deniable.surveys.draft_terms import TERMS, draft_rule, draft_terms
 from deniable.surveys.strict import keys, short
 from deniable.surveys.survey import TOO_MANY_FORMS, Question, Survey, load_protocol, question_name
@@ -95,7 +98,16 @@ def plan_draft(draft: Any, now: float | None = None) -> tuple[Survey, dict[str, 
     survey = Survey(draft["name"], questions)
     if given:
         survey = Survey(survey.name, questions, draft_terms(given, survey, now))
+    if "campaign" in given:
+        return _first_round(given["campaign"], survey), {}
     return survey, {questions[place].id: plan for place, plan in plans.items()}
+
+
+def _first_round(wanted: Any, survey: Survey) -> Survey:
+    """The first round of the campaign that a draft names."""
+    if not isinstance(wanted, Mapping) or "kind" not in wanted:
+        raise SpecError('"campaign" is an object with the kind of the campaign, and its parameters')
+    return load_campaign(wanted["kind"], {key: value for key, value in wanted.items() if key != "kind"}).begin(survey)
 
 
 def divided(draft: Mapping[str, Any]) -> Fraction | None:

@@ -24,6 +24,7 @@ TERMS = (
     "retention",
     "show_from",
     "replaces",
+    "campaign",
 )
 
 _DAY, _HOUR = 86_400, 3_600

@@ -110,6 +110,8 @@ class Survey:
     def _check_terms(self, terms: Terms) -> None:
         if self.budget_epsilon > terms.budget.epsilon:
             raise SpecError(self._over_budget(terms.budget.epsilon))
+        if terms.campaign is not None:
+            terms.campaign.check(self)
         if terms.longitudinal.rule == "memoize":
             forms = 1
             for question in self.questions:  # one at a time: all together may be a number of gigabytes

@@ -1,5 +1,6 @@
 """The tallies of a survey's questions in one document.
 
+Digest     SHA-256("deniable-survey-tally-v1" + NUL + canonical JSON), by which the next round of a campaign names it
 File       JSON: kind "survey-tally", version 1, the survey's fingerprint, and a tally for each question's id
 Addition   question by question, exactly; tallies of another survey are refused with both fingerprints
 """
@@ -15,6 +16,7 @@ from typing import Any
 from deniable._files import atomic_write, load_json
 from deniable.errors import MismatchError, NumberError, SpecError
 from deniable.protocols import Tally
+from deniable.specs import fingerprint
 from deniable.surveys.strict import keys
 from deniable.surveys.survey import Survey
 
@@ -72,6 +74,11 @@ class SurveyTally:
                 raise MismatchError(
                     f"the tally of question {question.id!r} has {tally.counts.size} counters, not {protocol.tally_size}"
                 )
+
+    @property
+    def digest(self) -> str:
+        """What names exactly these counts of this survey, in 64 hexadecimal digits."""
+        return fingerprint("survey-tally", self.spec())
 
     def spec(self) -> dict[str, Any]:
         tallies = {id: tally.spec() for id, tally in self.tallies.items()}

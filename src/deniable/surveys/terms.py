@@ -9,6 +9,7 @@ Longitudinal  "none"     every answer is randomized afresh: at most `epochs` ans
                          the first answer alone. With more, equal and unequal reports show when an answer changed and
                          which earlier one came back, so that no epsilon holds over all epochs
 Budget        a lifetime epsilon that all surveys of one group share on a device: renewing a survey resets nothing
+Campaign      where the survey stands among several rounds of one collection, if it is one of them (`campaign`)
 Retention     "tally"    counts are kept, reports are not; "reports" keeps them, to be analysed anew
 Times         written "2026-11-01T00:00:00Z", held as seconds since 1970
 """
@@ -26,6 +27,7 @@ from typing import Any
 from deniable import exact
 from deniable.errors import SpecError
 from deniable.specs import is_fingerprint
+from deniable.surveys.campaign import Round
 from deniable.surveys.strict import as_text, keys, short
 
 RULES = ("none", "memoize")
@@ -134,6 +136,8 @@ class Terms:
     """Estimates of fewer answers than this are not shown."""
     replaces: str | None = None
     """The fingerprint of the survey before this one."""
+    campaign: Round | None = None
+    """The round of a campaign that the survey is, if it is one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "owner", as_text(self.owner, "the owner of a survey"))
@@ -189,12 +193,14 @@ class Terms:
             "expires": write_time(self.expires),
             "retention": self.retention,
             "show_from": self.show_from,
-        } | ({"replaces": self.replaces} if self.replaces else {})
+            **({"replaces": self.replaces} if self.replaces else {}),
+            **({"campaign": self.campaign.spec()} if self.campaign else {}),
+        }
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Terms:
         """The terms in full form."""
-        keys(spec, _TERMS, "the survey", optional=("replaces",))
+        keys(spec, _TERMS, "the survey", optional=("replaces", "campaign"))
         epochs, rule, budget = (_object(spec, key) for key in ("epochs", "longitudinal", "budget"))
         keys(epochs, ("origin", "seconds", "early", "late"), '"epochs"')
         memoized = ("values",) if rule.get("rule") == "memoize" else ()
@@ -211,6 +217,7 @@ class Terms:
             spec["retention"],
             spec["show_from"],
             spec.get("replaces"),
+            Round.from_spec(spec["campaign"]) if "campaign" in spec else None,
         )
 
 

@@ -670,7 +670,7 @@ def test_a_predecessor_that_cannot_be_read_any_more_counts_as_weaker(device):
     client = device(succeeding(before))
     client.survey()
     with sqlite3.connect(client.ledger.path) as connection:
-        connection.execute("INSERT INTO survey VALUES (?, 'x', ?)", (before.fingerprint, b"{}"))
+        connection.execute("INSERT INTO survey VALUES (?, 'x', ?, NULL, NULL)", (before.fingerprint, b"{}"))
     connection.close()
     (change,) = client.changes()
     assert change.privacy == "weaker"

@@ -16,6 +16,7 @@ from deniable.collect.client.records import (
     Spending,
     Submission,
     SuccessorDiffers,
+    TookPart,
     Untrusted,
 )
 
@@ -35,6 +36,7 @@ __all__ = [
     "Spending",
     "Submission",
     "SuccessorDiffers",
+    "TookPart",
     "Untrusted",
     "default_path",
 ]

@@ -4,6 +4,8 @@ Order      one transaction checks the caps and writes the debit, the final bytes
            may leave. A crash before the commit has debited nothing; after it, the same bytes are sent, never new ones
 Caps       at most one submission per epoch of a survey, at most `epochs` of them, and at most the lifetime epsilon of
            the budget group over all its surveys; the smallest cap that any of them named counts
+Campaigns  a device answers one round: once a round was answered, another is refused, whatever became of the report. The
+           rounds that were answered stay in the list when the device leaves
 Debit      the survey's epsilon for each of the first `draws` submissions, then nothing. The k-th submission can hold
            at most k different values, so this is never less than what was drawn, and it does not depend on values
 Refusals   come before the answers are looked at: whether a device answers depends on the calendar and on its past
@@ -19,7 +21,8 @@ Leaving    opting out deletes what only that survey needs (memos, key, waiting b
            coming back would begin a second lifetime
 Restored   a ledger that was put back from a copy gives the same ids, but draws again: what was answered since the copy
            and is answered again counts once, although a second sample has left, which costs up to another epsilon each.
-           Debits made since the copy are forgotten with it
+           Debits made since the copy are forgotten with it, and so is a round of a campaign, so that another may be
+           answered: that counts twice, and costs up to another epsilon
 
 By its id a service counts a submission once, also one that a restored ledger makes again:
 
@@ -67,6 +70,7 @@ from deniable.collect.client.records import (
     OptOuts,
     Spending,
     Submission,
+    TookPart,
     check_fingerprint,
 )
 from deniable.errors import NumberError
@@ -132,8 +136,8 @@ class Ledger:
     ) -> tuple[Submission, bool]:
         """Debit, draw and queue an epoch's answers; where the epoch was answered before, what was queued then.
 
-        Returns the submission and whether it is new. Raises DomainError for what is no answer, and OptedOut or
-        BudgetSpent before the answers are looked at; then nothing is recorded.
+        Returns the submission and whether it is new. Raises DomainError for what is no answer, and OptedOut, TookPart
+        or BudgetSpent before the answers are looked at; then nothing is recorded.
         """
         terms = survey.terms
         if terms is None:
@@ -146,6 +150,7 @@ class Ledger:
             earlier = _submissions(connection, "survey = ? AND epoch = ?", survey.fingerprint, epoch)
             if earlier:
                 return earlier[0], False
+            _check_round(connection, survey, terms)
             debit = _debit(connection, survey, terms)
             self._step("checked")
             reports = _draw(connection, survey, terms, answers)
@@ -339,6 +344,18 @@ def report_id(key: bytes, fingerprint: str, epoch: int) -> bytes:
 # -- what one transaction does: nothing here begins, commits or sends ---------------------------------
 
 
+def _check_round(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> None:
+    """Raise TookPart if this device has answered another round of the campaign. Nothing here knows the answers."""
+    if terms.campaign is None:
+        return
+    row = connection.execute(
+        "SELECT round FROM survey JOIN submission ON survey = fingerprint WHERE campaign = ? AND fingerprint <> ?",
+        (terms.campaign.identity(survey.fingerprint), survey.fingerprint),
+    ).fetchone()
+    if row is not None:
+        raise TookPart(row[0], terms.campaign.number)
+
+
 def _debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> Fraction:
     """What the next submission costs; raises BudgetSpent. Nothing here knows the answers."""
     rule = terms.longitudinal
@@ -428,8 +445,10 @@ def _write(connection: sqlite3.Connection, made: Submission, survey: Survey, ter
 
 def _pin(connection: sqlite3.Connection, survey: Survey) -> None:
     """Record a survey, with a key for its ids if it has none yet."""
-    row = (survey.fingerprint, survey.name, survey.canonical)
-    connection.execute("INSERT OR REPLACE INTO survey VALUES (?, ?, ?)", row)
+    place = None if survey.terms is None else survey.terms.campaign
+    link = (None, None) if place is None else (place.identity(survey.fingerprint), place.number)
+    row = (survey.fingerprint, survey.name, survey.canonical, *link)
+    connection.execute("INSERT OR REPLACE INTO survey VALUES (?, ?, ?, ?, ?)", row)
     if survey.terms is not None:
         key = (survey.fingerprint, survey.terms.first, secrets.token_bytes(KEY_BYTES))
         connection.execute("INSERT OR IGNORE INTO id_key VALUES (?, ?, ?)", key)

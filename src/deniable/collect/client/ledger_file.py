@@ -33,7 +33,9 @@ VERSION = 1
 PATIENCE = 30.0
 
 SCHEMA = """
-CREATE TABLE survey (fingerprint TEXT PRIMARY KEY, name TEXT NOT NULL, canonical BLOB) WITHOUT ROWID;
+CREATE TABLE survey (
+    fingerprint TEXT PRIMARY KEY, name TEXT NOT NULL, canonical BLOB, campaign TEXT, round INTEGER
+) WITHOUT ROWID;
 CREATE TABLE id_key (survey TEXT PRIMARY KEY, epoch INTEGER NOT NULL, key BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE submission (
     survey TEXT NOT NULL, epoch INTEGER NOT NULL, id BLOB, body BLOB, due REAL NOT NULL, id_until REAL NOT NULL,

@@ -214,6 +214,17 @@ class BudgetSpent(Refused):
     """Nothing may be given away any more: the lifetime epsilon or the number of answers is used up."""
 
 
+class TookPart(Refused):
+    """This device has answered another round of the same campaign, and answers one only."""
+
+    def __init__(self, answered: int, asked: int) -> None:
+        self.answered, self.asked = answered, asked
+        super().__init__(
+            f"you took part in round {answered}, and this is round {asked} of the same collection: one device answers "
+            "one round, so nothing was drawn or sent"
+        )
+
+
 class SuccessorDiffers(Refused):
     """A survey that replaces one that this device has pinned, and nobody has agreed to the differences yet."""
 

@@ -1,0 +1,196 @@
+"""What every kind of campaign passes, with few devices and all that they can send."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from deniable.errors import MismatchError, SpecError
+from deniable.exact import exp_at_least
+from deniable.randomness import exhaust
+from deniable.surveys import Budget, Campaign, Epochs, Longitudinal, Question, Survey, SurveyTally, Terms
+from deniable.surveys.campaign import combine, next_round, registered_campaigns, round_of, verify
+
+DAY = 86_400
+START = 20_000 * DAY
+DEVICES = 2
+"""How many answer each round."""
+
+Reports = tuple[bytes, ...]
+"""Of the devices of one round, one question after the other."""
+
+
+@dataclass(frozen=True)
+class CampaignCase:
+    """A campaign over the questions of a draft."""
+
+    campaign: Campaign
+    questions: Sequence[Question]
+
+    @cached_property
+    def first(self) -> Survey:
+        epsilon = sum((question.protocol.epsilon for question in self.questions), Fraction(0))
+        epochs, budget = Epochs(START, 7 * DAY), Budget("tests", epsilon)
+        terms = Terms("Example", "To test rounds.", epochs, Longitudinal(), budget, START, START + 7 * DAY)
+        return self.campaign.begin(Survey("rounds", self.questions, terms))
+
+    @cached_property
+    def answers(self) -> list[dict[str, Any]]:
+        """A few different people."""
+        listed = {q.id: [label for label, _ in q.protocol._inputs()] for q in self.first}
+        return [{id: labels[place] for id, labels in listed.items()} for place in (0, -1, 1)]
+
+
+def cases() -> Iterator[tuple[str, CampaignCase]]:
+    for kind, made in sorted(registered_campaigns().items()):
+        for place, example in enumerate(made.examples()):
+            yield f"{kind}-{place}", CampaignCase(*example)
+
+
+def law(survey: Survey, answers: dict[str, Any]) -> dict[bytes, Fraction]:
+    """The exact law of one submission, by running the real code along every branch."""
+    return exhaust(
+        lambda bits: b"".join(question.protocol.report(answers[question.id], bits) for question in survey)
+    ).law
+
+
+def counted(survey: Survey, sent: Reports) -> SurveyTally:
+    """The tally of these submissions."""
+    total, place = SurveyTally.empty(survey), 0
+    tallies = dict(total.tallies)
+    for question in survey:
+        width = question.protocol.report_bytes
+        rows = [list(one[place : place + width]) for one in sent]
+        tallies[question.id] = question.protocol.tally(rows, survey.source(question.id))  # type: ignore[arg-type]
+        place += width
+    return SurveyTally(survey.fingerprint, tallies)
+
+
+def transcripts(survey: Survey, devices: Sequence[dict[str, Any]]) -> dict[Any, Fraction]:
+    """The law of everything that is ever published: reports and surveys of all rounds.
+
+    The first devices answer this round, the others those that follow.
+    """
+    laws = [law(survey, answers) for answers in devices[:DEVICES]]
+    found: dict[Any, Fraction] = {}
+    for sent in product(*laws):
+        chance = Fraction(1)
+        for report, one in zip(sent, laws, strict=True):
+            chance *= one[report]
+        if round_of(survey).last:
+            found[survey.fingerprint, sent] = chance
+            continue
+        following = _next(survey, tuple(sent))
+        for later, more in _remembered(following, tuple(map(_key, devices[DEVICES:])), devices[DEVICES:]).items():
+            found[survey.fingerprint, sent, later] = chance * more
+    return found
+
+
+_known: dict[Any, Any] = {}
+
+
+def _key(answers: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(answers.items())
+
+
+def _remembered(survey: Survey, key: Any, devices: Sequence[dict[str, Any]]) -> dict[Any, Fraction]:
+    # The fingerprint names the tally, and so differs where the questions do not: laws are remembered by questions.
+    what = survey.questions, round_of(survey).number, key
+    if what not in _known or not round_of(survey).last:
+        _known[what] = transcripts(survey, devices)
+    return _known[what]  # type: ignore[no-any-return]
+
+
+def _next(survey: Survey, sent: Reports) -> Survey:
+    return next_round(survey, counted(survey, sent))
+
+
+def check_level(case: CampaignCase) -> None:
+    """1. Whoever changes the answer of one device changes no transcript by more than that round's epsilon."""
+    rounds = case.campaign.rounds
+    one, other = case.answers[:2]
+    for place in range(DEVICES * rounds):
+        before = [case.answers[(2 * i) % 3] for i in range(DEVICES * rounds)]
+        before[place] = one
+        after = list(before)
+        after[place] = other
+        mine, theirs = transcripts(case.first, before), transcripts(case.first, after)
+        assert mine.keys() == theirs.keys(), "a transcript rules out an answer"
+        assert sum(mine.values()) == 1
+        ratio = max(max(mine[one] / theirs[one], theirs[one] / mine[one]) for one in mine)
+        assert exp_at_least(case.first.epsilon, ratio), (
+            "a device that answers one round gives away more than its epsilon"
+        )
+
+
+def check_rule(case: CampaignCase) -> None:
+    """2. Different counts lead to different questions, and the same counts to the same bytes, from files as well."""
+    seen = {}
+    for sent in product(law(case.first, case.answers[0]), repeat=DEVICES):
+        made = _next(case.first, sent)
+        tally = counted(case.first, sent)
+        assert made.epsilon <= case.first.epsilon, "a later round costs more"
+        assert made.terms is not None
+        assert case.first.terms is not None
+        assert made.terms.budget == case.first.terms.budget, "the rounds draw on different budgets"
+        same = seen.setdefault(tally.digest, made)
+        assert same.fingerprint == made.fingerprint, "the same counts give another survey"
+    first = Survey.from_spec(json.loads(case.first.to_json()))
+    again = next_round(first, SurveyTally.from_spec(json.loads(tally.to_json())))
+    assert again.fingerprint == made.fingerprint
+    assert Survey.from_spec(json.loads(made.to_json())) == made
+    assert len({made.questions for made in seen.values()}) > 1 or case.questions[0].protocol.epsilon < 4, "no rule"
+
+
+def check_chain(case: CampaignCase) -> None:
+    """3. An honest chain is verified; a changed tally, a changed round and a missing one are refused."""
+    rounds, tallies = chain(case)
+    verify(rounds, tallies)
+    verify(rounds, tallies[:-1])
+    assert set(combine(rounds, tallies)) == {question.id for question in case.first}
+    refused(lambda: verify(rounds, [_forged(tallies[0]), *tallies[1:]]))
+    refused(lambda: verify(rounds, [tallies[-1], *tallies[1:]]))
+    refused(lambda: verify(rounds[1:], tallies[1:]))
+    last = rounds[-1]
+    refused(lambda: verify([*rounds[:-1], replace(last, name="another")], tallies[:-1]))
+    assert last.terms is not None
+    later = next_round(rounds[-2], tallies[-2], last.terms.opens + DAY, last.terms.expires + 9 * DAY)
+    verify([*rounds[:-1], later], tallies[:-1])  # the calendar is the owner's
+    refused(lambda: next_round(last, tallies[-1]), SpecError)
+    refused(lambda: next_round(rounds[0], tallies[-1]))
+
+
+def chain(case: CampaignCase) -> tuple[list[Survey], list[SurveyTally]]:
+    """All rounds, the same devices' answers in each."""
+    rounds, tallies = [case.first], []
+    while True:
+        sent = tuple(next(iter(law(rounds[-1], answers))) for answers in case.answers[:DEVICES])
+        tallies.append(counted(rounds[-1], sent))
+        if round_of(rounds[-1]).last:
+            return rounds, tallies
+        rounds.append(next_round(rounds[-1], tallies[-1]))
+
+
+def _forged(tally: SurveyTally) -> SurveyTally:
+    """One report moved from one counter to another."""
+    id, one = next(iter(tally.tallies.items()))
+    counts = one.counts.copy()
+    counts[int(counts.argmax())] -= 1
+    counts[int(counts.argmin())] += 1
+    return SurveyTally(tally.survey, {**tally.tallies, id: replace(one, counts=counts)})
+
+
+def refused(work: Callable[[], Any], kind: type[Exception] = MismatchError) -> None:
+    try:
+        work()
+    except kind:
+        return
+    raise AssertionError(f"this was not refused with {kind.__name__}")
+
+
+CAMPAIGN_CHECKS = (check_level, check_rule, check_chain)
