@@ -13,6 +13,7 @@ import csv
 import errno
 import io
 import json
+import math
 import os
 import secrets
 import shutil
@@ -170,3 +171,8 @@ def _decoded(content: str | bytes, where: str) -> str:
     if not text.strip():
         raise SpecError(f"{where} is empty")
     return text
+
+
+def csv_cell(cell: Any) -> Any:
+    """A cell of CSV: empty where a number is not known."""
+    return "" if isinstance(cell, float) and math.isnan(cell) else cell

@@ -95,7 +95,7 @@ def test_an_early_stop_says_how_far_it_is():
     assert early.iterations == 50
     missing = (best.log_likelihood - early.log_likelihood) / counts.sum()
     assert 1e-10 < missing <= early.gap
-    assert "NOT converged" in str(early)
+    assert "the iteration stopped early" in str(early)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -197,7 +197,7 @@ def test_singular_and_wide_channels_are_solved_and_flagged():
     # The twins cannot be told apart; what both together have can.
     assert np.isinf(result.stderr[:2]).all()
     assert result.stderr[2] == pytest.approx(math.sqrt(0.24 / 1000) / 0.4)
-    assert "not the only solution" in str(result)
+    assert "this is one of many solutions" in str(result)
     np.testing.assert_array_equal(result.interval()[:2], [[0, 1], [0, 1]])
 
 
@@ -248,8 +248,6 @@ def test_refusals():
         ibu(channel, [5, 3, 1])
     with pytest.raises(ShapeError):
         ibu(channel, [5, 3])
-    with pytest.raises(ProbabilityError, match="zero"):
-        ibu(channel, [0, 0, 0])
     with pytest.raises(ChannelError, match="Channel"):
         ibu([[0.5, 0.5]], [1, 2])
     with pytest.raises(NumberError, match="tolerance"):

@@ -27,10 +27,10 @@ WIDE = Channel([["5/10", "3/10", "1/10", "1/10"], ["1/10", "2/10", "3/10", "4/10
 
 def test_the_table():
     shown = str(ibu(COIN, [400, 600]))
-    assert shown.splitlines()[0].startswith("IBU, n = 1000; ")
-    assert shown.splitlines()[2].split() == ["yes", "0.30000", "0.03098"]
+    assert shown.splitlines()[0].startswith("IBU, n = 1,000; ")
+    assert shown.splitlines()[2].split()[:3] == ["yes", "0.300", "0.031"]
     many = str(invert(randomized_response(30, 2), np.arange(1, 31)))
-    assert many.endswith("... and 10 more")
+    assert many.endswith("the 20 largest of 30")
     assert repr(ibu(COIN, [400, 600])) == "<Inference by IBU: 2 frequencies from 1000 reports>"
 
 
@@ -52,8 +52,10 @@ def test_counts_and_labels():
 def test_json():
     hopeless = Channel([["1/2", "1/2"], ["1/2", "1/2"]], inputs=[(1, "a"), (2, "b")])
     record = json.loads(json.dumps(ibu(hopeless, [3, 4]).to_dict(), allow_nan=False))
-    assert record["stderr"] == [None, None]
-    assert record["labels"] == [[1, "a"], [2, "b"]]
+    assert [row["stderr"] for row in record["rows"]] == [None, None]
+    assert [row["label"] for row in record["rows"]] == [[1, "a"], [2, "b"]]
+    assert (record["kind"], record["n"], record["level"], record["population"]) == ("shares", 7, 0.95, True)
+    assert record["notes"] == ["different crowds look the same through this channel: this is one of many solutions"]
     assert record["identifiable"] is False
     raw = invert(COIN, [100, 900]).to_dict()
     assert raw["gap"] is None

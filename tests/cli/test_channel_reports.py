@@ -60,6 +60,23 @@ def test_labels_that_are_numbers_are_found_by_their_text(run):
     assert subset.strip() in {str(output) for output in subset_selection(6, 1, 2).outputs}
 
 
+def column(found, name):
+    """One figure of every row of a result in JSON."""
+    return [row[name] for row in found["rows"]]
+
+
+def test_counts_of_nothing_say_that_nothing_is_known(run):
+    for method in ("invert", "ibu", "mle", "simplex"):
+        ran = run("channel", "infer", "coin", "0,0", "--method", method, "--json")
+        rows = [(row["value"], row["stderr"], row["low"], row["high"]) for row in ran.json["rows"]]
+        assert rows == [(None, None, 0, 1)] * 2
+        assert ran.json["notes"] == ["there are no reports yet: nothing is known"]
+    ran = run("channel", "infer", "coin", "0,0")
+    assert "yes            -         -       -  [0.0000, 1.0000]" in ran.out
+    assert "there are no reports yet" in ran.err
+    assert "yes,,,0.0,1.0,," in run("channel", "infer", "coin", "0,0", "--csv").out
+
+
 def test_infer_prints_estimates_with_error_bars(run):
     out = run("channel", "infer", "coin", "400,600").out
     assert "method   inversion\nreports  1000\n" in out
@@ -82,12 +99,12 @@ def test_methods(run, method, expected):
     found = run("channel", "infer", LABELS, "700,290,10", "--method", method, "--level", "0.9", "--json").json
     result = expected(randomized_response(["never", "once", "often"], 1), [700, 290, 10])
     assert found["method"] == result.method
-    assert found["frequencies"] == pytest.approx(result.frequencies, abs=1e-12)
-    assert found["stderr"] == pytest.approx(result.stderr, abs=1e-12)
-    assert np.array(found["interval"]) == pytest.approx(result.interval(0.9), abs=1e-12)
+    assert column(found, "value") == pytest.approx(result.frequencies, abs=1e-12)
+    assert column(found, "stderr") == pytest.approx(result.stderr, abs=1e-12)
+    assert pytest.approx(result.interval(0.9), abs=1e-12) == np.array([column(found, "low"), column(found, "high")]).T
     assert found["level"] == 0.9
     # The counts are such that the unbiased estimate leaves the simplex: no two kinds of method agree here.
-    assert (min(found["frequencies"]) < 0) is (method in ("auto", "invert"))
+    assert (min(column(found, "value")) < 0) is (method in ("auto", "invert"))
 
 
 def test_auto_falls_back_to_ibu(run, write):
@@ -100,7 +117,7 @@ def test_auto_falls_back_to_ibu(run, write):
     ran = run("channel", "infer", singular, "5,5")
     assert ran.err.startswith("warning: different crowds look the same through this channel")
     assert "unknown" in ran.out
-    assert run("channel", "infer", singular, "5,5", "--json").json["stderr"] == [None, None]
+    assert column(run("channel", "infer", singular, "5,5", "--json").json, "stderr") == [None, None]
 
 
 def test_ways_to_give_counts(run, write):
@@ -136,7 +153,7 @@ def test_a_bad_first_line_is_not_taken_for_a_header(run, write):
 def test_csv(run):
     rows = list(csv.DictReader(run("channel", "infer", "coin", "400,600", "--csv").out.splitlines()))
     assert [row["label"] for row in rows] == ["yes", "no"]
-    assert float(rows[0]["frequency"]) == pytest.approx(0.3)
+    assert float(rows[0]["value"]) == pytest.approx(0.3)
     assert float(rows[0]["count"]) == pytest.approx(300)
     assert float(rows[0]["low"]) < 0.3 < float(rows[0]["high"])
 
@@ -154,9 +171,10 @@ def test_sampling_and_inferring_fit_together(run, tmp_path):
     answers = "yes\n" * 1000 + "no\n" * 4000
     reports = run("channel", "sample", spec, "--seed", "3", stdin=answers).out
     found = run("channel", "infer", spec, "--observations", "--json", stdin=reports).json
-    assert abs(found["frequencies"][0] - 0.2) < 5 * found["stderr"][0]
-    assert abs(found["observed"]["yes"] / 5000 - 0.2) > 5 * found["stderr"][0]
-    assert math.isclose(sum(found["frequencies"]), 1)
+    error = column(found, "stderr")[0]
+    assert abs(column(found, "value")[0] - 0.2) < 5 * error
+    assert abs(found["observed"]["yes"] / 5000 - 0.2) > 5 * error
+    assert math.isclose(sum(column(found, "value")), 1)
 
 
 def test_counts_that_no_crowd_gives_are_said_to_be_so(run):

@@ -123,8 +123,14 @@ def test_some_questions_and_other_columns(run, folder):
     tally = SurveyTally.load("sum.json")
     assert (tally["smoke"].n, tally["age"].n) == (4, 0)
     ran = run("estimate", "survey.json", "sum.json", "--json")
-    assert [question["id"] for question in ran.json["questions"]] == ["smoke"]
-    assert "no reports for 'age'" in ran.err
+    smoke, age, *_ = ran.json["questions"]
+    assert (smoke["n"], age["n"], age["notes"]) == (4, 0, ["there are no reports yet: nothing is known"])
+    assert {(row["value"], row["stderr"], row["low"], row["high"]) for row in age["rows"]} == {(None, None, 0, 1)}
+    assert "note: age: there are no reports yet" in ran.err
+    assert "[0.0000, 1.0000]" in run("estimate", "survey.json", "sum.json", "--question", "age").out
+    line = run("estimate", "survey.json", "sum.json", "--question", "age", "--csv").out.splitlines()[1]
+    assert line.startswith("age,18,,,0.0,1.0,,0.0,0,")
+    run("estimate", "survey.json", "sum.json", "--plot", "shares.png", "--parquet", "shares.parquet")
 
 
 def test_a_single_protocol_will_do(run, folder):
@@ -372,7 +378,6 @@ REFUSALS = [
     ("tally other.json tally.json -o out", SURVEY.fingerprint),
     ("tally other.json tally.json -o out", OTHER.fingerprint),
     ("estimate other.json tally.json", SURVEY.fingerprint),
-    ("estimate survey.json nothing.json", "no reports, or too few, to estimate from"),
     ("estimate survey.json tally.json --question weight", "no question 'weight'"),
     ("estimate survey.json tally.json --level 1", "between 0 and 1"),
     ("estimate survey.json tally.json --consistent magic", "no method 'magic'"),
@@ -418,7 +423,6 @@ def broken(folder):
     smoke = SurveyTally.load("tally.json")["smoke"]
     for name in "ab":
         Tally(smoke.fingerprint, 1, [2**62, 0], smoke.source).save(f"huge-{name}.json")
-    SurveyTally.empty(SURVEY).save("nothing.json")
     return folder
 
 

@@ -254,9 +254,7 @@ def test_progress_and_refusals(capsys):
         protocol.mle(reports, tolerance=0)
     with pytest.raises(NumberError, match="iteration"):
         protocol.mle(reports, max_iterations=0)
-    with pytest.raises(ReportError, match="no reports"):
-        protocol.mle(np.empty((0, 1), dtype=np.uint8))
+    assert protocol.mle(np.empty((0, 1), dtype=np.uint8)).notes
     with pytest.raises(ReportError, match="malformed"):
         protocol.mle(np.array([[255]], dtype=np.uint8))
-    with pytest.raises(MismatchError, match="empty"):
-        GRR(5, 1).mle(GRR(5, 1).empty())
+    assert GRR(5, 1).mle(GRR(5, 1).empty()).notes

@@ -413,8 +413,6 @@ def test_refusals() -> None:
             protocol.estimate(tally, candidates=candidates)
     with pytest.raises(DomainError, match="dictionary"):
         protocol.channel()
-    with pytest.raises(MismatchError, match="empty"):
-        protocol.estimate(protocol.empty(), candidates=["a"])
     with pytest.raises(DomainError, match="2\\^28"):
         HCMS(Strings(1 << 22, 128), 1)
     with pytest.raises(DomainError, match="brings its own"):

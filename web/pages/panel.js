@@ -121,7 +121,8 @@ export class QuestionPanel {
     const raw = this.#raw;
     const { view } = this.#board.state;
     const { level, at, about, post } = this.#asked;
-    const { n, noise_floor: floor, protocol, epsilon, rows: answers } = raw;
+    const { n, noise_floor: floor, protocol, epsilon } = raw;
+    const answers = n ? raw.rows : []; // before the first answer the rows have no values
     this.#about.textContent = `${this.id} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && this.shares && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
     update(this.#warning, raw.warning && h("p", { class: "card warn" }, `${raw.warning[0].toUpperCase()}${raw.warning.slice(1)}`));
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
@@ -234,7 +235,7 @@ export class QuestionPanel {
 
   /** A table of a thousand rows is made only if somebody looks at it. */
   #fillTable() {
-    if (!this.table.open || !this.#raw?.rows.length) return;
+    if (!this.table.open || !this.#raw?.n || !this.#raw.rows.length) return;
     const [raw, consistent] = [this.#raw, this.#consistent];
     if (!this.shares) {
       const rows = raw.rows.map(({ label: name, value, stderr, low, high, unit }) => [label(name), ...[value, stderr, low, high].map((x) => measured(x, stderr)), unit]);
@@ -271,7 +272,7 @@ export class QuestionPanel {
   async drawSeries() {
     const { survey } = this.#board;
     const readings = await this.#board.perEpoch(this);
-    const shown = readings.filter(({ question }) => question.rows.length);
+    const shown = readings.filter(({ question }) => question.n && question.rows.length);
     const first = shown[0];
     if (!first) return update(this.#seriesTable, h("p", {}, "No period has enough answers yet."));
     if (!this.#raw) return; // drawn once the estimates are there
@@ -280,7 +281,7 @@ export class QuestionPanel {
     const { origin, seconds } = survey.terms.epochs;
     const times = readings.map(({ epoch }) => origin + epoch * seconds);
     const point = (question, i) => {
-      const found = question.rows[i];
+      const found = question.n ? question.rows[i] : null;
       return found ? { value: found.value, low: found.low, high: found.high, stderr: found.stderr, unit: found.unit } : null;
     };
     const inside = (x) => Math.min(1, Math.max(0, x)); // as the bars are drawn; the table has the numbers

@@ -32,12 +32,10 @@ def finite_vector(values: ArrayLike | Sequence[Any], size: int | None = None, wh
 
 
 def counts_vector(values: ArrayLike | Sequence[Any], size: int | None = None, what: str = "counts") -> Floats:
-    """Non-negative counts with a positive total."""
+    """Non-negative counts."""
     vector = finite_vector(values, size, what)
     if (vector < 0).any():
         raise ProbabilityError(f"the {what} contain a negative number")
-    if vector.sum() <= 0:
-        raise ProbabilityError(f"the {what} sum to zero: there is nothing to learn from")
     return vector
 
 

@@ -27,7 +27,7 @@ from deniable.cli.read_channels import Names, as_floats, read_adjacency, read_ch
 from deniable.cli.read_files import STDIN, only_one_stdin, refuse_keyboard
 from deniable.errors import ChannelError, NumberError
 from deniable.labels import label_spec, text
-from deniable.results import finite
+from deniable.results import Rows, finite, number
 
 app = new_app()
 
@@ -348,19 +348,17 @@ def infer(
     result = _estimate(
         given, as_floats(observed, "counts"), method, bar=output.on_terminal() and not (as_json or as_csv)
     )
-    ends = result.interval(level)
     if plot is not None:
         save_figure(plot, lambda: result.plot(level=level))
     if as_json:
-        output.document(_inference_document(result, ends, level))
+        output.document(result.to_dict(level))
     elif as_csv:
-        columns = (map(text, result.inputs), result.frequencies, result.counts, result.stderr, ends[:, 0], ends[:, 1])
-        output.csv_table([["label", "frequency", "count", "stderr", "low", "high"], *zip(*columns, strict=True)])
+        output.write(result.to_csv(level))
     else:
-        _print_inference(result, ends, level)
+        _print_inference(result, result.table(level))
         output.files(drawn=plot)
-    for warning in _warnings(result):
-        output.note("warning", warning)
+    for note in result.notes:
+        output.note("warning", note)
 
 
 # -- a channel in words, in a table and in JSON --------------------------------------------------------
@@ -509,57 +507,28 @@ def _estimate(given: Channel, observed: list[float], method: InferenceMethod, ba
     return ibu(given, observed, progress=bar and given.rows.size > _LONG)
 
 
-def _warnings(result: Inference) -> list[str]:
-    """What is wrong with an inference, one sentence each."""
-    warnings = []
-    if not result.converged:
-        warnings.append(
-            f"the iteration stopped early: another distribution may fit better by {result.gap:.1e} nats per report"
-        )
-    if not result.identifiable:
-        warnings.append("different crowds look the same through this channel: this is one of many solutions")
-    if result.misfit is not None and result.misfit.suspicious:
-        warnings.append(result.misfit.about("channel"))
-    return warnings
-
-
-def _print_inference(result: Inference, ends: Any, level: float) -> None:
-    pairs = [("method", result.method), ("reports", f"{result.n:.0f}" if result.n.is_integer() else f"{result.n:.6g}")]
+def _print_inference(result: Inference, rows: Rows) -> None:
+    pairs = [("method", result.method), ("reports", str(result.n) if isinstance(result.n, int) else f"{result.n:.6g}")]
     if result.iterations:
         pairs.append(("updates", f"{result.iterations}, within {result.gap:.1e} nats per report of the maximum"))
     if result.raw is not None:
         pairs.append(("error bars", "of the unbiased estimate, before it was made a distribution"))
     output.facts(pairs)
     output.write("\n")
-    head = ["answer", "reported", "estimate", "stderr", f"{100 * level:g}% interval"]
+    head = ["answer", "reported", "estimate", "stderr", f"{100 * rows.level:g}% interval"]
     body = [
-        [shown(label), reported, f"{value:.4f}", _error(error), f"[{low:.4f}, {high:.4f}]"]
-        for label, reported, value, error, (low, high) in zip(
-            result.inputs, _reported(result), result.frequencies, result.stderr, ends, strict=True
-        )
+        [shown(row["label"]), reported, number(row["value"], 4), error, f"[{row['low']:.4f}, {row['high']:.4f}]"]
+        for row, reported, error in zip(rows.records(), _reported(result), map(_error, result.stderr), strict=True)
     ]
     output.table(head, body)
 
 
 def _reported(result: Inference) -> list[str]:
     """The noisy shares, where outputs and inputs have the same labels."""
-    if result.inputs != result.outputs:
+    if result.inputs != result.outputs or not result.n:
         return ["-"] * len(result.inputs)
     return [f"{share:.4f}" for share in result.observed / result.n]
 
 
 def _error(value: float) -> str:
-    return f"{value:.4f}" if np.isfinite(value) else "unknown"
-
-
-def _inference_document(result: Inference, ends: Any, level: float) -> dict[str, Any]:
-    """An inference as JSON."""
-    content = result.to_dict()
-    del content["interval_95"]
-    content["counts"] = [finite(value) for value in result.counts]
-    content["level"] = level
-    content["interval"] = [[finite(end) for end in pair] for pair in ends]
-    content["observed"] = {
-        text(label): count for label, count in zip(result.outputs, result.observed.tolist(), strict=True)
-    }
-    return content
+    return "unknown" if math.isinf(value) else number(value, 4)

@@ -22,7 +22,7 @@ from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.labels import numbers_first
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.frequency.open_text import TextEstimate
-from deniable.results import ROWS_SHOWN, Estimate, Floats, quantile
+from deniable.results import NOTHING, ROWS_SHOWN, Estimate, Floats, quantile
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import COLUMNS, ONCE, UNKNOWN_EPOCHS, Finding, Repeats
 from deniable.surveys.results import find as find_result
@@ -140,10 +140,7 @@ def estimate(
     for id, (_, protocol) in known.items():
         if question and id not in question:
             continue
-        if tallies[id].n == 0:
-            output.note("note", f"there are no reports for {id!r}")
-            continue
-        if not _shown_enough(target, id, tallies[id].n, few):
+        if tallies[id].n and not _shown_enough(target, id, tallies[id].n, few):
             continue
         if protocol.needs_candidates and id not in lists:
             needed = f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE"
@@ -153,11 +150,13 @@ def estimate(
             continue
         whom = not respondents
         found[id] = find_result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats)
+        if not tallies[id].n:
+            output.note("note", f"{id}: {NOTHING}")
         misfit = found[id].result.misfit
         if misfit is not None and misfit.message:
             output.note("warning", f"{id}: {misfit.message}")
     if not found:
-        raise MismatchError("there are no reports, or too few, to estimate from")
+        raise MismatchError("there are too few reports to estimate from")
     if plot is not None:
         save_figure(plot, lambda: _draw(found, level, simultaneous, not respondents, everything))
     if parquet is not None:
@@ -215,7 +214,7 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
         [
             shown(rows.labels[i]),
             *([] if counts is None else [f"{counts[i]:.1f}"]),
-            *(f"{value:.{digits}f}" for value in (rows.value[i], rows.stderr[i])),
+            *("-" if math.isnan(one) else f"{one:.{digits}f}" for one in (rows.value[i], rows.stderr[i])),
             f"[{rows.low[i]:.{digits}f}, {rows.high[i]:.{digits}f}]",
         ]
         for i in order
@@ -225,7 +224,7 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
     output.table(["answer", *([] if counts is None else ["count"]), value, "stderr", interval], body)
     if len(body) < size:
         output.write(f"the {len(body)} largest of {size} answers: --all shows every one\n")
-    if isinstance(result, TextEstimate):
+    if isinstance(result, TextEstimate) and result.n:
         output.prose(f"{result.verdict}. Unlisted: {result.unlisted:.4f}, stderr {result.unlisted_stderr:.4f}")
 
 

@@ -27,7 +27,7 @@ import typer
 
 from deniable import exact
 from deniable._extras import require
-from deniable._files import atomic_write
+from deniable._files import atomic_write, csv_cell
 from deniable.errors import SpecError
 
 PIPE_CLOSED = 141  # what a shell reports for a command that a closed pipe has ended
@@ -97,7 +97,7 @@ def save_json(path: Path, content: Any, indent: int | None = None) -> None:
 def csv_table(rows: Sequence[Sequence[Any]]) -> None:
     """Print rows as CSV."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
+    csv.writer(out, lineterminator="\n").writerows(map(csv_cell, row) for row in rows)
     write(out.getvalue())
 
 

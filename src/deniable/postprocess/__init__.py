@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from deniable.postprocess.methods import METHODS, Method, apply
+from deniable.postprocess.methods import METHODS, Method, apply, named
 from deniable.postprocess.simplex import clip_renormalize, project_simplex
 
-__all__ = ["METHODS", "Method", "apply", "clip_renormalize", "project_simplex"]
+__all__ = ["METHODS", "Method", "apply", "clip_renormalize", "named", "project_simplex"]

@@ -139,8 +139,7 @@ def apply(method: str, frequencies: ArrayLike, stderr: ArrayLike, n: int) -> Flo
     >>> apply("norm-sub", [0.7, 0.4, -0.1], [0.1, 0.1, 0.1], n=100).round(12).tolist()
     [0.65, 0.35, 0.0]
     """
-    if method not in METHODS:
-        raise LabelError(_unknown(method))
+    named(method)
     shares = _vector(frequencies, "frequencies")
     errors = _vector(stderr, "standard errors")
     if shares.shape != errors.shape:
@@ -150,6 +149,13 @@ def apply(method: str, frequencies: ArrayLike, stderr: ArrayLike, n: int) -> Flo
     if not n >= 1:
         raise NumberError(f"the estimates come from at least one report, not {n!r}")
     return METHODS[method].function(shares, errors, int(n))
+
+
+def named(method: str) -> str:
+    """The name of a method, as it was given; LabelError says which there are."""
+    if method not in METHODS:
+        raise LabelError(_unknown(method))
+    return method
 
 
 def _unknown(method: Any) -> str:

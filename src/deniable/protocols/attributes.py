@@ -19,9 +19,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from itertools import product
 from typing import Any, ClassVar
 
@@ -181,14 +180,17 @@ class Attributes(Groups):
 
     def estimate(self, tally: Tally) -> Several:
         """One result per column, as parts of one table."""
-        self._check_tally(tally)
-        return replace(self._estimate(tally), check=partial(self.misfit, tally))
+        found: Several = super().estimate(tally)
+        return found
 
     def _estimate(self, tally: Tally) -> Several:
         parts = {}
         for name, (_, protocol), own in zip(self.group_names, self.groups, self.tallies(tally), strict=True):
             parts[name] = protocol.estimate(own).sampled(Fraction(own.n, max(1, tally.n)))
         return Several(parts, tally.n, self.name)
+
+    def _nothing(self) -> Several:
+        return self._estimate(self.empty())
 
     def split_error(self, n: int, population: bool = True) -> float:
         """`error` if everybody were asked for every column, with an equal part of epsilon each."""

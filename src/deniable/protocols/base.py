@@ -7,7 +7,8 @@ _many          the same for encoded answers in bulk, in whatever order is fastes
 _count         an array of reports -> the int64 vector of their tally
 _adder         the same for batches, where something is cheaper to carry on than to finish each time
 _valid         which rows of bytes are reports of this protocol at all (range, padding)
-_estimate      a tally -> a result with error bars
+_estimate      a tally of at least one report -> a result with error bars
+_nothing       the result before the first report, where that is no mean of the domain
 ratio          the exact largest likelihood ratio of a report, between the inputs that the guarantee relates
 guarantee      between which inputs, and up to which probability; `related` lists the pairs for the conformance suite
 noise, error   the standard error of the headline figure, in the question's unit
@@ -23,9 +24,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -40,7 +41,7 @@ from deniable.protocols.counter import Adder, Counter, PlainAdder
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits, Counting, exhaust, source_of
-from deniable.results.misfit import Misfit
+from deniable.results import Mean, Misfit
 from deniable.specs import fingerprint, parsed
 
 Positions = NDArray[np.int64]
@@ -368,7 +369,15 @@ class Protocol(ABC):
     def estimate(self, tally: Tally) -> Any:
         """What the reports say, with error bars."""
         self._check_tally(tally)
-        return self._estimate(tally)
+        found = self._estimate(tally) if tally.n else self._nothing()
+        return replace(found, check=partial(self.misfit, tally))
+
+    def _nothing(self) -> Any:
+        """What is known before the first report: here that a mean is between the ends of the domain."""
+        low, high = (getattr(self.domain, end, None) for end in ("low", "high"))
+        if low is None or high is None:
+            raise MismatchError("this tally is empty: there is nothing to estimate from")
+        return Mean.nothing((float(low), float(high)), self.name, self.unit)
 
     def misfit(self, tally: Tally, repeats: float = 1.0) -> Misfit:
         """Whether any population could have produced this tally: a p-value that is valid for every one of them.
@@ -381,7 +390,7 @@ class Protocol(ABC):
         True
         """
         self._check_tally(tally)
-        return Misfit.of(self._misfits(tally, 1 / repeats))
+        return Misfit.of(self._misfits(tally, 1 / repeats) if tally.n else [])
 
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         """p-values of tests whose law is known whatever the answers; each report counts as so many independent ones."""
@@ -396,8 +405,6 @@ class Protocol(ABC):
             raise MismatchError(self._difference("a tally", tally.fingerprint, None))
         if tally.counts.size != self.tally_size:
             raise MismatchError(f"this tally has {tally.counts.size} counters, not {self.tally_size}")
-        if tally.n == 0:
-            raise MismatchError("this tally is empty: there is nothing to estimate from")
 
     # -- what it promises --------------------------------------------------------------------------
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -266,8 +266,8 @@ class Table(ShareProtocol):
 
     def estimate(self, tally: Tally) -> Estimate:
         """Unbiased counts with error bars, or those of IBU where the channel cannot be inverted."""
-        self._check_tally(tally)
-        return replace(self._estimate(tally), check=partial(self.misfit, tally))
+        found: Estimate = super().estimate(tally)
+        return found
 
     def _estimate(self, tally: Tally) -> Estimate:
         labels, n = self.domain.labels, tally.n

@@ -1,6 +1,17 @@
 """What an estimate can be: shares of answers, a mean, ... all of them one table with the same forms."""
 
-from deniable.results.base import RESPONDENTS, ROWS_SHOWN, Difference, Floats, Result, Rows, finite, quantile
+from deniable.results.base import (
+    NOTHING,
+    RESPONDENTS,
+    ROWS_SHOWN,
+    Difference,
+    Floats,
+    Result,
+    Rows,
+    finite,
+    number,
+    quantile,
+)
 from deniable.results.mean import Mean
 from deniable.results.misfit import Misfit
 from deniable.results.several import Several
@@ -8,6 +19,7 @@ from deniable.results.shares import Estimate, Fit, Support, combine
 from deniable.results.winner import Winner
 
 __all__ = [
+    "NOTHING",
     "RESPONDENTS",
     "ROWS_SHOWN",
     "Difference",
@@ -23,5 +35,6 @@ __all__ = [
     "Winner",
     "combine",
     "finite",
+    "number",
     "quantile",
 ]

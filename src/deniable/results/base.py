@@ -12,17 +12,19 @@ import csv
 import io
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from html import escape
 from statistics import NormalDist
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable._extras import require
+from deniable._files import csv_cell
 from deniable.errors import MismatchError, NumberError
 from deniable.labels import Label, label_spec, numbers_first, text
 from deniable.results.misfit import Misfit
@@ -140,16 +142,28 @@ def _order(labels: Sequence[Label], value: Floats, most: int) -> NDArray[np.intp
     return np.sort(largest) if numbers_first(labels) else largest
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Result(ABC):
     """What reports say, with error bars."""
+
+    check: Callable[..., Misfit] | None = field(default=None, kw_only=True)
+    """Tests the tally behind the result against its protocol."""
 
     kind: ClassVar[str]
     heading: ClassVar[str] = "value"
     """What a value is called at the head of a column."""
 
-    n: int
-    protocol: str
-    method: str
+    if TYPE_CHECKING:
+
+        @property
+        def n(self) -> float:
+            """How many reports there are: a whole number, except where counts were weighted."""
+
+        @property
+        def protocol(self) -> str: ...
+
+        @property
+        def method(self) -> str: ...
 
     @abstractmethod
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
@@ -161,7 +175,11 @@ class Result(ABC):
     @property
     def misfit(self) -> Misfit | None:
         """Whether any population could have produced these reports; None where the tally is not known any more."""
-        return None
+        return None if self.check is None else self.check()
+
+    def _check_of(self, noise: float) -> Callable[..., Misfit] | None:
+        """The same test where the noise of a report comes so many times."""
+        return None if self.check is None else partial(self.check, repeats=noise)
 
     @property
     def notes(self) -> list[str]:
@@ -199,11 +217,9 @@ class Result(ABC):
         first, second = self.unbiased.table(), other.unbiased.table()
         if first.labels != second.labels or first.names != second.names or first.row_units != second.row_units:
             raise MismatchError("these estimates are about different answers")
-        return Difference(
-            first.names if first.groups else first.labels,
-            first.value - second.value,
-            np.hypot(first.stderr, second.stderr),
-        )
+        whole = np.stack([first.low - second.high, first.high - second.low], axis=1)
+        names = first.names if first.groups else first.labels
+        return Difference(names, first.value - second.value, np.hypot(first.stderr, second.stderr), whole)
 
     # -- forms -------------------------------------------------------------------------------------
 
@@ -237,7 +253,7 @@ class Result(ABC):
         writer = csv.writer(out, lineterminator="\n")
         columns = self.table(level, population=population).columns
         writer.writerow(columns)
-        cells = [[text(one) for one in column] if name == "label" else column for name, column in columns.items()]
+        cells = [map(text if name == "label" else csv_cell, column) for name, column in columns.items()]
         writer.writerows(zip(*cells, strict=True))
         return out.getvalue()
 
@@ -263,10 +279,10 @@ class Result(ABC):
         body, names = [], rows.names
         for i in rows.order(most):
             digits = decimals(rows.stderr[i])
-            shown = [_number(number, digits) for number in (rows.value[i], rows.stderr[i])]
-            span = f"{_number(rows.low[i], digits)} .. {_number(rows.high[i], digits)}"
+            error = "unknown" if math.isinf(rows.stderr[i]) else number(rows.stderr[i], digits)
+            span = f"{number(rows.low[i], digits)} .. {number(rows.high[i], digits)}"
             own = f" {rows.units[i]}" if rows.units and rows.units[i] else ""
-            body.append([names[i], *shown, span + own])
+            body.append([names[i], number(rows.value[i], digits), error, span + own])
         return head, body
 
     def _remarks(self, rows: Rows) -> list[str]:
@@ -335,10 +351,13 @@ class Difference:
     labels: Sequence[Label]
     value: Floats
     stderr: Floats
+    whole: Floats
+    """The interval of each figure where one of the groups has no reports."""
 
     def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
         reach = quantile(level, len(self.labels) if simultaneous else 1) * self.stderr
-        return np.stack([self.value - reach, self.value + reach], axis=1)
+        ends = np.stack([self.value - reach, self.value + reach], axis=1)
+        return np.where(np.isnan(self.value)[:, None], self.whole, ends)
 
     def rows(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One dictionary per row: label, difference, stderr, low, high, p_value."""
@@ -355,7 +374,7 @@ class Difference:
         lines = [f"{'answer':<{width}}  {'difference':>10}  {'95 % interval':>18}  {'p-value':>8}"]
         for name, i in zip(names, order, strict=True):
             span = f"{ends[i, 0]:8.4f} ..{ends[i, 1]:8.4f}"
-            lines.append(f"{name:<{width}}  {self.value[i]:>10.4f}  {span:>18}  {self.p_values[i]:>8.2g}")
+            lines.append(f"{name:<{width}}  {number(self.value[i], 4):>10}  {span:>18}  {self.p_values[i]:>8.2g}")
         if len(self.labels) > ROWS_SHOWN:
             lines.append(f"... the {ROWS_SHOWN} clearest of {len(self.labels)}")
         return "\n".join([*lines, f"any difference at all: p = {self.p_value:.2g}"])
@@ -365,8 +384,8 @@ class Difference:
 
     @property
     def p_values(self) -> Floats:
-        """Two-sided, one per row: how often a difference this large shows up when there is none."""
-        z = np.abs(self.value) / self.stderr
+        """Two-sided, one per row: how often a difference this large shows up when there is none; 1 without reports."""
+        z = np.nan_to_num(np.abs(self.value) / self.stderr)
         return np.array([math.erfc(value / math.sqrt(2)) for value in z])
 
     @property
@@ -382,5 +401,6 @@ def decimals(error: float) -> int:
     return min(12, max(0, 1 - math.floor(math.log10(error))))
 
 
-def _number(value: float, digits: int) -> str:
+def number(value: float, digits: int) -> str:
+    """A figure for people."""
     return "-" if math.isnan(value) else f"{value:,.{digits}f}"

@@ -9,16 +9,13 @@ Interval   normal, not cut: an estimate beyond an end says how much noise there 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from deniable.results.base import NOTHING, Result, Rows, quantile
-from deniable.results.misfit import Misfit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,20 +41,20 @@ class Mean(Result):
     protocol: str
     method: str = "unbiased"
     unit: str = ""
-    check: Callable[..., Misfit] | None = None
 
-    @property
-    def misfit(self) -> Misfit | None:
-        return None if self.check is None else self.check()
+    @classmethod
+    def nothing(cls, ends: tuple[float, float], protocol: str, unit: str = "") -> Mean:
+        """What is known before the first report."""
+        return cls(math.nan, 0, math.nan, math.nan, ends, protocol, unit=unit)
 
     def error(self, population: bool = True) -> float:
         return self.stderr if population else self.noise
 
     def interval(self, level: float = 0.95, population: bool = True) -> tuple[float, float]:
         """A confidence interval of the mean; without reports the whole domain."""
+        reach = quantile(level) * self.error(population)
         if not self.n:
             return self.ends
-        reach = quantile(level) * self.error(population)
         return self.value - reach, self.value + reach
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
@@ -68,9 +65,8 @@ class Mean(Result):
 
     def repeated(self, noise: float, people: float) -> Mean:
         sampling = max(0.0, self.stderr**2 - self.noise**2)
-        check = None if self.check is None else partial(self.check, repeats=noise)
         spread = math.sqrt(noise * self.noise**2 + people * sampling)
-        return replace(self, stderr=spread, noise=math.sqrt(noise) * self.noise, check=check)
+        return replace(self, stderr=spread, noise=math.sqrt(noise) * self.noise, check=self._check_of(noise))
 
     def sampled(self, part: Fraction) -> Mean:
         drawn = max(0.0, self.stderr**2 - self.noise**2)

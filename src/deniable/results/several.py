@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from deniable._extras import require
 from deniable.errors import LabelError
-from deniable.results.base import Result, Rows
+from deniable.results.base import NOTHING, Result, Rows
 from deniable.results.misfit import Misfit
 
 
@@ -31,7 +30,6 @@ class Several(Result):
     n: int
     protocol: str
     method: str = "unbiased"
-    check: Callable[..., Misfit] | None = field(default=None)
 
     @property
     def parts(self) -> Mapping[str, Result]:
@@ -47,8 +45,9 @@ class Several(Result):
         return self.shares(name)
 
     @property
-    def misfit(self) -> Misfit | None:
-        return None if self.check is None else self.check()
+    def notes(self) -> list[str]:
+        missing = [f"{name}: {NOTHING}" for name, part in self.parts.items() if not part.n]
+        return [*super().notes, *(missing if self.n else [])]
 
     def table(self, level: float | str = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         """The rows of all parts; `table("age")` is the table of one part."""
@@ -84,8 +83,7 @@ class Several(Result):
         return self.shares(name).table(level, simultaneous, population)  # type: ignore[no-any-return]
 
     def repeated(self, noise: float, people: float) -> Several:
-        check = None if self.check is None else partial(self.check, repeats=noise)
-        return self._each(lambda part: part.repeated(noise, people), check)
+        return self._each(lambda part: part.repeated(noise, people), self._check_of(noise))
 
     def consistent(self, method: str = "norm-sub") -> Several:
         """Parts that are shares become distributions, each by itself; the others stay as they are."""

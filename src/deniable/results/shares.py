@@ -12,10 +12,9 @@ a - b       how much the shares differ between two independent groups, with inte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,9 +22,8 @@ from numpy.typing import NDArray
 
 from deniable.errors import MismatchError
 from deniable.labels import Label, text
-from deniable.results.base import ROWS_SHOWN, Floats, Result, Rows, quantile
+from deniable.results.base import ROWS_SHOWN, Floats, Result, Rows, number, quantile
 from deniable.results.clopper_pearson import clopper_pearson
-from deniable.results.misfit import Misfit
 from deniable.results.winner import Winner, find
 
 
@@ -122,26 +120,26 @@ class Estimate(Result):
     """For maximum likelihood: a distribution to begin with, so its intervals are cut to [0, 1]."""
     people: Floats | float = 1.0
     """By how much the sampling variance is larger than that of n different people."""
-    check: Callable[..., Misfit] | None = None
-    """Tests the tally behind the estimate against its protocol."""
     bounded: bool = False
     """Whether the method gives a distribution, so that intervals are cut to [0, 1]."""
 
-    @property
-    def frequencies(self) -> Floats:
-        return self.counts / self.n
+    @classmethod
+    def nothing(cls, labels: Sequence[Label], protocol: str) -> Self:
+        """What is known before the first report."""
+        none = np.zeros(len(labels))
+        return cls(labels, 0, none, none, protocol)
 
     @property
-    def misfit(self) -> Misfit | None:
-        """Whether any population could have produced these reports; None where the tally is not known any more."""
-        return None if self.check is None else self.check()
+    def frequencies(self) -> Floats:
+        """The estimated shares; NaN while there are no reports."""
+        return self.counts / self.n if self.n else np.full(len(self.labels), np.nan)
 
     @property
     def variance(self) -> Floats:
         """Of the counts: noise and sampling error; of a consistent estimate, those of the unbiased one behind it."""
         if self.raw is not None:
             return self.raw.variance
-        return self.noise + self.people * _sampling(self.frequencies, self.n)
+        return self.noise + self.people * _sampling(self.counts, self.n)
 
     @property
     def stderr(self) -> Floats:
@@ -150,6 +148,8 @@ class Estimate(Result):
 
     def errors(self, population: bool = True) -> Floats:
         """Standard errors of the frequencies; without `population` those of the shares among the respondents."""
+        if not self.n:
+            return np.full(len(self.labels), np.nan)
         return np.sqrt(self.variance if population else self.noise) / self.n
 
     def interval(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Floats:
@@ -159,15 +159,17 @@ class Estimate(Result):
         respondents only.
         `simultaneous` makes all d hold at once (Bonferroni). A consistent estimate keeps the intervals of the
         unbiased one behind it, cut to [0, 1]; so does maximum likelihood, and its intervals contain its estimates.
+        Without reports every interval is [0, 1].
         """
+        reach = quantile(level, len(self.labels) if simultaneous else 1)
+        if not self.n:
+            return np.tile([0.0, 1.0], (len(self.labels), 1))
         if self.raw is not None:
             return np.clip(self.raw.interval(level, simultaneous, population), 0.0, 1.0)
         if self.fit is not None:
             return self._around(np.clip(self.fit.interval(level, simultaneous, population), 0.0, 1.0))
-        tests = len(self.labels) if simultaneous else 1
-        reach = quantile(level, tests)
         if population and self.support is not None:
-            return self.support.interval(1 - (1 - level) / tests)
+            return self.support.interval(1 - (1 - level) / (len(self.labels) if simultaneous else 1))
         errors = reach * self.errors(population)
         ends = np.stack([self.frequencies - errors, self.frequencies + errors], axis=1)
         return np.clip(ends, 0.0, 1.0) if self.bounded else ends
@@ -182,9 +184,11 @@ class Estimate(Result):
 
         The methods are in `deniable.postprocess`, each with when to use it.
         """
-        from deniable.postprocess import apply
+        from deniable.postprocess import apply, named
 
         raw = self.raw or self
+        if not raw.n:
+            return replace(raw, method=named(method), raw=raw)
         shares = apply(method, raw.frequencies, raw.errors(population=False), raw.n)
         return replace(raw, counts=shares * raw.n, method=method, raw=raw)
 
@@ -194,22 +198,22 @@ class Estimate(Result):
         The variances of the noise and of having asked these people grow by these factors: 1 where every report has
         noise, or a person, of its own.
         """
-        sampling = self.people * _sampling(self.frequencies, self.n)
+        sampling = self.people * _sampling(self.counts, self.n)
         once = self.noise + sampling
         now = noise * self.noise + people * sampling
         worth = np.divide(once, now, out=np.full_like(once, 1 / max(noise, people)), where=now > 0)
         support = None if self.support is None else replace(self.support, worth=worth, noise=noise)
         raw = None if self.raw is None else self.raw.repeated(noise, people)
-        check = None if self.check is None else partial(self.check, repeats=noise)
         fit = None
         if self.fit is not None:
             fit = replace(self.fit, unbiased=self.fit.unbiased.repeated(noise, people), spread=None)
         drawn = people * self.people
-        return replace(self, noise=noise * self.noise, people=drawn, support=support, raw=raw, check=check, fit=fit)
+        again = replace(self, noise=noise * self.noise, people=drawn, support=support, raw=raw, fit=fit)
+        return replace(again, check=self._check_of(noise))
 
     def sampled(self, part: Fraction) -> Self:
         # The people who answered and were not drawn are missing like those who were not asked at all.
-        drawn = self.people * _sampling(self.frequencies, self.n)
+        drawn = self.people * _sampling(self.counts, self.n)
         return replace(self, noise=self.noise + float(1 - part) * drawn, people=float(part) * self.people)
 
     def combine(self, *others: Estimate) -> Estimate:
@@ -247,7 +251,7 @@ class Estimate(Result):
             [
                 text(rows.labels[i]),
                 f"{self.counts[i]:,.1f}",
-                f"{rows.value[i]:.4f}",
+                number(rows.value[i], 4),
                 f"{rows.low[i]:.4f} .. {rows.high[i]:.4f}",
             ]
             for i in rows.order(most)
@@ -265,6 +269,9 @@ def combine(*estimates: Estimate) -> Estimate:
     raws = [estimate.raw or estimate for estimate in estimates]
     for other in raws[1:]:
         _same_labels(raws[0], other)
+    raws = [raw for raw in raws if raw.n] or raws[:1]
+    if not raws[0].n:
+        return raws[0]
     # The sampling error that enters a weight is that of a first, common estimate: with each one's own, whichever came
     # out smaller would weigh more.
     shares = np.clip(_weighted([raw.n**2 / raw.noise for raw in raws], [raw.frequencies for raw in raws]), 0.0, 1.0)
@@ -286,9 +293,9 @@ def _weighted(weights: Any, values: Sequence[Floats]) -> Floats:
     return mean
 
 
-def _sampling(shares: Floats, n: int) -> Floats:
-    """The variance of a count among n people who were drawn from a population."""
-    shares = np.clip(shares, 0.0, 1.0)
+def _sampling(counts: Floats, n: int) -> Floats:
+    """The variances of counts among n people who were drawn from a population."""
+    shares = np.clip(counts / max(1, n), 0.0, 1.0)
     return n * shares * (1 - shares)
 
 

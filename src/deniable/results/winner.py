@@ -71,6 +71,8 @@ def find(estimate: Estimate, level: float, population: bool) -> Winner:
     if not 0 < level < 1:
         raise NumberError(f"the confidence level lies between 0 and 1, not at {level!r}")
     raw = estimate.raw or estimate
+    if not raw.n:
+        raise NumberError("there are no reports yet: no answer is known to be the most common")
     shares = raw.frequencies
     best = int(np.argmax(shares))
     others = np.delete(np.arange(shares.size), best)

@@ -59,7 +59,7 @@ class Finding:
         """One list per row, under the names of `COLUMNS`."""
         result, table = self.result, self.table
         same = [result.n, table.level, table.population, table.simultaneous, result.method, result.protocol]
-        same.append(result.unlisted if isinstance(result, TextEstimate) else None)
+        same.append(finite(result.unlisted) if isinstance(result, TextEstimate) else None)
         return [
             [id, text(row["label"]), *(row[name] for name in NUMBERS), row["unit"], row.get("count"), *same]
             for row in table.records()
@@ -73,7 +73,7 @@ class Finding:
         content |= {"population": table.population, "rows": table.records(json=True), "notes": result.notes}
         content |= {"misfit": {"p_value": misfit.p_value, "message": misfit.message} if misfit else None}
         if isinstance(result, TextEstimate):
-            content |= {"unlisted": result.unlisted, "unlisted_stderr": result.unlisted_stderr}
+            content |= {"unlisted": finite(result.unlisted), "unlisted_stderr": finite(result.unlisted_stderr)}
         return content
 
 

@@ -98,6 +98,14 @@ def test_too_few_answers_are_not_shown(tmp_path):
     survey = plain(show_from=100)
     path = f"/v1/surveys/{survey.fingerprint}/estimates"
     with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey) as live:
+        (question,) = live.get(path, "analyst").json["series"][0]["questions"]
+        assert (question["n"], question["enough"], question["message"]) == (0, False, "not enough answers yet")
+        assert question["notes"] == ["there are no reports yet: nothing is known"]
+        assert {(row["value"], row["stderr"], row["low"], row["high"]) for row in question["rows"]} == {
+            (None, None, 0, 1)
+        }
+        lines = live.get(f"{path}.csv", "analyst").body.decode().splitlines()
+        assert lines[1].startswith("0,,,,smoke,yes,,,0.0,1.0,,0.0,0,0.95,")
         live.send(survey, 0, crowd(survey, 99))
         (question,) = live.get(path, "analyst").json["series"][0]["questions"]
         assert (question["enough"], question["rows"], question["message"]) == (False, [], "not enough answers yet")

@@ -44,6 +44,8 @@ def bootstrap(
     if not np.array_equal(observed, np.round(observed)):
         raise NumberError("the bootstrap redraws whole reports, so the counts must be whole numbers")
     estimate, again = _prepare(channel, rows, observed, estimator)
+    if not observed.any():
+        return estimate
     draws = np.random.default_rng(seed).multinomial(int(observed.sum()), observed / observed.sum(), replicates)
     sample = np.stack([again(draw.astype(np.float64)) for draw in draws])
     return replace(estimate, stderr=sample.std(axis=0, ddof=1), replicates=sample)

@@ -19,6 +19,7 @@ Source     Agrawal and Aggarwal 2001; ElSalamouny and Palamidessi 2020; Varadhan
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -176,6 +177,8 @@ def ibu(
     if start is not None:
         first = probability_vector(start, len(channel.inputs), "start")
         _check_start(channel, first, observed)
+    if not observed.any():
+        return Inference.nothing(channel.inputs, channel.outputs, "IBU")
     with progress_bar(progress, "IBU", tolerance) as report:
         solution = solve(rows, observed, first, _acceleration(accelerate), tolerance, max_iterations, report)
     rank = independent_rows(channel)
@@ -195,7 +198,7 @@ def ibu(
         identifiable=rank == len(channel.inputs),
         binomial=binomial_view(rows, observed),
         score=score,
-        misfit=channel_misfit(rows, observed, solution.point @ rows) if start is None else None,
+        check=partial(channel_misfit, rows, observed, solution.point @ rows) if start is None else None,
     )
 
 
@@ -276,6 +279,9 @@ def mle_randomized_response(channel: Channel | tuple[float, float], counts: Coun
         if found is None:
             raise ChannelError("this channel is not a k-ary randomized response: use ibu(channel, counts)")
         p, q = _pair(found)
+    outputs = inputs if isinstance(channel, tuple) else channel.outputs
+    if not observed.any():
+        return Inference.nothing(inputs, outputs, "closed form")
     frequencies = response_mle(observed, p, q)
     return Inference(
         frequencies=frequencies,
@@ -283,11 +289,11 @@ def mle_randomized_response(channel: Channel | tuple[float, float], counts: Coun
         method="closed form",
         observed=observed,
         inputs=inputs,
-        outputs=inputs if isinstance(channel, tuple) else channel.outputs,
+        outputs=outputs,
         log_likelihood=log_likelihood(rows, observed, frequencies),
         gap=likelihood_gap(rows, observed, frequencies),
         binomial=binomial_view(rows, observed),
-        misfit=channel_misfit(rows, observed, frequencies @ rows),
+        check=partial(channel_misfit, rows, observed, frequencies @ rows),
     )
 
 

@@ -11,6 +11,7 @@ Source     Warner 1965; Agrawal, Srikant and Thomas 2005
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -31,7 +32,7 @@ from deniable.channels.inference.ibu import (
 from deniable.channels.inference.result import Inference, ScoreView
 from deniable.errors import ChannelError
 from deniable.postprocess import clip_renormalize, project_simplex
-from deniable.results.misfit import channel_misfit
+from deniable.results.misfit import Misfit, channel_misfit
 
 Projection = Literal["clip", "simplex"]
 
@@ -47,9 +48,12 @@ def invert(channel: Channel, counts: Counts, project: Projection | None = None) 
     [0.3, 0.7]
     """
     rows, observed = read(channel, counts)
+    inverse = inverse_of(channel)
+    method = "inversion" if project is None else f"inversion, {project}"
+    if not observed.any():
+        return Inference.nothing(channel.inputs, channel.outputs, method)
     n = observed.sum()
     share = observed / n
-    inverse = inverse_of(channel)
     raw = share @ inverse
     # Var r_x = (sum_y q_y B_yx^2 - r_x^2) / n, written as a sum of squares so that it cannot be negative.
     stderr = np.sqrt(share @ (inverse - raw) ** 2 / n)
@@ -57,7 +61,7 @@ def invert(channel: Channel, counts: Counts, project: Projection | None = None) 
     return Inference(
         frequencies=frequencies,
         stderr=stderr,
-        method="inversion" if project is None else f"inversion, {project}",
+        method=method,
         observed=observed,
         inputs=channel.inputs,
         outputs=channel.outputs,
@@ -67,8 +71,14 @@ def invert(channel: Channel, counts: Counts, project: Projection | None = None) 
         raw=None if project is None else raw,
         binomial=binomial_view(rows, observed),
         score=ScoreView.of(rows, observed, frequencies, inverse, np.ones(frequencies.size, dtype=np.bool_)),
-        misfit=channel_misfit(rows, observed, share if (raw >= 0).all() else _likeliest(channel, observed) @ rows),
+        check=partial(_misfit, channel, observed, raw),
     )
+
+
+def _misfit(channel: Channel, observed: Floats, raw: Floats) -> Misfit:
+    inside = (raw >= 0).all()
+    fitted = observed / observed.sum() if inside else _likeliest(channel, observed) @ channel.rows
+    return channel_misfit(channel.rows, observed, fitted)
 
 
 def _likeliest(channel: Channel, observed: Floats) -> Floats:

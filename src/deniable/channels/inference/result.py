@@ -20,9 +20,9 @@ Source     Clopper and Pearson 1934; Rao 1948; Wilson 1927
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,9 +30,9 @@ from numpy.typing import ArrayLike, NDArray
 from deniable._extras import require
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.errors import ChannelError, NumberError
-from deniable.labels import Label, label_spec, text
+from deniable.labels import Label, text
+from deniable.results import NOTHING, Result, Rows, finite
 from deniable.results.clopper_pearson import clopper_pearson
-from deniable.results.misfit import Misfit
 
 # -- score intervals ------------------------------------------------------------------------------------
 
@@ -89,8 +89,6 @@ class ScoreView:
 
 IntervalMethod = Literal["auto", "wald", "score", "clopper-pearson", "percentile"]
 
-ROWS_SHOWN = 20
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinomialView:
@@ -107,9 +105,13 @@ class BinomialView:
         return np.sort(ends, axis=1)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Inference:
+@dataclass(frozen=True, eq=False, repr=False)
+class Inference(Result):
     """An estimate of the distribution of true answers."""
+
+    kind: ClassVar[str] = "shares"
+    heading: ClassVar[str] = "share"
+    protocol: ClassVar[str] = "channel"
 
     frequencies: Floats
     stderr: Floats
@@ -134,18 +136,23 @@ class Inference:
     binomial: BinomialView | None = None
     score: ScoreView | None = None
     replicates: Floats | None = None
-    misfit: Misfit | None = None
-    """Whether any distribution of answers could have produced these counts."""
 
     def __post_init__(self) -> None:
         for array in (self.frequencies, self.stderr, self.observed, self.trace, self.raw, self.replicates):
             if array is not None:
                 array.flags.writeable = False
 
+    @classmethod
+    def nothing(cls, inputs: tuple[Label, ...], outputs: tuple[Label, ...], method: str) -> Inference:
+        """What is known before the first report."""
+        unknown = np.full(len(inputs), np.nan)
+        return cls(unknown, unknown, method, np.zeros(len(outputs)), inputs, outputs, math.nan, math.nan)
+
     @property
     def n(self) -> float:
         """How many reports were counted."""
-        return float(self.observed.sum())
+        total = float(self.observed.sum())
+        return int(total) if total.is_integer() else total
 
     @property
     def counts(self) -> Floats:
@@ -160,10 +167,13 @@ class Inference:
         """A (k, 2) array of confidence intervals, one per frequency.
 
         `simultaneous` makes all k hold at once with the stated confidence (Bonferroni). The interval of a
-        projected estimate is the raw estimate's, cut to [0, 1]: it may lie beside the projected value.
+        projected estimate is the raw estimate's, cut to [0, 1]: it may lie beside the projected value. Without reports
+        every interval is [0, 1].
         """
         if not 0 < level < 1:
             raise NumberError(f"the confidence level lies between 0 and 1, not at {level!r}")
+        if not self.n:
+            return np.tile([0.0, 1.0], (len(self.inputs), 1))
         if simultaneous:
             level = 1 - (1 - level) / len(self.inputs)
         ends = self._ends(level, method)
@@ -207,63 +217,68 @@ class Inference:
             return np.stack([centre - reach, centre + reach], axis=1)
         raise NumberError(f"unknown interval method {method!r}: auto, wald, score, clopper-pearson or percentile")
 
-    def plot(self, truth: ArrayLike | None = None, level: float = 0.95, ax: Any = None) -> Any:
-        """Bars of the truth (if known), the noisy shares and the estimate with whiskers; returns the axes."""
-        return _draw(self, truth, level, ax)
+    def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        if not population:
+            raise NumberError("counts of outputs are read for the population, not for the respondents alone")
+        low, high = self.interval(level, simultaneous).T
+        more = {"count": self.counts}
+        return Rows(self.inputs, self.frequencies, self.stderr, low, high, "", level, simultaneous, population, more)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The result as JSON values; NaN and infinities are null."""
-        ends = self.interval()
-        return {
-            "method": self.method,
-            "n": _number(self.n),
-            "labels": [label_spec(label) for label in self.inputs],
-            "frequencies": _numbers(self.frequencies),
-            "stderr": _numbers(self.stderr),
-            "interval_95": [_numbers(pair) for pair in ends],
-            "log_likelihood": _number(self.log_likelihood),
-            "gap": _number(self.gap),
-            "iterations": self.iterations,
-            "converged": self.converged,
-            "identifiable": self.identifiable,
-            "misfit": None if self.misfit is None else self.misfit.p_value,
-        }
+    def repeated(self, noise: float, people: float) -> Inference:
+        """The larger factor for both: what of an error is noise is not known here."""
+        most = max(noise, people)
+        score, binomial = self.score, self.binomial
+        if score is not None:
+            score = replace(score, n=score.n / most, step=score.step * most)
+        if binomial is not None:
+            binomial = replace(binomial, counts=binomial.counts / most)
+        stderr = self.stderr * math.sqrt(most)
+        return replace(self, stderr=stderr, score=score, binomial=binomial, replicates=None, check=None)
 
-    def __str__(self) -> str:
-        notes = [f"{self.method}, n = {self.n:g}"]
-        if self.iterations:
-            notes.append(f"{self.iterations} iterations, within {self.gap:.1e} nats per person of the maximum")
+    @property
+    def notes(self) -> list[str]:
+        said = [] if self.n else [NOTHING]
         if not self.converged:
-            notes.append("NOT converged")
+            said.append(
+                f"the iteration stopped early: another distribution may fit better by {self.gap:.1e} nats per report"
+            )
         if not self.identifiable:
-            notes.append("not the only solution (the channel has fewer independent rows than inputs)")
-        names = [text(label) for label in self.inputs[:ROWS_SHOWN]]
-        width = max(6, *(len(name) for name in names))
-        lines = ["; ".join(notes), f"{'answer':<{width}}  frequency     stderr"]
-        for name, value, error in zip(names, self.frequencies, self.stderr, strict=False):
-            lines.append(f"{name:<{width}}  {value:9.5f}  {error:9.5f}")
-        if len(self.inputs) > ROWS_SHOWN:
-            lines.append(f"... and {len(self.inputs) - ROWS_SHOWN} more")
+            said.append("different crowds look the same through this channel: this is one of many solutions")
         if self.misfit is not None and self.misfit.suspicious:
-            lines.append(self.misfit.about("channel"))
-        return "\n".join(lines)
+            said.append(self.misfit.about("channel"))
+        return said
+
+    @property
+    def title(self) -> str:
+        steps = f"; {self.iterations} updates, within {self.gap:.1e} nats per report of the maximum"
+        return f"{self.method}, n = {self.n:,}{steps if self.iterations else ''}"
+
+    def to_dict(self, level: float = 0.95, population: bool = True, simultaneous: bool = False) -> dict[str, Any]:
+        own = {"log_likelihood": finite(self.log_likelihood), "gap": finite(self.gap), "iterations": self.iterations}
+        own |= {"converged": self.converged, "identifiable": self.identifiable}
+        observed = dict(zip(map(text, self.outputs), self.observed.tolist(), strict=True))
+        return super().to_dict(level, population, simultaneous) | own | {"observed": observed}
+
+    def plot(
+        self,
+        ax: Any = None,
+        level: float = 0.95,
+        most: int = 40,
+        simultaneous: bool = False,
+        population: bool = True,
+        truth: ArrayLike | None = None,
+    ) -> Any:
+        """Bars of the truth (if known), the noisy shares and the estimate with whiskers; returns the axes."""
+        return _draw(self, truth, self.table(level, simultaneous, population), ax)
 
     def __repr__(self) -> str:
         return f"<Inference by {self.method}: {len(self.inputs)} frequencies from {self.n:g} reports>"
 
 
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _numbers(values: Floats) -> list[float | None]:
-    return [_number(value) for value in values]
-
-
 # -- a picture ------------------------------------------------------------------------------------------
 
 
-def _draw(result: Inference, truth: ArrayLike | None, level: float, ax: Any) -> Any:
+def _draw(result: Inference, truth: ArrayLike | None, rows: Rows, ax: Any) -> Any:
     """Bars side by side, the estimate with whiskers; the noisy shares only where outputs are the inputs."""
     k = len(result.inputs)
     known = None if truth is None else probability_vector(truth, k, "truth")
@@ -273,19 +288,18 @@ def _draw(result: Inference, truth: ArrayLike | None, level: float, ax: Any) -> 
     if known is not None:
         bars.append(("true", known, "#9aa5b1"))
     if result.outputs == result.inputs:
-        bars.append(("noisy", result.observed / result.n, "#e3b778"))
+        bars.append(("noisy", result.observed / (result.n or math.nan), "#e3b778"))
     bars.append(("reconstructed", result.frequencies, "#2f6f9f"))
     places, width = np.arange(k), 0.84 / len(bars)
     for i, (name, heights, color) in enumerate(bars):
         ax.bar(places + (i - (len(bars) - 1) / 2) * width, heights, width, label=name, color=color)
-    ends = result.interval(level)
-    finite = np.isfinite(ends).all(axis=1)
-    ax.vlines(places[finite] + (len(bars) - 1) / 2 * width, *ends[finite].T, color="#1b2733", linewidth=1)
+    bounded = np.isfinite(rows.ends).all(axis=1)
+    ax.vlines(places[bounded] + (len(bars) - 1) / 2 * width, *rows.ends[bounded].T, color="#1b2733", linewidth=1)
     ax.axhline(0, color="#1b2733", linewidth=0.6)
     shown = places if k <= 40 else places[:: -(-k // 20)]
     crowded = sum(len(text(result.inputs[i])) for i in shown) > 60
     ax.set_xticks(shown, [text(result.inputs[i]) for i in shown], rotation=60 if crowded else 0)
     ax.set_ylabel("frequency")
-    ax.set_title(f"{result.method}, n = {result.n:g}, {level:.0%} intervals", fontsize="medium")
+    ax.set_title(f"{result.method}, n = {result.n:g}, {rows.level:.0%} intervals", fontsize="medium")
     ax.legend(frameon=False)
     return ax

@@ -1,6 +1,7 @@
 """What the crowd thinks, with everything that says how sure that is.
 
-Hidden     fewer answers than the survey's `show_from` are "not enough answers yet", in place of shares that are noise
+Hidden     fewer answers than the survey's `show_from` are "not enough answers yet", in place of shares that are noise;
+           without any answer the rows have no value, and their intervals are the whole range
 Off loop   tallies are read and estimates computed in threads; a finished answer is kept until the sums change
 Series     one reading over all epochs asked for, or one per epoch (per=epoch), sent while the next is computed
 Several    over several epochs the errors allow for one device standing in each of them (`Repeats`)
@@ -270,7 +271,8 @@ def _question(
     if message != NOT_ENOUGH:
         misfit = protocol.misfit(own, repeats.noise)
         head |= {"misfit": misfit.p_value, "warning": misfit.message}
-    if message is not None:
+    readable = bool(request.candidates) or not protocol.needs_candidates
+    if message is not None and not (own.n == 0 and readable):
         return QuestionReading(**head, method=request.post, message=message, rows=[])
     method = None if request.post == "none" else request.post
     found = _found(question, tally, repeats, request, method)
@@ -281,7 +283,12 @@ def _question(
         rows = [rows[i] for i in order]
     rest = {key: content[key] for key in ("unlisted", "unlisted_stderr") if key in content}
     return QuestionReading(
-        **head, **rest, method=content["method"], notes=content["notes"], rows=[Row(**row) for row in rows]
+        **head,
+        **rest,
+        method=content["method"],
+        message=message,
+        notes=content["notes"],
+        rows=[Row(**row) for row in rows],
     )
 
 

@@ -13,6 +13,7 @@ Source     Warner 1965; Kairouz, Oh and Viswanath 2014; Wang et al. 2017
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -139,6 +140,8 @@ class GRR(PureProtocol):
         """
         tally = reports if isinstance(reports, Tally) else self.tally(reports)
         self._check_tally(tally)
+        if not tally.n:
+            return replace(self.estimate(tally), method="mle")
         shares = response_mle(tally.counts.astype(np.float64), float(self.p), float(self.q))
         noise = self.variance(tally.n, shares, population=False)
         support = Support(tally.counts, tally.n, float(self.p), float(self.q), self.support_size)

@@ -13,8 +13,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -49,6 +48,9 @@ class ShareProtocol(Protocol):
     def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
         """The variance of the count of an answer of that frequency, whatever the others gave."""
         return float(self.variance(n, frequency, population))
+
+    def _nothing(self) -> Estimate:
+        return Estimate.nothing(self.domain.labels, self.name)  # type: ignore[attr-defined]
 
     def noise(self, n: int) -> float:
         """The standard error of the share of an answer that nobody gave, in the worst case."""
@@ -131,8 +133,8 @@ class FrequencyProtocol(ShareProtocol):
 
     def estimate(self, tally: Tally) -> Estimate:
         """Unbiased counts with error bars."""
-        self._check_tally(tally)
-        return replace(self._estimate(tally), check=partial(self.misfit, tally))
+        found: Estimate = super().estimate(tally)
+        return found
 
     @abstractmethod
     def _estimate(self, tally: Tally) -> Estimate: ...

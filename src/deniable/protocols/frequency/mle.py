@@ -23,7 +23,7 @@ Source     Dempster, Laird and Rubin 1977; Varadhan and Roland 2008; ElSalamouny
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from deniable.channels._newton import NewtonSystem
 from deniable.channels.inference.em import Model, maximize, progress_bar
 from deniable.channels.inference.fisher import information_stderr
-from deniable.errors import NumberError, ReportError
+from deniable.errors import NumberError
 from deniable.protocols.reports import Bytes
 from deniable.results import Estimate, Fit
 
@@ -152,7 +152,7 @@ def fit(
         raise NumberError(f"at least one iteration is needed, not {max_iterations!r}")
     n = int(often.sum())
     if n == 0:
-        raise ReportError("there are no reports: there is nothing to estimate from")
+        return replace(protocol.estimate(tally), method="mle")
     size = protocol.domain.size
     model: Model = protocol._likelihoods(reports)
     with progress_bar(progress, "MLE", tolerance) as watch:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -31,14 +31,14 @@ from deniable.domains import Categories, Domain, DomainLike, ListedDomain, Strin
 from deniable.errors import DomainError
 from deniable.exact import Number
 from deniable.labels import Label, as_labels, label_spec
-from deniable.postprocess import apply
+from deniable.postprocess import apply, named
 from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.frequency._bytes import from_bytes, width_of
 from deniable.protocols.frequency.histogram import FrequencyProtocol
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
-from deniable.results import Estimate
+from deniable.results import NOTHING, Estimate
 from deniable.results.misfit import too_far, too_few, too_many
 
 MOST_COUNTERS = 1 << 28
@@ -67,12 +67,16 @@ class TextEstimate(Estimate):
     @property
     def unlisted_stderr(self) -> float:
         """Of `unlisted`, noise and sampling error."""
+        if not self.n:
+            return math.nan
         share = min(max(self.unlisted, 0.0), 1.0)
         return math.sqrt(self.unlisted_noise**2 + float(np.max(self.people)) * share * (1 - share) / self.n)
 
     def consistent(self, method: str = "norm-sub") -> TextEstimate:
         """Shares that are a distribution together with the unlisted rest, which is one more answer here."""
         raw = self.raw or self
+        if not raw.n:
+            return replace(self, method=named(method), raw=raw)
         shares = np.append(raw.frequencies, 1 - raw.frequencies.sum())
         errors = np.append(raw.errors(population=False), self.unlisted_noise)
         return replace(self, counts=apply(method, shares, errors, raw.n)[:-1] * raw.n, method=method, raw=raw)
@@ -96,6 +100,8 @@ class TextEstimate(Estimate):
     @property
     def verdict(self) -> str:
         """Whether there is enough data, in a sentence."""
+        if not self.n:
+            return NOTHING
         seen, listed = int(self.enough.sum()), len(self.labels)
         if seen:
             rest = ", not enough data for the others" if seen < listed else ""
@@ -109,7 +115,7 @@ class TextEstimate(Estimate):
 
     def __str__(self) -> str:
         rest = f"unlisted: {self.unlisted:.4f} +- {self.unlisted_stderr:.4f}"
-        return f"{super().__str__()}\n{self.verdict}\n{rest}"
+        return f"{super().__str__()}\n{self.verdict}\n{rest}" if self.n else super().__str__()
 
 
 @dataclass(frozen=True)
@@ -295,8 +301,14 @@ class TextProtocol(FrequencyProtocol):
 
     def estimate(self, tally: Tally, candidates: Any = None) -> TextEstimate:
         """Counts of the candidates, with error bars; a closed domain's answers are its candidates."""
+        return self._read(tally, self._candidates(candidates), self._decode)
+
+    def _read(
+        self, tally: Tally, labels: Sequence[Label], decode: Callable[[Tally, Sequence[Label]], TextEstimate]
+    ) -> TextEstimate:
         self._check_tally(tally)
-        return replace(self._decode(tally, self._candidates(candidates)), check=partial(self.misfit, tally))
+        found = decode(tally, labels) if tally.n else TextEstimate.nothing(labels, self.name)
+        return replace(found, check=partial(self.misfit, tally))
 
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         # Cohorts are drawn evenly; within one, every count is binomial between two known probabilities.

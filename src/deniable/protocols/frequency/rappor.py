@@ -231,9 +231,7 @@ class RAPPOR(TextProtocol):
         """
         if method not in get_args(Method):
             raise NumberError(f"there is no decoder {method!r}: use one of {', '.join(get_args(Method))}")
-        self._check_tally(tally)
-        found = self._decode(tally, self._candidates(candidates), method)
-        return replace(found, check=partial(self.misfit, tally))
+        return self._read(tally, self._candidates(candidates), partial(self._decode, method=method))
 
     @property
     def _extremes(self) -> tuple[float, float]:
