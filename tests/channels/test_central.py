@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from deniable.channels import DiscreteLaplace, central, noisy_count, noisy_max_law, report_noisy_max
+from deniable.conformance.statistics import accepts, draws_needed, tabulate
 from deniable.errors import ChannelError, EpsilonError, LabelError, NumberError, ShapeError
 from deniable.randomness import Simulation
-from tests.statistics import accepts, draws_needed, tabulate
 
 
 def enumerated(counts: list[int], rate: float, reach: int = 60) -> list[float]:

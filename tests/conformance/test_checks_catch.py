@@ -12,10 +12,10 @@ import pytest
 from deniable import channels as ch
 from deniable.channels import Channel
 from deniable.channels.inference import invert
+from deniable.conformance import channels as checks
+from deniable.conformance.channels import MECHANISMS, SAMPLERS, Mechanism
 from deniable.errors import LabelError
 from deniable.randomness import Bits, Simulation
-from tests.conformance import checks
-from tests.conformance.registry import MECHANISMS, SAMPLERS, Mechanism
 
 BY_NAME = {mechanism.name: mechanism for mechanism in MECHANISMS}
 GOOD = BY_NAME["randomized response, 3 values"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -10,23 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from deniable.conformance import profiles as checks
+from deniable.conformance.findings import Duty
+from deniable.conformance.profiles import BITS, JOBS, PROFILE_CASES, ProfileCase, profile_duties
 from deniable.protocols.profiles import MECHANISMS, OneBitCluster, SmoothCategorical, Warner
 from deniable.protocols.reports import Reports
-from tests.conformance import profile_checks as checks
-from tests.conformance.profile_checks import PROFILE_CHECKS
-from tests.conformance.profile_registry import BITS, JOBS, PROFILE_CASES, ProfileCase
 
 
-def duties() -> Iterator[Any]:
-    for check in PROFILE_CHECKS:
-        for case in PROFILE_CASES:
-            if check.__name__ not in case.waived:
-                yield pytest.param(case, check, id=f"{check.__name__}-{case.name}")
-
-
-@pytest.mark.parametrize(("case", "check"), list(duties()))
-def test_profile_mechanism(case: ProfileCase, check: Callable[[ProfileCase], None]) -> None:
-    check(case)
+@pytest.mark.parametrize("duty", [duty for duty in profile_duties() if not duty.waived], ids=str)
+def test_profile_mechanism(duty: Duty) -> None:
+    duty.call()
 
 
 def test_no_mechanism_escapes() -> None:
@@ -34,11 +27,10 @@ def test_no_mechanism_escapes() -> None:
 
 
 def test_no_check_is_waived_without_need() -> None:
-    for case in PROFILE_CASES:
-        for name, reason in case.waived.items():
-            assert reason
+    for duty in profile_duties():
+        if duty.waived:
             with pytest.raises((AssertionError, ValueError)):
-                getattr(checks, name)(case)
+                duty.call()
 
 
 # -- broken mechanisms, each caught ----------------------------------------------------------------------

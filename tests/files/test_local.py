@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from deniable.conformance.protocols import registered_examples
 from deniable.errors import MismatchError, NumberError, ReportError, SpecError
 from deniable.files import count_files, tally_files, write_reports
 from deniable.files import dedupe as deduping
@@ -26,7 +27,6 @@ from deniable.files.pool import WorkerError, run_all, worker_count
 from deniable.protocols import GRR, OUE, Protocol
 from deniable.randomness import Simulation
 from deniable.surveys import Survey
-from tests.conformance.protocol_registry import PROTOCOL_CASES
 from tests.files.files import SURVEY, answers
 
 PROTOCOL = OUE(40, 1)
@@ -55,12 +55,11 @@ def everything(folder: Path) -> Any:
 # -- the same integers ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", PROTOCOL_CASES, ids=str)
+@pytest.mark.parametrize("protocol", [pytest.param(made, id=name) for name, made in registered_examples()])
 def test_every_protocol_from_memory_one_and_two_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: Protocol
 ) -> None:
     monkeypatch.setattr(reporting, "ROW_GROUP_BYTES", 512)
-    protocol = case.build(case.epsilon)
     made = reports(protocol, ROWS, 3)
     for i, start in enumerate(range(0, ROWS, 1000)):
         pieces = ({"report": made[j : j + 100]} for j in range(start, start + 1000, 100))

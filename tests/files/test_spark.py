@@ -19,6 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
+from deniable.conformance.protocols import registered_examples
 from deniable.errors import DomainError, ReportError
 from deniable.files import count_files, write_reports
 from deniable.files.layout import Layout
@@ -26,14 +27,13 @@ from deniable.files.spark import counted_batches, fixed_rows, privatized_batches
 from deniable.protocols import GRR, Protocol
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey, SurveyTally
-from tests.conformance.protocol_registry import PROTOCOL_CASES
 from tests.files.cluster import SETTINGS, cluster, connect_server, need_spark
 from tests.files.files import SURVEY, answers
 
 ROOT = Path(__file__).parents[2]
 
 SURVEY_OF_ALL = Survey(
-    "all", [Question(f"q{number}", str(case), case.build(case.epsilon)) for number, case in enumerate(PROTOCOL_CASES)]
+    "all", [Question(f"q{number}", name, protocol) for number, (name, protocol) in enumerate(registered_examples())]
 )
 FILES, ROWS = 6, 100
 

@@ -10,11 +10,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from deniable.conformance.statistics import accepts, draws_needed, tabulate
 from deniable.errors import DeniableError
 from deniable.protocols.profiles import KaryResponse, OneBitCluster, ProfileGraph, SmoothCategorical, SmoothOneBit
 from deniable.protocols.profiles.mix import inverse, rank
 from deniable.randomness import Simulation, exhaust
-from tests.statistics import accepts, draws_needed, tabulate
 
 GRAPH = ProfileGraph.chain(
     {

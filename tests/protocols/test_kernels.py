@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deniable.conformance.statistics import accepts
 from deniable.protocols import OLH, SubsetSelection
 from deniable.protocols.frequency import popcount
 from deniable.protocols.frequency._bytes import from_bytes, histogram, narrow_type, to_bytes, width_of
@@ -16,7 +17,6 @@ from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
 from deniable.protocols.frequency.popcount import BitCounter, positional_popcount
 from deniable.protocols.frequency.subsets import random_subset, random_subsets
 from deniable.randomness import Simulation, exhaust
-from tests.statistics import accepts
 
 
 @given(st.integers(0, 3000), st.integers(1, 40), st.integers(0, 2**32 - 1))

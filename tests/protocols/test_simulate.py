@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from deniable.conformance.statistics import ALPHA, accepts
 from deniable.errors import NumberError, ShapeError
 from deniable.protocols import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, SubsetSelection
 from deniable.protocols.frequency.studies import _by_reports, even_columns
 from deniable.randomness import Simulation
 from tests.memory import memory_below
-from tests.statistics import ALPHA, accepts
 
 EXACT = [
     (GRR, {}),

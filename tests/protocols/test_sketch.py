@@ -15,14 +15,14 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from deniable.conformance.protocols import report_rows
+from deniable.conformance.statistics import accepts
 from deniable.domains import Categories, Integers, Strings, as_domain, load_domain
 from deniable.errors import DomainError, LabelError, MismatchError, NumberError, ReportError, SpecError
 from deniable.exact import exp_at_least
 from deniable.protocols import CMS, GRR, HCMS, OUE, RAPPOR, Estimate, OLHSketch, TextEstimate, TextProtocol, load
 from deniable.protocols.frequency import open_text
 from deniable.randomness import Simulation
-from tests.conformance.protocol_checks import report_rows
-from tests.statistics import accepts
 
 SKETCHES = [CMS, HCMS, OLHSketch]
 THREE = ["never", "once", "often"]

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from deniable.conformance.statistics import accepts
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
 from deniable.randomness import Bits, Exhaustive, Simulation, exhaust, kernels
 from tests.randomness.scripted import Scripted, words
-from tests.statistics import accepts
 
 ALL_SHORT = np.arange(1 << 16, dtype="<u2")
 THRESHOLDS = [1, 2**48 - 1, 2**48, 2**63, 4961093570831980854, 6964396094736529935, WORD - 1]

@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from deniable.conformance.statistics import accepts, draws_needed, tabulate
 from deniable.errors import NumberError
 from deniable.exact import exp_bounds
 from deniable.randomness import Simulation, exhaust
-from tests.statistics import accepts, draws_needed, tabulate
 
 REACH = 12  # cells -12 .. 12 and the two tails
 

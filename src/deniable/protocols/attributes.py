@@ -147,6 +147,18 @@ class Attributes(Groups):
         yield cls.of({"smoke": GRR(smoke, 1), "age": OUE(age, 1)}, {"smoke": 1, "age": 2})
         yield cls.of({"warm": Window(Interval(0, 1), 1, positions=3, width=2), "wet": OneBitMean(Interval(0, 1), 1)})
 
+    @property
+    def waived(self) -> Mapping[str, str]:
+        return {"unbiased": "each column divides by the number of its own reports, which chance decides"}
+
+    def scaled(self, factor: Fraction) -> Attributes:
+        return self._made(self.domain, [(weight, protocol.scaled(factor)) for weight, protocol in self.groups], None)
+
+    def truth(self, answers: Any) -> NDArray[np.float64]:
+        """The figures of all columns, one after the other."""
+        columns = zip(self.group_names, self.groups, strict=True)
+        return np.concatenate([group.protocol.truth([answer[name] for answer in answers]) for name, group in columns])
+
     # -- the law -----------------------------------------------------------------------------------
 
     @property

@@ -13,6 +13,7 @@ ratio          the exact largest likelihood ratio of a report, between the input
 guarantee      between which inputs, and up to which probability; `related` lists the pairs for the conformance suite
 noise, error   the standard error of the headline figure, in the question's unit
 cost, leverage what a report costs, and what a forged one can move
+truth          what an estimate is about, from the answers themselves: for simulations and the conformance suite
 examples       small instances, on which the conformance suite runs
 
 Everything else (checking, packing, identity, registry, enumeration, planning) is inherited. A class with a `name` is
@@ -149,6 +150,19 @@ class Protocol(ABC):
     def examples(cls) -> Iterator[Protocol]:
         """Small instances, all of whose reports can be listed: the conformance suite runs on them."""
         yield from ()
+
+    @property
+    def waived(self) -> Mapping[str, str]:
+        """Conformance checks that this protocol cannot pass, each with the reason; see `conformance.WAIVABLE`."""
+        return {}
+
+    def scaled(self, factor: Fraction) -> Protocol:
+        """The same protocol at an epsilon that is larger by a factor: the conformance suite must tell the two apart."""
+        return replace(self, epsilon=self.epsilon * factor)
+
+    def truth(self, answers: Any) -> NDArray[np.float64]:
+        """The figures that an estimate of these people's answers is about, in the order of its table, without noise."""
+        raise ChannelError(f"{self.name} does not say what its figures are without noise: write its truth(answers)")
 
     # -- the law, written by each protocol ---------------------------------------------------------
 

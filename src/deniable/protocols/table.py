@@ -169,6 +169,27 @@ class Table(ShareProtocol):
         leaky = Channel([["97/100", "1/50", "1/100"], ["1/50", "49/50", 0]], ["yes", "no"], ["yes", "no", "sure"])
         yield cls(leaky, 4, delta="1/100")
 
+    @property
+    def waived(self) -> Mapping[str, str]:
+        reasons = {"tight": "whoever gives the matrix states its epsilon, which may be more than it needs"}
+        if self._inverse is None:
+            reasons["unbiased"] = "different shares give the same outputs: the estimate is one of several"
+        return reasons
+
+    def scaled(self, factor: Fraction) -> Table:
+        """Every likelihood ratio to the power of the factor, rows normalized again; a delta grows where it must."""
+        rows = self.matrix.rows
+        centre = rows.mean(axis=0)
+        powers = centre * (rows / np.where(centre > 0, centre, 1.0)) ** float(factor)
+        weights = [[round(entry * (1 << 40)) for entry in row] for row in powers / powers.sum(axis=1, keepdims=True)]
+        for row in weights:
+            row[row.index(max(row))] += (1 << 40) - sum(row)
+        told = [sum(a for a, b in zip(one, other, strict=True) if not b) for one in weights for other in weights]
+        delta = max(self.delta, min(Fraction(2 * max(told), 1 << 40), Fraction(99, 100)))
+        table = type(self).__new__(type(self))
+        table._set(self.domain, None, self.outputs, weights, None, delta)
+        return table
+
     # -- the law -----------------------------------------------------------------------------------
 
     @cached_property

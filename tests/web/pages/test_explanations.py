@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from deniable.protocols import PureProtocol
-from tests.conformance.protocol_checks import enumerated
-from tests.conformance.protocol_registry import PROTOCOL_CASES, ProtocolCase
+from deniable.conformance.protocols import enumerated, registered_examples
+from deniable.protocols import Protocol, PureProtocol
 from tests.web.pages.service import Service
 
 Open = Callable[[str], Any]
@@ -21,27 +20,26 @@ DECODE = """async ([address, spec, reports]) => {
     return reports.map((report) => decode(protocol, spec, Uint8Array.from(report)).supports);
 }"""
 
-PURE = [case for case in PROTOCOL_CASES if not case.waived and isinstance(case.build(case.epsilon), PureProtocol)]
+PURE = [protocol for _, protocol in registered_examples() if isinstance(protocol, PureProtocol)]
 
 
 def test_a_report_speaks_for_the_answers_that_make_it_likely(service: Service, open_tab: Open) -> None:
     tab = open_tab(f"{service.address}/plan")
-    for case in PURE:
-        spec = case.build(case.epsilon).spec()
-        reports = [list(bytes.fromhex(str(output))) for output in enumerated(case).outputs]
-        check(case, tab.evaluate(DECODE, [service.address, spec, reports]))
+    for protocol in PURE:
+        reports = [list(bytes.fromhex(str(output))) for output in enumerated(protocol).outputs]
+        check(protocol, tab.evaluate(DECODE, [service.address, protocol.spec(), reports]))
 
 
-def check(case: ProtocolCase, told: list[list[int]]) -> None:
-    channel = enumerated(case)
+def check(protocol: Protocol, told: list[list[int]]) -> None:
+    channel = enumerated(protocol)
     likely = channel.rows.max(axis=0)
     checked = 0
     for y, supports in enumerate(told):
         best = np.flatnonzero(channel.rows[:, y] > likely[y] * (1 - 1e-9)).tolist()
         # Where all answers are equally likely a report speaks for all of them or for none.
         if len(best) < len(channel.inputs):
-            assert sorted(supports) == best, case
+            assert sorted(supports) == best, protocol
             checked += 1
         else:
-            assert len(supports) in (0, len(best)), case
-    assert checked > 0, case
+            assert len(supports) in (0, len(best)), protocol
+    assert checked > 0, protocol

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conformance.protocol_checks import enumerated
-from tests.conformance.protocol_registry import PROTOCOL_CASES, ProtocolCase
-from tests.statistics import accepts, draws_needed
+from deniable.conformance.protocols import enumerated, inputs, registered_examples
+from deniable.conformance.statistics import accepts, draws_needed
+from deniable.protocols import Protocol
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import single, smoke
 
@@ -28,7 +28,8 @@ Open = Callable[[str], Any]
 pytestmark = pytest.mark.slow
 
 CAPTURED, DRAWN = 2_000, 2_000_000
-LEVELS = [Fraction(x) for x in (1, 2, 3, 4, 6)]
+SCALES = [Fraction(x) for x in (1, 2, 3, 4, 6)]
+EXAMPLES = [pytest.param(protocol, id=name) for name, protocol in registered_examples()]
 
 ANSWER = """async ([address, survey, value, count]) => {
     const { Client } = await import(`${address}/web/current/deniable.js`);
@@ -57,18 +58,19 @@ DRAW = """async ([address, spec, value, count]) => {
 }"""
 
 
-def fitting(case: ProtocolCase, factors: tuple[Fraction, ...], most: int) -> Fraction:
-    """A level at which so many draws are enough to refuse the laws at these multiples of it."""
-    for level in LEVELS:
-        law = enumerated(case, level).rows[-1]
-        if all(draws_needed(enumerated(case, level * factor).rows[-1], law) <= most for factor in factors):
-            return level
-    raise AssertionError(f"{case}: the test would have no power")
+def fitting(example: Protocol, factors: tuple[Fraction, ...], most: int) -> Protocol:
+    """The example at a level at which so many draws are enough to refuse the laws at these multiples of it."""
+    for scale in SCALES:
+        protocol = example.scaled(scale)
+        law = enumerated(protocol).rows[-1]
+        if all(draws_needed(enumerated(protocol.scaled(factor)).rows[-1], law) <= most for factor in factors):
+            return protocol
+    raise AssertionError(f"{example}: the test would have no power")
 
 
-def follows(seen: dict[bytes, int], case: ProtocolCase, level: Fraction) -> bool:
-    """Whether reports of the last answer are those of the exact law at this level."""
-    channel = enumerated(case, level)
+def follows(seen: dict[bytes, int], protocol: Protocol) -> bool:
+    """Whether reports of the last answer are those of the exact law."""
+    channel = enumerated(protocol)
     places = {bytes.fromhex(str(output)): i for i, output in enumerate(channel.outputs)}
     if not set(seen) <= set(places):
         return False
@@ -78,37 +80,37 @@ def follows(seen: dict[bytes, int], case: ProtocolCase, level: Fraction) -> bool
     return accepts(counts, channel.rows[-1])
 
 
-def last(case: ProtocolCase, level: Fraction) -> Any:
-    value = [label for label, _ in case.build(level)._inputs()][-1]
+def last(protocol: Protocol) -> Any:
+    value = inputs(protocol)[-1]
     return float(value) if isinstance(value, Fraction) else value
 
 
-@pytest.mark.parametrize("case", PROTOCOL_CASES, ids=str)
-def test_what_the_network_sees_has_the_exact_law(service: Service, profile: Any, case: ProtocolCase) -> None:
-    level = fitting(case, (Fraction(2),), CAPTURED)
-    survey = single(case.build(level), f"law of {case}")
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_what_the_network_sees_has_the_exact_law(service: Service, profile: Any, example: Protocol) -> None:
+    protocol = fitting(example, (Fraction(2),), CAPTURED)
+    survey = single(protocol, f"law of {protocol.name} {protocol.fingerprint[:8]}")
     service.publish(survey)
     bodies: list[bytes] = []
     profile.on("request", lambda request: bodies.append(request.post_data_buffer or b""))
     tab = profile.new_page()
     tab.goto(service.survey_page(smoke()))
-    tab.evaluate(ANSWER, [service.address, survey.fingerprint, last(case, level), CAPTURED])
+    tab.evaluate(ANSWER, [service.address, survey.fingerprint, last(protocol), CAPTURED])
     sent = [body for body in bodies if body]
     assert len(sent) == len({body[8:24] for body in sent}) == CAPTURED
     assert service.count(survey) == CAPTURED
     seen = Counter(body[24:] for body in sent)
-    assert follows(seen, case, level)
-    assert not follows(seen, case, 2 * level), "the test cannot tell twice the epsilon"
+    assert follows(seen, protocol)
+    assert not follows(seen, protocol.scaled(Fraction(2))), "the test cannot tell twice the epsilon"
 
 
-@pytest.mark.parametrize("case", PROTOCOL_CASES, ids=str)
-def test_what_the_page_draws_has_the_exact_law(service: Service, profile: Any, case: ProtocolCase) -> None:
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_what_the_page_draws_has_the_exact_law(service: Service, profile: Any, example: Protocol) -> None:
     factors = (Fraction(49, 50), Fraction(51, 50))
-    level = fitting(case, factors, DRAWN)
+    protocol = fitting(example, factors, DRAWN)
     tab = profile.new_page()
     tab.goto(service.survey_page(smoke()))
-    drawn = tab.evaluate(DRAW, [service.address, case.build(level).spec(), last(case, level), DRAWN])
+    drawn = tab.evaluate(DRAW, [service.address, protocol.spec(), last(protocol), DRAWN])
     seen = {bytes(report): times for report, times in drawn}
-    assert follows(seen, case, level)
+    assert follows(seen, protocol)
     for factor in factors:
-        assert not follows(seen, case, level * factor), "the test cannot tell 2 percent of the epsilon"
+        assert not follows(seen, protocol.scaled(factor)), "the test cannot tell 2 percent of the epsilon"

@@ -45,6 +45,13 @@ class ShareProtocol(Protocol):
         Noise and sampling error; `population=False` leaves the second out, for the count among those who answered.
         """
 
+    def truth(self, answers: Any) -> NDArray[np.float64]:
+        """The share of each listed answer."""
+        if not isinstance(self.domain, ListedDomain):
+            return super().truth(answers)
+        places = self.domain.encode(answers)
+        return np.bincount(places, minlength=self.domain.size) / len(places)
+
     def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
         """The variance of the count of an answer of that frequency, whatever the others gave."""
         return float(self.variance(n, frequency, population))

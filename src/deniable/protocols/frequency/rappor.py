@@ -23,7 +23,7 @@ Source     Erlingsson, Pihur and Korolova 2014; the instantaneous second randomi
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -129,6 +129,12 @@ class RAPPOR(TextProtocol):
     def examples(cls) -> Iterator[Protocol]:
         yield cls(["rye", "sourdough", "naïve"], 1, 4, 1, 2)
         yield cls(["rye", "sourdough", "naïve", "baguette", "食パン", ""], 1, 4, 2, 2)
+
+    @property
+    def waived(self) -> Mapping[str, str]:
+        if self.hashes == 1:
+            return super().waived
+        return {**super().waived, "support": "Bloom filters overlap in part: there are more than two likelihoods"}
 
     @property
     def cohort_count(self) -> int:

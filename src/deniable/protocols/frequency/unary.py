@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -245,6 +245,14 @@ class THE(UnaryProtocol):
 
     def parameters(self) -> dict[str, Any]:
         return {"threshold": exact.canonical(self.threshold)}
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(["never", "once", "often"], 1, threshold="2/3")
+
+    @property
+    def waived(self) -> Mapping[str, str]:
+        return {"tight": "one threshold cannot use up the epsilon of both bits"}
 
 
 def best_threshold(epsilon: float) -> Fraction:

@@ -184,13 +184,20 @@ class Window(Protocol):
     def _count(self, reports: Bytes) -> Counts:
         return np.bincount(from_bytes(reports), minlength=self.outputs)
 
-    def _inputs(self) -> Iterator[tuple[Fraction, int]]:
+    def _inputs(self) -> Iterator[tuple[Fraction | int, int]]:
         """The positions: the law of any number is a mixture of two of theirs."""
         step = (self._high - self._low) / (self.positions - 1)
-        return ((self._low + k * step, k) for k in range(self.positions))
+        whole = isinstance(self.domain, Integers) and step.denominator == 1
+        places = ((self._low + k * step, k) for k in range(self.positions))
+        return ((int(number) if whole else number, k) for number, k in places)
 
     def _input_count(self) -> int:
         return self.positions
+
+    def truth(self, answers: Any) -> NDArray[np.float64]:
+        """The mean of the numbers, clipped to the interval."""
+        numbers = self.domain.encode(answers)
+        return np.array([float(numbers.mean()) + (self._ends[0] if isinstance(self.domain, Integers) else 0.0)])
 
     # -- the read-out ------------------------------------------------------------------------------
 

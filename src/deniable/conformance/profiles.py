@@ -6,20 +6,55 @@ import copy
 import json
 import pickle
 import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-import deniable as dn
-from deniable.errors import DeniableError, MismatchError, ReportError
+from deniable.conformance.findings import Duty, listed, raises, refuses, require
+from deniable.conformance.protocols import LEVELS, TIGHT
+from deniable.conformance.statistics import accepts, draws_needed
+from deniable.errors import MismatchError, ReportError
 from deniable.exact import WORD, exp_at_least
 from deniable.protocols import Reports, Tally
-from deniable.protocols.profiles import ProfileMechanism
+from deniable.protocols.profiles import (
+    KaryResponse,
+    OneBitCluster,
+    ProfileGraph,
+    ProfileMechanism,
+    SmoothCategorical,
+    SmoothOneBit,
+    Warner,
+    load,
+)
 from deniable.randomness import Secure, Simulation, exhaust
-from tests.conformance.checks import LEVELS, TIGHT
-from tests.conformance.profile_registry import ProfileCase
-from tests.statistics import accepts, draws_needed
+
+BITS = ProfileGraph.chain({"north": "1/8", "south": "7/8"})
+CLUSTERS = ProfileGraph.clusters({"n": {"A": "1/8", "B": "1/2"}, "s": {"C": "5/8", "D": 1}})
+JOBS = ProfileGraph.chain(
+    {"clerk": ["3/4", "1/8", "1/8"], "engineer": ["1/8", "1/8", "3/4"], "guest": ["1/8", "3/4", "1/8"]},
+    values=["idle", "print", "compute"],
+)
+
+SOFT = "these profiles overlap, and randomized response would hide even profiles that do not"
+FAITHFUL = "what says little about the profile is reported as it is: `in_the_clear` and test_categorical.py"
+FEW = "two outputs cannot tell the shares of four profiles: refused, see tests/profiles/test_mechanism.py"
+
+
+@dataclass(frozen=True)
+class ProfileCase:
+    """How to build a mechanism at a level, on a graph whose profiles are eighths."""
+
+    name: str
+    build: Callable[[Fraction], ProfileMechanism]
+    epsilon: Fraction = Fraction(1)
+    waived: dict[str, str] = field(default_factory=dict)
+    """Checks that do not apply, each with the reason."""
+
+    def __str__(self) -> str:
+        return self.name
 
 
 def enumerated(mechanism: ProfileMechanism) -> list[list[dict[bytes, Fraction]]]:
@@ -60,14 +95,14 @@ def check_level(case: ProfileCase) -> None:
         for i, j in ((a, b), (b, a))
         for report in laws[i]
     ]
-    assert max(ratios) == mechanism.ratio, "the stated ratio is not that of the bytes"
-    assert exp_at_least(case.epsilon, max(ratios)), "the level is exceeded"
+    require(max(ratios) == mechanism.ratio, "the stated ratio is not that of the bytes")
+    require(exp_at_least(case.epsilon, max(ratios)), "the level is exceeded")
 
 
 def check_tight(case: ProfileCase) -> None:
     """1. The level that was asked for is used."""
     mechanism = case.build(case.epsilon)
-    assert float(case.epsilon) - mechanism.epsilon <= TIGHT, "the level is wasted"
+    require(float(case.epsilon) - mechanism.epsilon <= TIGHT, "the level is wasted")
 
 
 def check_law(case: ProfileCase) -> None:
@@ -80,13 +115,13 @@ def check_law(case: ProfileCase) -> None:
         for i, x in np.ndindex(law.shape[:2])
         if all(not np.allclose(law[i, x], other[i, x], rtol=1e-6, atol=0) for other in wrong)
     }
-    assert needed, "no law depends on epsilon"
+    require(needed, "no law depends on epsilon")
     i, x = min(needed, key=lambda place: needed[place])
-    assert _drawn(mechanism, i, x, needed[i, x], law[i, x]), "batches have another law"
+    require(_drawn(mechanism, i, x, needed[i, x], law[i, x]), "batches have another law")
     for name, other in zip(LEVELS, others, strict=True):
-        assert not _drawn(other, i, x, needed[i, x], law[i, x]), f"the test cannot tell {name}"
+        require(not _drawn(other, i, x, needed[i, x], law[i, x]), f"the test cannot tell {name}")
     for i, x in np.ndindex(law.shape[:2]):
-        assert _drawn(mechanism, i, x, 20_000, law[i, x]), "another law"
+        require(_drawn(mechanism, i, x, 20_000, law[i, x]), "another law")
 
 
 def _floats(mechanism: ProfileMechanism) -> Any:
@@ -107,13 +142,13 @@ def check_enumeration(case: ProfileCase) -> None:
     for rows, stored in zip(enumerated(mechanism), mechanism.table, strict=True):
         for law, entries in zip(rows, stored, strict=True):
             expected = {_form(mechanism, y): Fraction(int(e), WORD) for y, e in enumerate(entries) if e}
-            assert law == expected, "a value is drawn from another law than the stored one"
+            require(law == expected, "a value is drawn from another law than the stored one")
 
 
 def check_positions(case: ProfileCase) -> None:
     """4. Whatever profile and value, every output can come."""
     table = case.build(case.epsilon).table
-    assert (table > 0).all(), "an output rules out a value"
+    require((table > 0).all(), "an output rules out a value")
 
 
 def check_fresh(case: ProfileCase) -> None:
@@ -121,7 +156,10 @@ def check_fresh(case: ProfileCase) -> None:
     mechanism = case.build(case.epsilon)
     noisy = next(label for label in mechanism.graph.labels if label not in mechanism.in_the_clear)
     column = list(mechanism.graph.values) * 200
-    assert len({mechanism.report(column, noisy, Secure()).to_bytes() for _ in range(3)}) == 3
+    require(
+        len({mechanism.report(column, noisy, Secure()).to_bytes() for _ in range(3)}) == 3,
+        "two runs gave the same reports",
+    )
 
 
 def check_refusals(case: ProfileCase) -> None:
@@ -130,32 +168,26 @@ def check_refusals(case: ProfileCase) -> None:
     value, profile = mechanism.graph.values[0], mechanism.graph.labels[0]
     for secret in ("s3cret", 987654321, float("nan"), None, ["s3cret"], [None], object(), [["s3cret"]]):
         for values, profiles in ((secret, profile), (value, secret)):
-            message = None
-            try:
-                mechanism.report(values, profiles)
-            except DeniableError as refusal:
-                message = str(refusal)
-            assert message is not None, "an answer outside the domain was accepted"
-            assert "s3cret" not in message
-            assert "987654321" not in message
+            refuses(mechanism.report, values, profiles)
     good = mechanism.report([value] * 3, profile, Simulation(1)).array
     for byte in range(256):
         broken = good.copy()
         broken[1] = byte
-        assert mechanism.valid(broken)[1] == (byte < mechanism.tally_size), "valid() is wrong about a report"
+        require(mechanism.valid(broken)[1] == (byte < mechanism.tally_size), "valid() is wrong about a report")
         if byte >= mechanism.tally_size:
-            assert _raises(ReportError, lambda broken=broken: mechanism.tally(broken)), "a malformed report was counted"
-    assert _raises(ReportError, lambda: mechanism.tally(np.zeros((1, mechanism.report_bytes + 1), dtype=np.uint8)))
-    assert _raises(MismatchError, lambda: mechanism.tally(Reports("0" * 64, good)))
-    assert _raises(MismatchError, lambda: mechanism.estimate(Tally("0" * 64, 1, mechanism.tally(good).counts)))
-
-
-def _raises(kind: type[Exception], call: Any) -> bool:
-    try:
-        call()
-    except kind:
-        return True
-    return False
+            require(raises(ReportError, mechanism.tally, broken), "a malformed report was counted")
+    require(
+        raises(ReportError, lambda: mechanism.tally(np.zeros((1, mechanism.report_bytes + 1), dtype=np.uint8))),
+        "a report with too many bytes was counted",
+    )
+    require(
+        raises(MismatchError, lambda: mechanism.tally(Reports("0" * 64, good))),
+        "another mechanism's report was counted",
+    )
+    require(
+        raises(MismatchError, lambda: mechanism.estimate(Tally("0" * 64, 1, mechanism.tally(good).counts))),
+        "another mechanism's tally was used",
+    )
 
 
 def check_order(case: ProfileCase) -> None:
@@ -165,8 +197,11 @@ def check_order(case: ProfileCase) -> None:
     for seed in range(20):
         value, profile = graph.values[seed % len(graph.values)], graph.labels[seed % graph.size]
         single, batch = Simulation(seed), Simulation(seed)
-        assert mechanism.report(value, profile, single) == mechanism.report([value], [profile], batch)
-        assert single.word() == batch.word()
+        require(
+            mechanism.report(value, profile, single) == mechanism.report([value], [profile], batch),
+            "a batch of one gives another report",
+        )
+        require(single.word() == batch.word(), "a batch of one leaves the stream elsewhere")
 
 
 def check_unbiased(case: ProfileCase) -> None:
@@ -176,16 +211,16 @@ def check_unbiased(case: ProfileCase) -> None:
     singles = [mechanism.tally(np.frombuffer(form, dtype=np.uint8)[None, :]) for form in forms]
     counts = np.array([mechanism.estimate(tally).counts for tally in singles])
     together = mechanism.estimate(singles[0] + singles[-1]).counts
-    assert np.allclose(together, counts[0] + counts[-1], atol=1e-9), "the estimate of a sum is not the sum"
+    require(np.allclose(together, counts[0] + counts[-1], atol=1e-9), "the estimate of a sum is not the sum")
     laws = np.array([[float(law.get(form, 0)) for form in forms] for law in _released(mechanism)])
     people = np.bincount([0, 0, len(laws) - 1], minlength=len(laws))
-    assert np.abs(people @ laws @ counts - people).max() < 1e-7, "the estimate is biased"
+    require(np.abs(people @ laws @ counts - people).max() < 1e-7, "the estimate is biased")
     spread = people @ (laws @ counts**2 - (laws @ counts) ** 2)
     # Where the estimate is the truth, its error bar is the exact one: give it the expected tally of a large crowd.
     crowd = 10**12
     tally = Tally(mechanism.fingerprint, 0, np.rint(crowd * people @ laws).astype(np.int64))
     shown = mechanism.estimate(Tally(tally.fingerprint, int(tally.counts.sum()), tally.counts)).noise
-    assert np.allclose(shown / crowd, spread, rtol=1e-6), "the variance is not that of the reports"
+    require(np.allclose(shown / crowd, spread, rtol=1e-6), "the variance is not that of the reports")
 
 
 def check_monoid(case: ProfileCase) -> None:
@@ -195,25 +230,34 @@ def check_monoid(case: ProfileCase) -> None:
     reports = mechanism.report(column, mechanism.graph.labels[0], Simulation(3))
     whole = mechanism.tally(reports)
     parts = [mechanism.tally(part) for part in (reports[:7], reports[7:8], reports[8:])]
-    assert Tally.sum(reversed(parts)) == whole == sum(parts)
-    assert whole + mechanism.empty() == whole == mechanism.empty() + whole
-    assert mechanism.tally(reports[np.random.default_rng(4).permutation(len(reports))]) == whole
-    assert mechanism.tally(reports, "survey/question").source == "survey/question"
-    assert _raises(MismatchError, lambda: whole + mechanism.empty("survey/other"))
+    require(Tally.sum(reversed(parts)) == whole == sum(parts), "the tallies of parts do not add up")
+    require(whole + mechanism.empty() == whole == mechanism.empty() + whole, "the empty tally changes others")
+    require(
+        mechanism.tally(reports[np.random.default_rng(4).permutation(len(reports))]) == whole,
+        "the order of reports matters",
+    )
+    require(mechanism.tally(reports, "survey/question").source == "survey/question", "a tally forgets its source")
+    require(
+        raises(MismatchError, lambda: whole + mechanism.empty("survey/other")),
+        "tallies of different sources were added",
+    )
 
 
 def check_identity(case: ProfileCase) -> None:
     """9. spec -> load -> spec is the identity, through JSON, integers included; other levels, other fingerprints."""
     mechanism = case.build(case.epsilon)
-    again = dn.load(json.dumps(mechanism.spec()))
-    assert type(again) is type(mechanism)
-    assert again == mechanism
-    assert again.spec() == mechanism.spec()
-    assert again.fingerprint == mechanism.fingerprint
-    assert case.build(case.epsilon * 2).fingerprint != mechanism.fingerprint
+    again = load(json.dumps(mechanism.spec()))
+    require(type(again) is type(mechanism), "the spec gives another kind")
+    require(again == mechanism, "the spec gives another mechanism")
+    require(again.spec() == mechanism.spec(), "the spec of what was loaded is another")
+    require(again.fingerprint == mechanism.fingerprint, "what was loaded has another fingerprint")
+    require(case.build(case.epsilon * 2).fingerprint != mechanism.fingerprint, "two levels share a fingerprint")
     column = list(mechanism.graph.values) * 50
     profile = mechanism.graph.labels[-1]
-    assert again.report(column, profile, Simulation(5)) == mechanism.report(column, profile, Simulation(5))
+    require(
+        again.report(column, profile, Simulation(5)) == mechanism.report(column, profile, Simulation(5)),
+        "what was loaded draws other reports",
+    )
 
 
 def check_value_object(case: ProfileCase) -> None:
@@ -222,13 +266,13 @@ def check_value_object(case: ProfileCase) -> None:
         warnings.simplefilter("error")
         mechanism = case.build(case.epsilon)
         for twin in (pickle.loads(pickle.dumps(mechanism)), copy.deepcopy(mechanism), case.build(case.epsilon)):
-            assert twin == mechanism
-            assert hash(twin) == hash(mechanism)
-        assert repr(mechanism)
-        assert _raises(AttributeError, lambda: setattr(mechanism, "asked", Fraction(9)))
-        assert not mechanism.table.flags.writeable
+            require(twin == mechanism, "a copy is not equal")
+            require(hash(twin) == hash(mechanism), "equal mechanisms have different hashes")
+        require(repr(mechanism), "there is no repr")
+        require(raises(AttributeError, lambda: setattr(mechanism, "asked", Fraction(9))), "its epsilon can be changed")
+        require(not mechanism.table.flags.writeable, "its table can be changed")
         reports = mechanism.report(list(mechanism.graph.values), mechanism.graph.labels[0])
-        assert not reports.array.flags.writeable
+        require(not reports.array.flags.writeable, "reports can be changed")
 
 
 PROFILE_CHECKS = [
@@ -245,3 +289,21 @@ PROFILE_CHECKS = [
     check_identity,
     check_value_object,
 ]
+
+
+PROFILE_CASES = [
+    ProfileCase("Warner", lambda e: Warner(BITS, e), waived={"tight": SOFT}),
+    ProfileCase("one bit cluster", lambda e: OneBitCluster(BITS, e)),
+    ProfileCase("one bit cluster, two components", lambda e: OneBitCluster(CLUSTERS, e), Fraction(1, 2),
+                {"unbiased": FEW}),
+    ProfileCase("smooth one bit", lambda e: SmoothOneBit(BITS, e)),
+    ProfileCase("smooth one bit, two components", lambda e: SmoothOneBit(CLUSTERS, e), Fraction(1, 2),
+                {"unbiased": FEW, "positions": FAITHFUL}),
+    ProfileCase("k-ary response", lambda e: KaryResponse(JOBS, e), waived={"tight": SOFT}),
+    ProfileCase("smooth categorical", lambda e: SmoothCategorical(JOBS, e)),
+]  # fmt: skip
+
+
+def profile_duties() -> Iterator[Duty]:
+    """Every check of every profile mechanism."""
+    return listed(((case.name, case) for case in PROFILE_CASES), PROFILE_CHECKS, lambda case: case.waived)

@@ -1,0 +1,50 @@
+"""Checks that every mechanism and every protocol passes, for those of this package and for yours.
+
+A protocol is checked on the small instances that its `examples()` gives: the law of its bytes is enumerated and
+compared with what it promises, batches are drawn and counted, tallies are added, specs are loaded.
+`deniable conformance module:Class` runs them from the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deniable.conformance.channels import channel_duties
+from deniable.conformance.findings import ConformanceError, Duty, Finding, run
+from deniable.conformance.profiles import profile_duties
+from deniable.conformance.protocols import enumerated, examples, protocol_duties, registered_examples
+from deniable.protocols import Protocol
+
+__all__ = [
+    "ConformanceError",
+    "Duty",
+    "Finding",
+    "check",
+    "duties",
+    "enumerated",
+    "examples",
+    "run",
+]
+
+
+def duties(kind: type[Protocol] | None = None) -> Iterator[Duty]:
+    """Every check of a kind of protocol; without one, of everything: registered protocols, channels and profiles.
+
+    Raises SpecError if the kind gives no examples.
+    """
+    if kind is not None:
+        yield from protocol_duties(examples(kind))
+        return
+    yield from protocol_duties(registered_examples())
+    yield from channel_duties()
+    yield from profile_duties()
+
+
+def check(kind: type[Protocol]) -> list[Finding]:
+    """What every check finds about the examples of a kind of protocol.
+
+    >>> from deniable.protocols import GRR
+    >>> {finding.status for finding in check(GRR)}
+    {'passed'}
+    """
+    return list(run(duties(kind)))

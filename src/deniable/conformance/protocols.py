@@ -1,0 +1,363 @@
+"""What every protocol passes, on the bytes that leave the device.
+
+The checks run on an instance that is small enough for all its reports to be listed: those of `examples()`. They look
+only at what the real code does. A protocol may waive a check of `WAIVABLE` with a reason, never one of the others.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import warnings
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.channels import Channel
+from deniable.channels.witness import related_factor
+from deniable.conformance.findings import Duty, listed, raises, refuses, require
+from deniable.conformance.statistics import accepts, draws_needed
+from deniable.domains import Integers
+from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
+from deniable.exact import exp_at_least
+from deniable.protocols import Protocol, PureProtocol, Reports, Tally, load, registered
+from deniable.randomness import Bits, Secure, Simulation
+
+LEVELS = {"two percent less": Fraction(98, 100), "two percent more": Fraction(102, 100)}
+TIGHT = 1e-9
+
+WAIVABLE = ("tight", "support", "unbiased")
+"""The checks that a protocol may waive: none of them is about what a report gives away."""
+
+_CROWD = 10**12
+_channels: dict[tuple[type, str], Channel] = {}
+
+
+def examples(kind: type[Protocol]) -> list[tuple[str, Protocol]]:
+    """The instances of a kind that are checked, each with a name; raises SpecError if it gives none."""
+    made = list(kind.examples())
+    if not made:
+        raise SpecError(
+            f"{kind.__name__} has no examples() to check: yield a few small instances, whose reports can all be listed"
+        )
+    return [(f"{kind.name} {number}", protocol) for number, protocol in enumerate(made, 1)]
+
+
+def registered_examples() -> list[tuple[str, Protocol]]:
+    """The examples of every protocol that is registered, those of installed packages included."""
+    return [example for _, kind in sorted(registered().items()) for example in examples(kind)]
+
+
+def protocol_duties(subjects: Iterable[tuple[str, Protocol]]) -> Iterator[Duty]:
+    """Every check of the protocols, given with their names."""
+    return listed(subjects, PROTOCOL_CHECKS, lambda protocol: protocol.waived)
+
+
+def enumerated(protocol: Protocol) -> Channel:
+    """The law of the report bytes, from running the real code along every branch; remembered, for it takes time."""
+    key = (type(protocol), protocol.fingerprint)
+    if key not in _channels:
+        _channels[key] = protocol.channel()
+    return _channels[key]
+
+
+def report_rows(channel: Channel) -> NDArray[np.uint8]:
+    """The reports of an enumerated channel, one per row."""
+    return np.array([list(bytes.fromhex(str(output))) for output in channel.outputs], dtype=np.uint8)
+
+
+def inputs(protocol: Protocol) -> list[Any]:
+    """The answers whose laws are the whole channel."""
+    return [protocol.domain.answer(label) for label, _ in protocol._inputs()]
+
+
+def check_waivers(protocol: Protocol) -> None:
+    """0. Only checks that are not about privacy are waived, each with a reason."""
+    for name, reason in protocol.waived.items():
+        require(name in WAIVABLE, f"{name} cannot be waived: only {', '.join(WAIVABLE)} can")
+        require(reason, f"{name} is waived without a reason")
+
+
+def check_level(protocol: Protocol) -> None:
+    """1. The level of the bytes is the stated one and at most the one asked for, between all inputs it is about."""
+    channel, promise = enumerated(protocol), protocol.guarantee
+    require(promise.epsilon == protocol.epsilon, "the guarantee states another epsilon than the protocol")
+    found = related_factor(channel, protocol.related(), promise.delta)
+    require(found == protocol.ratio, "the stated ratio is not that of the bytes")
+    require(exp_at_least(protocol.epsilon, protocol.ratio), "the level is exceeded")
+
+
+def check_tight(protocol: Protocol) -> None:
+    """1. The level that was asked for is used."""
+    require(float(protocol.epsilon) - protocol.realized_epsilon <= TIGHT, "the level is wasted")
+
+
+def check_law(protocol: Protocol) -> None:
+    """2. Batches follow the enumerated law, and the same test refuses the same code at another level."""
+    channel = enumerated(protocol)
+    rows = report_rows(channel)
+    others = {name: protocol.scaled(factor) for name, factor in LEVELS.items()}
+    laws = [enumerated(other) for other in others.values()]
+    require(all(law.outputs == channel.outputs for law in laws), "at another epsilon there are other reports")
+    # The last answer whose law depends on epsilon: loops that end too early miss it.
+    last = [x for x in range(len(channel.inputs)) if all(_differ(channel.rows[x], law.rows[x]) for law in laws)]
+    require(last, "no answer's law depends on epsilon")
+    value, law = last[-1], channel.rows[last[-1]]
+    n = max(draws_needed(law, other.rows[value]) for other in laws)
+    require(_drawn(protocol, value, n, rows, law), "batches have another law than single reports")
+    for name, other in others.items():
+        require(not _drawn(other, value, n, rows, law), f"the test cannot tell {name}")
+    for x in range(len(channel.inputs)):
+        require(_drawn(protocol, x, 20_000, rows, channel.rows[x]), f"batches of answer {x} have another law")
+
+
+def _differ(law: NDArray[Any], other: NDArray[Any]) -> bool:
+    return not np.allclose(law, other, rtol=1e-6, atol=0)
+
+
+def _drawn(protocol: Protocol, value: int, n: int, rows: NDArray[np.uint8], law: NDArray[np.float64]) -> bool:
+    keys = _as_numbers(rows)
+    order = np.argsort(keys)
+    counts = np.zeros(len(rows), dtype=np.int64)
+    for reports in _batches(protocol, value, n):
+        drawn = _as_numbers(reports)
+        found = order[np.searchsorted(keys, drawn, sorter=order).clip(max=len(keys) - 1)]
+        if (keys[found] != drawn).any():
+            return False
+        counts += np.bincount(found, minlength=len(rows))
+    return accepts(counts, law)
+
+
+def _batches(protocol: Protocol, value: int, n: int) -> Iterator[NDArray[np.uint8]]:
+    """Reports of one answer: the first as a column, the rest encoded once, because reading answers takes time."""
+    bits = Simulation(50 + value)
+    first = min(n, 1 << 14)
+    answer = inputs(protocol)[value]
+    yield protocol.privatize([answer] * first, bits).array
+    one, most = protocol.domain.encode([answer]), min(n, 1 << 18)
+    column = np.repeat(one, most) if isinstance(one, np.ndarray) else protocol.domain.encode([answer] * most)
+    for start in range(first, n, most):
+        yield protocol._many(column[: n - start], bits)
+
+
+def _as_numbers(rows: NDArray[np.uint8]) -> NDArray[Any]:
+    """Reports of up to eight bytes as whole numbers, which are looked up much faster than rows."""
+    padded = np.zeros((len(rows), 8), dtype=np.uint8)
+    padded[:, : rows.shape[1]] = rows
+    return padded.view("<u8")[:, 0]
+
+
+def check_support(protocol: Protocol) -> None:
+    """3. `support`, if there is one, says which answers a report speaks for; p and q are its exact probabilities."""
+    support = getattr(protocol, "support", None)
+    if support is None:
+        return
+    channel = enumerated(protocol)
+    supported = support(report_rows(channel))
+    numerators = channel.numerators
+    for y in range(len(channel.outputs)):
+        column = numerators[:, y]
+        low = min(column)
+        expected = [Fraction(int(entry), int(low)) for entry in column]
+        weights = [protocol.ratio if supported[y, v] else Fraction(1) for v in range(len(column))]
+        least = min(weights)
+        require([w / least for w in weights] == expected, "the support is not where the likelihood is")
+    if isinstance(protocol, PureProtocol):
+        for v, w in product(range(len(channel.inputs)), repeat=2):
+            chance = Fraction(sum(int(x) for x in numerators[v][supported[:, w]]), channel.denominator)
+            require(chance == (protocol.p if v == w else protocol.q), "p or q is not what the bytes do")
+
+
+def check_positions(protocol: Protocol) -> None:
+    """4. Every bit of a report that is not padding is random, whatever the answer."""
+    channel = enumerated(protocol)
+    if protocol.guarantee.delta:
+        return  # with a small probability a report may tell
+    bits = np.unpackbits(report_rows(channel), axis=1)
+    inputs = {tuple(sorted(mixture)): None for pair in protocol.related() for mixture in pair}
+    for position in range(bits.shape[1]):
+        if len(set(bits[:, position])) == 1:
+            continue  # padding, or a digit that no report uses
+        for v, places in enumerate(inputs):
+            possible = set(bits[(channel.rows[list(places)] > 0).any(axis=0), position])
+            require(possible == {0, 1}, f"bit {position} gives answer {v} away")
+
+
+def check_refusals(protocol: Protocol) -> None:
+    """5. Answers outside the domain are refused without repeating them, malformed reports are not counted."""
+    for secret in ("s3cret", 987654321, float("nan"), None, ["s3cret"], [None], object(), [["s3cret"]]):
+        if secret == 987654321 and _clipped(protocol, secret):
+            continue
+        refuses(protocol.privatize, secret)
+        refuses(protocol.report, secret)
+    good = protocol.privatize([protocol.domain.example] * 3, Simulation(1)).array
+    known = {row.tobytes() for row in report_rows(enumerated(protocol))}
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        broken = good.copy()
+        broken[1] = rng.integers(0, 256, broken.shape[1])
+        require(protocol.valid(broken)[1] == (broken[1].tobytes() in known), "valid() is wrong about a report")
+        if broken[1].tobytes() not in known:
+            counted = not raises(ReportError, protocol.tally, broken)
+            require(not counted, "a malformed report was counted")
+    wide = np.zeros((1, protocol.report_bytes + 1), dtype=np.uint8)
+    require(raises(ReportError, protocol.tally, wide), "a report with too many bytes was counted")
+    foreign = Tally("0" * 64, 1, protocol.tally(good).counts)
+    require(
+        raises(MismatchError, lambda: protocol.tally(Reports("0" * 64, good))), "another protocol's report was counted"
+    )
+    require(raises(MismatchError, lambda: protocol.estimate(foreign)), "another protocol's tally was used")
+    before = protocol.estimate(protocol.empty())
+    require(before.n == 0 and before.notes, "nothing says that there are no reports")
+    unknown = all(row["value"] is None and row["low"] < row["high"] for row in before.to_dict()["rows"])
+    require(unknown, "without reports there is a value")
+
+
+def _clipped(protocol: Protocol, number: int) -> bool:
+    """Whether a number far outside is an answer, namely the same one as every other number far outside."""
+    try:
+        found = protocol.domain.encode_one(number)
+    except DeniableError:
+        return False
+    return bool(found == protocol.domain.encode_one(float(number) ** 9))
+
+
+def check_order(protocol: Protocol) -> None:
+    """6. One answer and a batch of one give the same bytes from the same random bytes; secure ones differ."""
+    answers = inputs(protocol)
+    for seed in range(20):
+        label = answers[seed % len(answers)]
+        single, batch, alone = Simulation(seed), Simulation(seed), Simulation(seed)
+        one = protocol.privatize(label, single)
+        require(one == protocol.privatize([label], batch), "a batch of one gives another report than a single answer")
+        require(one.array.tobytes() == _single(protocol, label, alone), "report() gives other bytes than privatize()")
+        words = {source.word() for source in (single, batch, alone)}
+        require(len(words) == 1, "a batch of one leaves the stream elsewhere than a single answer")
+    column = [protocol.domain.example] * 400
+    runs = {protocol.privatize(column, Secure()).to_bytes() for _ in range(3)}
+    require(len(runs) == 3, "two runs gave the same reports")
+
+
+def _single(protocol: Protocol, answer: Any, bits: Bits) -> bytes:
+    """One report as a device draws it: from the answer, or from the state that it keeps of it."""
+    permanent = getattr(protocol, "permanent", None)
+    return protocol.report(answer if permanent is None else permanent(answer, bits), bits)
+
+
+def check_unbiased(protocol: Protocol) -> None:
+    """7. Over all reports, the estimate's mean is the truth; its error bars and the planner's fit the reports."""
+    channel = enumerated(protocol)
+    singles = [protocol.tally(row[None, :]) for row in report_rows(channel)]
+    figures = np.array([_figures(protocol, tally) for tally in singles])
+    pair = _figures(protocol, singles[0] + singles[-1])
+    require(
+        np.allclose(2 * pair, figures[0] + figures[-1], atol=1e-9), "the estimate of a sum is not the sum of estimates"
+    )
+    answers = inputs(protocol)
+    truth = np.array([protocol.truth([answer]) for answer in answers])
+    scale = max(1.0, float(np.abs(truth).max()))
+    mean = channel.rows @ figures
+    require(np.abs(mean - truth).max() < 1e-7 * scale, "the estimate is biased")
+    spread = channel.rows @ figures**2 - mean**2  # of one report, for each answer and figure
+    ends = [0, len(answers) - 1]
+    noise, share = spread[ends].mean(axis=0), truth[ends].mean(axis=0)
+    if isinstance(protocol, PureProtocol):
+        formula = protocol.variance(2, share, population=False)
+        require(np.allclose(2 * noise, formula, rtol=1e-7), "the variance is not the formula's")
+        sampled = protocol.variance(2, share) - formula
+        require(np.allclose(sampled, 2 * share * (1 - share)), "the sampling error is not the formula's")
+    most = protocol.error(1, population=False) ** 2
+    require(spread.max() <= most * (1 + 1e-7), "error() is smaller than the spread of the reports")
+    total = noise + ((truth[ends] - share) ** 2).mean(axis=0)
+    require(total.max() <= protocol.error(1) ** 2 * (1 + 1e-7), "error() is smaller than the spread of the population")
+    # Where the estimate is the truth, its error bar is the exact one: give it the expected tally of a large crowd.
+    expected = channel.rows[ends].mean(axis=0) @ np.array([tally.counts for tally in singles])
+    result = protocol.estimate(Tally(protocol.fingerprint, _CROWD, np.rint(_CROWD * expected).astype(np.int64)))
+    shown = result.table().stderr ** 2 * _CROWD
+    require(np.allclose(shown, total, rtol=1e-5), "the variance is not that of the reports")
+    alone = result.table(population=False).stderr ** 2 * _CROWD
+    require((alone >= noise * (1 - 1e-5)).all(), "the variance among those who answered is too small")
+
+
+def _figures(protocol: Protocol, tally: Tally) -> NDArray[np.float64]:
+    figures: NDArray[np.float64] = protocol.estimate(tally).table().value
+    return figures
+
+
+def check_monoid(protocol: Protocol) -> None:
+    """8. Tallies and batches add up, in any order and grouping; the empty one changes nothing; overflow is refused."""
+    answers = inputs(protocol)
+    values = np.random.default_rng(2).integers(0, len(answers), 3000)
+    reports = protocol.privatize([answers[v] for v in values], Simulation(3))
+    whole = protocol.tally(reports)
+    cuts = [reports[:7], reports[7:8], reports[8:2500], reports[2500:]]
+    parts = [protocol.tally(part) for part in cuts]
+    require(
+        sum(parts) == whole == Tally.sum(reversed(parts)), "the tallies of parts do not add up to that of the whole"
+    )
+    counter = protocol.counter()
+    for part in cuts:
+        counter.add(part)
+    require(counter.tally() == whole, "batches give another tally than all at once")
+    taken = counter.tally()
+    counter.add(reports)
+    require(taken == whole, "a tally that was taken changes when more reports come")
+    nested = parts[0] + (parts[1] + parts[2]) == (parts[0] + parts[1]) + parts[2]
+    require(nested, "the grouping of tallies matters")
+    require(whole + protocol.empty() == whole == protocol.empty() + whole, "the empty tally changes others")
+    shuffled = np.random.default_rng(4).permutation(len(reports))
+    require(protocol.tally(reports[shuffled]) == whole, "the order of reports matters")
+    huge = Tally(whole.fingerprint, 1 << 62, np.full(protocol.tally_size, 1 << 62))
+    require(raises(OverflowError, lambda: huge + huge), "an overflow went unnoticed")
+    other = Tally(whole.fingerprint, 0, whole.counts, "survey/other")
+    require(raises(MismatchError, lambda: whole + other), "tallies of different sources were added")
+
+
+def check_identity(protocol: Protocol) -> None:
+    """9. spec -> load -> spec is the identity, through JSON; other parameters have other fingerprints."""
+    again = load(json.dumps(protocol.spec()))
+    require(again == protocol, "the spec gives another protocol")
+    require(again.spec() == protocol.spec(), "the spec of what was loaded is another")
+    require(again.fingerprint == protocol.fingerprint, "what was loaded has another fingerprint")
+    for name, factor in LEVELS.items():
+        require(protocol.scaled(factor).fingerprint != protocol.fingerprint, f"{name} has the same fingerprint")
+    numbers = Integers(7, 6 + len(inputs(protocol)))
+    if isinstance(numbers, protocol.takes):
+        moved = load(protocol.spec() | {"domain": numbers.spec()})
+        require(moved.fingerprint != protocol.fingerprint, "another domain has the same fingerprint")
+
+
+def check_value_object(protocol: Protocol) -> None:
+    """10. Pickle, deepcopy, equality, hash, repr; no warnings; nothing can be changed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for twin in (pickle.loads(pickle.dumps(protocol)), copy.deepcopy(protocol), load(protocol.spec())):
+            require(twin == protocol, "a copy is not equal")
+            require(hash(twin) == hash(protocol), "equal protocols have different hashes")
+        require(repr(protocol), "there is no repr")
+        frozen = raises(AttributeError, lambda: setattr(protocol, "epsilon", Fraction(9)))
+        require(frozen, "its epsilon can be changed")
+        reports = protocol.privatize([protocol.domain.example] * 2)
+        require(not reports.array.flags.writeable, "reports can be changed")
+        require(not protocol.tally(reports).counts.flags.writeable, "a tally can be changed")
+
+
+PROTOCOL_CHECKS = [
+    check_waivers,
+    check_level,
+    check_tight,
+    check_law,
+    check_support,
+    check_positions,
+    check_refusals,
+    check_order,
+    check_unbiased,
+    check_monoid,
+    check_identity,
+    check_value_object,
+]
