@@ -3,7 +3,7 @@
 export type Answer = string | number | bigint | boolean;
 
 /** "unknown": a protocol or a kind of answers that this version does not know; the message names it. */
-export type Refusal = "spec" | "unknown" | "domain" | "context" | "budget" | "closed" | "storage" | "network" | "optedOut" | "changed";
+export type Refusal = "spec" | "unknown" | "domain" | "context" | "budget" | "closed" | "storage" | "network" | "optedOut" | "round" | "changed";
 
 /** Everything that is refused. The message can be shown to the respondent and never contains the answer. */
 export class DeniableError extends Error {
@@ -80,7 +80,11 @@ export type Domain =
       });
 
 /** The names that a spec may use here. */
-export const KINDS: { readonly domains: readonly string[]; readonly protocols: readonly string[] };
+export const KINDS: {
+    readonly domains: readonly string[];
+    readonly protocols: readonly string[];
+    readonly campaigns: readonly string[];
+};
 
 export interface Protocol {
     /** One of `KINDS.protocols`. */
@@ -166,6 +170,22 @@ export interface Terms {
     readonly retention: "tally" | "reports";
     readonly showFrom: number;
     readonly replaces: string | null;
+    readonly campaign: Round | null;
+}
+
+/** Where a survey stands among the rounds of one collection. */
+export interface Round {
+    /** One of `KINDS.campaigns`. */
+    readonly kind: string;
+    readonly parameters: Readonly<Record<string, unknown>>;
+    readonly round: number;
+    readonly rounds: number;
+    /** From round 2 on: the fingerprints of the first survey and of the survey before, and the digest of its tally. */
+    readonly first?: string;
+    readonly before?: string;
+    readonly tally?: string;
+    /** What a next round asks, for people; "" where the kind is unknown here. */
+    readonly words: string;
 }
 
 export type Fetch = (address: string, options: RequestInit) => Promise<Response>;
@@ -287,6 +307,8 @@ export class Client {
     changes(): Promise<Change[]>;
     /** Refuses with the kind "changed" while there are `changes` that nobody has accepted. */
     answer(values: Readonly<Record<string, unknown>>, options?: { acceptChanges?: boolean }): Promise<Receipt>;
+    /** The other round of the survey's campaign that this device has answered; then this one is refused ("round"). */
+    otherRound(): Promise<number | null>;
     /** Send what waits; gives the number of submissions that still do. */
     deliver(): Promise<number>;
     history(): Promise<Submission[]>;

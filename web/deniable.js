@@ -24,7 +24,7 @@ export class DeniableError extends Error {
   constructor(kind, message) {
     super(message);
     this.name = "DeniableError";
-    // "spec", "unknown", "domain", "context", "budget", "closed", "storage", "network", "optedOut" or "changed"
+    // "spec", "unknown", "domain", "context", "budget", "closed", "storage", "network", "optedOut", "round" or "changed"
     this.kind = kind;
   }
 }
@@ -940,8 +940,27 @@ const PROTOCOLS = {
 
 const NEEDS = { label: "a list of answers", text: "text or a list of answers", number: "a number", columns: "a record" };
 
+/**
+ * Every campaign that a survey may be a round of: how many rounds it has, its parameters, and what a round asks. How the
+ * next round follows from the sums is no matter of a device: it answers one round, and what follows is published.
+ */
+const CAMPAIGNS = {
+  __proto__: null,
+  narrowing: {
+    rounds: () => 2,
+    parameters: { cells: [4, 256], margin: [1, 64] },
+    words: "the same numbers, on a narrower interval if most people surely lie inside it",
+    asks: ({ name, domain, positions, width }, { cells }, round) =>
+      name === "Window" && domain.kind === "interval" && (round > 1 || (positions === cells + 1 && width === 1)),
+  },
+};
+
 /** The names that a spec may use here. */
-export const KINDS = Object.freeze({ domains: Object.keys(DOMAINS), protocols: Object.keys(PROTOCOLS) });
+export const KINDS = Object.freeze({
+  domains: Object.keys(DOMAINS),
+  protocols: Object.keys(PROTOCOLS),
+  campaigns: Object.keys(CAMPAIGNS),
+});
 
 const HEAD = ["kind", "version", "protocol", "domain", "epsilon"];
 
@@ -1152,7 +1171,31 @@ function readTime(text) {
   return moment / 1000;
 }
 
-function readTerms(spec) {
+const LINKS = ["first", "before", "tally"];
+
+/** The round of a campaign that a survey is; null where it is none. A campaign that is unknown here is refused by name. */
+function readCampaign(spec, { epochs }, toAnswer) {
+  if (spec === undefined) return null;
+  const later = isObject(spec) && spec.round > 1;
+  exactKeys(spec, ["kind", "parameters", "round", "rounds", ...(later ? LINKS : [])], '"campaign"');
+  const { kind, parameters, round, rounds } = spec;
+  check(typeof kind === "string" && isObject(parameters), "the campaign is not a name with parameters");
+  check(isWhole(rounds, 2, 64) && isWhole(round, 1, rounds), "the round of the campaign is not usable");
+  check(!later || LINKS.every((link) => isFingerprint(spec[link])), "a round names the surveys and the sums before it");
+  check(!later || (round === 2) === (spec.first === spec.before), "only round 2 comes after the first survey");
+  check(epochs === 1, "a device answers one round of a campaign, and that once");
+  if (toAnswer || kind in CAMPAIGNS) {
+    const known = named(CAMPAIGNS, kind, "campaign");
+    exactKeys(parameters, Object.keys(known.parameters), `the campaign ${kind}`);
+    const usable = Object.entries(known.parameters).every(([name, ends]) => isWhole(parameters[name], ...ends));
+    check(usable && known.rounds(parameters) === rounds, `the parameters of the campaign ${kind} are not usable`);
+  }
+  const links = later ? Object.fromEntries(LINKS.map((link) => [link, spec[link]])) : {};
+  const { words = "" } = CAMPAIGNS[kind] ?? {};
+  return Object.freeze({ kind, parameters: Object.freeze({ ...parameters }), round, rounds, ...links, words });
+}
+
+function readTerms(spec, toAnswer) {
   const { epochs, longitudinal, budget } = spec;
   checkText(spec.owner, "the owner of the survey");
   checkText(spec.purpose, "the purpose of the survey");
@@ -1186,6 +1229,7 @@ function readTerms(spec) {
     retention: spec.retention,
     showFrom: spec.show_from,
     replaces: spec.replaces ?? null,
+    campaign: readCampaign(spec.campaign, longitudinal, toAnswer),
   });
 }
 
@@ -1230,7 +1274,7 @@ export class Survey {
     check(spec.version === 1 || spec.version === 2, "surveys of this version are unknown here: only 1 and 2 are");
     const collected = spec.version === 2;
     const known = ["kind", "version", "name", "questions", ...(collected ? TERMS : [])];
-    exactKeys(spec, known, "the survey", collected ? ["replaces"] : []);
+    exactKeys(spec, known, "the survey", collected ? ["replaces", "campaign"] : []);
     checkText(spec.name, "the name of the survey");
     check(Array.isArray(spec.questions) && spec.questions.length > 0, "a survey needs at least one question");
     check(spec.questions.length <= MOST_QUESTIONS, `a survey has at most ${MOST_QUESTIONS} questions`);
@@ -1239,7 +1283,7 @@ export class Survey {
     this.bytes = bytes;
     this.questions = Object.freeze(spec.questions.map((question) => readQuestion(question, toAnswer)));
     check(new Set(this.questions.map(({ id }) => id)).size === this.questions.length, "two questions have the same id");
-    this.terms = collected ? readTerms(spec) : null;
+    this.terms = collected ? readTerms(spec, toAnswer) : null;
     const each = this.questions.map(({ protocol }) => readFraction(protocol.epsilon));
     const level = shortSum(each, "the sum of the questions' epsilons");
     /** What one submission gives away at most: the exact sum over the questions. */
@@ -1259,6 +1303,10 @@ export class Survey {
       const forms = this.questions.reduce((product, { protocol }) => product * protocol.forms, 1);
       const repeats = this.terms.longitudinal.rule === "memoize";
       check(!repeats || forms <= FEW_FORMS, "memoized answers of this survey would tell devices apart");
+      const place = this.terms.campaign;
+      const rule = place && CAMPAIGNS[place.kind];
+      const asks = ({ protocol }) => protocol.unknown || rule.asks(protocol, place.parameters, place.round);
+      check(!rule || this.questions.every(asks), `the questions are not those of a round of ${place?.kind}`);
     }
     Object.freeze(this);
   }
@@ -1357,6 +1405,13 @@ function ruleShows({ rule, values }) {
   return [2, `memoize ${values} answers, which shows changes and returns`];
 }
 
+/** Round and campaign in words; a device answers one round of a campaign, whichever survey it stands in. */
+function roundInWords(place) {
+  if (!place) return "none";
+  const parameters = Object.keys(place.parameters).sort().map((name) => `, ${name} ${place.parameters[name]}`);
+  return `round ${place.round} of ${place.rounds}, ${place.kind}${parameters.join("")}`;
+}
+
 /**
  * What is different in `after`, a survey that replaces `before`: each difference with what it does to privacy, "weaker",
  * "stronger" or "neutral". The list is that of the Python package.
@@ -1419,6 +1474,7 @@ export function surveyChanges(before, after) {
   note("length of an epoch", `${old.epochs.seconds} seconds`, `${now.epochs.seconds} seconds`);
   for (const key of ["origin", "early", "late"]) note(`epochs: ${key}`, old.epochs[key], now.epochs[key]);
   note("replaces", old.replaces ?? "none", now.replaces ?? "none");
+  note("campaign", roundInWords(old.campaign), roundInWords(now.campaign));
   return changes;
 }
 
@@ -1427,7 +1483,7 @@ export function surveyChanges(before, after) {
 // One document for all surveys of this origin, read and written in one transaction:
 //   optedOut   whether the respondent takes part in nothing here
 //   groups     [owner, budget group] -> { spent, cap }, exact fractions; the smallest cap that any survey promised binds
-//   surveys    fingerprint -> { bytes of the survey, key of its ids, memos, submissions }
+//   surveys    fingerprint -> { bytes of the survey, key of its ids, memos, submissions, round of a campaign }
 // A submission is written with its debit, in full, before anything is sent; a crash re-sends those very bytes. Once the
 // service has answered for it they are erased, and nothing here tells what was answered: a report is drawn from
 // crypto.getRandomValues, and no key gives it again. Memos, of a survey that repeats reports, hold the answer itself.
@@ -1678,6 +1734,11 @@ export class Client {
     const own = ledger.surveys.get(this.#pinned) ?? { memos: new Map(), submissions: [] };
     const earlier = own.submissions.find((submission) => submission.epoch === epoch);
     if (earlier) return { ...earlier, fresh: false };
+    const taken = otherRound(ledger, survey);
+    if (taken) {
+      const which = `you took part in round ${taken}, and this is round ${survey.terms.campaign.round} of the same collection`;
+      refuse("round", `${which}: one device answers one round`);
+    }
     if (own.submissions.length >= longitudinal.epochs) {
       refuse("budget", "this device has answered as often as the survey allows");
     }
@@ -1701,6 +1762,7 @@ export class Client {
     const state = { state: "queued", reason: "", repeats: true };
     const made = { id: hex(id), epoch, time, epsilon: writeFraction(cost), ...state, idUntil, bytes };
     own.submissions.push(made);
+    if (survey.terms.campaign) own.campaign = { first: campaignOf(survey), round: survey.terms.campaign.round };
     ledger.surveys.set(this.#pinned, own);
     ledger.groups.set(groupKey(survey.terms), { spent: writeFraction(sum), cap });
     return { ...made, fresh: true };
@@ -1715,6 +1777,11 @@ export class Client {
     const report = protocol.privatize(answer);
     memos.set(id, [...drawn, { value, report }]);
     return report;
+  }
+
+  /** The other round of the survey's campaign that this device has answered, if it has: then it answers no more. */
+  async otherRound() {
+    return otherRound(await this.#read(), await this.survey());
   }
 
   /** Send what waits, the same bytes every time; says how many submissions still wait. */
@@ -1883,6 +1950,19 @@ export class Client {
 
 /** A sum of fractions, which may be longer than each. */
 const readSum = (text) => (text === "0" ? [0n, 1n] : readFraction(text, "what was spent", Infinity));
+
+/** What all rounds of a campaign have in common: the fingerprint of the first survey. */
+const campaignOf = ({ terms, fingerprint: own }) => terms.campaign.first ?? own;
+
+/** The round, other than this survey's, of its campaign that was answered here, whatever became of it; null if none was. */
+function otherRound(ledger, survey) {
+  if (!survey.terms?.campaign) return null;
+  const first = campaignOf(survey);
+  for (const [pinned, { campaign, submissions }] of ledger.surveys) {
+    if (pinned !== survey.fingerprint && campaign?.first === first && submissions.length) return campaign.round;
+  }
+  return null;
+}
 
 /** A budget is of an owner and a group: nobody else's survey draws on it. */
 const groupKey = ({ owner, budget }) => JSON.stringify([owner, budget.group]);

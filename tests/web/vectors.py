@@ -42,6 +42,7 @@ from deniable.specs import canonical_bytes
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
 from deniable.surveys.diff import diff
 from deniable.surveys.terms import read_time
+from tests.surveys.rounds import rounds
 
 FILE = Path(__file__).parents[2] / "web" / "test" / "vectors.json"
 A_PROTOCOL = 1000
@@ -343,12 +344,13 @@ def surveys() -> list[Survey]:
         Survey("habits", [smoke, bread]),
         Survey("daily", [smoke, bread, town, word], daily),
         Survey("monthly", [smoke, Question("age", "How old?", registered()["GRR"](TEN, "5/4"))], kept),
+        *rounds(),
     ]
 
 
 def ids() -> Iterator[dict[str, Any]]:
     """Ids of epochs from the key of an earlier one."""
-    for survey in surveys()[2:]:
+    for survey in surveys()[2:4]:
         for key, start, epoch in ((bytes(32), 0, 0), (hashlib.sha256(b"a device").digest(), 3, 3 + 1000)):
             later = advance(key, epoch - start)
             yield {
@@ -372,13 +374,14 @@ def ids() -> Iterator[dict[str, Any]]:
 
 def changes() -> Iterator[dict[str, Any]]:
     """What is different in one survey that can be collected, seen from another."""
-    one, other = surveys()[2:]
+    one, other = surveys()[2:4]
     reordered = Survey("daily", list(reversed(one.questions)), one.terms)
     assert one.terms is not None
     grown = replace(one.terms, longitudinal=Longitudinal("memoize", 3, 1), show_from=5, owner="Somebody else")
     for before, after in ((one, other), (other, one), (one, one), (one, reordered)):
         yield _change(before, after)
     yield _change(Survey("daily", [one.questions[0]], one.terms), Survey("daily", [one.questions[0]], grown))
+    yield _change(*rounds())
 
 
 def _change(before: Survey, after: Survey) -> dict[str, Any]:

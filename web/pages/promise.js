@@ -44,6 +44,7 @@ export function promise(survey, lasting = true) {
     h("p", level === WEAK ? { class: "error" } : {}, said.seen),
     h("p", {}, "Your browser changes the answer by chance before anything leaves. ", said.address),
     survey.terms.longitudinal.epochs > 1 ? h("p", {}, said.often) : null,
+    said.round ? h("p", {}, said.round) : null,
     said.storage ? h("p", { class: "card warn" }, said.storage) : null,
     h(
       "details",
@@ -76,6 +77,13 @@ export function spent({ spent: gone, cap, owner, group }, lasting) {
   return `has spent epsilon ${decimal(gone)} of at most ${decimal(cap)} for ${whose}${since}`;
 }
 
+/** Which round this is, and what it was made from; the digests are for whoever checks it. */
+function rounds({ terms: { campaign } }) {
+  const which = `${campaign.round} of ${campaign.rounds} (${campaign.kind})`;
+  if (campaign.round === 1) return which;
+  return [`${which}, made after the survey `, h("code", {}, campaign.before), " from the sums with the digest ", h("code", {}, campaign.tally)];
+}
+
 /** `budget` is an element that says what was spent so far. */
 export function terms(survey, budget, lasting = true) {
   const own = survey.terms;
@@ -97,6 +105,7 @@ export function terms(survey, budget, lasting = true) {
     ["Kept here", said.device],
     ["Kept there", said.kept],
     ["Results shown", `from ${plural(own.showFrom, "answer")} on`],
+    ...(own.campaign ? [["Round", rounds(survey)]] : []),
     ["Report", `${plural(24 + survey.reportBytes, "byte")}: ${survey.reportBytes} of randomized answers, and 24 for the format, the period and a random number`],
     ["Fingerprint", h("code", {}, survey.fingerprint)],
   ];

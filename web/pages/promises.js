@@ -30,6 +30,7 @@ export function promises(survey, here = "this browser", lasting = true) {
   if (survey.terms) {
     Object.assign(said, {
       often: often(survey, here),
+      round: round(survey, here, lasting),
       device: device(survey, here),
       kept: kept(survey),
       leaving: stays(survey.terms.retention),
@@ -174,6 +175,19 @@ function often(survey, here) {
   if (rule === "none") return `${times}. Each answer is randomized afresh, and what the reports tell adds up.`;
   if (!survey.showsChanges) return `${times}. All reports repeat the first one, whatever you answer later: they tell nothing more.`;
   return `${times}. The same answer repeats the same report, for up to ${thousands(values)} different answers; after those ${here} repeats the first report. Whoever links your reports, for example by your network address, sees when your answer changes and which earlier answer returns.`;
+}
+
+/** Which round of how many this is, and what that means for whoever answers. */
+function round(survey, here, lasting) {
+  const place = survey.terms.campaign;
+  if (!place) return "";
+  const { round: number, rounds, words } = place;
+  return [
+    `This is round ${number} of ${rounds} of one collection.`,
+    ...(number > 1 ? [`The survey names the sums of round ${number - 1} that it was made from, so that whoever has them can check it.`] : []),
+    ...(number < rounds ? [`The sums of this round decide what round ${number + 1} asks, by a published rule: ${words}.`] : []),
+    `${capital(here)} answers one round${lasting ? "" : ", as far as it remembers"}: once it has made a report for one, it makes none for another.`,
+  ].join(" ");
 }
 
 function storage(survey, here) {

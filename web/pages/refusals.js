@@ -11,6 +11,7 @@ export const TITLES = {
   network: "The survey cannot be loaded",
   storage: "This browser cannot keep a ledger",
   budget: "This browser has given enough away",
+  round: "You took part in another round",
   closed: "The survey is not open",
   domain: "An answer is missing or not usable",
 };

@@ -141,7 +141,9 @@ class SurveyView {
     const turn = ++this.#turn;
     const submissions = await this.#client.history();
     const { optedOut, remembers, persisted } = await this.#client.state();
-    const budget = optedOut && !submissions.length ? null : await this.#client.budget(); // who is out has no survey either
+    const gone = optedOut && !submissions.length; // who is out has no survey either
+    const budget = gone ? null : await this.#client.budget();
+    const taken = gone ? null : await this.#client.otherRound();
     if (turn !== this.#turn) return; // a later look shows more
     // All of it is known before any is shown, so that the page never contradicts itself.
     const entries = submissions.map((one) => ({ bytes: this.#left.get(one.epoch), ...one }));
@@ -165,6 +167,10 @@ class SurveyView {
     if (answered) return this.#answered(answered, submissions.length < longitudinal.epochs && epochs.at(now) < epochs.last);
     if (submissions.length >= longitudinal.epochs) {
       return this.#closed("You have answered", "This browser has answered as often as the survey allows.");
+    }
+    if (taken) {
+      const { round, rounds } = this.#survey.terms.campaign;
+      return this.#closed(`You took part in round ${taken}`, `This is round ${round} of ${rounds} of the same collection, and one browser answers one round. So nothing is asked here, and nothing is sent.`);
     }
     if (!budget.enough) return this.#closed(TITLES.budget, usedUp(budget, submissions));
     if (this.#fields.length) return;

@@ -16,6 +16,7 @@ Ledger     knows a campaign by the fingerprint of its first survey; a second rou
 
 A kind of campaign is one file. It writes
 
+words      what a next round asks, for people
 rounds     how many rounds there are
 _check     which questions a round may ask
 _first     the questions of round 1, from those of a draft
@@ -67,6 +68,9 @@ class Campaign(ABC):
 
     kind: ClassVar[str]
     """What the campaign is called in a spec."""
+
+    words: ClassVar[str]
+    """What a next round asks, for people."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

@@ -64,6 +64,7 @@ class Narrowing(Campaign):
     """
 
     kind: ClassVar[str] = "narrowing"
+    words: ClassVar[str] = "the same numbers, on a narrower interval if most people surely lie inside it"
 
     cells: int = 8
     """How many equal parts round 1 divides the interval into: more find a narrower interval, and need more people."""

@@ -53,6 +53,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
     if survey.terms is not None:
         said |= {
             "often": _often(survey, here),
+            "round": _round(survey, here, lasting),
             "device": _device(survey, here),
             "kept": kept(survey),
             "leaving": _leaving(survey),
@@ -230,6 +231,26 @@ def _often(survey: Survey, here: str) -> str:
         f"{here} repeats the first report. Whoever links your reports, for example by your network address, sees when "
         "your answer changes and which earlier answer returns."
     )
+
+
+def _round(survey: Survey, here: str, lasting: bool) -> str:
+    """Which round of how many this is, and what that means for whoever answers."""
+    place = survey.terms.campaign if survey.terms is not None else None
+    if place is None:
+        return ""
+    number, rounds = place.number, place.campaign.rounds
+    said = [f"This is round {number} of {rounds} of one collection."]
+    if number > 1:
+        names = f"The survey names the sums of round {number - 1} that it was made from"
+        said.append(f"{names}, so that whoever has them can check it.")
+    if number < rounds:
+        decide = f"The sums of this round decide what round {number + 1} asks, by a published rule"
+        said.append(f"{decide}: {place.campaign.words}.")
+    memory = "" if lasting else ", as far as it remembers"
+    said.append(
+        f"{_capital(here)} answers one round{memory}: once it has made a report for one, it makes none for another."
+    )
+    return " ".join(said)
 
 
 def _storage(survey: Survey, here: str) -> str:

@@ -15,7 +15,8 @@ from deniable.collect.client.ledger import STEPS
 from deniable.domains import Interval
 from deniable.protocols import Window
 from deniable.surveys import Budget, Narrowing, Question, Survey
-from deniable.surveys.campaign import next_round
+from deniable.surveys.campaign import next_round, verify
+from deniable.surveys.promises import promises
 from tests.collect.client.hooks import hooked
 from tests.collect.surveys import TODAY
 from tests.surveys.rounds import COUNTS, DAY, first_round, tally_of
@@ -52,6 +53,23 @@ def test_the_refusal_does_not_look_at_the_answers(ledger):
     for answer in (38.5, "not a number", None, float("nan")):
         with pytest.raises(TookPart, match=SAID):
             ledger.submit(SECOND, 0, {"hours": answer})
+
+
+def test_the_page_says_what_the_ledger_does(ledger):
+    first, second = (promises(survey)["round"] for survey in (FIRST, SECOND))
+    assert first == (
+        "This is round 1 of 2 of one collection. The sums of this round decide what round 2 asks, by a published rule: "
+        "the same numbers, on a narrower interval if most people surely lie inside it. This device answers one round: "
+        "once it has made a report for one, it makes none for another."
+    )
+    assert "The survey names the sums of round 1 that it was made from, so that whoever has them can check" in second
+    ledger.submit(FIRST, 0, ANSWER)
+    with pytest.raises(TookPart):
+        ledger.submit(SECOND, 0, ANSWER)
+    assert SECOND.terms.campaign.tally == tally_of(FIRST, *COUNTS).digest
+    verify([FIRST, SECOND], [tally_of(FIRST, *COUNTS)])
+    forgets = promises(FIRST, "this browser", lasting=False)["round"]
+    assert "This browser answers one round, as far as it remembers" in forgets
 
 
 def test_the_second_round_keeps_a_device_from_the_first(ledger):
