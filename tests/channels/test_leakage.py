@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.channels.capacity import capacity, information_gain
 from deniable.channels.channel import Channel
 from deniable.channels.leakage import (
+    capacity,
+    information_gain,
     leakage,
     min_capacity,
     mutual_information,

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from deniable.channels import inference
 from deniable.channels.adjacency import ALL, HAMMING, LINE, Adjacency, hamming, line
-from deniable.channels.binary import binary
-from deniable.channels.capacity import Capacity, capacity
 from deniable.channels.central import noisy_count, noisy_max_law, report_noisy_max
 from deniable.channels.channel import Channel
 from deniable.channels.compose import Collection, collection, group_ratio, mixture, product
@@ -16,7 +14,9 @@ from deniable.channels.divergences import DIVERGENCES, FDivergence, divergence, 
 from deniable.channels.exponential import exponential
 from deniable.channels.geometric import truncated_geometric
 from deniable.channels.leakage import (
+    Capacity,
     Leakage,
+    capacity,
     leakage,
     min_capacity,
     mutual_information,
@@ -27,6 +27,7 @@ from deniable.channels.noise import DiscreteLaplace, GridLaplace, Noise, two_sid
 from deniable.channels.oblivious import Query
 from deniable.channels.randomized_response import (
     RandomizedResponse,
+    binary,
     coin_response,
     product_response,
     randomized_response,

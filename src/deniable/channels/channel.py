@@ -20,13 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
 from deniable._extras import require
-from deniable.channels._rows import read_rows, reduce_rows
-from deniable.channels._vectors import Floats, probability_vector
+from deniable.channels._vectors import Floats, probability_vector, read_rows, reduce_rows
 from deniable.channels.adjacency import ALL, Adjacency, as_adjacency
-from deniable.channels.levels import level_text
 from deniable.channels.repair import repair
 from deniable.channels.witness import Witness, told_apart, worst_of_all, worst_pairs
 from deniable.errors import ChannelError, InternalError, LabelError, ShapeError, SpecError
+from deniable.exact import level_text
 from deniable.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label, text
 from deniable.randomness import Bits, Law, source_of
 from deniable.specs import canonical_bytes, fingerprint, integer_text, read_integer

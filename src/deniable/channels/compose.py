@@ -20,10 +20,10 @@ import numpy as np
 from deniable import exact
 from deniable.channels.adjacency import HAMMING, as_adjacency
 from deniable.channels.channel import Channel
-from deniable.channels.levels import level_text
 from deniable.channels.noise import as_channel
 from deniable.channels.witness import pair_witnesses
 from deniable.errors import ChannelError, LabelError, ProbabilityError
+from deniable.exact import level_text
 from deniable.labels import Label
 
 # A product has as many cells as its factors' cells multiplied; this many integers are still comfortable.

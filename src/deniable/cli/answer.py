@@ -14,7 +14,6 @@ import typer
 
 from deniable import exact
 from deniable._files import parse_json
-from deniable.channels.levels import epsilon_text
 from deniable.cli import output
 from deniable.cli.options import IngestToken, Json, LedgerFile, new_app
 from deniable.cli.output import examples, shown
@@ -24,6 +23,7 @@ from deniable.collect.client.answers import check_id, encoded, from_text, listed
 from deniable.collect.client.records import OPTED_OUT
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.errors import DeniableError, LabelError, SpecError
+from deniable.exact import epsilon_text
 from deniable.protocols import PureProtocol
 from deniable.specs import is_fingerprint
 from deniable.surveys import Question, Survey

@@ -30,9 +30,8 @@ from deniable import exact
 from deniable._extras import require
 from deniable._files import parse_csv, parse_json
 from deniable.channels import Channel
-from deniable.channels._gains import NAMED
 from deniable.channels.divergences import DIVERGENCES
-from deniable.channels.levels import epsilon_text, level_text
+from deniable.channels.utility import NAMED
 from deniable.cli import output
 from deniable.cli.options import Json, Plot, new_app
 from deniable.cli.output import examples, number, ratio_text, ratio_words, save_figure, shown
@@ -44,7 +43,7 @@ from deniable.design.several import GOALS
 from deniable.design.trace import Progress, summary
 from deniable.domains import Integers
 from deniable.errors import DeniableError, InternalError, LabelError, NumberError, ShapeError, SpecError
-from deniable.exact import WORD
+from deniable.exact import WORD, epsilon_text, level_text
 from deniable.labels import Label, as_labels, label_key, label_spec, load_label
 from deniable.planning.information import information as report_information
 from deniable.protocols import profiles as mechanisms

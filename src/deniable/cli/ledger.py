@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from deniable.channels.levels import epsilon_text
 from deniable.cli import output
 from deniable.cli.answer import state
 from deniable.cli.load_survey import SHORTEST, choose
@@ -17,6 +16,7 @@ from deniable.cli.output import examples, shown
 from deniable.collect.client import Client, Ledger, LedgerError, Submission
 from deniable.collect.client.client import verified
 from deniable.errors import LabelError, SpecError
+from deniable.exact import epsilon_text
 from deniable.specs import is_fingerprint
 from deniable.surveys.promises import promises
 from deniable.surveys.terms import write_time

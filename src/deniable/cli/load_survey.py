@@ -17,10 +17,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from deniable._files import parse_json
-from deniable.channels.levels import epsilon_text, level_text
 from deniable.cli.output import shown
 from deniable.cli.read_files import STDIN, named, read_text
 from deniable.errors import DeniableError, LabelError, MismatchError, SpecError
+from deniable.exact import epsilon_text, level_text
 from deniable.protocols import Protocol
 from deniable.specs import is_fingerprint
 from deniable.surveys import Survey

@@ -19,7 +19,7 @@ from typing import Any
 from deniable import exact
 from deniable._files import parse_csv, parse_json
 from deniable.channels import Channel
-from deniable.channels._rows import read_row
+from deniable.channels._vectors import read_row
 from deniable.channels.adjacency import Adjacency, as_adjacency, line
 from deniable.cli import closed_forms
 from deniable.cli.read_files import STDIN, is_json, named, read_text

@@ -14,7 +14,6 @@ import typer
 
 from deniable import exact
 from deniable._files import parse_json, read_json
-from deniable.channels.levels import epsilon_text
 from deniable.cli import output
 from deniable.cli.load_survey import epsilon_words, find, losses, read_target, refuse_expired, refuse_uncollected
 from deniable.cli.options import AdminToken, Json, Output, new_app
@@ -24,6 +23,7 @@ from deniable.collect.analyst import Analyst
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.domains import Categories, Domain
 from deniable.errors import DeniableError, SpecError
+from deniable.exact import epsilon_text
 from deniable.files.proposal import propose
 from deniable.labels import text
 from deniable.planning import Plan, half_width

@@ -21,8 +21,8 @@ import numpy as np
 
 from deniable import design, exact
 from deniable.channels import Channel, capacity, mutual_information
-from deniable.channels._gains import Distribution, read_prior
 from deniable.channels.inference import fisher_stderr
+from deniable.channels.utility import Distribution, read_prior
 from deniable.design import Design
 from deniable.domains import ListedDomain
 from deniable.errors import ChannelError

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from deniable import exact
-from deniable.channels.levels import epsilon_text
 from deniable.domains import Domain
+from deniable.exact import epsilon_text
 from deniable.protocols import Protocol
 from deniable.results import RESPONDENTS
 

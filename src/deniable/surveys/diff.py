@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from deniable.channels.levels import epsilon_text
 from deniable.domains import Domain
+from deniable.exact import epsilon_text
 from deniable.surveys.survey import Question, Survey
 from deniable.surveys.terms import RETENTION, Longitudinal, Terms, span, write_time
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from deniable.channels.levels import epsilon_text
+from deniable.exact import epsilon_text
 from deniable.surveys.survey import Question, Survey
 
 STRONG, MODERATE, WEAK = "strong", "moderate", "weak"

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from deniable import exact
 from deniable._files import atomic_write, load_json
-from deniable.channels.levels import epsilon_text, largest_text
 from deniable.errors import DeniableError, DomainError, LabelError, NumberError, ReportError, SpecError
+from deniable.exact import epsilon_text, largest_text
 from deniable.protocols import Protocol, Reports, load
 from deniable.randomness import Bits
 from deniable.specs import canonical_bytes, fingerprint

@@ -53,7 +53,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from deniable.channels.levels import epsilon_text
 from deniable.collect import wire
 from deniable.collect.client.answers import check_questions, drawn, encoded
 from deniable.collect.client.ledger_file import LedgerFile
@@ -74,7 +73,7 @@ from deniable.collect.client.records import (
     check_fingerprint,
 )
 from deniable.errors import NumberError
-from deniable.exact import canonical, fraction
+from deniable.exact import canonical, epsilon_text, fraction
 from deniable.privacy import sequential
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Terms

@@ -25,7 +25,6 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 import deniable
-from deniable.channels.levels import epsilon_text
 from deniable.collect.server.api import Answer, Call, Handler, Operation, Parameter, Resource
 from deniable.collect.server.limits import header
 from deniable.collect.server.problems import Problem
@@ -33,6 +32,7 @@ from deniable.collect.server.registry import Entry
 from deniable.collect.server.service import Service
 from deniable.collect.server.surveys import IMMUTABLE, Listed, listing
 from deniable.errors import DeniableError
+from deniable.exact import epsilon_text
 from deniable.surveys import Survey
 from deniable.surveys.promises import band, kept, lifetime
 
