@@ -107,6 +107,8 @@ export interface Protocol {
     readonly outputs?: readonly Answer[];
     readonly rows?: readonly (readonly bigint[])[];
     readonly total?: bigint;
+    /** Of Table: the hypotheses that the reports decide between, if there are any. */
+    readonly laws?: readonly { readonly name: Answer; readonly weights: readonly bigint[] }[];
     /** Of Attributes: the columns, of which a report is about one. */
     readonly groups?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     /** Whether a report is one of the answers. */

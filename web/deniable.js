@@ -392,6 +392,7 @@ const textDigest = (use, key, cohort, text) => sha256(utf8(`deniable-${use}-v1\0
 
 const MOST_ANSWERS = 2 ** 28; // as many counters as a tally has at most
 const MOST_COLUMNS = 64;
+const MOST_LAWS = 64; // hypotheses of one table
 const LONGEST_WEIGHT = 100000; // digits
 const MOST_CHECKED = 2 ** 22; // products, about a second's work
 const LONGEST_TEXT = 4096;
@@ -827,7 +828,7 @@ function windowResponse({ low, high, number }, epsilon, { positions, width, read
 const oneBitMean = (domain, epsilon) => windowResponse(domain, epsilon, { positions: 2, width: 1, read: "mean" });
 
 /** A table of integer weights, one row per answer: one draw from the row. That it has the promised level is checked. */
-function table({ size }, epsilon, { outputs: labels, rows: written, certificate, delta }) {
+function table({ size }, epsilon, { outputs: labels, rows: written, certificate, delta, laws: hypotheses }) {
   check(Array.isArray(labels) && isWhole(labels.length, 1, MOST_ANSWERS), "the outputs of a table are a list");
   const outputs = labels.map(readLabel);
   check(new Set(outputs.map(labelKey)).size === outputs.length, "an output stands twice");
@@ -841,11 +842,27 @@ function table({ size }, epsilon, { outputs: labels, rows: written, certificate,
   check(total > 0n && sums.every((row) => row.at(-1) === total), "the rows of a table do not have the same total");
   check(rows.flat().reduce(gcd) === 1n, "the weights of a table have a common divisor");
   check(certificate === undefined || isFingerprint(certificate), "the certificate of a table is 64 hexadecimal digits");
+  const laws = hypotheses === undefined ? undefined : readLaws(hypotheses, size);
   const exceeded = delta === undefined ? !isPure(rows, epsilon) : !isAlmost(rows, total, epsilon, readFraction(delta, "delta"));
   check(!exceeded, "the table tells more about an answer than its epsilon says");
   const reportBytes = bytesFor(outputs.length);
   const draw = (position, bits) => toBytes(bits.draw(sums[position]), reportBytes);
-  return { reportBytes, forms: outputs.length, thresholds: {}, draw, outputs: Object.freeze(outputs), rows, total, delta };
+  return { reportBytes, forms: outputs.length, thresholds: {}, draw, outputs: Object.freeze(outputs), rows, total, delta, laws };
+}
+
+/** The hypotheses that a table's reports decide between: names, and integer weights of the answers. */
+function readLaws(written, size) {
+  check(Array.isArray(written) && isWhole(written.length, 2, MOST_LAWS), `the laws of a table are a list of 2 to ${MOST_LAWS}`);
+  const laws = written.map((law) => {
+    exactKeys(law, ["name", "weights"], "a law of a table");
+    const { name, weights } = law;
+    check(Array.isArray(weights) && weights.length === size, "a law of a table has one weight per answer");
+    const read = weights.map(readWeight);
+    check(read.reduce(gcd) === 1n, "the weights of a law are all zero or have a common divisor");
+    return Object.freeze({ name: readLabel(name), weights: read });
+  });
+  check(new Set(laws.map(({ name }) => labelKey(name))).size === laws.length, "a hypothesis stands twice");
+  return Object.freeze(laws);
 }
 
 function readWeight(text) {
@@ -934,7 +951,7 @@ const PROTOCOLS = {
   RAPPOR: { law: rappor, needs: "text", parameters: ["bloom_bits", "hashes", "cohorts"], closed: "key" },
   Window: { law: windowResponse, needs: "number", parameters: ["positions", "width", "read"] },
   OneBitMean: { law: oneBitMean, needs: "number" },
-  Table: { law: table, parameters: ["outputs", "rows"], optional: ["certificate", "delta"] },
+  Table: { law: table, parameters: ["outputs", "rows"], optional: ["certificate", "delta", "laws"] },
   Attributes: { law: attributes, needs: "columns", parameters: ["groups"] },
 };
 

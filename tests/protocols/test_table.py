@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,8 @@ import deniable as dn
 from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.witness import related_factor
-from deniable.errors import ChannelError, DomainError, SpecError
+from deniable.design import Certificate
+from deniable.errors import ChannelError, DeniableError, DomainError, MismatchError, SpecError
 from deniable.protocols import Table, load
 from deniable.randomness import Simulation
 from deniable.surveys import Survey
@@ -194,3 +196,92 @@ def test_a_proof_becomes_a_question() -> None:
         Survey.from_draft({**draft, "questions": [{**draft["questions"][0], "answers": {"table": wrong}}]})
     tally = survey.tally(survey.privatize({"effect": [0, 1, 2] * 20}))
     assert tally["effect"].n == 60
+
+
+# -- hypotheses ------------------------------------------------------------------------------------------
+
+
+P_BEFORE = {"well": "1/2", "so": 0.3, "badly": 0.2}
+
+
+def test_a_designed_table_brings_its_laws_and_decides() -> None:
+    design = dn.design.extremal({"well": 0.5, "so": 0.3, "badly": 0.2}, {"well": 0.2, "so": 0.3, "badly": 0.5}, 1)
+    table = Table(design)
+    assert table.laws is not None
+    assert (table.laws.names, table.laws.weights) == (("H0", "H1"), ((5, 3, 2), (2, 3, 5)))
+    assert load(table.spec()) == table
+    assert load(table.spec()).fingerprint == table.fingerprint
+    assert "laws" not in Table(design.channel, 1).spec()
+    renamed = Table(design, laws={"as before": P_BEFORE, "worse": {"badly": 0.5, "so": 0.3, "well": 0.2}})
+    assert renamed.laws == replace(table.laws, names=("as before", "worse"))
+    bits = Simulation(5)
+    for share, name in ((0.5, "H0"), (0.2, "H1")):
+        answers = ["well"] * round(1000 * share) + ["so"] * 300 + ["badly"] * round(1000 * (0.7 - share))
+        tally = table.tally(table.privatize(answers, bits))
+        found = table.decide(tally)
+        assert (found.favoured, found.protocol, found.n) == (name, "Table", 1000)
+        assert table.verdict(tally, 0.05).to_dict() == found.to_dict()
+        assert table.decide(tally, {"x": [0.5, 0.3, 0.2], "y": [0.5, 0.2, 0.3]}).outcome in ("none", "undecided")
+    silent = Table(design.channel, 1)
+    counted = silent.tally(silent.privatize(["well", "so"], bits))
+    assert silent.verdict(counted) is None
+    with pytest.raises(MismatchError, match=r"decide\(tally, laws\)"):
+        silent.decide(counted)
+    with pytest.raises(MismatchError):
+        table.decide(counted)
+
+
+@pytest.mark.parametrize("goal", ["guess", "stein", "chernoff"])
+def test_proofs_bring_their_laws(goal: str) -> None:
+    laws = {"a": ["1/2", "3/10", "1/5"], "b": ["1/5", "1/2", "3/10"], "c": ["1/4", "1/4", "1/2"]}
+    read = {name: [Fraction(share) for share in law] for name, law in laws.items()}
+    design = dn.design.several(read, 1, goal=goal)
+    for found in (Table(design).laws, Certificate.load(design.certificate.spec()).hypotheses):
+        assert found is not None
+        assert found.weights == ((5, 3, 2), (2, 5, 3), (1, 1, 2))
+    assert Table(design).laws.names == ("a", "b", "c")
+
+
+def test_designs_without_hypotheses_bring_none() -> None:
+    family = [([0.5, 0.5], [0.4, 0.6]), ([0.3, 0.7], [0.2, 0.8])]
+    for design in (dn.design.mutual_information([0.5, 0.5], 1), dn.design.family(family, 1)):
+        assert Table(design).laws is None
+        assert design.certificate.hypotheses is None
+
+
+@pytest.mark.parametrize(
+    ("laws", "words"),
+    [
+        ([{"name": "a", "weights": ["1", "2"]}], "at least two laws"),
+        ([{"name": "a", "weights": ["1", "2"]}, {"name": "a", "weights": ["2", "1"]}], "stands twice"),
+        ([{"name": "a", "weights": ["1", "2"]}, {"name": "b", "weights": ["0", "0"]}], "not all zero"),
+        ([{"name": "a", "weights": ["1", "2", "3"]}, {"name": "b", "weights": ["2", "1", "3"]}], "3 answers"),
+        ([{"name": "a", "weights": ["1", "2"]}, {"name": "b", "weights": ["1", "-2"]}], "not negative"),
+        ([{"name": "a", "weights": ["1", 2]}, {"name": "b", "weights": ["1", "2"]}], "decimal digits"),
+        ([{"name": "a", "weights": ["1", "2"], "prior": 1}, {"name": "b", "weights": ["1", "2"]}], "name and weights"),
+        ([{"name": "a", "weights": ["2", "4"]}, {"name": "b", "weights": ["2", "1"]}], "canonical|differ|form"),
+        ({"a": ["1", "2"]}, "name and weights"),
+        ([{"name": str(i), "weights": ["1", str(i)]} for i in range(65)], "at most 64"),
+    ],
+)
+def test_laws_that_are_none_are_refused(laws: Any, words: str) -> None:
+    spec = Table(Channel([["3/4", "1/4"], ["1/4", "3/4"]], ["yes", "no"], ["yes", "no"]), "1.1").spec()
+    with pytest.raises(DeniableError, match=words):
+        load({**spec, "laws": laws})
+
+
+def test_a_draft_carries_the_laws_of_its_proof() -> None:
+    proof = dn.design.extremal([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 1, inputs=["well", "so", "badly"]).certificate.spec()
+
+    def made(**more: Any) -> Table:
+        question = {"id": "effect", "text": "How do you feel?", "answers": {"table": proof, **more}}
+        protocol = Survey.from_draft({"name": "e", "questions": [question]})["effect"].protocol
+        assert isinstance(protocol, Table)
+        return protocol
+
+    assert made().laws.names == ("H0", "H1")
+    assert made(hypotheses=["no effect", "effect"]).laws.names == ("no effect", "effect")
+    with pytest.raises(SpecError, match="list of names"):
+        made(hypotheses="effect")
+    with pytest.raises(SpecError, match="unknown key"):
+        made(hypothesis=["no effect", "effect"])

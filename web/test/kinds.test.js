@@ -419,6 +419,19 @@ test("a table with a delta is refused where the delta does not hold", () => {
   assert.equal(loadProtocol(tableOf(rows, "4", { delta: "1/100" })).delta, "1/100");
 });
 
+test("the laws of a table are checked, and are those of its spec", () => {
+  const law = (name, ...weights) => ({ name, weights: weights.map(String) });
+  const withLaws = (laws) => loadProtocol(tableOf([[3, 1], [1, 3]], "11/10", { laws }));
+  const { laws } = withLaws([law("rare", 1, 9), law(2, 0, 1)]);
+  assert.deepEqual(laws, [{ name: "rare", weights: [1n, 9n] }, { name: 2, weights: [0n, 1n] }]);
+  assert.equal(loadProtocol(tableOf([[3, 1], [1, 3]], "11/10")).laws, undefined);
+  const [a, b] = [law("a", 1, 2), law("b", 2, 1)];
+  const many = Array.from({ length: 65 }, (_, i) => law(i, 1, i));
+  for (const wrong of [[a], [a, a], [a, law("b", 0, 0)], [a, law("b", 2, 4)], [a, law("b", 1, 2, 3)], [a, law("b", 1, -2)], [a, { ...b, prior: 1 }], [a, { name: "b" }], { a, b }, many, null]) {
+    assert.throws(() => withLaws(wrong), refused("spec", /./), JSON.stringify(wrong));
+  }
+});
+
 test("unknown kinds are refused by name, everywhere", async () => {
   const why = (what, name) => new RegExp(`^the ${what} "${name}" is unknown to this page, which knows .*: it cannot be answered in a browser$`);
   for (const name of ["Stranger", "grr", "toString", "__proto__", "constructor"]) {

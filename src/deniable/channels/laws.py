@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike
 
 from deniable import exact
 from deniable.channels._vectors import probability_vector
-from deniable.errors import ProbabilityError, ShapeError
-from deniable.labels import Label, as_label, as_labels, label_key
+from deniable.errors import ProbabilityError, ShapeError, SpecError
+from deniable.labels import Label, as_label, as_labels, label_key, label_spec, load_label
+from deniable.specs import integer_text, read_integer
 
 
 def read_hypotheses(p0: Any, p1: Any, inputs: Iterable[Any] | None = None) -> tuple[Any, Any, Iterable[Any] | None]:
@@ -61,6 +62,34 @@ class Laws:
         if any(min(law) < 0 or sum(law) == 0 for law in self.weights):
             raise ProbabilityError("the weights of a hypothesis are not negative and not all zero")
 
+    @classmethod
+    def numbered(cls, weights: Sequence[Sequence[int]], inputs: tuple[Label, ...] | None = None) -> Laws:
+        """Laws without names are H0, H1, ..."""
+        return cls(tuple(map(tuple, weights)), tuple(f"H{place}" for place in range(len(weights))), inputs)
+
+    def renamed(self, names: Sequence[Any]) -> Laws:
+        return Laws(self.weights, as_labels(names, self.count, "hypothesis"), self.inputs)
+
+    def spec(self) -> list[dict[str, Any]]:
+        """Names and weights as JSON; the names of the symbols are not in it."""
+        return [
+            {"name": label_spec(name), "weights": [integer_text(weight) for weight in plain_weights(law)]}
+            for name, law in zip(self.names, self.weights, strict=True)
+        ]
+
+    @classmethod
+    def load(cls, written: Any) -> Laws:
+        """From JSON."""
+        names, weights = [], []
+        for law in written if isinstance(written, list) else [None]:
+            match law:
+                case {"name": name, "weights": list(listed), **rest} if not rest:
+                    names.append(load_label(name))
+                    weights.append(tuple(read_integer(weight) for weight in listed))
+                case _:
+                    raise SpecError("laws are a list of objects, each with a name and weights")
+        return cls(tuple(weights), as_labels(names, len(names), "hypothesis"))
+
     @property
     def count(self) -> int:
         return len(self.weights)
@@ -77,6 +106,8 @@ class Laws:
 def read_laws(laws: Mapping[Any, Any] | Sequence[Any], inputs: Iterable[Any] | None = None) -> Laws:
     """Laws from {name: law} or a list of laws; a law is a list of probabilities or {symbol: probability}.
 
+    A probability may be text, such as "1/3".
+
     >>> read_laws({"fair": [0.5, 0.5], "biased": [0.75, 0.25]})
     Laws(weights=((1, 1), (3, 1)), names=('fair', 'biased'), inputs=None)
     """
@@ -87,6 +118,7 @@ def read_laws(laws: Mapping[Any, Any] | Sequence[Any], inputs: Iterable[Any] | N
         raise ShapeError("give at least two laws, all over the same symbols")
     called = [repr(name) if named else f"number {place}" for place, name in enumerate(names, start=1)]
     aligned, symbols = _aligned(listed, called, inputs)
+    aligned = [[exact.fraction(p, "a probability") if isinstance(p, str) else p for p in law] for law in aligned]
     size = len(aligned[0])
     for law, what in zip(aligned, called, strict=True):
         probability_vector(law, size, f"hypothesis {what}")
@@ -100,5 +132,10 @@ def integer_weights(values: ArrayLike | Sequence[Any]) -> tuple[int, ...]:
     fractions: list[Fraction] = [exact.fraction(value, "a probability") for value in listed]
     scale = math.lcm(*{value.denominator for value in fractions})
     weights = [value.numerator * (scale // value.denominator) for value in fractions]
-    common = math.gcd(*weights)
-    return tuple(weight // common for weight in weights) if common > 1 else tuple(weights)
+    return plain_weights(weights)
+
+
+def plain_weights(weights: Sequence[int]) -> tuple[int, ...]:
+    """The same proportions in the smallest integers."""
+    common = math.gcd(*weights) or 1
+    return tuple(weight // common for weight in weights)

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from deniable import exact
 from deniable._files import atomic_write, read_json
 from deniable.channels import Channel
+from deniable.channels.laws import Laws
 from deniable.design.blocks import BlockResponse
 from deniable.design.trace import Step, summary
 from deniable.errors import NumberError, SpecError
@@ -76,6 +77,11 @@ class Certificate(ABC):
     @abstractmethod
     def mechanism(self) -> Channel:
         """The exact channel that the certificate is about: what a saved proof is read for, beside its check."""
+
+    @property
+    def hypotheses(self) -> Laws | None:
+        """The laws of the answers that the mechanism was designed to tell apart, if there are any."""
+        return None
 
     @abstractmethod
     def verify(self) -> Verdict:
@@ -151,6 +157,8 @@ class Design:
     trace: tuple[Step, ...] = ()
     seconds: float = 0.0
     sense: str = "max"
+    hypotheses: Laws | None = None
+    """The laws of the answers that it was designed to tell apart, if there are any."""
 
     @cached_property
     def channel(self) -> Channel:

@@ -27,7 +27,7 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.channels._vectors import Floats
 from deniable.channels.divergences import DIVERGENCES, FDivergence
-from deniable.channels.laws import read_hypotheses
+from deniable.channels.laws import Laws, read_hypotheses
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
 from deniable.design.blocks import BlockResponse, Partition, best_partition
 from deniable.design.dual import multipliers, proven_value, upper_bound
@@ -72,7 +72,9 @@ def extremal(
     value = realized_value(curve, pair, law, level)[0]
     certify = partial(_certify, pair, partition, law, level, curve.divergence, odds, value, names, progress)
     spent = time.perf_counter() - began
-    return Design(f"extremal ({curve.divergence.name})", level, value, law, certify, names, tuple(watch.steps), spent)
+    laws = Laws.numbered([pair.weights0, pair.weights1], names)
+    name, steps = f"extremal ({curve.divergence.name})", tuple(watch.steps)
+    return Design(name, level, value, law, certify, names, steps, spent, hypotheses=laws)
 
 
 def rise(epsilon: Fraction) -> float:
@@ -147,6 +149,10 @@ class ExtremalCertificate(Certificate):
     @property
     def mechanism(self) -> Channel:
         return self.law.channel(self.inputs)
+
+    @property
+    def hypotheses(self) -> Laws:
+        return Laws.numbered([self.pair.weights0, self.pair.weights1], self.inputs)
 
     def verify(self) -> Verdict:
         curve = curve_of(self.divergence)

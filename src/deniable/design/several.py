@@ -36,7 +36,7 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.channels._vectors import probability_vector
 from deniable.channels.hypothesis import least_chernoff_information
-from deniable.channels.laws import Laws, integer_weights, read_laws
+from deniable.channels.laws import Laws, integer_weights, plain_weights, read_laws
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
 from deniable.design.bayes import MOST_CELLS, settled, solve
 from deniable.design.bayes_certificate import Relation, ceiling, decimal, floor, proven_bound
@@ -78,7 +78,7 @@ def several(
     given = [found.fractions(h) for h in range(found.count)]
     if goal == "stein":
         design = family(list(permutations(given, 2)), epsilon, "kl", inputs=found.inputs, progress=progress)
-        return replace(design, name=f"smallest Stein exponent of {found.count} laws")
+        return replace(design, name=f"smallest Stein exponent of {found.count} laws", hypotheses=found)
     return _chernoff(found, family(list(combinations(given, 2)), epsilon, "hellinger2", inputs=found.inputs,
                                    progress=progress))  # fmt: skip
 
@@ -145,7 +145,8 @@ def _guess(laws: Laws, epsilon: Any, prior: tuple[int, ...], progress: Progress 
     certify = partial(_certify_guess, laws, level, prior, channel, tables, value, joint)
     spent = time.perf_counter() - began
     name = f"best guess among {laws.count} laws"
-    return Design(name, level, value, channel, certify, laws.inputs, tuple(watch.steps), spent)
+    steps = tuple(watch.steps)
+    return Design(name, level, value, channel, certify, laws.inputs, steps, spent, hypotheses=laws)
 
 
 def _certify_guess(
@@ -182,6 +183,10 @@ class GuessCertificate(Certificate):
     @property
     def mechanism(self) -> Channel:
         return self.channel
+
+    @property
+    def hypotheses(self) -> Laws:
+        return self.laws
 
     def verify(self) -> Verdict:
         places = index_of(self.laws.names)
@@ -251,7 +256,8 @@ def hellinger_factor(epsilon: Any) -> float:
 def _chernoff(laws: Laws, design: Design) -> Design:
     value = _information(laws, design.channel)
     certify = partial(_certify_chernoff, laws, design, value)
-    return replace(design, name=f"smallest Chernoff information of {laws.count} laws", value=value, certify=certify)
+    name = f"smallest Chernoff information of {laws.count} laws"
+    return replace(design, name=name, value=value, certify=certify, hypotheses=laws)
 
 
 def _information(laws: Laws, channel: Channel) -> float:
@@ -294,6 +300,10 @@ class ChernoffCertificate(Certificate):
     def mechanism(self) -> Channel:
         return self.hellinger.channel
 
+    @property
+    def hypotheses(self) -> Laws:
+        return self.laws
+
     def verify(self) -> Verdict:
         inner, utility = self.hellinger.verify(), self.hellinger.utility
         listed = list(combinations(self.laws.weights, 2))
@@ -301,8 +311,8 @@ class ChernoffCertificate(Certificate):
             isinstance(utility, Divergences)
             and utility.divergence.name == "hellinger2"
             and self.hellinger.shares is None
-            and [(_plain(pair.weights0), _plain(pair.weights1)) for pair in utility.pairs]
-            == [(_plain(one), _plain(other)) for one, other in listed]
+            and [(plain_weights(pair.weights0), plain_weights(pair.weights1)) for pair in utility.pairs]
+            == [(plain_weights(one), plain_weights(other)) for one, other in listed]
         )
         checks = [*inner.checks, Check("pairs", about, f"all {len(listed)} pairs of {self.laws.count} laws")]
         if about and inner:
@@ -331,9 +341,3 @@ class ChernoffCertificate(Certificate):
         weights = tuple(tuple(read_integer(w) for w in law) for law in content["laws"])
         names = as_labels([load_label(name) for name in content["hypotheses"]], len(weights), "hypothesis")
         return cls(Laws(weights, names), inner, read_number(content["value"]), read_number(content["bound"]))
-
-
-def _plain(weights: tuple[int, ...]) -> tuple[int, ...]:
-    """The same law with the smallest integers."""
-    common = math.gcd(*weights)
-    return tuple(weight // common for weight in weights)

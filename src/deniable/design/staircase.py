@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.divergences import FDivergence, find_divergence
-from deniable.channels.laws import read_hypotheses
+from deniable.channels.laws import Laws, read_hypotheses
 from deniable.design.base import Certificate, Check, Design, Verdict
 from deniable.design.columns import (
     ColumnUtility,
@@ -158,7 +159,8 @@ def _design(
     value = channel_values(utility, channel, shares)
     watch.worth(value)
     certify = partial(_certify, utility, channel, level, shares, certify_with, value, progress)
-    return Design(name, level, value, channel, certify, names, tuple(watch.steps), time.perf_counter() - began)
+    spent = time.perf_counter() - began
+    return Design(name, level, value, channel, certify, names, tuple(watch.steps), spent, hypotheses=_laws(utility))
 
 
 def _certify(
@@ -191,6 +193,16 @@ def _certify(
         raise ShapeError(f"a utility of your own is optimized over at most {MOST_SYMBOLS} symbols, not {utility.size}")
     bound = float(ceiling(rise(epsilon))) * (1 + 1e-12)
     return StaircaseCertificate(utility, epsilon, channel, shares, (), (), (), value, bound)
+
+
+def _laws(utility: ColumnUtility) -> Laws | None:
+    """The laws that a family tells apart, if it holds all pairs of them, in one direction or in both."""
+    if not isinstance(utility, Divergences):
+        return None
+    pairs = [(pair.weights0, pair.weights1) for pair in utility.pairs]
+    laws = list(dict.fromkeys(law for pair in pairs for law in pair))
+    complete = len(laws) > 1 and pairs in (list(combinations(laws, 2)), list(permutations(laws, 2)))
+    return Laws.numbered(laws) if complete else None
 
 
 def _law(weights: tuple[int, ...]) -> list[Fraction]:
@@ -337,6 +349,10 @@ class StaircaseCertificate(Certificate):
     @property
     def mechanism(self) -> Channel:
         return self.channel
+
+    @property
+    def hypotheses(self) -> Laws | None:
+        return _laws(self.utility)
 
     def verify(self) -> Verdict:
         fits = self.channel.shape[0] == self.utility.size

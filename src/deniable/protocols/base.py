@@ -42,7 +42,7 @@ from deniable.protocols.counter import Adder, Counter, PlainAdder
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits, Counting, exhaust, source_of
-from deniable.results import Mean, Misfit
+from deniable.results import Mean, Misfit, Result
 from deniable.specs import fingerprint, parsed
 
 Positions = NDArray[np.int64]
@@ -419,6 +419,10 @@ class Protocol(ABC):
             raise MismatchError(self._difference("a tally", tally.fingerprint, None))
         if tally.counts.size != self.tally_size:
             raise MismatchError(f"this tally has {tally.counts.size} counters, not {self.tally_size}")
+
+    def verdict(self, tally: Tally, level: exact.Number = Fraction(1, 20)) -> Result | None:
+        """The decision between the hypotheses that the question was designed for; None where it was for none."""
+        return None
 
     # -- what it promises --------------------------------------------------------------------------
 

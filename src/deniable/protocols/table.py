@@ -10,17 +10,18 @@ Cost       one random word per report, more only on a tie; m counters
 Source     the channel; where it was designed, the spec carries the fingerprint of its certificate
 
 Read-out   shares of the answers by inversion, by least squares where there are more outputs than answers; by the
-           iterative Bayesian update (IBU) where different shares give the same outputs
+           iterative Bayesian update (IBU) where different shares give the same outputs. A table that was designed to
+           tell hypotheses apart has their laws in its spec, and `decide` says which of them the reports favour
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,10 +29,11 @@ from numpy.typing import ArrayLike, NDArray
 from deniable import exact
 from deniable.channels import Channel
 from deniable.channels.inference import ibu
+from deniable.channels.laws import Laws, plain_weights, read_laws
 from deniable.channels.witness import largest_factor
 from deniable.domains import Categories, Domain, Integers, ListedDomain
-from deniable.errors import ChannelError, DeniableError, DomainError, SpecError
-from deniable.labels import Label, as_labels, label_spec, load_label, text
+from deniable.errors import ChannelError, DeniableError, DomainError, MismatchError, ShapeError, SpecError
+from deniable.labels import Label, as_labels, label_key, label_spec, load_label, text
 from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol
 from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
 from deniable.protocols.frequency.histogram import ShareProtocol
@@ -41,11 +43,18 @@ from deniable.randomness import Bits
 from deniable.results import Estimate, Floats
 from deniable.results.misfit import too_few, too_many
 
+if TYPE_CHECKING:
+    from deniable.channels.hypothesis import Decision
+
 MOST_CELLS = 1 << 20
 MOST_COMPARED = 1 << 20
 """Answers squared times outputs of a table with a delta: its rows are compared pair by pair, here and in browsers."""
 
+MOST_LAWS = 64
+"""Hypotheses of one table."""
+
 _HEX = frozenset("0123456789abcdef")
+_OPTIONAL = frozenset({"certificate", "delta", "laws"})
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -71,6 +80,8 @@ class Table(ShareProtocol):
     """The fingerprint of the proof that no private mechanism is better, where there is one."""
     delta: Fraction = Fraction(0)
     """Up to which probability the epsilon holds."""
+    laws: Laws | None = None
+    """The hypotheses between which the reports are to decide, as laws of the answers."""
 
     def __init__(
         self,
@@ -78,12 +89,14 @@ class Table(ShareProtocol):
         epsilon: exact.Number | None = None,
         certificate: str | None = None,
         delta: exact.Number = 0,
+        laws: Laws | Mapping[Any, Any] | Sequence[Any] | None = None,
     ) -> None:
         """`mechanism` is a Channel, or a design or certificate that has one.
 
         Without `epsilon` it is the design's own, or the smallest that holds with this `delta`, rounded up in the
-        twelfth digit. Raises ChannelError where the channel tells more than epsilon and delta allow, and DomainError
-        for labels that are no answers.
+        twelfth digit. `laws`, as {name: law} or a list, are the hypotheses to decide between; without them they are
+        those of the design. Raises ChannelError where the channel tells more than epsilon and delta allow, DomainError
+        for labels that are no answers, and ShapeError for laws of other answers.
         """
         channel = mechanism if isinstance(mechanism, Channel) else getattr(mechanism, "channel", None)
         channel = channel if channel is not None else getattr(mechanism, "mechanism", None)
@@ -92,7 +105,8 @@ class Table(ShareProtocol):
         if epsilon is None and channel is not mechanism:
             epsilon = getattr(mechanism, "epsilon", None)
         numerators = [[int(entry) for entry in row] for row in channel.numerators]
-        self._set(_domain(channel.inputs), epsilon, channel.outputs, numerators, certificate, delta)
+        between = getattr(mechanism, "hypotheses", None) if laws is None else laws
+        self._set(_domain(channel.inputs), epsilon, channel.outputs, numerators, certificate, delta, between)
 
     def _set(
         self,
@@ -102,6 +116,7 @@ class Table(ShareProtocol):
         rows: Sequence[Sequence[int]],
         proof: str | None,
         delta: Any = 0,
+        laws: Any = None,
     ) -> None:
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "outputs", as_labels(outputs, len(rows[0]) if rows else 0, "output"))
@@ -109,6 +124,7 @@ class Table(ShareProtocol):
         object.__setattr__(self, "rows", tuple(tuple(entry // common for entry in row) for row in rows))
         object.__setattr__(self, "certificate", proof)
         object.__setattr__(self, "delta", _as_delta(delta))
+        object.__setattr__(self, "laws", None if laws is None else _as_laws(laws, domain))
         size = len(self.outputs) * len(self.rows)
         if not isinstance(domain, ListedDomain) or domain.size != len(self.rows):
             raise DomainError(f"a table with {len(self.rows)} rows needs as many listed answers")
@@ -142,20 +158,24 @@ class Table(ShareProtocol):
         }
         if self.certificate is not None:
             content["certificate"] = self.certificate
-        return content | {"delta": exact.canonical(self.delta)} if self.delta else content
+        if self.delta:
+            content["delta"] = exact.canonical(self.delta)
+        return content if self.laws is None else content | {"laws": self.laws.spec()}
 
     @classmethod
     def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Table:
         match parameters:
-            case {"outputs": list(outputs), "rows": list(rows), **rest} if set(rest) <= {"certificate", "delta"}:
+            case {"outputs": list(outputs), "rows": list(rows), **rest} if set(rest) <= _OPTIONAL:
                 if all(isinstance(row, list) and all(_is_weight(entry) for entry in row) for row in rows):
                     table = cls.__new__(cls)
                     weights = [[int(entry) for entry in row] for row in rows]
                     labels = [load_label(label) for label in outputs]
-                    table._set(domain, epsilon, labels, weights, rest.get("certificate"), rest.get("delta", 0))
+                    laws = None if "laws" not in rest else Laws.load(rest["laws"])
+                    table._set(domain, epsilon, labels, weights, rest.get("certificate"), rest.get("delta", 0), laws)
                     return table
         raise SpecError(
-            "a table needs outputs and rows of whole numbers as text, and nothing else but a certificate and a delta"
+            "a table needs outputs and rows of whole numbers as text, and nothing else but a certificate, a delta and "
+            "laws"
         )
 
     @classmethod
@@ -168,6 +188,8 @@ class Table(ShareProtocol):
         yield cls(Channel([["1/2", "1/3", "1/6"], ["1/6", "1/2", "1/3"]], [1, 2], ["a", "b", "c"]), "1.1")
         leaky = Channel([["97/100", "1/50", "1/100"], ["1/50", "49/50", 0]], ["yes", "no"], ["yes", "no", "sure"])
         yield cls(leaky, 4, delta="1/100")
+        halves = Channel([["2/3", "1/3"], ["2/3", "1/3"], ["1/3", "2/3"]], ["a", "b", "c"], [0, 1])
+        yield cls(halves, 1, laws={"rare": ["1/2", "1/3", "1/6"], "common": ["1/4", "1/4", "1/2"], 3: [0, 0, 1]})
 
     @property
     def waived(self) -> Mapping[str, str]:
@@ -304,6 +326,32 @@ class Table(ShareProtocol):
         noise = np.maximum(observed @ self._inverse**2 - counts, n * self._spread.min(axis=0))
         return Estimate(labels, n, counts, noise, self.name)
 
+    def decide(
+        self,
+        tally: Tally,
+        laws: Laws | Mapping[Any, Any] | Sequence[Any] | None = None,
+        level: exact.Number = Fraction(1, 20),
+    ) -> Decision:
+        """Which hypothesis the reports favour: of `laws`, or of those that the table was designed for.
+
+        Raises MismatchError where there are none.
+
+        >>> coin = Channel([["3/4", "1/4"], ["1/4", "3/4"]], inputs=["yes", "no"])
+        >>> table = Table(coin, "1.1", laws={"rare": [0.1, 0.9], "common": [0.5, 0.5]})
+        >>> table.decide(Tally(table.fingerprint, 100, [34, 66])).favoured
+        'rare'
+        """
+        from deniable.channels.hypothesis import decide
+
+        self._check_tally(tally)
+        between = self.laws if laws is None else _as_laws(laws, self.domain)
+        if between is None:
+            raise MismatchError("this table has no hypotheses to decide between: decide(tally, laws) takes them")
+        return replace(decide(self.matrix, between, tally.counts.tolist(), level), protocol=self.name)
+
+    def verdict(self, tally: Tally, level: exact.Number = Fraction(1, 20)) -> Decision | None:
+        return None if self.laws is None else self.decide(tally, level=level)
+
     @cached_property
     def _spread(self) -> Floats:
         """The variance of one report's contribution to the count of each answer, by the answer given: (given, of)."""
@@ -369,6 +417,25 @@ def _as_delta(delta: Any) -> Fraction:
     if not 0 <= found < 1:
         raise ChannelError(f"delta is a probability below 1, not {exact.shown(found)}")
     return found
+
+
+def _as_laws(given: Any, domain: Domain) -> Laws:
+    """Laws of the answers, in their order and without their names."""
+    labels = list(domain.labels) if isinstance(domain, ListedDomain) else []
+    laws = given if isinstance(given, Laws) else read_laws(given, labels if _named(given) else None)
+    if laws.size != len(labels):
+        raise ShapeError(f"the laws are about {laws.size} answers, and the table has {len(labels)}")
+    if laws.inputs is not None and [*map(label_key, laws.inputs)] != [*map(label_key, labels)]:
+        raise ShapeError("the laws are about other answers than those of the table, or in another order")
+    if laws.count > MOST_LAWS:
+        raise ShapeError(f"a table decides between at most {MOST_LAWS} laws, not {laws.count}")
+    return Laws(tuple(plain_weights(law) for law in laws.weights), laws.names)
+
+
+def _named(laws: Any) -> bool:
+    """Whether the laws name their answers."""
+    listed = laws.values() if isinstance(laws, Mapping) else laws
+    return any(isinstance(law, Mapping) for law in listed)
 
 
 def _is_weight(entry: Any) -> bool:

@@ -6,7 +6,8 @@
 
 answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" for any text,
            {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"} (the mean of a number),
-           {"table": proof} (a mechanism that `deniable design` proved, with its proof), or the spec of a domain
+           {"table": proof} (a mechanism that `deniable design` proved, with its proof; "hypotheses": [...] names the
+           laws that it tells apart), or the spec of a domain
 other      the label for every answer that is not listed
 missing    the label for every missing answer, "no answer" say; without it an empty cell is refused. A range of numbers
            becomes a list of these numbers and the label. Also once for all questions
@@ -197,7 +198,7 @@ def _wanted(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Pro
             keys(entry, ("id", "text", "protocol"), "it")
             return load_protocol(entry["protocol"])
         keys(entry, ("id", "text", "answers"), "it", optional=(*_SHARED, "other", "parameters"))
-        if isinstance(entry["answers"], Mapping) and set(entry["answers"]) == {"table"}:
+        if isinstance(entry["answers"], Mapping) and "table" in entry["answers"]:
             return _table(entry)
         return _protocol(_domain({**shared, **entry}, name), {**shared, **entry}, where)
     except DeniableError as wrong:
@@ -208,6 +209,7 @@ def _table(entry: Mapping[str, Any]) -> Protocol:
     """The mechanism of a proof that `deniable design` wrote, with its own epsilon, unless the question states more."""
     from deniable.design import Certificate
 
+    keys(entry["answers"], ("table",), "answers", optional=("hypotheses",))
     proof = entry["answers"]["table"]
     if not isinstance(proof, dict):
         raise SpecError('{"table": ...} holds a proof of deniable design, or on the command line its file')
@@ -218,7 +220,13 @@ def _table(entry: Mapping[str, Any]) -> Protocol:
     if not verdict:
         failed = "; ".join(f"{check.name}: {check.detail}" for check in verdict.checks if not check.holds)
         raise SpecError(f"the proof does not hold: {failed}")
-    return Table(known.mechanism, entry.get("epsilon", getattr(known, "epsilon", None)), fingerprint("proof", proof))
+    laws = known.hypotheses
+    if (names := entry["answers"].get("hypotheses")) is not None:
+        if laws is None or not isinstance(names, list):
+            raise SpecError('"hypotheses" are a list of names, for a proof about hypotheses')
+        laws = laws.renamed([load_label(name) for name in names])
+    level = entry.get("epsilon", getattr(known, "epsilon", None))
+    return Table(known.mechanism, level, fingerprint("proof", proof), laws=laws)
 
 
 def _domain(entry: Mapping[str, Any], name: Any) -> Domain:
