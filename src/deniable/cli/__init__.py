@@ -38,6 +38,7 @@ COMMANDS = {
     "tally": "Add reports up: what remains is one vector of counts per question, and the reports need not be kept.",
     "estimate": "Estimate how common each answer is, with error bars.",
     "simulate": "Repeat whole collections with made-up people, and compare the errors with the formulas.",
+    "conformance": "Check that protocols do what they promise, on the small instances that their examples() give.",
     "serve": "Collect reports over HTTP, add them up, and answer analysts.",
     "answer": "Answer a survey: the answers are randomized here, written to the ledger, and only then sent.",
     "demo": "Collect a real survey of extramarital affairs on this machine: devices, HTTP, store, estimate.",

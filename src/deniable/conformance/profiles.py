@@ -39,8 +39,8 @@ JOBS = ProfileGraph.chain(
 )
 
 SOFT = "these profiles overlap, and randomized response would hide even profiles that do not"
-FAITHFUL = "what says little about the profile is reported as it is: `in_the_clear` and test_categorical.py"
-FEW = "two outputs cannot tell the shares of four profiles: refused, see tests/profiles/test_mechanism.py"
+FAITHFUL = "what says little about the profile is reported as it is, by profiles that are `in_the_clear`"
+FEW = "two outputs cannot tell the shares of four profiles, so they are refused"
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,10 @@ _channels: dict[tuple[type, str], Channel] = {}
 
 def examples(kind: type[Protocol]) -> list[tuple[str, Protocol]]:
     """The instances of a kind that are checked, each with a name; raises SpecError if it gives none."""
-    made = list(kind.examples())
+    try:
+        made = list(kind.examples())
+    except Exception as wrong:  # somebody else's code may raise anything
+        raise SpecError(f"{kind.__name__}.examples() raised {type(wrong).__name__}: {wrong}") from wrong
     if not made:
         raise SpecError(
             f"{kind.__name__} has no examples() to check: yield a few small instances, whose reports can all be listed"

@@ -480,7 +480,7 @@ class Protocol(ABC):
         raise ChannelError(f"the answers of {self.domain} cannot be listed, so {self.name} has no matrix here")
 
     def _input_count(self) -> int:
-        return 1
+        return sum(1 for _ in self._inputs())
 
     def _law_of(self, value: Any, bits: Bits) -> bytes:
         return self._one(value, bits)
