@@ -86,11 +86,16 @@ export const KINDS: {
     readonly campaigns: readonly string[];
 };
 
+/** Between which inputs a level holds. Levels of different relations are never added. */
+export type Relation = "any" | "metric" | "profiles" | "edge" | "stream";
+
 export interface Protocol {
     /** One of `KINDS.protocols`. */
     readonly name: string;
     /** An exact fraction, "a" or "a/b". */
     readonly epsilon: string;
+    /** Null where the protocol is unknown here. */
+    readonly relation: Relation | null;
     readonly domain: Domain;
     readonly reportBytes: number;
     /** How many different reports there are, at most. */
@@ -165,7 +170,8 @@ export interface Terms {
     readonly longitudinal: { readonly rule: "none" | "memoize"; readonly epochs: number; readonly values?: number };
     /** How often a device randomizes an answer at most. */
     readonly draws: number;
-    readonly budget: { readonly group: string; readonly epsilon: string };
+    /** `delta` is "0" and `relation` "any" where the survey does not name them. */
+    readonly budget: { readonly group: string; readonly epsilon: string; readonly delta: string; readonly relation: Relation };
     /** Seconds since 1970. */
     readonly opens: number;
     readonly expires: number;
@@ -215,6 +221,10 @@ export class Survey {
     readonly lifetimeEpsilon: string | null;
     /** With how much probability a submission may tell more than epsilon says: an exact fraction; null where none does. */
     readonly delta: string | null;
+    /** The same over as many submissions as a device may make. */
+    readonly budgetDelta: string | null;
+    /** Between which inputs the levels hold; null where all protocols are unknown here. */
+    readonly relation: Relation | null;
     readonly reportBytes: number;
     /** Throws unless every question has an answer in its domain, and nothing else has. */
     checkAnswers(values: Readonly<Record<string, unknown>>): void;
@@ -259,8 +269,9 @@ export interface Submission {
     readonly epoch: number;
     /** Milliseconds since 1970, by this device's clock; never sent. */
     readonly time: number;
-    /** What was debited for it: an exact fraction. */
+    /** What was debited for it: exact fractions. */
     readonly epsilon: string;
+    readonly delta: string;
     readonly state: "queued" | "sent" | "dropped" | "withdrawn";
     /** Why it was dropped; of one that was sent, "deleted" or "notHeld" after `deleteSent`. */
     readonly reason: string;
@@ -283,6 +294,11 @@ export interface Budget {
     readonly cap: string;
     readonly spent: string;
     readonly left: string;
+    /** Of the surveys that were answered in this group; a survey of another relation is refused: then `related` is false. */
+    readonly relation: Relation;
+    readonly related: boolean;
+    readonly deltaCap: string;
+    readonly deltaSpent: string;
     /** Whether what is left covers another answer to this survey. */
     readonly enough: boolean;
 }

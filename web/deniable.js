@@ -1001,6 +1001,7 @@ export function loadProtocol(spec) {
   return Object.freeze({
     name: spec.protocol,
     epsilon: spec.epsilon,
+    relation: RELATIONS[0],
     domain,
     ...law,
     thresholds: Object.freeze(thresholds),
@@ -1173,6 +1174,7 @@ const LARGEST_SURVEY = 2 ** 24;
 const MOST_QUESTIONS = 1000;
 const FEW_FORMS = 1024; // a repeated report that is one of more forms would tell its device from all others
 const LAST_EPOCH = 2 ** 32 - 1;
+const RELATIONS = ["any", "metric", "profiles", "edge", "stream"]; // between which inputs a level holds
 const TERMS = ["owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "show_from"];
 
 function checkText(value, what) {
@@ -1224,10 +1226,14 @@ function readTerms(spec, toAnswer) {
   check(memoize || longitudinal.rule === "none", "the longitudinal rule is unknown here");
   check(isWhole(longitudinal.epochs, 1, LAST_EPOCH), "the number of epochs that a device answers is not usable");
   check(!memoize || isWhole(longitudinal.values, 1, 1000), "the number of values that a device memoizes is not usable");
-  exactKeys(budget, ["group", "epsilon"], '"budget"');
+  exactKeys(budget, ["group", "epsilon"], '"budget"', ["delta", "relation"]);
   check(typeof budget.group === "string" && /^[a-z0-9._-]{1,64}$/.test(budget.group), "the budget group is not usable");
   const lifetime = readFraction(budget.epsilon, "the lifetime epsilon");
   check(!isAbove(lifetime, [1000000n, 1n]), "the lifetime epsilon is at most a million");
+  const delta = "delta" in budget ? readFraction(budget.delta, "the lifetime delta") : [0n, 1n];
+  check(isAbove([1n, 1n], delta), "the lifetime delta is below 1");
+  const relations = RELATIONS.slice(1); // the first one is not written
+  check(!("relation" in budget) || relations.includes(budget.relation), "the relation of the budget is unknown here");
   const [origin, opens, expires] = [epochs.origin, spec.opens, spec.expires].map(readTime);
   const at = (moment) => Math.floor((moment - origin) / epochs.seconds);
   check(opens < expires && at(opens) >= 0 && at(expires - 1) <= LAST_EPOCH, "the times of the survey are not usable");
@@ -1240,7 +1246,7 @@ function readTerms(spec, toAnswer) {
     epochs: Object.freeze({ ...epochs, origin, at, first: at(opens), last: at(expires - 1) }),
     longitudinal: Object.freeze({ ...longitudinal }),
     draws: memoize ? Math.min(longitudinal.values, longitudinal.epochs) : longitudinal.epochs,
-    budget: Object.freeze({ ...budget }),
+    budget: Object.freeze({ delta: "0", relation: RELATIONS[0], ...budget }),
     opens,
     expires,
     retention: spec.retention,
@@ -1264,7 +1270,7 @@ function unknownProtocol({ protocol: name, epsilon, domain }, error) {
   } catch {
     // Its answers are unknown here as well.
   }
-  const parts = { reportBytes: 0, forms: 1, thresholds: {}, draw: no, privatize: no, encode: no };
+  const parts = { relation: null, reportBytes: 0, forms: 1, thresholds: {}, draw: no, privatize: no, encode: no };
   return Object.freeze({ name, epsilon, domain: known, ...parts, unknown: error.message });
 }
 
@@ -1313,10 +1319,22 @@ export class Survey {
     const deltas = this.questions.flatMap(({ protocol }) => (protocol.delta ? [readFraction(protocol.delta)] : []));
     /** With how much probability a submission may tell more than its epsilon says; null where none does. */
     this.delta = deltas.length ? writeFraction(shortSum(deltas, "the sum of the questions' deltas")) : null;
+    const draws = [BigInt(this.terms?.draws ?? 1), 1n];
+    /** The same over as many answers as a device may give. */
+    this.budgetDelta = this.delta === null ? null : writeFraction(times(readFraction(this.delta), draws));
+    // A relation that is unknown here belongs to a protocol that is: its survey cannot be answered.
+    const relations = new Set(this.questions.map(({ protocol }) => protocol.relation).filter(Boolean));
+    check(relations.size < 2, "the questions are about different relations, whose levels cannot be added");
+    /** Between which inputs the levels hold. */
+    this.relation = [...relations][0] ?? null;
     this.reportBytes = this.questions.reduce((sum, { protocol }) => sum + protocol.reportBytes, 0);
     if (collected) {
       const budget = readFraction(this.terms.budget.epsilon);
       check(!isAbove(debits, budget), "the survey asks for more than its own budget");
+      const covered = !isAbove(readSum(this.budgetDelta ?? "0"), readSum(this.terms.budget.delta));
+      check(covered, "the survey asks for more delta than its own budget");
+      const same = this.relation === null || this.relation === this.terms.budget.relation;
+      check(same, "the budget is about another relation than the questions");
       const forms = this.questions.reduce((product, { protocol }) => product * protocol.forms, 1);
       const repeats = this.terms.longitudinal.rule === "memoize";
       check(!repeats || forms <= FEW_FORMS, "memoized answers of this survey would tell devices apart");
@@ -1467,7 +1485,9 @@ export function surveyChanges(before, after) {
   if (order.length === newOrder.length && order.every((id) => later.has(id))) {
     note("order of the questions", order.join(", "), newOrder.join(", "));
   }
+  note("relation of the levels", before.relation, after.relation, "weaker");
   grows("epsilon of a submission", before.epsilon, after.epsilon);
+  grows("delta of a submission", before.delta ?? "0", after.delta ?? "0");
   const [life, newLife] = [before.lifetimeEpsilon, after.lifetimeEpsilon];
   if (life !== null && newLife !== null) grows("epsilon of a lifetime", life, newLife);
   else note("epsilon of a lifetime", life ?? "no number", newLife ?? "no number", newLife === null ? "weaker" : "stronger");
@@ -1476,6 +1496,7 @@ export function surveyChanges(before, after) {
   note("purpose", old.purpose, now.purpose);
   note("budget group", old.budget.group, now.budget.group, "weaker");
   grows("lifetime budget", old.budget.epsilon, now.budget.epsilon);
+  grows("delta of the budget", old.budget.delta ?? "0", now.budget.delta ?? "0");
   const [[shown, rule], [newShown, newRule]] = [old.longitudinal, now.longitudinal].map(ruleShows);
   if (old.longitudinal.rule !== now.longitudinal.rule) {
     note("longitudinal rule", rule, newRule, newShown > shown ? "weaker" : "stronger");
@@ -1499,7 +1520,8 @@ export function surveyChanges(before, after) {
 //
 // One document for all surveys of this origin, read and written in one transaction:
 //   optedOut   whether the respondent takes part in nothing here
-//   groups     [owner, budget group] -> { spent, cap }, exact fractions; the smallest cap that any survey promised binds
+//   groups     [owner, budget group] -> { relation, spent, cap, deltaSpent, deltaCap }, the last four exact fractions; the
+//              smallest caps that any survey promised bind, and a survey of another relation is refused
 //   surveys    fingerprint -> { bytes of the survey, key of its ids, memos, submissions, round of a campaign }
 // A submission is written with its debit, in full, before anything is sent; a crash re-sends those very bytes. Once the
 // service has answered for it they are erased, and nothing here tells what was answered: a report is drawn from
@@ -1759,7 +1781,11 @@ export class Client {
     if (own.submissions.length >= longitudinal.epochs) {
       refuse("budget", "this device has answered as often as the survey allows");
     }
-    const { cost, sum, cap, enough } = nextDebit(ledger, survey, own.submissions);
+    const { cost, group, related, enough } = nextDebit(ledger, survey, own.submissions);
+    if (!related) {
+      const whose = `the group "${budget.group}" of "${owner}" counts levels of another relation on this device`;
+      refuse("budget", `${whose}, and the two are never added: its owner has to publish this survey with a group of its own`);
+    }
     if (!enough) {
       const whose = `all surveys of "${owner}" in the group "${budget.group}"`;
       const most = `this device has given away as much as ${whose} together may learn from it`;
@@ -1777,11 +1803,11 @@ export class Client {
     // Until then a service that keeps reports may be asked to delete this one, by its id.
     const idUntil = retention === "reports" ? epochs.origin + (epoch + epochs.late + 1) * epochs.seconds : 0;
     const state = { state: "queued", reason: "", repeats: true };
-    const made = { id: hex(id), epoch, time, epsilon: writeFraction(cost), ...state, idUntil, bytes };
+    const made = { id: hex(id), epoch, time, ...cost, ...state, idUntil, bytes };
     own.submissions.push(made);
     if (survey.terms.campaign) own.campaign = { first: campaignOf(survey), round: survey.terms.campaign.round };
     ledger.surveys.set(this.#pinned, own);
-    ledger.groups.set(groupKey(survey.terms), { spent: writeFraction(sum), cap });
+    ledger.groups.set(groupKey(survey.terms), group);
     return { ...made, fresh: true };
   }
 
@@ -1888,10 +1914,12 @@ export class Client {
     const survey = await this.survey();
     if (!survey.terms) return null;
     const ledger = await this.#read();
-    const { spent, cap, enough } = nextDebit(ledger, survey, ledger.surveys.get(this.#pinned)?.submissions ?? []);
+    const { related, enough } = nextDebit(ledger, survey, ledger.surveys.get(this.#pinned)?.submissions ?? []);
+    const { relation, spent, cap, deltaSpent, deltaCap } = groupBudget(ledger, survey.terms);
     const [top, bottom] = add(readFraction(cap), times(readSum(spent), [-1n, 1n]));
     const left = top < 0n ? "0" : writeFraction([top, bottom]);
-    return { owner: survey.terms.owner, group: survey.terms.budget.group, cap, spent, left, enough };
+    const whose = { owner: survey.terms.owner, group: survey.terms.budget.group, relation };
+    return { ...whose, related, cap, spent, left, deltaCap, deltaSpent, enough: related && enough };
   }
 
   /**
@@ -1947,7 +1975,8 @@ export class Client {
       leave(ledger);
       const withdrawn = { state: "withdrawn", reason: "", repeats: false, idUntil: 0 };
       for (const own of ledger.surveys.values()) {
-        own.submissions = own.submissions.map(({ epoch, time, epsilon }) => ({ epoch, time, epsilon, ...withdrawn }));
+        const kept = ({ epoch, time, epsilon, delta }) => ({ epoch, time, epsilon, delta, ...withdrawn });
+        own.submissions = own.submissions.map(kept);
       }
     });
   }
@@ -1984,22 +2013,28 @@ function otherRound(ledger, survey) {
 /** A budget is of an owner and a group: nobody else's survey draws on it. */
 const groupKey = ({ owner, budget }) => JSON.stringify([owner, budget.group]);
 
-/** What an owner's group has spent, and its cap: the smallest that any of its surveys promised. */
+/** What an owner's group has spent, and its caps: the smallest that any of its surveys promised. */
 function groupBudget(ledger, terms) {
-  const { epsilon } = terms.budget;
-  const { spent, cap } = ledger.groups.get(groupKey(terms)) ?? { spent: "0", cap: epsilon };
-  return { spent, cap: isAbove(readFraction(cap), readFraction(epsilon)) ? epsilon : cap };
+  const { epsilon, delta, relation } = terms.budget;
+  const nothing = { relation, spent: "0", cap: epsilon, deltaSpent: "0", deltaCap: delta };
+  const known = ledger.groups.get(groupKey(terms)) ?? nothing;
+  const least = (a, b) => (isAbove(readSum(a), readSum(b)) ? b : a);
+  return { ...known, cap: least(known.cap, epsilon), deltaCap: least(known.deltaCap, delta) };
 }
 
-/** What the next submission costs, what is spent with it, and whether the group's cap allows that. */
-function nextDebit(ledger, { epsilon, terms }, submissions) {
+/** What the next submission costs, the group with it, and whether the group's relation and caps allow that. */
+function nextDebit(ledger, { epsilon, delta, relation, terms }, submissions) {
   // The k-th submission holds at most k different values: the first `draws` are paid for, whatever the answers are.
   // After memos were deleted values are drawn anew and paid for anew: only what can be repeated counts as drawn.
-  const drawn = submissions.filter(({ repeats }) => repeats).length;
-  const cost = drawn < terms.draws ? readSum(epsilon) : [0n, 1n];
-  const { spent, cap } = groupBudget(ledger, terms);
-  const sum = add(readSum(spent), cost);
-  return { cost, sum, spent, cap, enough: !isAbove(sum, readFraction(cap)) };
+  const pays = submissions.filter(({ repeats }) => repeats).length < terms.draws;
+  const cost = { epsilon: pays ? epsilon : "0", delta: (pays && delta) || "0" };
+  const known = groupBudget(ledger, terms);
+  const sum = (spent, more) => writeFraction(add(readSum(spent), readSum(more)));
+  const group = { ...known, spent: sum(known.spent, cost.epsilon), deltaSpent: sum(known.deltaSpent, cost.delta) };
+  // What costs nothing is allowed, also where more was spent under an earlier, larger cap.
+  const fits = (more, spent, cap) => more === "0" || !isAbove(readSum(spent), readSum(cap));
+  const enough = fits(cost.epsilon, group.spent, group.cap) && fits(cost.delta, group.deltaSpent, group.deltaCap);
+  return { cost, group, related: known.relation === relation, enough };
 }
 
 /** Opt out, and forget all that only answering needs. */

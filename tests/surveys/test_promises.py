@@ -9,6 +9,7 @@ import itertools
 import json
 import re
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +18,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable.channels import RandomizedResponse
+from deniable import exact
+from deniable.channels import Channel, RandomizedResponse
 from deniable.collect.client import BudgetSpent, Ledger
 from deniable.domains import Interval, Strings
 from deniable.errors import SpecError
-from deniable.protocols import CMS, GRR, OLH, OUE, Protocol, SubsetSelection, Window
+from deniable.protocols import CMS, GRR, OLH, OUE, Protocol, SubsetSelection, Table, Window
 from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, promises
 from tests.collect.surveys import terms
@@ -46,12 +48,23 @@ PROTOCOLS: dict[str, Any] = {
     "SubsetSelection of 5": lambda e: SubsetSelection(5, e),
     "Window": lambda e: Window(Interval(0, 10, unit="hours"), e, positions=3, width=2),
     "CMS": lambda e: CMS(Strings(cells=64, cohorts=8, key="promises"), e),
+    "Table with a delta": lambda e: leaky(e),
 }
+
+
+def leaky(epsilon: str) -> Table:
+    """Randomized response that now and then says for certain what the answer was."""
+    keep = Fraction(GRR(2, epsilon).channel().probability(0, "00"))
+    rare = Fraction(1, 2000 if epsilon != "1/2" else 5_000_000)
+    law = [keep * (1 - rare), (1 - keep) * (1 - rare), rare, 0], [(1 - keep) * (1 - rare), keep * (1 - rare), 0, rare]
+    return Table(Channel(law, ["yes", "no"], ["yes", "no", "YES", "NO"]), epsilon, delta=rare)
 
 
 def asked(protocols: list[Protocol], rule: Longitudinal, retention: str = "tally") -> Survey:
     questions = [Question(f"q{i}", f"Question {i}?", protocol) for i, protocol in enumerate(protocols)]
-    return Survey("promises", questions, terms(longitudinal=rule, budget=10**6, retention=retention))
+    made = terms(longitudinal=rule, budget=10**6, retention=retention)
+    delta = sum(protocol.guarantee.delta for protocol in protocols) * rule.draws
+    return Survey("promises", questions, replace(made, budget=replace(made.budget, delta=delta)))
 
 
 def combinations() -> list[Survey]:
@@ -85,6 +98,7 @@ BEHAVIOUR = {
     "seen": "tests/surveys/test_promises.py::test_nobody_is_said_in_the_strong_band_alone",
     "people": "tests/surveys/test_promises.py::test_the_people_and_the_guesses_are_those_of_the_law",
     "factor": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
+    "rare": "tests/surveys/test_promises.py::test_a_delta_is_said_per_report_and_in_all",
     "questions": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
     "device": "tests/collect/test_promises_kept.py::test_a_device_keeps_what_the_sentence_says",
     "kept": "tests/collect/test_promises_kept.py::test_a_service_keeps_what_the_sentence_says",
@@ -142,10 +156,12 @@ def law(survey: Survey) -> np.ndarray:
     return rows
 
 
-def surest(rows: np.ndarray) -> float:
-    """The largest posterior of one of two rows that were equally likely before."""
+def surest(rows: np.ndarray, most: float = np.inf) -> float:
+    """The largest posterior of one of two rows that were equally likely, leaving out what is beyond a ratio."""
+    one, other = rows[:, None], rows[None]
     with np.errstate(invalid="ignore"):
-        return float(np.nanmax(rows[:, None] / (rows[:, None] + rows[None])))
+        kept = one if np.isinf(most) else np.minimum(one, most * other)
+        return float(np.nanmax(kept / (kept + other)))
 
 
 @pytest.mark.parametrize("survey", SMALL[::7], ids=named)
@@ -153,7 +169,8 @@ def test_nobody_becomes_surer_than_the_sentence_says(survey: Survey) -> None:
     rows, said = law(survey), promises(survey)["sure"]
     stated = numbers(said, r"([\d.]+) %")
     assert stated, said
-    most = 100 * surest(rows)
+    # What a delta leaves out is no more than it says: `test_a_delta_is_said_per_report_and_in_all`.
+    most = 100 * surest(rows, float(survey.ratio) if survey.delta else np.inf)
     if "can become more than 99.9" in said:
         assert most > 99.9
     else:
@@ -166,6 +183,32 @@ def test_nobody_becomes_surer_than_the_sentence_says(survey: Survey) -> None:
         assert most > 99.9 if "and more than 99.9" in said else stated[1] - 0.11 < most <= stated[1] + 1e-9
     else:
         assert len(stated) == 1
+
+
+def test_a_delta_is_said_per_report_and_in_all() -> None:
+    """The stated probabilities are at least the hockey-stick divergences of one report and of all together."""
+    found = set()
+    for survey in ALL:
+        said = promises(survey)
+        assert ("rare" in said) == (survey.delta > 0)
+        if not survey.delta:
+            assert "delta" not in said["lifetime"]
+            continue
+        stated = [1 / number for number in numbers(said["rare"], r"1 in ([\d,]*\d)")]
+        rows = law(survey)
+        odds = float(exact.exp_floor(survey.epsilon))
+        most = max(np.maximum(p - odds * q, 0).sum() for p in rows for q in rows)
+        assert stated[0] * (1 + 1e-9) >= float(survey.delta) >= most - 1e-12
+        assert stated[0] <= float(survey.delta) * 1.001, "rounded up, and no more than that"
+        if survey.lifetime_epsilon is not None and survey.draws > 1:
+            assert stated[1] * (1 + 1e-9) >= survey.draws * float(survey.delta)
+            assert said["lifetime"].endswith(f" and delta {survey.delta * survey.draws}")
+        else:
+            assert len(stated) == 1
+        level = band(survey)
+        found.add(level)
+        assert level == WEAK or survey.budget_delta <= Fraction(1, 10**6)
+    assert found >= {WEAK, STRONG}
 
 
 def test_a_browser_that_may_forget_promises_nothing_about_all_reports() -> None:
@@ -189,7 +232,7 @@ def test_nobody_is_said_in_the_strong_band_alone() -> None:
         assert said["band"] == f"Protection: {level}."
         assert ("Nobody" in " ".join(said.values())) == (level == STRONG)
         assert ("openly" in said["seen"]) == (level == WEAK)
-        if survey.shows_changes:
+        if survey.shows_changes or survey.budget_delta > Fraction(1, 10**6):
             assert level == WEAK
             continue
         ratio = float(survey.ratio**survey.draws) if survey.draws < 10 else float("inf")

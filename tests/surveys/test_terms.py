@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from deniable.channels import Channel
 from deniable.domains import Strings
 from deniable.errors import DeniableError, SpecError
-from deniable.protocols import CMS, GRR, OLH, OUE, HadamardResponse
+from deniable.protocols import CMS, GRR, OLH, OUE, HadamardResponse, Table
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
 from deniable.surveys.draft import plan_draft
 from deniable.surveys.terms import read_time, write_time
@@ -60,6 +61,11 @@ def test_the_file_gives_the_survey_again() -> None:
         ({"longitudinal": {"rule": "none", "epochs": 5}}, "more than its budget of 4"),
         ({"budget": {"group": "Acme!", "epsilon": "4"}}, "budget group"),
         ({"budget": {"group": "acme", "epsilon": "0"}}, "above zero"),
+        ({"budget": {"group": "acme", "epsilon": "4", "delta": "1"}}, "probability below 1"),
+        ({"budget": {"group": "acme", "epsilon": "4", "delta": "0"}}, "canonical"),
+        ({"budget": {"group": "acme", "epsilon": "4", "relation": "any"}}, "canonical"),
+        ({"budget": {"group": "acme", "epsilon": "4", "relation": "all"}}, "relation of a budget is any or metric"),
+        ({"budget": {"group": "acme", "epsilon": "4", "relation": "profiles"}}, "not the same secret"),
         ({"opens": "2026-11-01"}, "a time is written"),
         ({"opens": 3}, "a time is written"),
         ({"expires": "2026-10-01T00:00:00Z"}, "expires before it opens"),
@@ -214,6 +220,22 @@ def test_a_draft_may_say_everything() -> None:
         "show_from": 100,
         "replaces": "0" * 64,
     }
+
+
+def test_a_survey_with_a_delta_needs_a_budget_for_it() -> None:
+    leaky = Channel.from_integers([[97, 2, 1], [2, 98, 0]], 100, ["yes", "no"], ["yes", "no", "sure"])
+    protocol = Table(leaky, 4, delta="1/100").spec()
+    question = {"id": "leak", "text": "Yes or no?", "protocol": protocol}
+    draft = {**DRAFT, "questions": [question], "epochs": {"days": 1}, "longitudinal": {"epochs": 3}}
+    survey = Survey.from_draft(draft)
+    assert survey.terms is not None
+    assert (survey.delta, survey.budget_delta, survey.relation) == (Fraction(1, 100), Fraction(3, 100), "any")
+    assert survey.terms.spec()["budget"] == {"group": "canteen-2026", "epsilon": "12", "delta": "3/100"}
+    assert Survey.from_spec(survey.spec()) == survey
+    asked = {"group": "x", "epsilon": "12"}
+    assert Survey.from_draft({**draft, "budget": {**asked, "delta": "0.04"}}).terms.budget.delta == Fraction(1, 25)
+    with pytest.raises(SpecError, match="3 times, with a delta of 3/100 in all, more than its budget of 1/50"):
+        Survey.from_draft({**draft, "budget": {**asked, "delta": "0.02"}})
 
 
 def test_a_draft_without_terms_is_for_files() -> None:

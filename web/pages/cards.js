@@ -23,7 +23,7 @@ export function specCard(survey) {
       fact("Owner", terms.owner),
       fact("Purpose", terms.purpose),
       fact("One submission", level(survey.epsilon)),
-      fact("Lifetime", `${survey.lifetimeEpsilon === null ? lifetime(survey) : level(survey.lifetimeEpsilon)}; budget ${decimal(terms.budget.epsilon)} for “${terms.budget.group}”`),
+      fact("Lifetime", `${survey.lifetimeEpsilon === null ? lifetime(survey) : level(survey.lifetimeEpsilon)}; budget ${decimal(terms.budget.epsilon)}${terms.budget.delta === "0" ? "" : ` and delta ${terms.budget.delta}`} for “${terms.budget.group}”`),
       fact("Protection", band(survey)),
       fact("How often", epochs === 1 ? often : `${often}; ${how}`),
       fact("Open", `${moment(terms.opens)} to ${moment(terms.expires)} (UTC)`),

@@ -108,7 +108,7 @@ export function life(survey, values, { parts, body }) {
     h(
       "p",
       {},
-      `${promises(survey).address} ${survey.delta ? `Up to a probability of ${decimal(survey.delta)}, no` : "Any answer could have led to these bytes; no"} answer is more than ${factor(fraction(survey.epsilon))} times as likely to have led to them as another.`,
+      `${promises(survey).address} ${survey.delta ? `Leaving out cases whose probability is at most ${decimal(survey.delta)}, no` : "Any answer could have led to these bytes; no"} answer is more than ${factor(fraction(survey.epsilon))} times as likely to have led to them as another.`,
     ),
   );
 }

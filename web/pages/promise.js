@@ -71,10 +71,11 @@ export function promise(survey, lasting = true) {
 }
 
 /** What this browser has spent of its budget, which is the same for all surveys of an owner's group. */
-export function spent({ spent: gone, cap, owner, group }, lasting) {
+export function spent({ spent: gone, cap, deltaSpent, deltaCap, owner, group }, lasting) {
   const whose = `all surveys of “${owner}” in the group “${group}”`;
   const since = lasting ? "" : ", as far as it remembers: if it deletes the data of this site, this begins anew";
-  return `has spent epsilon ${decimal(gone)} of at most ${decimal(cap)} for ${whose}${since}`;
+  const delta = deltaCap === "0" ? "" : ` and delta ${deltaSpent} of at most ${deltaCap}`;
+  return `has spent epsilon ${decimal(gone)} of at most ${decimal(cap)}${delta} for ${whose}${since}`;
 }
 
 /** Which round this is, and what it was made from; the digests are for whoever checks it. */

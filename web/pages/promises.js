@@ -22,7 +22,7 @@ export function promises(survey, here = "this browser", lasting = true) {
     seen: seen(survey, lasting),
     people: people(survey, lasting),
     factor: factors(survey, bounded),
-    rare: rare(survey),
+    rare: rare(survey, bounded),
     questions: questions(survey),
     lifetime: bounded || survey.showsChanges ? lifetime(survey) : `no number, as ${here} may forget`,
     storage: bounded ? "" : storage(survey, here),
@@ -49,7 +49,7 @@ const isAtMost = (text, most) => {
 
 /** How well all that a device may send for the survey is protected; strong only if its ledger lasts. */
 export function band(survey, lasting = true) {
-  const { lifetimeEpsilon: level, delta } = survey;
+  const { lifetimeEpsilon: level, budgetDelta: delta } = survey;
   if (level === null || !isAtMost(level, MODERATE_UP_TO)) return WEAK;
   if (delta !== null && oneIn(delta) < RARE) return WEAK;
   return isAtMost(level, STRONG_UP_TO) && (lasting || epochsOf(survey) === 1) ? STRONG : MODERATE;
@@ -86,8 +86,11 @@ const oneIn = (delta) => {
 };
 
 /** What the promise leaves out, where a table has a delta: P(S | one answer) <= e^epsilon P(S | another) + delta. */
-function rare({ delta }) {
-  return delta === null ? "" : `All numbers here hold up to a probability of 1 in ${thousands(oneIn(delta))} per report.`;
+function rare(survey, bounded) {
+  if (survey.delta === null) return "";
+  const said = `All numbers here leave out cases whose probability is at most 1 in ${thousands(oneIn(survey.delta))} per report`;
+  if (!bounded || survey.showsChanges || !several(survey)) return `${said}.`;
+  return `${said}, and 1 in ${thousands(oneIn(survey.budgetDelta))} for all ${thousands(survey.terms.draws)} together.`;
 }
 
 function seen(survey, lasting) {
@@ -157,7 +160,8 @@ function epsilonText(text) {
 
 /** For reviewers: the level of all that a device may send. */
 export function lifetime(survey) {
-  if (survey.lifetimeEpsilon !== null) return `epsilon ${epsilonText(survey.lifetimeEpsilon)}`;
+  const delta = survey.delta === null ? "" : ` and delta ${survey.budgetDelta}`;
+  if (survey.lifetimeEpsilon !== null) return `epsilon ${epsilonText(survey.lifetimeEpsilon)}${delta}`;
   return "no epsilon bounds all reports together, because repeated reports show when an answer changes or returns";
 }
 

@@ -25,7 +25,10 @@ const OUTCOMES = {
 };
 
 /** Why nothing is asked any more, in the words of whoever is asked. */
-function usedUp({ owner, group }, submissions) {
+function usedUp({ owner, group, related }, submissions) {
+  if (!related) {
+    return `This browser has answered surveys of “${owner}” in the group “${group}” that protect something else, and the two limits cannot be added. So it does not answer this one, and nothing is sent. Its owner has to publish it with a group of its own.`;
+  }
   const again = submissions.some(({ state }) => state === "withdrawn");
   return [
     `There is a limit to what all surveys of “${owner}” in the group “${group}” together may learn from this browser, and another answer would go beyond it. So it answers no more of them, and nothing is sent.`,

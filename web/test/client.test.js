@@ -85,7 +85,8 @@ test("a budget is shared by all surveys of its group and counts exactly", async 
     await client.answer({ smoke: "no" });
   }
   const { client, server } = await device(make("d"), { store });
-  const spent = { owner: "Example Guild", group: "guild", cap: "1", spent: "1", left: "0", enough: false };
+  const rest = { relation: "any", related: true, deltaCap: "0", deltaSpent: "0" };
+  const spent = { owner: "Example Guild", group: "guild", ...rest, cap: "1", spent: "1", left: "0", enough: false };
   assert.deepEqual(await client.budget(), spent);
   await assert.rejects(client.answer({ smoke: "no" }), refused("budget"));
   assert.equal(server.bodies.length, 0);
@@ -102,7 +103,8 @@ test("repeated reports cost nothing until a withdrawal, and the refusal says so 
   }
   await client.withdraw();
   await client.optIn();
-  const spent = { owner: "Example Guild", group: "guild", cap: "1", spent: "1", left: "0", enough: false };
+  const rest = { relation: "any", related: true, deltaCap: "0", deltaSpent: "0" };
+  const spent = { owner: "Example Guild", group: "guild", ...rest, cap: "1", spent: "1", left: "0", enough: false };
   assert.deepEqual(await client.budget(), spent);
   const words = /as much as all surveys of "Example Guild" in the group "guild" together may learn from it/;
   await assert.rejects(client.answer({ smoke: "yes" }), refused("budget", words));

@@ -473,8 +473,38 @@ test("a survey asks for a number, a record and a table, and sends what its proto
 test("the deltas of a survey add up over its questions", async () => {
   const protocol = tableOf([[97, 2, 1], [2, 98, 0]], "4", { delta: "1/100" });
   const questions = ["a", "b"].map((id) => ({ id, text: `${id}?`, protocol }));
-  const bytes = canonicalBytes(survey({ questions, budget: { group: "guild", epsilon: "24" } }));
-  assert.equal((await Survey.fromBytes(bytes, await fingerprint("survey", bytes))).delta, "1/50");
+  const longitudinal = { rule: "none", epochs: 3 };
+  const read = async (budget) => {
+    const bytes = canonicalBytes(survey({ questions, longitudinal, budget: { group: "guild", epsilon: "24", ...budget } }));
+    return Survey.fromBytes(bytes, await fingerprint("survey", bytes));
+  };
+  const asked = await read({ delta: "3/50" });
+  assert.deepEqual([asked.delta, asked.budgetDelta, asked.relation], ["1/50", "3/50", "any"]);
+  for (const budget of [{}, { delta: "1/50" }, { delta: "59/1000" }]) {
+    await assert.rejects(read(budget), refused("spec", "the survey asks for more delta than its own budget"));
+  }
+  await assert.rejects(read({ delta: "3/50", relation: "profiles" }), refused("spec", "the budget is about another relation than the questions"));
+  for (const budget of [{ delta: "1" }, { delta: "0" }, { delta: "2/50" }, { relation: "any" }, { relation: "all" }, { relation: "" }]) {
+    await assert.rejects(read({ delta: "3/50", ...budget }), refused("spec", /delta|relation/));
+  }
+});
+
+test("a ledger debits deltas, and refuses what goes beyond the group's smallest", async () => {
+  const once = { longitudinal: { rule: "none", epochs: 1 } };
+  const leaky = { id: "q", text: "What?", protocol: tableOf([[97, 2, 1], [2, 98, 0]], "4", { delta: "1/100" }) };
+  const leaks = (name, delta) => survey({ ...once, name, questions: [leaky], budget: { group: "guild", epsilon: "100", delta } });
+  const first = await device(leaks("first", "1/40"));
+  const { store } = first;
+  const receipt = await first.client.answer({ q: "rye" });
+  assert.deepEqual([receipt.epsilon, receipt.delta], ["4", "1/100"]);
+  await (await device(leaks("second", "1/10"), { store })).client.answer({ q: "rye" });
+  const { client } = await device(leaks("third", "1/10"), { store });
+  const { deltaSpent, deltaCap, spent, related, enough } = await client.budget();
+  assert.deepEqual([deltaSpent, deltaCap, spent, related, enough], ["1/50", "1/40", "8", true, false]);
+  await assert.rejects(client.answer({ q: "no such answer" }), refused("budget", /another answer would go beyond that/));
+  const pure = { group: "guild", epsilon: "100" };
+  await (await device(survey({ ...once, budget: pure }), { store })).client.answer({ smoke: "yes" });
+  assert.equal((await (await device(leaks("fourth", "1/10"), { store })).client.budget()).deltaCap, "0");
 });
 
 // -- the tests can fail --------------------------------------------------------------------------------------------

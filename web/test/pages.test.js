@@ -166,13 +166,14 @@ test("a survey with a delta says so, and is weak unless that is rarer than one i
   const domain = { kind: "categories", values: ["yes", "no"] };
   const promised = async (rows, delta) => {
     const protocol = { ...head, protocol: "Table", domain, outputs: ["y", "n", "!"], rows, ...(delta ? { delta } : {}) };
-    const bytes = canonicalBytes(survey({ questions: [{ id: "q", text: "What?", protocol }], longitudinal: { rule: "none", epochs: 1 } }));
+    const budget = { group: "guild", epsilon: "3", ...(delta ? { delta } : {}) };
+    const bytes = canonicalBytes(survey({ questions: [{ id: "q", text: "What?", protocol }], longitudinal: { rule: "none", epochs: 1 }, budget }));
     return promises(await Survey.fromBytes(bytes, await fingerprint("survey", bytes)));
   };
   const half = "5000000";
   const seldom = await promised([["4999999", half, "1"], [half, half, "0"]], "1/10000000");
-  assert.deepEqual([seldom.band, seldom.rare], ["Protection: strong.", "All numbers here hold up to a probability of 1 in 10,000,000 per report."]);
+  assert.deepEqual([seldom.band, seldom.rare], ["Protection: strong.", "All numbers here leave out cases whose probability is at most 1 in 10,000,000 per report."]);
   const often = await promised([["49", "50", "1"], ["50", "50", "0"]], "3/200");
-  assert.deepEqual([often.band, often.rare], ["Protection: weak.", "All numbers here hold up to a probability of 1 in 66 per report."]);
+  assert.deepEqual([often.band, often.rare], ["Protection: weak.", "All numbers here leave out cases whose probability is at most 1 in 66 per report."]);
   assert.equal((await promised([["2", "1", "1"], ["1", "2", "1"]])).rare, undefined);
 });

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from fractions import Fraction
 from typing import Annotated
 
 import typer
@@ -16,7 +17,7 @@ from deniable.cli.output import examples, shown
 from deniable.collect.client import Client, Ledger, LedgerError, Submission
 from deniable.collect.client.client import verified
 from deniable.errors import LabelError, SpecError
-from deniable.exact import epsilon_text
+from deniable.exact import canonical, epsilon_text
 from deniable.specs import is_fingerprint
 from deniable.surveys.promises import promises
 from deniable.surveys.terms import write_time
@@ -82,6 +83,7 @@ def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False)
                 ("epoch", str(known.epoch)),
                 ("state", state(known)),
                 ("epsilon", epsilon_text(known.epsilon)),
+                *([("delta", canonical(known.delta))] if known.delta else []),
                 ("body", f"{known.body.hex()} ({len(known.body)} bytes)" if known.body else _erased(known)),
                 *([("id", _kept(known))] if known.erased and known.id else []),
             ]
@@ -104,7 +106,12 @@ def budget(ledger: LedgerFile = None, as_json: Json = False) -> None:
     rows = []
     for known in found:
         amounts = [epsilon_text(amount) for amount in (known.spent, known.cap, known.left)]
-        rows.append([shown(known.owner), shown(known.group), "", "", *amounts])
+        about = shown(known.group) + ("" if known.relation == "any" else f" ({known.relation})")
+        rows.append([shown(known.owner), about, "", "", *amounts])
+        if known.delta_cap:
+            left = max(known.delta_cap - known.delta_spent, Fraction(0))
+            deltas = [canonical(amount) for amount in (known.delta_spent, known.delta_cap, left)]
+            rows.append(["", "", "delta", "", *deltas])
         for survey, spent in known.surveys:
             rows.append(["", "", _name(book, survey), survey[:_DIGITS], epsilon_text(spent), "", ""])
     output.table(["owner", "group", "survey", "fingerprint", "spent", "cap", "left"], rows, left=4)

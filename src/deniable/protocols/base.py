@@ -62,11 +62,16 @@ class Cost(NamedTuple):
     """Word operations that add the report to the tally."""
 
 
+ANY = "any"
+RELATIONS = (ANY, "metric", "profiles", "edge", "stream")
+"""Between which inputs a guarantee holds: any two answers, answers by their distance, laws of answers, ..."""
+
+
 class Guarantee(NamedTuple):
-    """What a report promises: between which inputs, and how much."""
+    """What a report promises: between which inputs, and how much. Levels of different relations are never added."""
 
     relation: str
-    """Between which inputs: "any" two answers, "metric", "profiles", "edge" or "stream"."""
+    """Between which inputs, one of `RELATIONS`."""
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     over: str = "any two answers"
@@ -429,7 +434,7 @@ class Protocol(ABC):
     @property
     def guarantee(self) -> Guarantee:
         """Between which inputs the epsilon holds."""
-        return Guarantee("any", self.epsilon)
+        return Guarantee(ANY, self.epsilon)
 
     def related(self) -> Iterator[tuple[Mixture, Mixture]]:
         """The pairs of inputs that the guarantee speaks of, each in both orders; any two answers by default.

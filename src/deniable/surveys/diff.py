@@ -1,8 +1,8 @@
 """What changes for a respondent when one survey replaces another.
 
-Weaker     a promise gets worse: more epsilon, asked more often, a question more, reports kept, another budget (of
-           another owner or group), fewer answers needed before estimates are shown, several memoized answers, whose
-           repeats show changes
+Weaker     a promise gets worse: more epsilon or delta, another relation (two cannot be compared), asked more often, a
+           question more, reports kept, another budget (of another owner or group), fewer answers needed before
+           estimates are shown, several memoized answers, whose repeats show changes
 Stronger   the other way round
 Neutral    anything else; a changed answer list or protocol at the same epsilon is no weaker, but it is a new question
 
@@ -43,7 +43,9 @@ def diff(before: Survey, after: Survey) -> list[Change]:
     return [
         *_compared("name", before.name, after.name),
         *_questions(before, after),
+        *_compared("relation of the levels", before.relation, after.relation, privacy=WEAKER),
         *_compared("epsilon of a submission", before.epsilon, after.epsilon, less_is=STRONGER),
+        *_compared("delta of a submission", before.delta, after.delta, less_is=STRONGER),
         *_lifetime(before.lifetime_epsilon, after.lifetime_epsilon),
         *_terms(before.terms, after.terms),
     ]
@@ -113,6 +115,7 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Change]:
     if old.budget.group != new.budget.group:
         yield Change("budget group", old.budget.group, new.budget.group, WEAKER)
     yield from _compared("lifetime budget", old.budget.epsilon, new.budget.epsilon, less_is=STRONGER)
+    yield from _compared("delta of the budget", old.budget.delta, new.budget.delta, less_is=STRONGER)
     yield from _rules(old, new)
     kept = _direction(RETENTION.index(old.retention), RETENTION.index(new.retention), STRONGER)
     yield from _compared("retention", old.retention, new.retention, privacy=kept)

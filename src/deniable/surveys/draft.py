@@ -26,7 +26,8 @@ opens, expires   times such as "2026-11-01T00:00:00Z"; a draft without `opens` o
 epochs           {"seconds": 86400} or {"days": 1}: how long an epoch is; one epoch for the whole collection by default
 longitudinal     {"rule": "none", "epochs": 7} or {"rule": "memoize", "epochs": 30, "values": 1}; one answer by default,
                  and no more epochs than there are
-budget           {"group": "...", "epsilon": "4"}; by default a group of the survey's own name with just what it needs
+budget           {"group": "...", "epsilon": "4", "delta": "1/1000"}; by default a group of the survey's own name with
+                 just what it needs
 campaign         {"kind": "narrowing", "cells": 8}: this is the first of several rounds, whose rule asks the questions
                  in its own way (`campaign`); what is left out has its default
 retention, show_from, replaces     as in `Terms`

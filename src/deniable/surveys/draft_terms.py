@@ -37,8 +37,13 @@ def draft_terms(given: Mapping[str, Any], survey: Survey, now: float | None = No
         raise SpecError(f"a collection needs {' and '.join(missing)}: who asks, and what for")
     opens = read_time(given["opens"]) if "opens" in given else _this_hour(now)
     expires, rule = _expires(given, opens), draft_rule(given)
-    wanted = _part(given, "budget", ("group", "epsilon"))
-    budget = Budget(wanted.get("group", _group(survey.name)), wanted.get("epsilon", survey.epsilon * rule.draws))
+    wanted = _part(given, "budget", ("group", "epsilon", "delta"))
+    budget = Budget(
+        wanted.get("group", _group(survey.name)),
+        wanted.get("epsilon", survey.epsilon * rule.draws),
+        wanted.get("delta", survey.delta * rule.draws),
+        survey.relation,
+    )
     options = {key: given[key] for key in ("retention", "show_from", "replaces") if key in given}
     epochs = _epochs(given, opens, expires)
     terms = Terms(given["owner"], given["purpose"], epochs, rule, budget, opens, expires, **options)

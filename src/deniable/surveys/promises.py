@@ -7,7 +7,7 @@ Sure         how sure somebody can become who found two answers equally likely b
 Bands        strong up to epsilon 1 (73.2 % sure), moderate up to epsilon 3 (95.3 %), weak above, and weak where no
              number holds. Only the strong band says that nobody gets to see an answer
 Another      "send another answer" is said of reports that are an answer (GRR) alone
-Rare         what a table's delta leaves out of the promise; a delta above 1 in a million is weak
+Rare         what a delta leaves out of the promise, per report and in all; more than 1 in a million in all is weak
 Number       memoizing several values shows changes and returns of answers: no number over all epochs is stated
 Tests        each name has a test of the behaviour that its sentence claims (`tests/surveys/test_promises.py`)
 """
@@ -45,7 +45,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
         "seen": _seen(survey, lasting),
         "people": people(survey, lasting),
         "factor": _factor(survey, kept_for_sure),
-        "rare": _rare(survey),
+        "rare": _rare(survey, kept_for_sure),
         "questions": _questions(survey),
         "lifetime": lifetime(survey) if kept_for_sure or survey.shows_changes else f"no number, as {here} may forget",
         "storage": "" if kept_for_sure else _storage(survey, here),
@@ -68,7 +68,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
 def band(survey: Survey, lasting: bool = True) -> str:
     """How well all that a device may send for the survey is protected; strong only if its ledger lasts."""
     level = survey.lifetime_epsilon
-    if level is None or level > MODERATE_UP_TO or _delta(survey) > _RARE:
+    if level is None or level > MODERATE_UP_TO or survey.budget_delta > _RARE:
         return WEAK
     return STRONG if level <= STRONG_UP_TO and (lasting or _epochs(survey) == 1) else MODERATE
 
@@ -116,14 +116,18 @@ def _sure(survey: Survey, bounded: bool) -> str:
     return f"{said} from {'all your reports' if _epochs(survey) > 1 else 'your report'}."
 
 
-def _delta(survey: Survey) -> Fraction:
-    return sum((question.protocol.guarantee.delta for question in survey), Fraction(0))
+def _rare(survey: Survey, bounded: bool) -> str:
+    """What the promise leaves out where a table has a delta: P(S | one answer) <= e^epsilon P(S | other) + delta.
 
-
-def _rare(survey: Survey) -> str:
-    """What the promise leaves out where a table has a delta: P(S | one answer) <= e^epsilon P(S | other) + delta."""
-    delta = _delta(survey)
-    return f"All numbers here hold up to a probability of 1 in {int(1 / delta):,} per report." if delta else ""
+    Of two answers with the laws p and q it is the cases of p beyond e^epsilon q, which have the probability delta at
+    most. What is left of both, min(p, e^epsilon q) and min(q, e^epsilon p), keeps every number.
+    """
+    if not survey.delta:
+        return ""
+    said = f"All numbers here leave out cases whose probability is at most 1 in {int(1 / survey.delta):,} per report"
+    if bounded and survey.lifetime_epsilon is not None and survey.draws > 1:
+        return f"{said}, and 1 in {int(1 / survey.budget_delta):,} for all {survey.draws:,} together."
+    return f"{said}."
 
 
 def _seen(survey: Survey, lasting: bool) -> str:
@@ -201,7 +205,7 @@ def lifetime(survey: Survey) -> str:
     """For reviewers: the level of all that a device may send."""
     level = survey.lifetime_epsilon
     if level is not None:
-        return f"epsilon {epsilon_text(level)}"
+        return f"epsilon {epsilon_text(level)}" + (f" and delta {survey.budget_delta}" if survey.delta else "")
     return "no epsilon bounds all reports together, because repeated reports show when an answer changes or returns"
 
 

@@ -3,7 +3,8 @@
 File       JSON in UTF-8: kind "survey", version, name, questions with id, text and the spec of a protocol; version 2
            adds the terms of a collection (`Terms`), without which a survey is for files only
 Identity   SHA-256("deniable-survey-v1" + NUL + canonical JSON), so white space and the order of keys do not count
-Privacy    one submission answers every question: epsilons add up, likelihood ratios multiply, both exactly
+Privacy    one submission answers every question: epsilons and deltas add up, likelihood ratios multiply, all exactly.
+           All questions have one relation (`Guarantee`): levels of different relations cannot be added
 Versions   a key that a reader does not know is refused by name, for a field that is skipped could be a promise that
            is not kept. A new field raises the version; old versions keep loading, and a survey is written in the
            lowest version that has its fields, so that no upgrade changes a fingerprint
@@ -96,18 +97,43 @@ class Survey:
         for known in ids:
             if ids.count(known) > 1:
                 raise SpecError(f"two questions have the id {known!r}: give each its own")
-        total = Fraction(0)
-        for question in self.questions:
-            total += question.protocol.epsilon
-            try:
-                exact.short_number(total, "the sum of the questions' epsilons")
-            except NumberError as long:
-                raise SpecError(str(long)) from None
+        self._check_sums()
         object.__setattr__(self, "terms", terms)
         if terms is not None:
             self._check_terms(terms)
 
+    def _check_sums(self) -> None:
+        asked: dict[str, str] = {}
+        for question in self.questions:
+            asked.setdefault(question.protocol.guarantee.relation, question.id)
+        if len(asked) > 1:
+            about = " and ".join(f"{id!r} is about the relation {relation!r}" for relation, id in asked.items())
+            raise SpecError(
+                f"question {about}: their epsilons cannot be added; ask them in separate surveys, each with a budget "
+                "group of its own"
+            )
+        level, delta = Fraction(0), Fraction(0)
+        for question in self.questions:
+            level, delta = level + question.protocol.epsilon, delta + question.protocol.guarantee.delta
+            try:
+                exact.short_number(level, "the sum of the questions' epsilons")
+                exact.short_number(delta, "the sum of the questions' deltas")
+            except NumberError as long:
+                raise SpecError(str(long)) from None
+
     def _check_terms(self, terms: Terms) -> None:
+        if terms.budget.relation != self.relation:
+            raise SpecError(
+                f"the questions are about the relation {self.relation!r} and the budget about "
+                f"{terms.budget.relation!r}: they are not the same secret; name the relation of the questions in the "
+                "budget, and a group of its own"
+            )
+        if self.budget_delta > terms.budget.delta:
+            raise SpecError(
+                f"a device may answer {_times(self.draws)}, with a delta of {exact.canonical(self.budget_delta)} in "
+                f'all, more than its budget of {exact.canonical(terms.budget.delta)}: give the budget a "delta" '
+                "that covers it, or ask less often"
+            )
         if self.budget_epsilon > terms.budget.epsilon:
             raise SpecError(self._over_budget(terms.budget.epsilon))
         if terms.campaign is not None:
@@ -123,12 +149,11 @@ class Survey:
         fits, each = budget / self.draws, "submission"
         if len({question.protocol.epsilon for question in self}) == 1:
             fits, each = fits / len(self), "question"
-        often = "once" if self.draws == 1 else f"{self.draws} times"
         less = "ask less" if self.draws == 1 else "ask less often"
         return (
-            f"a device may answer {often}, which costs epsilon {epsilon_text(self.budget_epsilon)} in all, more than "
-            f"its budget of {epsilon_text(budget)}: lower epsilon ({largest_text(fits)} a {each} fits), raise the "
-            f"budget, or {less}"
+            f"a device may answer {_times(self.draws)}, which costs epsilon {epsilon_text(self.budget_epsilon)} "
+            f"in all, more than its budget of {epsilon_text(budget)}: lower epsilon ({largest_text(fits)} a {each} "
+            f"fits), raise the budget, or {less}"
         )
 
     def __iter__(self) -> Iterator[Question]:
@@ -173,8 +198,23 @@ class Survey:
         return sum((question.protocol.epsilon for question in self.questions), Fraction(0))
 
     @property
+    def relation(self) -> str:
+        """Between which inputs the levels hold: the one relation of all questions."""
+        return self.questions[0].protocol.guarantee.relation
+
+    @property
+    def delta(self) -> Fraction:
+        """Up to which probability the epsilon of one submission holds: the exact sum."""
+        return sum((question.protocol.guarantee.delta for question in self.questions), Fraction(0))
+
+    @property
+    def budget_delta(self) -> Fraction:
+        """What a device's ledger debits at most of the budget's delta for this survey."""
+        return self.delta * self.draws
+
+    @property
     def ratio(self) -> Fraction:
-        """The exact largest likelihood ratio of one submission."""
+        """The exact largest likelihood ratio of one submission, beyond its delta."""
         return math.prod((question.protocol.ratio for question in self.questions), start=Fraction(1))
 
     @property
@@ -308,6 +348,10 @@ class Survey:
     @classmethod
     def load(cls, path: str | Path) -> Survey:
         return load_json(path, cls.from_spec)
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 def _check_number(questions: Sequence[Any]) -> None:

@@ -8,7 +8,11 @@ Longitudinal  "none"     every answer is randomized afresh: at most `epochs` ans
                          drawn, and a device with more changes repeats its first. With values = 1 the reports depend on
                          the first answer alone. With more, equal and unequal reports show when an answer changed and
                          which earlier one came back, so that no epsilon holds over all epochs
-Budget        a lifetime epsilon that all surveys of one group share on a device: renewing a survey resets nothing
+Budget        a lifetime epsilon that all surveys of one group share on a device: renewing a survey resets nothing. It
+              caps a delta as well, zero unless the survey names one, and it is of one relation (`Guarantee`): epsilons
+              between any two answers and epsilons between two profiles are about different secrets, so their sum means
+              nothing. The spec names the relation only where it is not "any": nearly all surveys are about any two
+              answers, and a reader that knows no other refuses the key instead of adding what must not be added
 Campaign      where the survey stands among several rounds of one collection, if it is one of them (`campaign`)
 Retention     "tally"    counts are kept, reports are not; "reports" keeps them, to be analysed anew
 Times         written "2026-11-01T00:00:00Z", held as seconds since 1970
@@ -26,6 +30,7 @@ from typing import Any
 
 from deniable import exact
 from deniable.errors import SpecError
+from deniable.protocols.base import ANY, RELATIONS
 from deniable.specs import is_fingerprint
 from deniable.surveys.campaign import Round
 from deniable.surveys.strict import as_text, keys, short
@@ -107,6 +112,10 @@ class Budget:
 
     group: str
     epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    """Up to which probability the epsilon holds, over all surveys of the group."""
+    relation: str = ANY
+    """Between which inputs."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.group, str) or not _GROUP.fullmatch(self.group):
@@ -115,9 +124,17 @@ class Budget:
         object.__setattr__(self, "epsilon", exact.short_number(epsilon, "the lifetime epsilon"))
         if not 0 < self.epsilon <= 10**6:
             raise SpecError("the lifetime epsilon is above zero and at most a million")
+        delta = exact.fraction(self.delta, "the lifetime delta")
+        object.__setattr__(self, "delta", exact.short_number(delta, "the lifetime delta"))
+        if not 0 <= self.delta < 1:
+            raise SpecError("the lifetime delta is a probability below 1")
+        if self.relation not in RELATIONS:
+            raise SpecError(f"the relation of a budget is {' or '.join(RELATIONS)}, not {short(self.relation)}")
 
     def spec(self) -> dict[str, Any]:
-        return {"group": self.group, "epsilon": exact.canonical(self.epsilon)}
+        plain = {"group": self.group, "epsilon": exact.canonical(self.epsilon)}
+        named = {} if self.relation == ANY else {"relation": self.relation}
+        return plain | ({"delta": exact.canonical(self.delta)} if self.delta else {}) | named
 
 
 @dataclass(frozen=True)
@@ -205,7 +222,7 @@ class Terms:
         keys(epochs, ("origin", "seconds", "early", "late"), '"epochs"')
         memoized = ("values",) if rule.get("rule") == "memoize" else ()
         keys(rule, ("rule", "epochs", *memoized), '"longitudinal"')
-        keys(budget, ("group", "epsilon"), '"budget"')
+        keys(budget, ("group", "epsilon"), '"budget"', optional=("delta", "relation"))
         return cls(
             spec["owner"],
             spec["purpose"],

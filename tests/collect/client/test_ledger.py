@@ -12,9 +12,10 @@ from fractions import Fraction
 
 import pytest
 
+from deniable.channels import Channel
 from deniable.collect.client import BudgetSpent, Ledger, LedgerError, OptOuts, Untrusted, default_path
 from deniable.errors import DomainError
-from deniable.protocols import GRR
+from deniable.protocols import GRR, Table
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Budget, Longitudinal
 from tests.collect.surveys import SMOKE, daily, memoized, mixed, terms
@@ -141,7 +142,7 @@ def test_the_check_would_notice_a_debit_for_new_values_only(tmp_path, monkeypatc
     from deniable.collect.client import ledger as ledger_module
 
     def by_value(connection, survey, terms):
-        return Fraction(connection.execute("SELECT count(*) FROM memo").fetchone()[0])
+        return Fraction(connection.execute("SELECT count(*) FROM memo").fetchone()[0]), Fraction(0)
 
     monkeypatch.setattr(ledger_module, "_debit", by_value)
     survey = changing(2, epochs=4, budget=3)
@@ -197,6 +198,39 @@ def test_owner_and_group_are_two_things(ledger):
     """Not one text made of both, which two pairs could share."""
     ledger.submit(owned("a", "b.c", 1), 0, YES)
     assert ledger.submit(owned("a.b", "c", 1), 0, YES)[1]
+
+
+# -- deltas ----------------------------------------------------------------------------------------------
+
+LEAKY = Question(
+    "leak",
+    "Yes or no?",
+    Table(Channel.from_integers([[97, 2, 1], [2, 98, 0]], 100, ["yes", "no"], ["yes", "no", "sure"]), 4, delta="1/100"),
+)
+
+
+def leaky(name: str, delta: str) -> Survey:
+    return Survey(name, [LEAKY], replace(terms(), budget=Budget("leaks", 100, delta)))
+
+
+def test_deltas_are_debited_and_the_smallest_cap_counts(ledger):
+    made, _ = ledger.submit(leaky("first", "1/40"), 0, {"leak": "yes"})
+    assert (made.epsilon, made.delta) == (4, Fraction(1, 100))
+    assert ledger.submissions()[0].delta == Fraction(1, 100)
+    ledger.submit(leaky("second", "1/10"), 0, {"leak": "no"})
+    third = leaky("third", "1/10")
+    with pytest.raises(BudgetSpent, match=r"cost 4 and a delta of 1/100, of which 1/200 is left"):
+        ledger.submit(third, 0, {"leak": "no such answer"})
+    spent = ledger.spending(third.terms)
+    assert (spent.delta_cap, spent.delta_spent, spent.spent) == (Fraction(1, 40), Fraction(1, 50), 8)
+    assert ledger.budgets()[0].spec()["delta_spent"] == "1/50"
+
+
+def test_a_survey_without_a_delta_promises_that_its_group_has_none(ledger):
+    pure = Survey("pure", [SMOKE], replace(terms(), budget=Budget("leaks", 100)))
+    ledger.submit(pure, 0, YES)
+    with pytest.raises(BudgetSpent, match="of which 0 is left"):
+        ledger.submit(leaky("later", "1/10"), 0, {"leak": "yes"})
 
 
 # -- leaving ---------------------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 Order      one transaction checks the caps and writes the debit, the final bytes and their id; only what is committed
            may leave. A crash before the commit has debited nothing; after it, the same bytes are sent, never new ones
-Caps       at most one submission per epoch of a survey, at most `epochs` of them, and at most the lifetime epsilon of
-           the budget group over all its surveys; the smallest cap that any of them named counts
+Caps       at most one submission per epoch of a survey, at most `epochs` of them, and at most the lifetime epsilon and
+           delta of the budget group over all its surveys; the smallest cap that any of them named counts
 Campaigns  a device answers one round: once a round was answered, another is refused, whatever became of the report. The
            rounds that were answered stay in the list when the device leaves
-Debit      the survey's epsilon for each of the first `draws` submissions, then nothing. The k-th submission can hold
+Relation   a budget group has one relation (`Guarantee`), that of the first survey answered in it: a survey of another
+           is refused, for the two levels are about different secrets
+Debit      the survey's epsilon and delta for each of the first `draws` submissions, then nothing. The k-th can hold
            at most k different values, so this is never less than what was drawn, and it does not depend on values
 Refusals   come before the answers are looked at: whether a device answers depends on the calendar and on its past
            participation only, so that silence says nothing
@@ -67,6 +69,7 @@ from deniable.collect.client.records import (
     LedgerError,
     OptedOut,
     OptOuts,
+    OtherRelation,
     Spending,
     Submission,
     TookPart,
@@ -74,9 +77,9 @@ from deniable.collect.client.records import (
 )
 from deniable.errors import NumberError
 from deniable.exact import canonical, epsilon_text, fraction
-from deniable.privacy import sequential
+from deniable.privacy import Account, sequential
 from deniable.surveys import Question, Survey
-from deniable.surveys.terms import Terms
+from deniable.surveys.terms import Budget, Terms
 
 STEPS = ("begun", "checked", "drawn", "keyed", "written", "committed")
 """Where a test may stop a submission, by setting `Ledger._step`."""
@@ -135,8 +138,8 @@ class Ledger:
     ) -> tuple[Submission, bool]:
         """Debit, draw and queue an epoch's answers; where the epoch was answered before, what was queued then.
 
-        Returns the submission and whether it is new. Raises DomainError for what is no answer, and OptedOut, TookPart
-        or BudgetSpent before the answers are looked at; then nothing is recorded.
+        Returns the submission and whether it is new. Raises DomainError for what is no answer, and OptedOut, TookPart,
+        OtherRelation or BudgetSpent before the answers are looked at; then nothing is recorded.
         """
         terms = survey.terms
         if terms is None:
@@ -159,7 +162,7 @@ class Ledger:
             body = wire.encode(epoch, id, reports, survey.report_bytes)
             # Until then a service that keeps reports may be asked to delete this one, by its id.
             until = terms.epochs.start(epoch + terms.epochs.late + 1) if terms.retention == "reports" else 0
-            made = Submission(survey.fingerprint, epoch, id, body, QUEUED, "", debit, due, float(until))
+            made = Submission(survey.fingerprint, epoch, id, body, QUEUED, "", *debit, due, float(until))
             _write(connection, made, survey, terms)
             self._step("written")
         self._step("committed")
@@ -253,15 +256,16 @@ class Ledger:
         if not self.exists:
             return []
         with self._transaction() as connection:
-            caps = connection.execute("SELECT owner, name, cap FROM budget ORDER BY owner, name").fetchall()
-            return [_spending(connection, owner, name, _amount(cap)) for owner, name, cap in caps]
+            groups = connection.execute("SELECT owner, name FROM budget ORDER BY owner, name").fetchall()
+            known = [_spending(connection, owner, name) for owner, name in groups]
+            return [spending for spending in known if spending is not None]
 
     def spending(self, terms: Terms) -> Spending:
         """The budget that a survey with these terms draws on."""
         for known in self.budgets():
             if (known.owner, known.group) == (terms.owner, terms.budget.group):
-                return replace(known, cap=min(known.cap, terms.budget.epsilon))
-        return Spending(terms.owner, terms.budget.group, terms.budget.epsilon)
+                return _capped(known, terms.budget)
+        return _unspent(terms)
 
     # -- leaving -----------------------------------------------------------------------------------
 
@@ -355,8 +359,8 @@ def _check_round(connection: sqlite3.Connection, survey: Survey, terms: Terms) -
         raise TookPart(row[0], terms.campaign.number)
 
 
-def _debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> Fraction:
-    """What the next submission costs; raises BudgetSpent. Nothing here knows the answers."""
+def _debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> tuple[Fraction, Fraction]:
+    """The epsilon and the delta of the next submission; raises BudgetSpent or OtherRelation. It knows no answers."""
     rule = terms.longitudinal
     # After memos were deleted values are drawn anew, so they are paid for anew: only what is repeated counts as drawn.
     epochs, drawn = connection.execute(
@@ -365,30 +369,54 @@ def _debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> Frac
     if epochs >= rule.epochs:
         times = "once" if epochs == 1 else f"{epochs} times"
         raise BudgetSpent(f"this device has answered {times}, as often as the survey allows: nothing was drawn or sent")
-    debit = survey.epsilon if drawn < rule.draws else Fraction(0)
-    spent = _spending(connection, terms.owner, terms.budget.group, _cap_of(connection, terms))
-    if not spent.account.allows(debit):
+    pays = drawn < rule.draws
+    debit, delta = (survey.epsilon, survey.delta) if pays else (Fraction(0), Fraction(0))
+    spent = _spending(connection, terms.owner, terms.budget.group) or _unspent(terms)
+    if spent.relation != survey.relation:
+        raise OtherRelation(
+            f"the budget group {spent.group!r} of {spent.owner!r} counts levels of the relation {spent.relation!r} on "
+            f"this device, and this survey has the relation {survey.relation!r}: the two are never added. Nothing was "
+            "drawn or sent; its owner has to publish it with a group of its own"
+        )
+    spent = _capped(spent, terms.budget)
+    if not spent.account.allows(debit) or not Account(spent.delta_cap, spent.delta_spent).allows(delta):
+        more = ""
+        if delta:
+            left = max(spent.delta_cap - spent.delta_spent, Fraction(0))
+            more = f" and a delta of {canonical(delta)}, of which {canonical(left)} is left"
         raise BudgetSpent(
             f"the lifetime budget of {spent.owner!r} for the group {spent.group!r} does not cover another answer from "
             f"this device: epsilon {epsilon_text(spent.spent)} of {epsilon_text(spent.cap)} is spent, "
-            f"{epsilon_text(spent.left)} is left, and the answer would cost {epsilon_text(debit)}; nothing was drawn "
-            "or sent"
+            f"{epsilon_text(spent.left)} is left, and the answer would cost {epsilon_text(debit)}{more}; nothing was "
+            "drawn or sent"
         )
-    return debit
+    return debit, delta
 
 
-def _cap_of(connection: sqlite3.Connection, terms: Terms) -> Fraction:
-    query = "SELECT cap FROM budget WHERE owner = ? AND name = ?"
-    row = connection.execute(query, (terms.owner, terms.budget.group)).fetchone()
-    return terms.budget.epsilon if row is None else min(_amount(row[0]), terms.budget.epsilon)
+def _unspent(terms: Terms) -> Spending:
+    budget = terms.budget
+    return Spending(terms.owner, budget.group, budget.epsilon, relation=budget.relation, delta_cap=budget.delta)
 
 
-def _spending(connection: sqlite3.Connection, owner: str, group: str, cap: Fraction) -> Spending:
+def _capped(spent: Spending, budget: Budget) -> Spending:
+    """The same group with the smaller caps of the two."""
+    return replace(spent, cap=min(spent.cap, budget.epsilon), delta_cap=min(spent.delta_cap, budget.delta))
+
+
+def _spending(connection: sqlite3.Connection, owner: str, group: str) -> Spending | None:
+    """What was spent in an owner's group; None where nothing was ever answered in it."""
+    query = "SELECT cap, delta, relation FROM budget WHERE owner = ? AND name = ?"
+    row = connection.execute(query, (owner, group)).fetchone()
+    if row is None:
+        return None
     levels: dict[str, list[Fraction]] = {}
-    query = "SELECT survey, epsilon FROM spending WHERE owner = ? AND budget = ? ORDER BY survey, epoch"
-    for survey, epsilon in connection.execute(query, (owner, group)):
+    deltas = []
+    query = "SELECT survey, epsilon, delta FROM spending WHERE owner = ? AND budget = ? ORDER BY survey, epoch"
+    for survey, epsilon, delta in connection.execute(query, (owner, group)):
         levels.setdefault(survey, []).append(_amount(epsilon))
-    return Spending(owner, group, cap, tuple((survey, sequential(parts)) for survey, parts in levels.items()))
+        deltas.append(_amount(delta))
+    spent = tuple((survey, sequential(parts)) for survey, parts in levels.items())
+    return Spending(owner, group, _amount(row[0]), spent, row[2], _amount(row[1]), sequential(deltas))
 
 
 def _draw(connection: sqlite3.Connection, survey: Survey, terms: Terms, answers: Mapping[str, Any]) -> bytes:
@@ -435,10 +463,12 @@ def _write(connection: sqlite3.Connection, made: Submission, survey: Survey, ter
         (made.survey, made.epoch, made.id, made.body, made.due, made.id_until, made.state),
     )
     if made.epsilon:
-        row = (made.survey, made.epoch, terms.owner, terms.budget.group, canonical(made.epsilon))
-        connection.execute("INSERT INTO spending VALUES (?, ?, ?, ?, ?)", row)
-    cap = canonical(_cap_of(connection, terms))
-    connection.execute("INSERT OR REPLACE INTO budget VALUES (?, ?, ?)", (terms.owner, terms.budget.group, cap))
+        levels = (canonical(made.epsilon), canonical(made.delta))
+        row = (made.survey, made.epoch, terms.owner, terms.budget.group, *levels)
+        connection.execute("INSERT INTO spending VALUES (?, ?, ?, ?, ?, ?)", row)
+    group = _capped(_spending(connection, terms.owner, terms.budget.group) or _unspent(terms), terms.budget)
+    kept = (group.owner, group.group, canonical(group.cap), canonical(group.delta_cap), group.relation)
+    connection.execute("INSERT OR REPLACE INTO budget VALUES (?, ?, ?, ?, ?)", kept)
     _pin(connection, survey)
 
 
@@ -475,12 +505,23 @@ def _forget(connection: sqlite3.Connection, survey: str | None) -> None:
 
 def _submissions(connection: sqlite3.Connection, where: str, *values: object) -> list[Submission]:
     query = (
-        "SELECT survey, epoch, id, body, state, reason, coalesce(epsilon, '0'), due, id_until "
+        "SELECT survey, epoch, id, body, state, reason, coalesce(epsilon, '0'), coalesce(delta, '0'), due, id_until "
         f"FROM submission LEFT JOIN spending USING (survey, epoch) WHERE {where} ORDER BY survey, epoch"
     )
     return [
-        Submission(survey, epoch, id or b"", body or b"", state, reason, _amount(epsilon), due, until if id else 0.0)
-        for survey, epoch, id, body, state, reason, epsilon, due, until in connection.execute(query, values)
+        Submission(
+            survey,
+            epoch,
+            id or b"",
+            body or b"",
+            state,
+            reason,
+            _amount(epsilon),
+            _amount(delta),
+            due,
+            until if id else 0.0,
+        )
+        for survey, epoch, id, body, state, reason, epsilon, delta, due, until in connection.execute(query, values)
     ]
 
 

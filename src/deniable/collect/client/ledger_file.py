@@ -48,10 +48,12 @@ CREATE TABLE memo (
 ) WITHOUT ROWID;
 CREATE TABLE spending (
     survey TEXT NOT NULL, epoch INTEGER NOT NULL, owner TEXT NOT NULL, budget TEXT NOT NULL, epsilon TEXT NOT NULL,
-    PRIMARY KEY (survey, epoch)
+    delta TEXT NOT NULL, PRIMARY KEY (survey, epoch)
 ) WITHOUT ROWID;
-CREATE TABLE budget (owner TEXT NOT NULL, name TEXT NOT NULL, cap TEXT NOT NULL, PRIMARY KEY (owner, name))
-    WITHOUT ROWID;
+CREATE TABLE budget (
+    owner TEXT NOT NULL, name TEXT NOT NULL, cap TEXT NOT NULL, delta TEXT NOT NULL, relation TEXT NOT NULL,
+    PRIMARY KEY (owner, name)
+) WITHOUT ROWID;
 CREATE TABLE opt_out (survey TEXT PRIMARY KEY, chosen INTEGER NOT NULL) WITHOUT ROWID;
 """
 

@@ -56,6 +56,8 @@ class Submission:
     `delete_sent`."""
     epsilon: Fraction = Fraction(0)
     """What was debited for it; nothing where every value was paid for before."""
+    delta: Fraction = Fraction(0)
+    """What was debited of the budget's delta."""
     due: float = 0.0
     """Not sent before this moment."""
     id_until: float = 0.0
@@ -87,6 +89,7 @@ class Submission:
             "state": self.state,
             "reason": self.reason,
             "epsilon": exact.canonical(self.epsilon),
+            "delta": exact.canonical(self.delta),
             "id_until": write_time(int(self.id_until)) if self.id_until else None,
         }
 
@@ -163,6 +166,11 @@ class Spending:
     """The smallest cap that any answered survey of the group has named."""
     surveys: tuple[tuple[str, Fraction], ...] = ()
     """Fingerprint and what was spent on it, for each survey."""
+    relation: str = "any"
+    """Between which inputs the levels hold; a group has one relation."""
+    delta_cap: Fraction = Fraction(0)
+    """The smallest delta that any answered survey of the group has named."""
+    delta_spent: Fraction = Fraction(0)
 
     @property
     def account(self) -> Account:
@@ -184,6 +192,9 @@ class Spending:
             "cap": exact.canonical(self.cap),
             "spent": exact.canonical(self.spent),
             "left": exact.canonical(self.left),
+            "relation": self.relation,
+            "delta_cap": exact.canonical(self.delta_cap),
+            "delta_spent": exact.canonical(self.delta_spent),
             "surveys": {survey: exact.canonical(epsilon) for survey, epsilon in self.surveys},
         }
 
@@ -223,6 +234,10 @@ class TookPart(Refused):
             f"you took part in round {answered}, and this is round {asked} of the same collection: one device answers "
             "one round, so nothing was drawn or sent"
         )
+
+
+class OtherRelation(Refused):
+    """A survey whose levels hold between other inputs than those of its budget group: the two cannot be added."""
 
 
 class SuccessorDiffers(Refused):
