@@ -19,8 +19,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
+from deniable._extras import load_plugins
 from deniable.errors import SpecError
-from deniable.plugins import load_plugins
 
 _KINDS: dict[str, type[Domain]] = {}
 

@@ -26,11 +26,11 @@ import numpy as np
 
 from deniable.columns import coded, is_absent
 from deniable.domains import Strings
+from deniable.domains.text import LONGEST_TEXT
 from deniable.errors import NumberError, ReportError
 from deniable.files.answers import column_names, read_answers
 from deniable.files.places import STDIN, Source, plain, shown
 from deniable.labels import whole_number
-from deniable.texts import LONGEST_TEXT
 
 AT_LEAST = 10
 """How many people must have given an answer before it is listed."""

@@ -17,7 +17,7 @@ truth          what an estimate is about, from the answers themselves: for simul
 examples       small instances, on which the conformance suite runs
 
 Everything else (checking, packing, identity, registry, enumeration, planning) is inherited. A class with a `name` is
-registered by being defined; a package of somebody else's registers by an entry point (`deniable.plugins`).
+registered by being defined; a package of somebody else's registers by an entry point (`deniable._extras`).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import exact
+from deniable._extras import load_plugins
 from deniable.channels import Channel
 from deniable.domains import Domain, DomainLike, as_domain, load_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, ReportError, SpecError
-from deniable.plugins import load_plugins
 from deniable.protocols.counter import Adder, Counter, PlainAdder
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally

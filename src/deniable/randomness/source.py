@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from deniable.errors import NumberError
 from deniable.exact import WORD_BITS, Dyadic
-from deniable.randomness import kernels, noise
+from deniable.randomness import kernels
 from deniable.randomness.law import Law
 
 
@@ -118,7 +118,7 @@ class Bits(ABC):
         """True with probability exactly e^-x, for a rational x >= 0."""
         if x < 0:
             raise NumberError("e^-x is a probability for x >= 0 only")
-        return noise.bernoulli_exp(self, x) if size is None else noise.bernoulli_exp_array(self, x, size)
+        return kernels.bernoulli_exp(self, x) if size is None else kernels.bernoulli_exp_array(self, x, size)
 
     @overload
     def discrete_laplace(self, scale: Fraction) -> int: ...
@@ -128,4 +128,6 @@ class Bits(ABC):
         """An integer z with probability proportional to e^(-|z| / scale): the two-sided geometric law."""
         if scale <= 0:
             raise NumberError("the scale of a discrete Laplace law must be positive")
-        return noise.discrete_laplace(self, scale) if size is None else noise.discrete_laplace_array(self, scale, size)
+        return (
+            kernels.discrete_laplace(self, scale) if size is None else kernels.discrete_laplace_array(self, scale, size)
+        )

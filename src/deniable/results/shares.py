@@ -23,8 +23,21 @@ from numpy.typing import NDArray
 from deniable.errors import MismatchError
 from deniable.labels import Label, text
 from deniable.results.base import ROWS_SHOWN, Floats, Result, Rows, number, quantile
-from deniable.results.clopper_pearson import clopper_pearson
 from deniable.results.winner import Winner, find
+
+
+def clopper_pearson(counts: Floats, n: Floats | float, level: float) -> Floats:
+    """One row of ends per count out of n, which may differ from count to count.
+
+    >>> clopper_pearson(np.array([0.0, 5.0, 10.0]), 10, 0.95).round(3).tolist()
+    [[0.0, 0.308], [0.187, 0.813], [0.692, 1.0]]
+    """
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / 2
+    low = np.where(counts > 0, betaincinv(np.where(counts > 0, counts, 1.0), n - counts + 1, tail), 0.0)
+    high = np.where(counts < n, betaincinv(counts + 1, np.where(counts < n, n - counts, 1.0), 1 - tail), 1.0)
+    return np.stack([low, high], axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ _combine   one result from all rounds, with error bars
 examples   small instances, on which the conformance suite runs
 
 A class with a `kind` is registered by being defined; a package of somebody else's registers by an entry point
-(`deniable.plugins`). The fields of the class are its parameters in the spec.
+(`deniable._extras`). The fields of the class are its parameters in the spec.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from deniable._extras import load_plugins
 from deniable.errors import MismatchError, SpecError
-from deniable.plugins import load_plugins
 from deniable.protocols import Protocol, Tally
 from deniable.results import Result
 from deniable.specs import is_fingerprint

@@ -32,7 +32,7 @@ from deniable.channels._vectors import Floats, probability_vector
 from deniable.errors import ChannelError, NumberError
 from deniable.labels import Label, text
 from deniable.results import NOTHING, Result, Rows, finite
-from deniable.results.clopper_pearson import clopper_pearson
+from deniable.results.shares import clopper_pearson
 
 # -- score intervals ------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels.inference.em import Model, Rows
 from deniable.domains import Categories, DomainLike, Strings
+from deniable.domains.text import as_key, text_digest
 from deniable.errors import DomainError, NumberError
 from deniable.exact import Dyadic, Number
 from deniable.labels import Label
@@ -47,7 +48,6 @@ from deniable.protocols.frequency.weights import usual_weights
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
-from deniable.texts import as_key, text_digest
 
 Method = Literal["auto", "least-squares", "non-negative", "lasso"]
 
