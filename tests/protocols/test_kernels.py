@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from deniable.conformance.statistics import accepts
 from deniable.protocols import OLH, SubsetSelection
-from deniable.protocols.frequency import popcount
-from deniable.protocols.frequency._bytes import from_bytes, histogram, narrow_type, to_bytes, width_of
-from deniable.protocols.frequency.hadamard_transform import walsh_hadamard
-from deniable.protocols.frequency.popcount import BitCounter, positional_popcount
-from deniable.protocols.frequency.subsets import random_subset, random_subsets
+from deniable.protocols.frequency import bit_rows
+from deniable.protocols.frequency.bit_rows import BitCounter, positional_popcount, random_subset, random_subsets
+from deniable.protocols.frequency.hadamard_response import walsh_hadamard
+from deniable.protocols.reports import from_bytes, histogram, narrow_type, to_bytes, width_of
 from deniable.randomness import Simulation, exhaust
 
 
@@ -40,7 +39,7 @@ def test_positional_popcount_through_many_planes(count: int, width: int) -> None
 def test_bits_of_batches_whose_memory_is_reused(counts: list[int], width: int, seed: int) -> None:
     rng, memory = np.random.default_rng(seed), np.empty((300, width), dtype=np.uint8)
     plain = np.zeros(8 * width, dtype=np.int64)
-    with mock.patch.object(popcount, "_SLICE_BYTES", 64):  # many slices of few rows
+    with mock.patch.object(bit_rows, "_SLICE_BYTES", 64):  # many slices of few rows
         counter = BitCounter(width, lanes=8 * width - 3)
         for count in counts:
             memory[:] = rng.integers(0, 256, memory.shape)

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from deniable.domains import Strings
 from deniable.protocols import CMS, GRR, OUE, RAPPOR, SUE
-from deniable.protocols.frequency.weights import usual_weights
+from deniable.protocols.frequency.bit_rows import usual_weights
 from deniable.randomness import Simulation
 
 

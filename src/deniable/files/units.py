@@ -19,8 +19,8 @@ from deniable.files.layout import Layout, UnnamedError
 from deniable.files.places import Place, Progress, Refused, Source, loses_threads, opened, said_of, shown
 from deniable.files.reports import read_batches
 from deniable.protocols import Protocol, Tally
-from deniable.protocols.counter import Counter
 from deniable.protocols.reports import Bytes
+from deniable.protocols.tally import Counter
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.tally import read_tally
 

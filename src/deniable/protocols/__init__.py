@@ -19,9 +19,8 @@ from deniable.protocols.frequency import (
     OLHSketch,
     SubsetSelection,
 )
-from deniable.protocols.frequency.histogram import FrequencyProtocol, ShareProtocol
+from deniable.protocols.frequency.histogram import FrequencyProtocol, PureProtocol, ShareProtocol
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
-from deniable.protocols.frequency.pure import PureProtocol
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.longitudinal import LGRR
 from deniable.protocols.memoized import Level, Levels, Memoized

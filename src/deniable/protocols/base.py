@@ -38,9 +38,8 @@ from deniable._extras import load_plugins
 from deniable.channels import Channel
 from deniable.domains import Domain, DomainLike, as_domain, load_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, ReportError, SpecError
-from deniable.protocols.counter import Adder, Counter, PlainAdder
 from deniable.protocols.reports import Bytes, Reports
-from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.tally import Adder, Counter, Counts, PlainAdder, Tally
 from deniable.randomness import Bits, Counting, exhaust, source_of
 from deniable.results import Mean, Misfit, Result
 from deniable.specs import fingerprint, parsed

@@ -28,10 +28,8 @@ from numpy.typing import NDArray
 
 from deniable.errors import MismatchError, SpecError
 from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol
-from deniable.protocols.counter import Adder
-from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
-from deniable.protocols.reports import Bytes, Reports
-from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes, width_of
+from deniable.protocols.tally import Adder, Counts, Tally
 from deniable.randomness import Bits
 from deniable.results.misfit import too_few, too_many
 

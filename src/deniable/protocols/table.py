@@ -35,9 +35,8 @@ from deniable.domains import Categories, Domain, Integers, ListedDomain
 from deniable.errors import ChannelError, DeniableError, DomainError, MismatchError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, label_key, label_spec, load_label, text
 from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol
-from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
 from deniable.protocols.frequency.histogram import ShareProtocol
-from deniable.protocols.reports import Bytes
+from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, Floats

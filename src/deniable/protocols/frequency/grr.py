@@ -25,10 +25,9 @@ from deniable.channels import RandomizedResponse
 from deniable.channels.inference.ibu import response_mle
 from deniable.labels import text
 from deniable.protocols.base import WORD_BYTES, Cost, Positions
-from deniable.protocols.frequency._bytes import from_bytes, histogram, narrow_type, to_bytes, width_of
-from deniable.protocols.frequency.pure import PureProtocol
+from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.frequency.studies import kept_or_uniform, spread_evenly
-from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.reports import Bytes, Reports, from_bytes, histogram, narrow_type, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, Fit, Support

@@ -33,9 +33,8 @@ from deniable.exact import Number
 from deniable.labels import Label, as_labels, label_spec
 from deniable.postprocess import apply, named
 from deniable.protocols.base import Positions, Protocol
-from deniable.protocols.frequency._bytes import from_bytes, width_of
 from deniable.protocols.frequency.histogram import FrequencyProtocol
-from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.reports import Bytes, Reports, from_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import NOTHING, Estimate

@@ -39,12 +39,10 @@ from deniable.errors import DomainError, NumberError
 from deniable.exact import Dyadic, Number
 from deniable.labels import Label
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
+from deniable.protocols.frequency.bit_rows import positional_popcount, row_weights, usual_weights
 from deniable.protocols.frequency.open_text import MOST_COUNTERS, TextEstimate, TextProtocol, as_text
-from deniable.protocols.frequency.popcount import positional_popcount
 from deniable.protocols.frequency.rappor_decoding import Cohorts, fit, non_negative, select
-from deniable.protocols.frequency.subsets import row_weights
 from deniable.protocols.frequency.unary import bitmap_operations, packed_bytes, padding_is_zero, set_bits
-from deniable.protocols.frequency.weights import usual_weights
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits

@@ -42,6 +42,7 @@ from deniable.errors import DomainError
 from deniable.exact import Number
 from deniable.labels import Label
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
+from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.frequency.local_hashing import BLH, OLH
 from deniable.protocols.frequency.open_text import (
     MOST_COUNTERS,
@@ -49,7 +50,6 @@ from deniable.protocols.frequency.open_text import (
     TextProtocol,
     as_text,
 )
-from deniable.protocols.frequency.pure import PureProtocol
 from deniable.protocols.frequency.unary import SUE
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally

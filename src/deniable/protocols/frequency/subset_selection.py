@@ -27,14 +27,17 @@ from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
-from deniable.protocols.counter import Adder
-from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
-from deniable.protocols.frequency.popcount import BitCounter, positional_popcount
-from deniable.protocols.frequency.pure import PureProtocol
-from deniable.protocols.frequency.subsets import random_subset, random_subsets, row_weights
+from deniable.protocols.frequency.bit_rows import (
+    BitCounter,
+    positional_popcount,
+    random_subset,
+    random_subsets,
+    row_weights,
+)
+from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.frequency.unary import bitmap_operations, padding_is_zero
-from deniable.protocols.reports import Bytes
-from deniable.protocols.tally import Counts
+from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
+from deniable.protocols.tally import Adder, Counts
 from deniable.randomness import Bits
 
 

@@ -31,11 +31,9 @@ from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
-from deniable.protocols.frequency.popcount import BitCounter, positional_popcount
-from deniable.protocols.frequency.pure import PureProtocol
+from deniable.protocols.frequency.bit_rows import BitCounter, positional_popcount, row_weights, usual_weights
+from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.frequency.studies import independent_bits
-from deniable.protocols.frequency.subsets import row_weights
-from deniable.protocols.frequency.weights import usual_weights
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits

@@ -25,11 +25,10 @@ from deniable.domains import ListedDomain
 from deniable.errors import ChannelError, EpsilonError
 from deniable.exact import WORD, Dyadic, floor_of, shown
 from deniable.protocols.base import WORD_BYTES, Cost, Positions
-from deniable.protocols.frequency._bytes import from_bytes, narrow_type, to_bytes
 from deniable.protocols.frequency.grr import GRR
 from deniable.protocols.frequency.studies import kept_or_uniform, spread_evenly
 from deniable.protocols.memoized import Memoized
-from deniable.protocols.reports import Bytes
+from deniable.protocols.reports import Bytes, from_bytes, narrow_type, to_bytes
 from deniable.protocols.tally import Counts
 from deniable.randomness import Bits
 

@@ -33,8 +33,7 @@ from deniable.domains import Domain, DomainLike, Integers, Interval
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Protocol
-from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
-from deniable.protocols.reports import Bytes
+from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Floats, Mean

@@ -23,10 +23,9 @@ from deniable.channels import Channel
 from deniable.design.trace import Progress, Step, Watch, summary
 from deniable.errors import DomainError, InternalError, MismatchError, ReportError, ShapeError, SpecError
 from deniable.exact import WORD
-from deniable.protocols.frequency._bytes import from_bytes, to_bytes, width_of
 from deniable.protocols.profiles.graph import Floats, Integers, Part, Positions, ProfileGraph
 from deniable.protocols.profiles.verifier import Verdict, output_laws, worst
-from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits, Law, source_of
 from deniable.results import Estimate
