@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from deniable.design import bayes, compromise, extremal, family, mutual_information, regimes, several, staircase
-from deniable.design.trace import Step, Watch, highs, summary
 from deniable.protocols.profiles import OneBitCluster, ProfileGraph, SmoothCategorical, SmoothOneBit, load
+from deniable.trace import Step, Watch, highs, summary
 
 P0, P1 = [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]
 CHAIN = ProfileGraph.chain([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2], [0.6, 0.3, 0.1]])

@@ -40,7 +40,6 @@ from deniable.cli.read_channels import Names, as_floats, is_number, read_adjacen
 from deniable.cli.read_files import STDIN, is_json, named, read_text
 from deniable.design import BlockResponse, Bracket, Certificate, Design
 from deniable.design.several import GOALS
-from deniable.design.trace import Progress, summary
 from deniable.domains import Integers
 from deniable.errors import DeniableError, InternalError, LabelError, NumberError, ShapeError, SpecError
 from deniable.exact import WORD, epsilon_text, level_text
@@ -51,6 +50,7 @@ from deniable.protocols.profiles import ProfileGraph, ProfileMechanism, Verdict
 from deniable.protocols.profiles.mechanism import off_diagonal
 from deniable.results import finite
 from deniable.specs import read_integer
+from deniable.trace import Progress, summary
 
 app = new_app()
 

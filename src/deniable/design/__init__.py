@@ -26,7 +26,7 @@ from deniable.design.staircase import (
     pattern_matrix,
     staircase,
 )
-from deniable.design.trace import Step
+from deniable.trace import Step
 
 __all__ = [
     "BayesCertificate",

@@ -24,8 +24,8 @@ from deniable._files import atomic_write, read_json
 from deniable.channels import Channel
 from deniable.channels.laws import Laws
 from deniable.design.blocks import BlockResponse
-from deniable.design.trace import Step, summary
 from deniable.errors import NumberError, SpecError
+from deniable.trace import Step, summary
 
 FORMAT = "deniable-certificate"
 

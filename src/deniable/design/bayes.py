@@ -47,9 +47,9 @@ from deniable.design.bayes_certificate import (
     floor,
     proven_bound,
 )
-from deniable.design.trace import Progress, Watch, highs
 from deniable.errors import ChannelError, ShapeError
 from deniable.labels import Label, as_labels, in_order
+from deniable.trace import Progress, Watch, highs
 
 # A relative gap above which the program is solved once more, in other units.
 _GOOD = 1e-8

@@ -27,11 +27,11 @@ from deniable.channels import Channel, RandomizedResponse
 from deniable.channels._vectors import Floats
 from deniable.channels.compose import MOST_CELLS
 from deniable.design.tangents import LEAST, Curve, quick_columns
-from deniable.design.trace import Step, Watch
 from deniable.errors import ChannelError, InternalError, ShapeError, SpecError
 from deniable.exact import WORD, Dyadic
 from deniable.randomness import Bits, source_of
 from deniable.specs import integer_text, read_integer
+from deniable.trace import Step, Watch
 
 Cuts = NDArray[np.int64]
 Column = Callable[[Floats, Floats], Floats]

@@ -35,8 +35,8 @@ from deniable.channels._vectors import Floats
 from deniable.design.blocks import Partition
 from deniable.design.hypotheses import Pair
 from deniable.design.tangents import Curve, Switches, curve_of, sweep, switches
-from deniable.design.trace import Watch, highs
 from deniable.errors import InternalError
+from deniable.trace import Watch, highs
 
 _GOOD = 1e-12
 _ROUNDS = 60

@@ -33,10 +33,10 @@ from deniable.design.blocks import BlockResponse, Partition, best_partition
 from deniable.design.dual import multipliers, proven_value, upper_bound
 from deniable.design.hypotheses import Pair
 from deniable.design.tangents import Curve, curve_of
-from deniable.design.trace import Progress, Watch
 from deniable.errors import SpecError
 from deniable.labels import Label, as_labels, label_spec, load_label
 from deniable.specs import integer_text, read_integer
+from deniable.trace import Progress, Watch
 
 # Of the multipliers' sum, for each symbol; moving all ends by three floats changes the bound by a twentieth of that.
 _ROOM = 2e-14

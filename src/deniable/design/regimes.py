@@ -28,8 +28,8 @@ from deniable.design.dual import multipliers, upper_bound
 from deniable.design.extremal import rise
 from deniable.design.hypotheses import Pair
 from deniable.design.tangents import Curve, curve_of
-from deniable.design.trace import Progress, Watch
 from deniable.errors import NumberError
+from deniable.trace import Progress, Watch
 
 TOLERANCE = 1e-9
 WIDTH = 1e-4

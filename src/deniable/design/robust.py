@@ -31,9 +31,9 @@ from deniable.design.base import Certificate, Check, Design, Verdict, read_numbe
 from deniable.design.blocks import BlockResponse
 from deniable.design.extremal import ExtremalCertificate, extremal
 from deniable.design.hypotheses import Pair
-from deniable.design.trace import Progress
 from deniable.errors import InternalError, NumberError, SpecError
 from deniable.specs import integer_text, read_integer
+from deniable.trace import Progress
 
 Law = list[Fraction]
 

@@ -42,10 +42,10 @@ from deniable.design.bayes import MOST_CELLS, settled, solve
 from deniable.design.bayes_certificate import Relation, ceiling, decimal, floor, proven_bound
 from deniable.design.columns import Divergences
 from deniable.design.staircase import StaircaseCertificate, family
-from deniable.design.trace import Progress, Watch
 from deniable.errors import ChannelError, InternalError, LabelError, ShapeError, SpecError
 from deniable.labels import as_label, as_labels, index_of, label_key, label_spec, load_label
 from deniable.specs import integer_text, read_integer
+from deniable.trace import Progress, Watch
 
 GOALS = ("guess", "stein", "chernoff")
 

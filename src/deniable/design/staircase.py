@@ -45,8 +45,8 @@ from deniable.design.columns import (
     read_utility,
 )
 from deniable.design.extremal import extremal, rise
-from deniable.design.trace import Progress, Watch, highs
 from deniable.errors import ChannelError, LabelError, ShapeError
+from deniable.trace import Progress, Watch, highs
 
 MOST_SYMBOLS = 16
 ALL_AT_ONCE = 1 << 12

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.design.trace import Watch, highs
 from deniable.errors import DeniableError
+from deniable.trace import Watch, highs
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deniable import exact
-from deniable.design.trace import Progress, Watch
 from deniable.errors import NumberError, ShapeError
 from deniable.protocols.profiles._program import Rows, minimize
 from deniable.protocols.profiles._repair import holds, repaired
@@ -28,6 +27,7 @@ from deniable.protocols.profiles.baselines import response
 from deniable.protocols.profiles.graph import Floats, Integers, Part, ProfileGraph
 from deniable.protocols.profiles.mechanism import ProfileMechanism, identity, off_diagonal
 from deniable.protocols.profiles.onebit import as_prior
+from deniable.trace import Progress, Watch
 
 _WHAT = "the channels"
 

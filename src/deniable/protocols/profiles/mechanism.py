@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.design.trace import Progress, Step, Watch, summary
 from deniable.errors import DomainError, InternalError, MismatchError, ReportError, ShapeError, SpecError
 from deniable.exact import WORD
 from deniable.protocols.profiles.graph import Floats, Integers, Part, Positions, ProfileGraph
@@ -30,6 +29,7 @@ from deniable.protocols.tally import Tally
 from deniable.randomness import Bits, Law, source_of
 from deniable.results import Estimate
 from deniable.specs import fingerprint, integer_text
+from deniable.trace import Progress, Step, Watch, summary
 
 Design = Callable[[Part, Watch], Integers]
 

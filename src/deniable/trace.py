@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-
-from deniable.channels._vectors import Floats
+from numpy.typing import NDArray
 
 Progress = Callable[[str, float | None], object]
 """Called with what is being done and, where it is known, the share of it that is done."""
@@ -80,7 +79,7 @@ def summary(steps: Sequence[Step]) -> str:
 
 
 def highs(
-    cost: Floats,
+    cost: NDArray[np.float64],
     limits: tuple[Any, Any] | None,
     sums: tuple[Any, Any] | None,
     bounds: Any,
