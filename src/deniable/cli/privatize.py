@@ -21,6 +21,7 @@ from deniable.files import privatize_file
 from deniable.files.places import Refused, expand, is_url, plain, shown
 from deniable.files.reports import format_of
 from deniable.surveys import Survey
+from deniable.surveys.tables import questions_of
 
 app = new_app()
 
@@ -73,7 +74,7 @@ def privatize(
         list[str] | None,
         typer.Option(
             metavar="[ID=]NAME",
-            help="The column that answers a question; may be repeated.",
+            help="The column that answers a question, ID.PART=NAME for a part of a record; may be repeated.",
             show_default="the question's id, or 'answer' for a single protocol",
         ),
     ] = None,
@@ -117,7 +118,7 @@ def privatize(
         output.hush()
         raise typer.Exit(output.PIPE_CLOSED) from None
     if to != STDIN:
-        _print(target, list(columns), rows, jobs[0][1] if len(jobs) == 1 else f"{len(jobs)} files in {to}")
+        _print(target, questions_of(columns), rows, jobs[0][1] if len(jobs) == 1 else f"{len(jobs)} files in {to}")
 
 
 def _jobs(answers: list[str], to: str, format: str) -> list[tuple[str, str]]:
@@ -164,7 +165,11 @@ def _columns(target: Target, wanted: list[str] | None, given: list[str] | None) 
     columns = {id: id if isinstance(target, Survey) else ANSWER for id in chosen}
     for entry in given or []:
         id, equals, name = entry.partition("=")
+        whole, dot, _ = id.partition(".")
         if equals and id in columns:
+            columns[id] = name
+        elif equals and dot and whole in chosen:  # a part of a record, checked when the file is read
+            columns.pop(whole, None)
             columns[id] = name
         elif len(chosen) == 1:
             columns[chosen[0]] = entry

@@ -3,6 +3,8 @@
 CSV        UTF-8, with a header; comma, semicolon or tab, whichever is most frequent in the header; blank lines do
            not count
 Parquet    one column per question, of text, numbers or truth values, not of lists
+Records    a column of structures (Parquet) or of JSON (CSV) called like the question; else one column per part, called
+           like the part
 Equal      as in every table (`surveys.tables`). Where one answer is 1 and another "1", text of Parquet is the text, and
            a cell of a CSV that could be either is refused
 Missing    an empty cell, a null, and empty text that is no category: refused, unless the question says which answer
@@ -17,7 +19,7 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,7 +37,7 @@ from deniable.protocols import Protocol
 from deniable.protocols.reports import Bytes
 from deniable.randomness import Bits, source_of
 from deniable.surveys import Survey, tables
-from deniable.surveys.tables import Columns, chosen_columns, column_places, refusal
+from deniable.surveys.tables import Columns, chosen_columns, column_places, joined, questions_of, refusal, spread
 
 WORKING_BYTES = 1 << 23
 
@@ -69,13 +71,16 @@ _CELLS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
 def read_answers(source: Source, columns: Columns, domains: Mapping[str, Domain]) -> Iterator[dict[str, Any]]:
-    """Batches of Arrow arrays by question id, as the file has them."""
+    """Batches of Arrow arrays by question id, as the file has them; the parts of a record are one structure."""
     if source.is_empty:
         raise ReportError(f"{source.name} is empty")
-    if not source.is_parquet:
-        yield from _from_csv(source, columns, domains)
-    else:
-        yield from _from_parquet(source, columns)
+    pa = require("pyarrow", "files")
+    for batch in (_from_parquet if source.is_parquet else _from_csv)(source, columns, domains):
+        found = joined(batch)
+        yield {
+            id: pa.StructArray.from_arrays(list(one.values()), list(one)) if isinstance(one, dict) else one
+            for id, one in found.items()
+        }
 
 
 def column_names(source: Source) -> tuple[list[str], list[str]]:
@@ -95,16 +100,18 @@ def as_answers(domain: Domain, column: Any, typed: bool) -> Any:
     """A column of Arrow as the domain takes it; numbers and truth values are left as they are."""
     types = require("pyarrow", "files").types
     kind = getattr(column.type, "value_type", column.type)
+    if domain.columns:
+        return tables.as_answers(domain, column, typed)
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     return tables.as_answers(domain, column, typed) if text or types.is_decimal(kind) else column
 
 
-def check_types(schema: Any, names: Iterable[str], where: str) -> None:
-    """Refuse columns that hold several values per row."""
+def check_types(schema: Any, names: Mapping[str, str], domains: Mapping[str, Domain], where: str) -> None:
+    """Refuse columns that hold several values per row, except the structures of a record."""
     types = require("pyarrow", "files").types
-    for name in names:
+    for key, name in names.items():
         kind = schema.field(name).type
-        if types.is_nested(kind):
+        if types.is_nested(kind) and not (types.is_struct(kind) and key in domains and domains[key].columns):
             what = "structures" if types.is_struct(kind) else "maps" if types.is_map(kind) else "lists"
             raise ReportError(f"column {name!r} of {where} holds {what}, not text or numbers")
 
@@ -115,10 +122,11 @@ def check_types(schema: Any, names: Iterable[str], where: str) -> None:
 def _from_csv(source: Source, columns: Columns, domains: Mapping[str, Domain]) -> Iterator[dict[str, Any]]:
     pa, reader = require("pyarrow", "files"), require("pyarrow.csv", "files")
     names, delimiter = csv_header(source)
-    chosen = column_places(names, columns, source.name, typed=False)
+    chosen = column_places(names, spread(columns, domains, names), source.name, typed=False)
     exact = [names[place] for place in chosen.values()]
     # An empty cell is a missing answer, unless it is the name of one.
-    empty = [] if any(domains[id].empty_is_an_answer for id in columns) else [""]
+    single = [one for id in questions_of(columns) for one in (domains[id], *dict(domains[id].columns).values())]
+    empty = [] if any(domain.empty_is_an_answer for domain in single) else [""]
     texts = pa.dictionary(pa.int32(), pa.string())
     try:
         batches = reader.open_csv(
@@ -178,11 +186,12 @@ def refuse_format(source: Source) -> None:
 # -- Parquet --------------------------------------------------------------------------------------------
 
 
-def _from_parquet(source: Source, columns: Columns) -> Iterator[dict[str, Any]]:
+def _from_parquet(source: Source, columns: Columns, domains: Mapping[str, Domain]) -> Iterator[dict[str, Any]]:
     with opened(source) as file:
         names = file.schema_arrow.names
-        exact = {id: names[place] for id, place in column_places(names, columns, source.name).items()}
-        check_types(file.schema_arrow, exact.values(), source.name)
+        wanted = spread(columns, domains, names)
+        exact = {id: names[place] for id, place in column_places(names, wanted, source.name).items()}
+        check_types(file.schema_arrow, exact, domains, source.name)
     # Text comes out as a dictionary and codes where it was stored so.
     with opened(source, read_dictionary=list(exact.values())) as file:
         for batch in file.iter_batches(BATCH_ROWS, columns=list(dict.fromkeys(exact.values())), use_threads=False):
@@ -212,7 +221,7 @@ def privatize_file(
     _check_types(target, answers, output)
     layout = Layout(target)
     chosen = chosen_columns(layout.protocols, columns)
-    names = tuple(chosen)
+    names = tuple(questions_of(chosen))
     source, rows = Source.open(answers), 0
     try:
         if source.path is not None and isinstance(output, str | Path) and _same(source.path, output):
@@ -254,15 +263,17 @@ def _same(first: str | Path, second: str | Path) -> bool:
 
 
 def _randomized(source: Source, layout: Layout, columns: Columns, bits: Bits) -> Iterator[Mapping[str, Bytes]]:
-    domains = {id: layout.protocols[id].domain for id in columns}
-    most = rows_at_once(layout, columns, WORKING_BYTES)
+    ids = questions_of(columns)
+    domains = {id: layout.protocols[id].domain for id in ids}
+    most = rows_at_once(layout, ids, WORKING_BYTES)
     row = 0
     for batch in read_answers(source, columns, domains):
         rows = len(next(iter(batch.values())))
         for start in range(0, rows, most):
             piece = {id: column.slice(start, most) for id, column in batch.items()}
             yield {
-                id: _reports(layout.protocols[id], piece[id], columns[id], row + start, source, bits) for id in columns
+                id: _reports(layout.protocols[id], piece[id], columns.get(id, id), row + start, source, bits)
+                for id in ids
             }
         row += rows
 

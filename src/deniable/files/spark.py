@@ -42,7 +42,7 @@ from deniable.protocols import Protocol, Tally
 from deniable.protocols.reports import Bytes
 from deniable.randomness import SYSTEM
 from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.tables import Columns, chosen_columns
+from deniable.surveys.tables import Columns, chosen_columns, joined, questions_of, spread
 
 __all__ = [
     "ClusterError",
@@ -315,7 +315,8 @@ def written_batches(
     name = f"part-{require('pyspark', 'spark').TaskContext.get().partitionId():05d}.parquet"
     rows = 0
     try:
-        with report_writer(below(folder, run + name), layout.target, columns, ids=ids) as writer:
+        held = questions_of(columns)
+        with report_writer(below(folder, run + name), layout.target, held, ids=ids) as writer:
             for batch in batches:
                 reports = _randomized(layout, columns, batch)
                 if ids:
@@ -332,14 +333,18 @@ def written_batches(
 
 def _randomized(layout: Layout, columns: Columns, batch: Any) -> dict[str, Bytes]:
     reports = {}
-    for id, column in columns.items():
+    domains = {id: layout.protocols[id].domain for id in questions_of(columns)}
+    check_types(batch.schema, columns, domains, "the frame")
+    for id, column in joined({key: batch.column(name) for key, name in columns.items()}).items():
         try:
-            check_types(batch.schema, [column], "the frame")
-            protocol = layout.protocols[id]
-            reports[id] = protocol.privatize(as_answers(protocol.domain, batch.column(column), True), SYSTEM).array
+            if isinstance(column, dict):
+                column = {part: as_answers(dict(domains[id].columns)[part], one, True) for part, one in column.items()}
+            else:
+                column = as_answers(domains[id], column, True)
+            reports[id] = layout.protocols[id].privatize(column, SYSTEM).array
         except DomainError as wrong:
             # Which row it is would be of no use in a partition, and the answer itself is nobody's business.
-            raise DomainError(f"column {column!r}: {wrong}") from None
+            raise DomainError(f"column {columns.get(id, id)!r}: {wrong}") from None
     return reports
 
 
@@ -432,14 +437,14 @@ def privatize_frame(
     give away twice its epsilon. `write_frame` does that in one step.
     """
     layout, kept = Layout(target), list(keep)
-    chosen = _chosen(layout, columns, frame)
+    chosen = _asked(layout, columns, frame)
     check_names(frame.columns, kept)
     schema = require("pyspark.sql.types", "spark")
-    both = sorted(set(kept) & set(chosen))
+    both = sorted(set(kept) & set(questions_of(chosen)))
     if both:
         raise LabelError(f"the reports would be called like the kept column {both[0]!r}: rename that one first")
     fields = [frame.schema[name] for name in kept]
-    fields += [schema.StructField(id, schema.BinaryType(), False) for id in chosen]
+    fields += [schema.StructField(id, schema.BinaryType(), False) for id in questions_of(chosen)]
     narrowed = frame.select(*dict.fromkeys([*kept, *chosen.values()]))
     with hushed():
         return narrowed.mapInArrow(partial(privatized_batches, layout, chosen, kept), schema.StructType(fields))
@@ -459,7 +464,7 @@ def write_frame(
     attempt wrote, so that no answer leaves two reports.
     """
     layout = Layout(target)
-    chosen = _chosen(layout, columns, frame)
+    chosen = _asked(layout, columns, frame)
     narrowed = frame.select(*dict.fromkeys(chosen.values()))
     with new_files(folder) as (place, run, show):
         written = collected(narrowed, partial(written_batches, layout, chosen, place, run, ids))
@@ -472,5 +477,13 @@ def write_frame(
 
 def _chosen(layout: Layout, columns: Columns | None, frame: Any) -> dict[str, str]:
     chosen = chosen_columns(layout.protocols, columns)
+    check_names(frame.columns, chosen.values())
+    return chosen
+
+
+def _asked(layout: Layout, columns: Columns | None, frame: Any) -> dict[str, str]:
+    """The columns of the answers; a record may have one per part."""
+    domains = {id: protocol.domain for id, protocol in layout.protocols.items()}
+    chosen = spread(chosen_columns(layout.protocols, columns), domains, frame.columns)
     check_names(frame.columns, chosen.values())
     return chosen

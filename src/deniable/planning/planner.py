@@ -146,7 +146,8 @@ class _Goal:
             sorted(options.values(), key=lambda option: (digits(option.noise), option is not choice, option.name))
         )
         among = "" if self.forms is None else f"Of the protocols with at most {self.forms:,} different reports, "
-        reason = among + _reason(choice, table, epsilon)
+        own = choice.protocol.remark(n, self.level, self.population)
+        reason = among + (own or _reason(choice, table, epsilon))
         return Plan(self.domain, epsilon, n, self.level, solved, table, choice, reason, self.population)
 
     def option(self, protocol: Protocol, n: int) -> Option:

@@ -36,7 +36,7 @@ from deniable.protocols.choice import build, choose
 from deniable.protocols.frequency import GRR
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.tally import Tally
-from deniable.results import Several
+from deniable.results import Several, quantile
 
 _PEOPLE = 10_000
 """People per column for whom a protocol is chosen where nobody says how many there are."""
@@ -209,6 +209,23 @@ class Attributes(Groups):
         level = self.epsilon / len(self.groups)
         each = [_best(column, level, n) for _, column in self.domain.columns]
         return max(protocol.error(n, population) / protocol.scale for protocol in each)
+
+    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+        """How exact each column is, and how exact the columns would be if epsilon were split over all of them."""
+        z, size = quantile(level), len(self.groups)
+        each = []
+        for name, (_, protocol), people in zip(self.group_names, self.groups, self.people(n), strict=True):
+            unit = f" {protocol.unit}" if protocol.unit else ""
+            reach = z * protocol.error(people, population)
+            each.append(f"{name} by {protocol.name} from about {people:,} people within +-{reach:.3g}{unit}")
+        said = f"Each person reports 1 of {size} columns, with the whole epsilon: {'; '.join(each)}."
+        if size == 1:
+            return said
+        sampled, split = z * self.error(n, population), z * self.split_error(n, population)
+        return (
+            f"{said} The widest interval reaches {sampled:.3g} of its range to either side; with epsilon split over "
+            f"all {size} columns, and everybody reporting each, it would be {split:.3g}."
+        )
 
     def __repr__(self) -> str:
         inner = ", ".join(

@@ -279,6 +279,10 @@ class Protocol(ABC):
         """The smallest figure that stands out of the noise, where there is such a thing."""
         return None
 
+    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+        """Why to use it, for a plan in which there is nothing else to choose from; "" leaves that to the planner."""
+        return ""
+
     def _adder(self) -> Adder:
         return PlainAdder(self)
 

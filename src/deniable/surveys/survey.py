@@ -280,13 +280,14 @@ class Survey:
         from deniable.surveys.tables import as_answers, chosen_columns, refusal, table_columns
 
         chosen = chosen_columns([question.id for question in self], columns)
+        domains = {question.id: question.protocol.domain for question in self}
         reports: dict[str, Reports] = {}
-        for id, column in table_columns(table, chosen).items():
+        for id, column in table_columns(table, chosen, domains).items():
             protocol = self[id].protocol
             try:
                 reports[id] = protocol.privatize(as_answers(protocol.domain, column), bits)
             except DomainError as wrong:
-                raise refusal(wrong, chosen[id], "the table") from None
+                raise refusal(wrong, chosen.get(id, id), "the table") from None
         lengths = sorted({len(column) for column in reports.values()})
         if len(lengths) > 1:
             raise ReportError(f"the columns of the table have different lengths: {', '.join(map(str, lengths))}")

@@ -4,6 +4,8 @@ Tables     pandas and polars frames, Arrow tables, DuckDB relations and whatever
            a dictionary of columns, or of the answers of one person
 Written    text is matched with how the answers are written, 1 or "1", true or "True", and stands for a whole number
            that is written so, 3 or 3.0; decimals that are whole are whole numbers
+Records    a question for a record is answered by a column of its own (structures, dictionaries, or JSON as text), or by
+           one column per part, called like the part; a part's column may be chosen as {"habits.age": "How old?"}
 Missing    a null, NaN, and empty text that is no answer; refused unless the question says which answer stands for it
 Messages   name row and column of a bad answer, never the answer
 """
@@ -17,26 +19,28 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from deniable._extras import require
-from deniable.columns import coded, kind
+from deniable.columns import absent, coded, kind
 from deniable.domains import Domain
 from deniable.errors import DomainError, LabelError, ReportError, SpecError
 
 Columns = Mapping[str, str]
-"""Which column of a table answers which question: question id -> column name."""
+"""Which column of a table answers which question: question id -> column name; "id.part" for a part of a record."""
 
 _PLACE = re.compile(r"value (\d+)")
 _MOST_NAMED = 8
 
 
-def table_columns(table: Any, columns: Columns) -> dict[str, Any]:
-    """The column of each question, by its id."""
+def table_columns(table: Any, columns: Columns, domains: Mapping[str, Domain]) -> dict[str, Any]:
+    """The column of each question, by its id; of a record in parts, a dictionary of columns."""
     refuse_other_things(table)
     if not isinstance(table, Mapping) and not _is_frame(table, "pandas") and not _is_frame(table, "polars"):
         table = _as_arrow(table)
     names = list(table.keys() if isinstance(table, Mapping) else getattr(table, "column_names", table.columns))
-    places = column_places(names, columns, "the table")
-    return {id: table[names[place]] for id, place in places.items()}
+    places = column_places(names, spread(columns, domains, names), "the table")
+    return joined({key: table[names[place]] for key, place in places.items()})
 
 
 def chosen_columns(ids: Iterable[str], columns: Columns | None) -> dict[str, str]:
@@ -46,13 +50,54 @@ def chosen_columns(ids: Iterable[str], columns: Columns | None) -> dict[str, str
         return {id: id for id in known}
     if not isinstance(columns, Mapping):
         raise SpecError(f"columns are given as {{id of the question: name of the column}}, not as {kind(columns)}")
-    for id, name in columns.items():
-        if not isinstance(id, str) or not isinstance(name, str):
+    for key, name in columns.items():
+        if not isinstance(key, str) or not isinstance(name, str):
             raise SpecError("columns are given as {id of the question: name of the column}, both of them text")
-        if id not in known:
-            swapped = name in known and f"; did you mean columns={{{name!r}: {id!r}}}, the question first?"
-            raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}{swapped or ''}")
-    return {id: columns[id] for id in known if id in columns}
+        if _id_of(key) not in known:
+            swapped = name in known and f"; did you mean columns={{{name!r}: {key!r}}}, the question first?"
+            raise LabelError(f"there is no question {key!r}; there are {', '.join(known)}{swapped or ''}")
+    return {key: name for id in known for key, name in columns.items() if _id_of(key) == id}
+
+
+def spread(columns: Columns, domains: Mapping[str, Domain], names: Iterable[Any]) -> dict[str, str]:
+    """The columns to read of a table with these names.
+
+    A record that has no column of its own there, or whose parts were chosen, has one per part: "id.part" -> name.
+    """
+    held = {str(name).strip() for name in names}
+    found: dict[str, str] = {}
+    for id in questions_of(columns):
+        parts = [name for name, _ in domains[id].columns]
+        chosen = {key: name for key, name in columns.items() if _id_of(key) == id and key != id}
+        strange = [key for key in chosen if key.removeprefix(f"{id}.") not in parts]
+        if strange:
+            raise LabelError(f"question {id!r} has no part {strange[0]!r}; it has {', '.join(parts) or 'none'}")
+        if chosen or (parts and columns[id] not in held):
+            found |= {f"{id}.{part}": chosen.get(f"{id}.{part}", part) for part in parts}
+        else:
+            found[id] = columns[id]
+    return found
+
+
+def joined(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns by question: those of the parts of a record become one dictionary."""
+    found: dict[str, Any] = {}
+    for key, column in columns.items():
+        id, dot, part = key.partition(".")
+        if dot:
+            found.setdefault(id, {})[part] = column
+        else:
+            found[id] = column
+    return found
+
+
+def questions_of(columns: Iterable[str]) -> list[str]:
+    """The ids of the questions that these columns answer."""
+    return list(dict.fromkeys(map(_id_of, columns)))
+
+
+def _id_of(key: str) -> str:
+    return key.partition(".")[0]
 
 
 def refuse_other_things(table: Any) -> None:
@@ -139,6 +184,9 @@ def as_answers(domain: Domain, column: Any, typed: bool = True) -> Any:
 
     A `typed` column can tell 1 and "1" apart; in text such as CSV nothing can.
     """
+    if domain.columns and (parts := _parts(column)) is not None:
+        known = dict(domain.columns)
+        return {name: as_answers(known[name], one, typed) if name in known else one for name, one in parts.items()}
     if getattr(getattr(column, "dtype", None), "kind", "O") in "iufb":  # numbers of numpy and pandas
         return column
     found = coded(column)
@@ -152,6 +200,18 @@ def as_answers(domain: Domain, column: Any, typed: bool = True) -> Any:
     )
 
 
+def _parts(column: Any) -> Mapping[str, Any] | None:
+    """The columns inside of a column of records, where it has such."""
+    if isinstance(column, Mapping):
+        return column
+    if not hasattr(column, "type") or not hasattr(column, "flatten") or not hasattr(column.type, "get_field_index"):
+        return None
+    array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    if array.null_count:
+        raise absent(int(np.argmax(array.is_null())))
+    return {field.name: array.field(place) for place, field in enumerate(array.type)}
+
+
 def _number(value: Decimal) -> int | float:
     return int(value) if value.is_finite() and value == int(value) else float(value)
 
@@ -161,4 +221,6 @@ def refusal(wrong: DomainError, column: str, where: str, row: int = 0) -> Domain
     found = _PLACE.match(str(wrong))
     if found is None:
         return DomainError(f"column {column!r} of {where}: {wrong}")
-    return DomainError(f"row {row + int(found[1]) + 1} of {where}, column {column!r}{str(wrong)[found.end() :]}")
+    rest = str(wrong)[found.end() :]
+    named = "" if rest.startswith(", column ") else f", column {column!r}"  # a record names its part itself
+    return DomainError(f"row {row + int(found[1]) + 1} of {where}{named}{rest}")
