@@ -34,7 +34,7 @@ ROWS = 3000
 
 
 def reports(protocol: Protocol, rows: int, seed: int) -> Any:
-    labels = [label for label, _ in protocol._inputs()]
+    labels = [protocol.domain.answer(label) for label, _ in protocol._inputs()]
     return protocol.privatize([labels[i * i % len(labels)] for i in range(rows)], Simulation(seed))
 
 

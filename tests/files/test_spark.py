@@ -24,7 +24,7 @@ from deniable.errors import DomainError, ReportError
 from deniable.files import count_files, write_reports
 from deniable.files.layout import Layout
 from deniable.files.spark import counted_batches, fixed_rows, privatized_batches
-from deniable.protocols import GRR, Protocol
+from deniable.protocols import GRR, Attributes, Protocol
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey, SurveyTally
 from tests.files.cluster import SETTINGS, cluster, connect_server, need_spark
@@ -93,7 +93,7 @@ left = [sorted(path.name for path in (folder / name).iterdir()) for name in ("wr
 
 
 def reports(protocol: Protocol, rows: int, seed: int) -> Any:
-    labels = [label for label, _ in protocol._inputs()]
+    labels = [protocol.domain.answer(label) for label, _ in protocol._inputs()]
     return protocol.privatize([labels[i * i % len(labels)] for i in range(rows)], Simulation(seed))
 
 
@@ -320,3 +320,19 @@ def test_randomized_frames_keep_what_they_are_told() -> None:
     with pytest.raises(DomainError, match="column 's'") as refused:
         list(privatized_batches(Layout(SURVEY), chosen, [], iter([bad])))
     assert "SECRET" not in str(refused.value)
+
+
+def test_a_record_in_a_frame_has_a_column_per_part_or_structures() -> None:
+    import pyarrow as pa
+
+    protocol = Attributes.of({"smoke": GRR(["yes", "no"], 1), "age": GRR(9, 1)})
+    rows = [{"smoke": "yes", "age": 3}, {"smoke": "no", "age": 8}] * 20
+    layout = Layout(Survey("r", [Question("habits", "?", protocol)]))
+    parts = pa.RecordBatch.from_pylist(rows)
+    one = pa.record_batch({"habits": pa.array(rows)})
+    for batch, chosen in ((parts, {"habits.smoke": "smoke", "habits.age": "age"}), (one, {"habits": "habits"})):
+        (made,) = privatized_batches(layout, chosen, [], iter([batch]))
+        assert made.schema.names == ["habits"]
+        assert protocol.tally([list(report) for report in made.column("habits").to_pylist()]).n == 40
+    with pytest.raises(ReportError, match="holds structures"):
+        list(privatized_batches(Layout(SURVEY), {"smoke": "habits"}, [], iter([one])))

@@ -13,10 +13,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from deniable.domains import Categories, Integers, Strings
+from deniable.domains import Categories, Integers, Interval, Strings
 from deniable.errors import DeniableError, DomainError, MissingExtra
 from deniable.files import privatize_file, tally_files, write_reports
-from deniable.protocols import GRR, HCMS
+from deniable.protocols import GRR, HCMS, Attributes, OneBitMean
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
 
@@ -169,3 +169,65 @@ def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(SURVEY.privatize(frame)["smoke"]) == 3
     with pytest.raises(MissingExtra, match=r"pip install 'deniable\[files\]'"):
         SURVEY.privatize(table)
+
+
+RECORDS = Survey(
+    "records",
+    [
+        Question(
+            "habits",
+            "Your habits",
+            Attributes.of(
+                {
+                    "smoke": GRR(Categories(["yes", "no"], missing="no answer"), 1),
+                    "cups": GRR(Integers(0, 9), 1),
+                    "sleep": OneBitMean(Interval(0, 24), 1),
+                }
+            ),
+        ),
+        Question("nap", "Do you nap?", GRR(["yes", "no"], 1)),
+    ],
+)
+PARTS: dict[str, list[Any]] = {"smoke": ["yes", None, "no"], "cups": [0, 9, 3], "sleep": [7.5, 30.0, 8.0]}
+NAP = {"nap": ["no", "yes", "no"]}
+LISTED = [{name: column[i] for name, column in PARTS.items()} for i in range(3)]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {**PARTS, **NAP},
+        {"habits": LISTED, **NAP},
+        {"habits": [LISTED[0], {"cups": 9, "sleep": 30.0}, LISTED[2]], **NAP},
+        pd.DataFrame({**PARTS, **NAP}),
+        pd.DataFrame({"habits": LISTED, **NAP}),
+        pl.DataFrame({**PARTS, **NAP}),
+        pl.DataFrame({"habits": LISTED, **NAP}),
+        pa.table({**PARTS, **NAP}),
+        pa.table({"habits": LISTED, **NAP}),
+        {"smoke": ["yes", "", "no"], "cups": ["0", "9.0", "3"], "sleep": ["7.5", "30", "8"], **NAP},
+    ],
+    ids=["parts", "dictionaries", "keys", "pandas", "objects", "polars", "structs", "arrow", "arrow-structs",
+         "text"],
+)  # fmt: skip
+def test_a_record_is_read_from_its_parts_or_from_one_column(table: Any) -> None:
+    protocol = RECORDS["habits"].protocol
+    expected = [protocol.privatize(LISTED, Simulation(seed)).to_bytes() for seed in range(3)]
+    assert [RECORDS.privatize(table, bits=Simulation(seed))["habits"].to_bytes() for seed in range(3)] == expected
+
+
+def test_the_columns_of_a_record_can_be_chosen_and_are_checked() -> None:
+    renamed = {"Smoke?": PARTS["smoke"], "cups": PARTS["cups"], "sleep": PARTS["sleep"]}
+    assert len(RECORDS.privatize(renamed, {"habits.smoke": "Smoke?"})["habits"]) == 3
+    with pytest.raises(DeniableError, match="no part"):
+        RECORDS.privatize(renamed, {"habits.teeth": "Smoke?"})
+    with pytest.raises(DeniableError, match="it has none"):
+        RECORDS.privatize(NAP, {"nap.x": "nap"})
+    with pytest.raises(DeniableError, match="no column 'smoke'"):
+        RECORDS.privatize({"cups": [1], "sleep": [2], "nap": ["no"]})
+    with pytest.raises(DomainError, match="row 2 of the table, column 'cups'") as refused:
+        RECORDS.privatize({**PARTS, "cups": [0, "S3CRET", 1], **NAP})
+    assert "S3CRET" not in str(refused.value)
+    for bad in ({"habits": [LISTED[0], None], "nap": ["no", "no"]}, {"habits": ["x"], "nap": ["no"]}):
+        with pytest.raises(DomainError):
+            RECORDS.privatize(bad)

@@ -24,7 +24,7 @@ from deniable.protocols import Protocol, Tally
 from deniable.protocols.frequency.open_text import TextEstimate
 from deniable.results import NOTHING, ROWS_SHOWN, Estimate, Floats, quantile
 from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.results import COLUMNS, ONCE, UNKNOWN_EPOCHS, Finding, Repeats
+from deniable.surveys.results import COLUMNS, ONCE, UNKNOWN_EPOCHS, Finding, Repeats, part_id
 from deniable.surveys.results import find as find_result
 from deniable.surveys.terms import LAST_EPOCH
 
@@ -149,10 +149,14 @@ def estimate(
             output.note("note", f"{id!r} is left out, for {needed}")
             continue
         whom = not respondents
-        found[id] = find_result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats)
-        if not tallies[id].n:
-            output.note("note", f"{id}: {NOTHING}")
-        misfit = found[id].result.misfit
+        whole = find_result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats)
+        for part, one in whole.parts.items():
+            if not one.result.n:
+                output.note("note", f"{part_id(id, part)}: {NOTHING}")
+            elif part and not _shown_enough(target, part_id(id, part), int(one.result.n), few):
+                continue
+            found[part_id(id, part)] = one
+        misfit = whole.result.misfit
         if misfit is not None and misfit.message:
             output.note("warning", f"{id}: {misfit.message}")
     if not found:
@@ -167,7 +171,7 @@ def estimate(
         output.csv_table([COLUMNS, *(row for id, one in found.items() for row in one.rows(id))])
     else:
         for i, (id, one) in enumerate(found.items()):
-            _print(id, known[id][0], one, everything, first=i == 0)
+            _print(id, known[id.partition(".")[0]][0], one, everything, first=i == 0)
         output.files(saved=parquet, drawn=plot)
 
 
@@ -198,7 +202,7 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
     result, rows = finding.result, finding.table
     if not first:
         output.write("\n")
-    output.heading(f"{id}: {shown(question)}" if question else result.protocol)
+    output.heading(f"{shown(id)}: {shown(question)}" if question else result.protocol)
     method = result.method
     if isinstance(result, Estimate) and result.raw is not None:
         method += " (biased; intervals of the unbiased estimate, cut to [0, 1])"
@@ -262,9 +266,10 @@ def _write_parquet(path: Path, found: dict[str, Finding]) -> None:
 def _description(target: Target, found: dict[str, Finding]) -> dict[str, Any]:
     head = {"survey" if isinstance(target, Survey) else "protocol": target.fingerprint}
     texts = questions(target)
-    described = [
-        one.description(id, texts[id][0]) | {"simultaneous": one.table.simultaneous} for id, one in found.items()
-    ]
+    described = []
+    for name, one in found.items():
+        id, _, part = name.partition(".")
+        described.append(one.description(id, texts[id][0], part) | {"simultaneous": one.table.simultaneous})
     return head | {"questions": described}
 
 

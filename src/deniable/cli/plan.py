@@ -9,10 +9,12 @@ import typer
 
 from deniable import planning
 from deniable._extras import require
+from deniable._files import parse_json
 from deniable.cli import output
 from deniable.cli.options import Json, Plot, new_app
 from deniable.cli.output import examples, save_figure
-from deniable.domains import Domain, Interval, Strings, as_domain
+from deniable.cli.read_files import named, read_text
+from deniable.domains import Domain, Interval, Records, Strings, as_domain, domain_of_answers
 from deniable.errors import SpecError
 from deniable.planning import Plan
 from deniable.planning.result import COLUMNS
@@ -27,6 +29,7 @@ app = new_app()
         "deniable plan --categories 50 --people 20000 --within 0.02           which epsilon",
         "deniable plan --text --epsilon 4 --people 1000000 --save protocol.json",
         "deniable plan --number 0..24 --unit hours --epsilon 1 --within 0.5    how many people for a mean",
+        "deniable plan --record parts.json --epsilon 1 --people 20000         one part of a record per person",
     )
 )
 def plan(
@@ -38,6 +41,15 @@ def plan(
     number: Annotated[
         str | None,
         typer.Option(metavar="LOW..HIGH", help="The mean of a number between these.", show_default=False),
+    ] = None,
+    record: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help='The parts of a record in JSON, as in a draft: {"smoke": ["yes", "no"], "age": {"low": 18, "high": '
+            "99}}.",
+            show_default=False,
+        ),
     ] = None,
     unit: Annotated[str, typer.Option(metavar="UNIT", help="The unit of the number.", show_default=False)] = "",
     epsilon: Annotated[
@@ -77,9 +89,10 @@ def plan(
     reaches to either side, whatever the share, and includes the error of asking so many people; a visible share stands
     out when all answers are looked at together; leverage is how many honest reports one fake report outweighs; attack
     is how often the best guess of one person's answer is right. For --number, noise and within
-    are about the mean, in its unit.
+    are about the mean, in its unit. For --record they are those of the part where they are largest, a mean's as a share
+    of its range, and the last line compares with splitting epsilon over all parts.
     """
-    domain = _domain(categories, text, number, unit)
+    domain = _domain(categories, text, number, unit, record)
     if sum(given is not None for given in (epsilon, people, within)) != 2:
         raise SpecError("give two of --epsilon, --people and --within: the third follows")
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, level=level, population=not respondents)
@@ -94,12 +107,14 @@ def plan(
     output.files(saved=save, drawn=plot)
 
 
-def _domain(categories: str | None, text: bool, number: str | None, unit: str) -> Domain:
-    if sum([text, categories is not None, number is not None]) != 1:
+def _domain(categories: str | None, text: bool, number: str | None, unit: str, record: str | None) -> Domain:
+    if sum([text, *(given is not None for given in (categories, number, record))]) != 1:
         raise SpecError(
-            "give one of --categories (a number, or the answers with commas between them), --text, and "
-            "--number LOW..HIGH"
+            "give one of --categories (a number, or the answers with commas between them), --text, "
+            "--number LOW..HIGH and --record FILE"
         )
+    if record is not None:
+        return _record(parse_json(read_text(record), named(record)))
     if number is not None:
         low, dots, high = number.partition("..")
         if not dots:
@@ -111,6 +126,14 @@ def _domain(categories: str | None, text: bool, number: str | None, unit: str) -
         return Strings()
     listed: Any = int(categories) if categories.strip().isdecimal() else categories.split(",")
     return as_domain(listed)
+
+
+def _record(parts: Any) -> Domain:
+    """The domain of the parts of a record, as a draft describes them."""
+    found = domain_of_answers(parts if isinstance(parts, dict) and "record" in parts else {"record": parts}, {})
+    if not isinstance(found, Records):
+        raise SpecError('a record is an object with the answers of each part: {"smoke": ["yes", "no"], ...}')
+    return found
 
 
 def _draw(made: Plan) -> Any:

@@ -27,10 +27,12 @@ from deniable.exact import epsilon_text
 from deniable.files.proposal import propose
 from deniable.labels import text
 from deniable.planning import Plan, half_width
+from deniable.protocols import Protocol
 from deniable.surveys import Survey, Terms
 from deniable.surveys.diff import diff, weaker
 from deniable.surveys.draft import crowds, divided, has_epsilon, plan_draft
 from deniable.surveys.promises import band, kept, lifetime
+from deniable.surveys.results import part_id
 from deniable.surveys.terms import span, write_time
 
 Given = Annotated[str, typer.Argument(metavar="SURVEY", help="A survey file, in JSON.", show_default=False)]
@@ -575,17 +577,23 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
     if not people:
         return
     rows = []
-    for id, n in people.items():
-        protocol = survey[id].protocol
+    for id, protocol, n in _parts(survey, people):
         reach = half_width(protocol, n, LEVEL)
         if protocol.reads != "shares":
-            rows.append([id, f"{n:,}", f"+-{reach:.3g} {shown(protocol.unit)}".rstrip(), "-"])
+            rows.append([shown(id), f"{n:,}", f"+-{reach:.3g} {shown(protocol.unit)}".rstrip(), "-"])
             continue
         clear = protocol.visible(n, LEVEL)
         from_share = "none" if clear is None else f"{_percent(clear)} %"
-        rows.append([id, f"{n:,}", f"+-{_percent(reach)} points", from_share])
+        rows.append([shown(id), f"{n:,}", f"+-{_percent(reach)} points", from_share])
     output.write(f"\nexpected{_each(survey)}:\n")
     output.table(["question", "people", f"{100 * LEVEL:g}% interval", "smallest visible share"], rows)
+
+
+def _parts(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, Protocol, int]]:
+    """Each question, or each part of its answers, with its protocol and about how many people it gets."""
+    for id, n in people.items():
+        for part, (protocol, some) in survey[id].protocol.parts(n).items():
+            yield part_id(id, part), protocol, some
 
 
 def _advice(survey: Survey, draft: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -599,12 +607,12 @@ def _advice(survey: Survey, draft: Mapping[str, Any]) -> Iterator[tuple[str, str
 def _too_wide(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """A warning about questions whose intervals will be wide."""
     needed = {}
-    for id, n in people.items():
-        if survey[id].protocol.reads != "shares":
+    for id, protocol, n in _parts(survey, people):
+        if protocol.reads != "shares":
             continue  # how exact a figure must be depends on what it is
-        wide = half_width(survey[id].protocol, n, LEVEL) / WIDE
+        wide = half_width(protocol, n, LEVEL) / WIDE
         if wide > 1:
-            needed[id] = n * wide**2  # errors shrink with the square root of the number of people
+            needed[id] = people[id.partition(".")[0]] * wide**2  # errors shrink with the root of the number of people
     if not needed:
         return
     again = survey.draws > 1 and survey.terms is not None and survey.terms.longitudinal.rule == "none"

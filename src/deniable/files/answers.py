@@ -192,11 +192,21 @@ def _from_parquet(source: Source, columns: Columns, domains: Mapping[str, Domain
         wanted = spread(columns, domains, names)
         exact = {id: names[place] for id, place in column_places(names, wanted, source.name).items()}
         check_types(file.schema_arrow, exact, domains, source.name)
+        leaves = [
+            leaf
+            for name in exact.values()
+            for leaf in ([f"{name}.{one.name}" for one in _fields(file.schema_arrow.field(name).type)] or [name])
+        ]
     # Text comes out as a dictionary and codes where it was stored so.
-    with opened(source, read_dictionary=list(exact.values())) as file:
+    with opened(source, read_dictionary=leaves) as file:
         for batch in file.iter_batches(BATCH_ROWS, columns=list(dict.fromkeys(exact.values())), use_threads=False):
             source.taken += batch.num_rows
             yield {id: batch.column(name) for id, name in exact.items()}
+
+
+def _fields(kind: Any) -> list[Any]:
+    """The columns inside of a column of structures."""
+    return list(kind) if require("pyarrow", "files").types.is_struct(kind) else []
 
 
 # -- from answers to reports ----------------------------------------------------------------------------

@@ -165,10 +165,10 @@ class Attributes(Groups):
     def group_names(self) -> tuple[str, ...]:
         return self.domain.names
 
-    def part(self, value: Any, group: int) -> Any:
+    def project(self, value: Any, group: int) -> Any:
         return value[group]
 
-    def parts(self, values: RecordColumns, group: int, rows: NDArray[np.intp]) -> Any:
+    def project_many(self, values: RecordColumns, group: int, rows: NDArray[np.intp]) -> Any:
         return values.columns[group][rows]
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
@@ -214,7 +214,7 @@ class Attributes(Groups):
         """How exact each column is, and how exact the columns would be if epsilon were split over all of them."""
         z, size = quantile(level), len(self.groups)
         each = []
-        for name, (_, protocol), people in zip(self.group_names, self.groups, self.people(n), strict=True):
+        for name, (protocol, people) in self.parts(n).items():
             unit = f" {protocol.unit}" if protocol.unit else ""
             reach = z * protocol.error(people, population)
             each.append(f"{name} by {protocol.name} from about {people:,} people within +-{reach:.3g}{unit}")

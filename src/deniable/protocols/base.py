@@ -279,6 +279,13 @@ class Protocol(ABC):
         """The smallest figure that stands out of the noise, where there is such a thing."""
         return None
 
+    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
+        """The protocols of the parts of an answer, and about how many of n people each gets.
+
+        A protocol whose answers have no parts is the only one, under no name.
+        """
+        return {"": (self, n)}
+
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """Why to use it, for a plan in which there is nothing else to choose from; "" leaves that to the planner."""
         return ""

@@ -51,9 +51,9 @@ class Group(NamedTuple):
 class Groups(Protocol):
     """A protocol that is made of others. A family says what part of an answer a group is about, and reads out.
 
-    part        one encoded answer -> the encoded answer of a group's question
-    parts       the same for the rows of a column of encoded answers that fell to the group
-    group_names what the groups are called
+    project       one encoded answer -> the encoded answer of a group's question
+    project_many  the same for the rows of a column of encoded answers that fell to the group
+    group_names   what the groups are called
     """
 
     groups: tuple[Group, ...] = ()
@@ -71,11 +71,11 @@ class Groups(Protocol):
             raise SpecError("the weights of the groups add up to less than 2^32: divide them by a common factor")
 
     @abstractmethod
-    def part(self, value: Any, group: int) -> Any:
+    def project(self, value: Any, group: int) -> Any:
         """What a group is about, of one encoded answer."""
 
     @abstractmethod
-    def parts(self, values: Any, group: int, rows: NDArray[np.intp]) -> Any:
+    def project_many(self, values: Any, group: int, rows: NDArray[np.intp]) -> Any:
         """What a group is about, of the encoded answers in these rows."""
 
     @property
@@ -96,6 +96,10 @@ class Groups(Protocol):
     def people(self, n: int) -> list[int]:
         """About how many of n people each group gets: rounded down, and at least one."""
         return [max(1, int(n * chance)) for chance in self.chances]
+
+    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
+        each = zip(self.group_names, self.groups, self.people(n), strict=True)
+        return {name: (group.protocol, people) for name, group, people in each}
 
     @property
     def ratio(self) -> Fraction:
@@ -142,11 +146,11 @@ class Groups(Protocol):
 
     def _one(self, value: Any, bits: Bits) -> bytes:
         group = bisect_right(self._sums, bits.integers(self._sums[-1]))
-        return self._packed(group, self.groups[group].protocol._one(self.part(value, group), bits))
+        return self._packed(group, self.groups[group].protocol._one(self.project(value, group), bits))
 
     def _law_of(self, value: Any, bits: Bits) -> bytes:
         group = bisect_right(self._sums, bits.integers(self._sums[-1]))
-        return self._packed(group, self.groups[group].protocol._law_of(self.part(value, group), bits))
+        return self._packed(group, self.groups[group].protocol._law_of(self.project(value, group), bits))
 
     def _packed(self, group: int, report: bytes) -> bytes:
         return (group.to_bytes(self._head, "little") + report).ljust(self.report_bytes, b"\0")
@@ -161,7 +165,7 @@ class Groups(Protocol):
             block[:, :head] = chosen
             for group, rows in self._by_group(from_bytes(chosen)):
                 protocol = self.groups[group].protocol
-                answers = self.parts(values, group, rows + start)
+                answers = self.project_many(values, group, rows + start)
                 block[rows, head : head + protocol.report_bytes] = protocol._many(answers, bits)
         return out
 

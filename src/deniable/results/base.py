@@ -193,6 +193,10 @@ class Result(ABC):
         """The results that this one is made of, by what they are about; without parts itself, under no name."""
         return {"": self}
 
+    def tables(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Mapping[str, Rows]:
+        """The table of each of the `parts`."""
+        return {"": self.table(level, simultaneous, population)}
+
     @abstractmethod
     def repeated(self, noise: float, people: float) -> Any:
         """The same from n reports of fewer people: noise and sampling error grow by these factors in variance."""
@@ -203,6 +207,10 @@ class Result(ABC):
         Errors about the population stay; those among the ones who answered grow. A kind that cannot tell them apart
         keeps its own.
         """
+        return self
+
+    def consistent(self, method: str = "norm-sub") -> Result:
+        """Shares become a distribution; other figures stay as they are."""
         return self
 
     @property

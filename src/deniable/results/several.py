@@ -53,9 +53,7 @@ class Several(Result):
         """The rows of all parts; `table("age")` is the table of one part."""
         if isinstance(level, str):
             return self._rows(level, 0.95, simultaneous, population)
-        # A part shares what is left of the confidence with the others: its rows hold at once with those of all parts.
-        own = 1 - (1 - level) / len(self.parts) if simultaneous else level
-        tables = {name: self._rows(name, own, simultaneous, population) for name in self.parts}
+        tables = self.tables(level, simultaneous, population)
 
         def joined(column: Callable[[Rows], Any]) -> Any:
             return np.concatenate([column(rows) for rows in tables.values()])
@@ -79,6 +77,12 @@ class Several(Result):
             units=[unit for rows in tables.values() for unit in rows.row_units],
         )
 
+    def tables(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> dict[str, Rows]:
+        # The parts share what may go wrong, so that the rows of all of them hold at once.
+        own = 1 - (1 - level) / len(self.parts) if simultaneous else level
+        each = {name: self._rows(name, own, simultaneous, population) for name in self.parts}
+        return {name: replace(rows, level=level) for name, rows in each.items()}
+
     def _rows(self, name: str, level: float, simultaneous: bool, population: bool) -> Rows:
         return self.shares(name).table(level, simultaneous, population)  # type: ignore[no-any-return]
 
@@ -87,8 +91,7 @@ class Several(Result):
 
     def consistent(self, method: str = "norm-sub") -> Several:
         """Parts that are shares become distributions, each by itself; the others stay as they are."""
-        made = self._each(lambda part: part.consistent(method) if hasattr(part, "consistent") else part, self.check)
-        return replace(made, method=method)
+        return replace(self._each(lambda part: part.consistent(method), self.check), method=method)
 
     @property
     def unbiased(self) -> Several:

@@ -26,7 +26,7 @@ from deniable.errors import SpecError
 from deniable.labels import text
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
-from deniable.results import Estimate, Result, Rows, finite, quantile
+from deniable.results import Result, Rows, finite, quantile
 from deniable.surveys.terms import Longitudinal, Terms
 
 SAME_NOISE = (
@@ -41,6 +41,13 @@ UNKNOWN_EPOCHS = (
     "answers are memoized and repeat their noise: the errors are those of one epoch, and too small if these reports "
     "are of several"
 )
+
+
+def part_id(id: str, part: str) -> str:
+    """How a part of a question is called: "habits.age"; a question without parts by its id."""
+    return f"{id}.{part}" if part else id
+
+
 NUMBERS = ("value", "stderr", "low", "high")
 COLUMNS = (
     *("question", "label", *NUMBERS, "unit", "count", "n", "level", "population", "simultaneous", "method"),
@@ -65,11 +72,19 @@ class Finding:
             for row in table.records()
         ]
 
-    def description(self, id: str, question: str) -> dict[str, Any]:
+    @property
+    def parts(self) -> dict[str, Finding]:
+        """The same for each part of the answers; without parts itself, under no name."""
+        table = self.table
+        tables = self.result.tables(table.level, table.simultaneous, table.population)
+        return {name: Finding(part, tables[name]) for name, part in self.result.parts.items()}
+
+    def description(self, id: str, question: str, part: str = "") -> dict[str, Any]:
         """The finding as JSON values."""
         result, table, misfit = self.result, self.table, self.result.misfit
-        content: dict[str, Any] = {"id": id, "text": question, "kind": result.kind, "protocol": result.protocol}
-        content |= {"method": result.method, "n": result.n, "level": table.level}
+        named = {"part": part} if part else {}
+        content: dict[str, Any] = {"id": id} | named | {"text": question, "kind": result.kind}
+        content |= {"protocol": result.protocol, "method": result.method, "n": result.n, "level": table.level}
         content |= {"population": table.population, "rows": table.records(json=True), "notes": result.notes}
         content |= {"misfit": {"p_value": misfit.p_value, "message": misfit.message} if misfit else None}
         if isinstance(result, TextEstimate):
@@ -143,7 +158,7 @@ def find(
         estimated = protocol.estimate(tally)
     if repeats != ONCE:
         estimated = estimated.repeated(repeats.noise, repeats.people)
-    if consistent is not None and isinstance(estimated, Estimate):
+    if consistent is not None:
         estimated = estimated.consistent(consistent)
     return Finding(estimated, estimated.table(level, simultaneous, population))
 

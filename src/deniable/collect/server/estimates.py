@@ -31,9 +31,9 @@ from deniable.collect.stores.base import Epoch
 from deniable.collect.wire import JSON
 from deniable.labels import label_spec
 from deniable.postprocess import METHODS
-from deniable.results import finite
+from deniable.results import Result, finite
 from deniable.surveys import Question, SurveyTally
-from deniable.surveys.results import NUMBERS, Finding, Repeats, find, trust
+from deniable.surveys.results import NUMBERS, Finding, Repeats, find, part_id, trust
 from deniable.surveys.terms import write_time
 
 SIMULTANEOUS, POPULATION, RESPONDENTS = "simultaneous", "population", "respondents"
@@ -74,6 +74,8 @@ class QuestionReading(msgspec.Struct, kw_only=True):
     """Everything about one question."""
 
     id: str
+    part: str = ""
+    """Which part of the answers it is about; empty where an answer has no parts."""
     text: str
     kind: str
     """What is estimated: "shares" of answers, a "mean", ..."""
@@ -137,6 +139,7 @@ class QuestionChange(msgspec.Struct, kw_only=True):
     """How the answers to one question have changed, as populations."""
 
     id: str
+    part: str = ""
     text: str
     n_before: int
     n_after: int
@@ -232,7 +235,9 @@ class Summed:
 def reading(entry: Entry, summed: Summed, request: Request) -> Reading:
     """The estimates of one tally."""
     repeats = summed.repeats(entry)
-    questions = [_question(entry, question, summed.tally, repeats, request) for question in request.asked(entry)]
+    questions = [
+        reading for asked in request.asked(entry) for reading in _readings(entry, asked, summed.tally, repeats, request)
+    ]
     n = next(iter(summed.tally.tallies.values())).n
     return Reading(summed.first, summed.last, *summed.span(entry), n, questions, repeats.notes)
 
@@ -242,6 +247,13 @@ def _missing(entry: Entry, question: Question, n: int, request: Request) -> str 
     if n < max(1, entry.terms.show_from):
         return NOT_ENOUGH
     return OPEN_TEXT if question.protocol.needs_candidates and not request.candidates else None
+
+
+def _readable(entry: Entry, question: Question, n: int, request: Request) -> bool:
+    """Whether n reports are read at all: enough of them, or none, with texts to look for where those are needed."""
+    if question.protocol.needs_candidates and not request.candidates:
+        return False
+    return n == 0 or _missing(entry, question, n, request) is None
 
 
 def _found(question: Question, tally: SurveyTally, repeats: Repeats, request: Request, method: str | None) -> Finding:
@@ -257,39 +269,44 @@ def _found(question: Question, tally: SurveyTally, repeats: Repeats, request: Re
     )
 
 
-def _question(
+def _readings(
     entry: Entry, question: Question, tally: SurveyTally, repeats: Repeats, request: Request
-) -> QuestionReading:
+) -> Iterator[QuestionReading]:
+    """One reading of a question, or of each part of its answers."""
     protocol, own = question.protocol, tally[question.id]
-    message = _missing(entry, question, own.n, request)
-    tests = len(request.candidates) if protocol.needs_candidates else protocol.tests
-    head: dict[str, Any] = {"id": question.id, "text": question.text, "protocol": protocol.name, "n": own.n}
-    head |= {"kind": protocol.reads}
-    head |= {"level": request.level, "simultaneous": request.simultaneous, "population": request.population}
-    head |= {"enough": message != NOT_ENOUGH}
-    head |= trust(protocol, own.n, request.level, repeats, max(1, tests) if request.simultaneous else 1)
-    if message != NOT_ENOUGH:
-        misfit = protocol.misfit(own, repeats.noise)
-        head |= {"misfit": misfit.p_value, "warning": misfit.message}
-    readable = bool(request.candidates) or not protocol.needs_candidates
-    if message is not None and not (own.n == 0 and readable):
-        return QuestionReading(**head, method=request.post, message=message, rows=[])
+    misfit = protocol.misfit(own, repeats.noise) if own.n else None
     method = None if request.post == "none" else request.post
-    found = _found(question, tally, repeats, request, method)
-    content = found.description(question.id, question.text)
-    rows = content["rows"]
-    if request.top is not None and request.top < len(rows):
-        order = np.argsort(-found.table.value, kind="stable")[: request.top]
-        rows = [rows[i] for i in order]
-    rest = {key: content[key] for key in ("unlisted", "unlisted_stderr") if key in content}
-    return QuestionReading(
-        **head,
-        **rest,
-        method=content["method"],
-        message=message,
-        notes=content["notes"],
-        rows=[Row(**row) for row in rows],
-    )
+    found = {}
+    if _readable(entry, question, own.n, request):
+        found = _found(question, tally, repeats, request, method).parts
+    for part, (inner, _) in protocol.parts(own.n).items():
+        n = int(found[part].result.n) if found else own.n
+        message = _missing(entry, question, n, request)
+        tests = len(request.candidates) if protocol.needs_candidates else protocol.tests
+        head: dict[str, Any] = {"id": question.id, "part": part, "text": question.text, "protocol": inner.name, "n": n}
+        head |= {"kind": inner.reads}
+        head |= {"level": request.level, "simultaneous": request.simultaneous, "population": request.population}
+        head |= {"enough": message != NOT_ENOUGH}
+        head |= trust(inner, n, request.level, repeats, max(1, tests) if request.simultaneous else 1)
+        if message != NOT_ENOUGH and misfit is not None:
+            head |= {"misfit": misfit.p_value, "warning": misfit.message}
+        if message is not None and not (n == 0 and found):
+            yield QuestionReading(**head, method=request.post, message=message, rows=[])
+            continue
+        content = found[part].description(question.id, question.text)
+        rows = content["rows"]
+        if request.top is not None and request.top < len(rows):
+            order = np.argsort(-found[part].table.value, kind="stable")[: request.top]
+            rows = [rows[i] for i in order]
+        rest = {key: content[key] for key in ("unlisted", "unlisted_stderr") if key in content}
+        yield QuestionReading(
+            **head,
+            **rest,
+            method=content["method"],
+            message=message,
+            notes=content["notes"],
+            rows=[Row(**row) for row in rows],
+        )
 
 
 def changes(entry: Entry, version: int, before: Summed, after: Summed, request: Request) -> Differences:
@@ -297,31 +314,38 @@ def changes(entry: Entry, version: int, before: Summed, after: Summed, request: 
     sides = [(one.tally, one.repeats(entry)) for one in (before, after)]
     questions = []
     for question in request.asked(entry):
-        messages = [_missing(entry, question, tally[question.id].n, request) for tally, _ in sides]
-        message = next(filter(None, messages), None)
-        head = {"id": question.id, "text": question.text, "level": request.level, "simultaneous": request.simultaneous}
-        n_before, n_after = (tally[question.id].n for tally, _ in sides)
-        answers: list[Change] = []
-        if message is None:
-            first, second = (_found(question, *side, request, None).result for side in sides)
-            change = second - first
-            rows = [first.table().value, second.table().value, change.value, change.stderr]
-            ends = change.interval(request.level, request.simultaneous)
-            numbers = np.column_stack([*rows, ends]).tolist()
-            labels = map(label_spec, change.labels)
-            answers = [Change(label, *map(finite, row)) for label, row in zip(labels, numbers, strict=True)]
-        questions.append(
-            QuestionChange(
-                **head,  # type: ignore[arg-type]
-                n_before=n_before,
-                n_after=n_after,
-                enough=NOT_ENOUGH not in messages,
-                message=message,
-                rows=answers,
+        found = []
+        if all(_readable(entry, question, tally[question.id].n, request) for tally, _ in sides):
+            found = [_found(question, *side, request, None).result.parts for side in sides]
+        for part in question.protocol.parts(1):
+            counts = [int(one[part].n) for one in found] or [tally[question.id].n for tally, _ in sides]
+            messages = [_missing(entry, question, n, request) for n in counts]
+            message = next(filter(None, messages), None)
+            answers = [] if message else list(_changed(found[0][part], found[1][part], request))
+            questions.append(
+                QuestionChange(
+                    id=question.id,
+                    part=part,
+                    text=question.text,
+                    level=request.level,
+                    simultaneous=request.simultaneous,
+                    n_before=counts[0],
+                    n_after=counts[1],
+                    enough=NOT_ENOUGH not in messages,
+                    message=message,
+                    rows=answers,
+                )
             )
-        )
     notes = [note for _, repeats in sides for note in repeats.notes]
     return Differences(entry.fingerprint, version, questions, list(dict.fromkeys(notes)))
+
+
+def _changed(first: Result, second: Result, request: Request) -> Iterator[Change]:
+    change = second - first
+    rows = [first.table().value, second.table().value, change.value, change.stderr]
+    numbers = np.column_stack([*rows, change.interval(request.level, request.simultaneous)]).tolist()
+    for label, row in zip(map(label_spec, change.labels), numbers, strict=True):
+        yield Change(label, *map(finite, row))
 
 
 # -- forms --------------------------------------------------------------------------------------------
@@ -341,7 +365,8 @@ def as_csv(one: Reading) -> bytes:
     for question in one.questions:
         epsilon = f"{float(Fraction(question.epsilon)):.15g}"
         tail = [question.n, question.level, epsilon, question.noise_floor, question.poisoning]
-        head = [one.first, one.last, *(_spreadsheet(time) for time in (one.starts, one.ends)), question.id]
+        times = (_spreadsheet(time) for time in (one.starts, one.ends))
+        head = [one.first, one.last, *times, part_id(question.id, question.part)]
         if not question.rows:
             writer.writerow([*head, "", *[""] * (len(NUMBERS) + 2), *tail])
         for row in question.rows:

@@ -1,0 +1,131 @@
+"""A question about a record, from the draft to the estimate, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+PARTS = {
+    "smoke": ["yes", "no"],
+    "town": {"low": 0, "high": 4},
+    "sleep": {"number": {"low": 0, "high": 24, "unit": "hours"}},
+}
+DRAFT = {
+    "name": "habits",
+    "epsilon": "3",
+    "people": 3000,
+    "questions": [
+        {"id": "habits", "text": "Your habits", "answers": {"record": PARTS, "ask": 1}},
+        {"id": "nap", "text": "Do you nap?", "answers": ["yes", "no"]},
+    ],
+}
+TRUTH = {"habits.smoke": 1 / 3, "habits.town": 0.2, "habits.sleep": 7.0}
+
+
+def rows(n: int = 3000) -> list[dict[str, Any]]:
+    hours = np.random.default_rng(5).normal(7, 1, n).round(2)
+    return [{"smoke": "no" if i % 3 else "yes", "town": i % 5, "sleep": float(hours[i])} for i in range(n)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    Path("draft.json").write_text(json.dumps(DRAFT), encoding="utf-8")
+    Path("parts.json").write_text(json.dumps(PARTS), encoding="utf-8")
+    made = run("survey", "new", "draft.json", "-o", "survey.json").out
+    lines = [f"{row['smoke']},{row['town']},{row['sleep']},yes" for row in rows()]
+    Path("answers.csv").write_text("\n".join(["smoke,town,sleep,nap", *lines]) + "\n", encoding="utf-8")
+    return made
+
+
+def check(found: dict[str, Any]) -> None:
+    named = {f"{one['id']}.{one['part']}": one for one in found["questions"] if "part" in one}
+    assert list(named) == list(TRUTH)
+    assert [one["kind"] for one in named.values()] == ["shares", "shares", "mean"]
+    assert sum(one["n"] for one in named.values()) == 3000
+    for name, one in named.items():
+        row = one["rows"][0]
+        assert abs(row["value"] - TRUTH[name]) < 5 * row["stderr"]
+    assert named["habits.sleep"]["rows"][0]["unit"] == "hours"
+
+
+def test_a_record_from_draft_to_estimate(run, folder):
+    assert "Each person reports 1 of 3 columns" in folder
+    assert all(name in folder.split("expected")[1] for name in TRUTH)
+    run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
+    run("tally", "survey.json", "reports.parquet", "-o", "tally.json")
+    check(run("estimate", "survey.json", "tally.json", "--json").json)
+    text = run("estimate", "survey.json", "tally.json", "--consistent", "norm-sub", "--simultaneous").out
+    assert "habits.smoke: Your habits" in text
+    assert "mean, hours" in text
+    lines = run("estimate", "survey.json", "tally.json", "--csv").out.splitlines()
+    assert [line.split(",")[0] for line in lines[1:]] == [
+        *["habits.smoke"] * 2, *["habits.town"] * 5, "habits.sleep", *["nap"] * 2
+    ]  # fmt: skip
+    run("estimate", "survey.json", "tally.json", "--plot", "all.png", "--parquet", "all.parquet")
+    assert Path("all.png").read_bytes().startswith(b"\x89PNG")
+    assert run("estimate", "survey.json", "tally.json", "--question", "habits", "--json").json["questions"][-1]["part"]
+
+
+def test_a_record_comes_in_one_column_or_in_several(run, folder):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    nap = ["yes"] * 3000
+    parts = pa.Table.from_pylist(rows())
+    parquet.write_table(parts.append_column("nap", pa.array(nap)), "parts.parquet")
+    parquet.write_table(pa.table({"habits": parts.to_struct_array(), "nap": nap}), "structures.parquet")
+    cells = [json.dumps(row).replace('"', '""') for row in rows()]
+    Path("cells.csv").write_text("habits,nap\n" + "".join(f'"{cell}",yes\n' for cell in cells), encoding="utf-8")
+    renamed = "Smoke?,town,sleep,nap\n" + "".join(f"{r['smoke']},{r['town']},{r['sleep']},no\n" for r in rows())
+    Path("renamed.csv").write_text(renamed, encoding="utf-8")
+    more = {"renamed.csv": ["--column", "habits.smoke=Smoke?", "--column", "nap=nap"]}
+    for name in ("parts.parquet", "structures.parquet", "cells.csv", "renamed.csv"):
+        run("privatize", "survey.json", name, "-o", "reports.parquet", *more.get(name, []))
+        check(run("estimate", "survey.json", "reports.parquet", "--json").json)
+    refused = run("privatize", "survey.json", "cells.csv", "--column", "habits.teeth=x", "-o", "no.parquet", code=2)
+    assert "no part" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("no,S3CRET,7,yes", "row 2 of 'wrong.csv', column 'town'"), ("no,,7,yes", "column 'town' is missing")],
+    ids=["wrong", "missing"],
+)
+def test_what_is_no_answer_is_named_by_row_and_part(run, folder, line, words):
+    Path("wrong.csv").write_text(f"smoke,town,sleep,nap\nyes,1,7,no\n{line}\n", encoding="utf-8")
+    refused = run("privatize", "survey.json", "wrong.csv", "-o", "reports.parquet", code=2).err
+    assert words in refused
+    assert "S3CRET" not in refused
+    Path("few.csv").write_text("smoke,town,nap\nyes,1,no\n", encoding="utf-8")
+    assert "no column 'sleep'" in run("privatize", "survey.json", "few.csv", "-o", "reports.parquet", code=2).err
+
+
+def test_the_planner_compares_sampling_with_splitting(run, folder):
+    made = run("plan", "--record", "parts.json", "--epsilon", "1", "--people", "20000", "--json").json
+    assert made["best"]["protocol"] == "Attributes"
+    words = made["reason"]
+    sampled, split = (float(words.split(before)[1].split()[0].strip(".")) for before in ("reaches ", "it would be "))
+    assert sampled == pytest.approx(made["within"], rel=0.01)
+    assert split > 1.5 * sampled
+    solved = run("plan", "--record", "parts.json", "--epsilon", "1", "--within", "0.05", "--json").json
+    assert solved["solved"] == "n"
+    run("plan", "--record", "parts.json", "--epsilon", "1", "--people", "20000", "--plot", "plan.png")
+    for wrong in ('["yes", "no"]', '{"a": "text"}', '{"a": {"record": {"b": 2}}}', "{}", '{"record": {}, "ask": 2}'):
+        Path("wrong.json").write_text(wrong, encoding="utf-8")
+        run("plan", "--record", "wrong.json", "--epsilon", "1", "--people", "20000", code=2)
+    run("plan", "--record", "parts.json", "--categories", "3", "--epsilon", "1", "--people", "20000", code=2)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [{"record": PARTS, "ask": 2}, {"record": PARTS, "ask": "pairs"}, {"record": {"a": 3}}, {"record": {}}],
+    ids=["two", "pairs", "number", "none"],
+)
+def test_drafts_that_ask_for_no_record_are_refused(run, folder, answers):
+    Path("draft.json").write_text(
+        json.dumps(DRAFT | {"questions": [{"id": "habits", "text": "?", "answers": answers}]}), encoding="utf-8"
+    )
+    run("survey", "new", "draft.json", "-o", "other.json", code=2)
