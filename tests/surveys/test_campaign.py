@@ -16,7 +16,6 @@ from deniable.randomness import Simulation
 from deniable.surveys import Budget, Longitudinal, Narrowing, Question, Survey, SurveyTally
 from deniable.surveys.campaign import Round, combine, next_round, round_of, verify
 from deniable.surveys.diff import diff
-from deniable.surveys.draft import from_draft
 from tests.surveys.rounds import COUNTS, DAY, START, first_round, rounds, tally_of
 
 FIRST, SECOND = rounds()
@@ -114,13 +113,13 @@ def test_a_campaign_is_for_the_questions_of_its_rule():
 def test_a_draft_begins_a_campaign():
     hours = {"id": "hours", "text": "How many hours?", "answers": {"number": {"low": 0, "high": 80, "unit": "hours"}}}
     draft = {"name": "work", "owner": "Example", "purpose": "To test.", "days": 7, "epsilon": 1, "people": 2000}
-    made = from_draft({**draft, "campaign": {"kind": "narrowing", "cells": 16}, "questions": [hours]}, now=START)
+    made = Survey.from_draft({**draft, "campaign": {"kind": "narrowing", "cells": 16}, "questions": [hours]}, now=START)
     assert round_of(made) == Round(Narrowing(16))
     assert made["hours"].protocol == Window(Interval(0, 80, "hours"), 1, 17, 1)
     assert made.terms.budget.epsilon == 1
     for wrong in ("narrowing", {"cells": 8}):
         with pytest.raises(SpecError, match="an object with the kind of the campaign"):
-            from_draft({**draft, "campaign": wrong, "questions": [hours]}, now=START)
+            Survey.from_draft({**draft, "campaign": wrong, "questions": [hours]}, now=START)
 
 
 def test_another_round_is_said_by_the_differences():

@@ -25,7 +25,7 @@ from deniable.protocols import Protocol
 from deniable.specs import is_fingerprint
 from deniable.surveys import Survey
 from deniable.surveys.diff import diff, weaker
-from deniable.surveys.survey import load_protocol
+from deniable.surveys.question import load_protocol
 from deniable.surveys.terms import write_time
 
 if TYPE_CHECKING:

@@ -401,7 +401,7 @@ def _read_spec(content: Any, source: str) -> Survey:
 
 def _drafted(content: Any, source: str) -> tuple[Survey, dict[str, Plan]]:
     try:
-        return plan_draft(content)
+        return plan_draft(Survey, content)
     except DeniableError as wrong:
         raise type(wrong)(f"{named(source)}: {wrong}") from None
 

@@ -36,7 +36,7 @@ from deniable._files import atomic_write
 from deniable.domains import as_domain
 from deniable.errors import DeniableError, LabelError, NumberError, SpecError
 from deniable.files.pool import run_all, worker_count
-from deniable.planning.chart import COLORS, GRID, INK, STYLES
+from deniable.planning.result import COLORS, GRID, INK, STYLES
 from deniable.protocols import FrequencyProtocol, registered
 from deniable.protocols.frequency.hadamard_response import HadamardResponse
 from deniable.protocols.frequency.rappor import RAPPOR

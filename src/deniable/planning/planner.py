@@ -29,7 +29,7 @@ from deniable.errors import DomainError, NumberError
 from deniable.planning.result import Option, Plan
 from deniable.protocols import Protocol
 from deniable.protocols.choice import SAME, build, choose, digits
-from deniable.results import Floats, quantile
+from deniable.results import quantile
 
 SOME, FEW = 1.25, 4  # worth a word: up to a quarter more variance for a quarter of the bytes or less
 MOST_PEOPLE = 10**10
@@ -175,11 +175,6 @@ def _first(reached: Callable[[Fraction], bool], epsilon: Fraction) -> Fraction:
 def _rounded(value: float, digits: int) -> Fraction:
     """Up to so many digits."""
     return Fraction(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
-
-
-def epsilons_around(epsilon: float, points: int) -> Floats:
-    """A range of epsilons for a picture: what people use, and the plan's own."""
-    return np.geomspace(min(0.1, epsilon / 2), max(6.0, min(1.5 * epsilon, 64.0)), points)
 
 
 def _reason(choice: Option, table: Sequence[Option], epsilon: Fraction) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from deniable.surveys.campaign import Campaign
 from deniable.surveys.narrowing import Narrowing
-from deniable.surveys.survey import Question, Survey
+from deniable.surveys.question import Question
+from deniable.surveys.survey import Survey
 from deniable.surveys.tally import SurveyTally
 from deniable.surveys.terms import Budget, Epochs, Longitudinal, Terms
 

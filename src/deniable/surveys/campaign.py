@@ -43,7 +43,8 @@ from deniable.specs import is_fingerprint
 from deniable.surveys.strict import keys, short
 
 if TYPE_CHECKING:
-    from deniable.surveys.survey import Question, Survey
+    from deniable.surveys.question import Question
+    from deniable.surveys.survey import Survey
     from deniable.surveys.tally import SurveyTally
 
 MOST_ROUNDS = 64
@@ -55,10 +56,11 @@ _KINDS: dict[str, type[Campaign]] = {}
 class Campaign(ABC):
     """A rule that makes round after round. Immutable; its fields are the parameters in the spec, whole numbers or text.
 
-    >>> from deniable.surveys.draft import from_draft
+    >>> from deniable.surveys import Survey
     >>> hours = {"id": "hours", "text": "How many hours a week?", "answers": {"number": {"low": 0, "high": 80}}}
-    >>> first = from_draft({"name": "work", "owner": "Example Institute", "purpose": "To show rounds.", "days": 7,
-    ...                     "epsilon": 1, "people": 500, "campaign": {"kind": "narrowing"}, "questions": [hours]})
+    >>> draft = {"name": "work", "owner": "Example Institute", "purpose": "To show rounds.", "days": 7, "epsilon": 1,
+    ...          "people": 500, "campaign": {"kind": "narrowing"}, "questions": [hours]}
+    >>> first = Survey.from_draft(draft)
     >>> tally = first.tally(first.privatize({"hours": [38.0, 40.0, 41.5] * 500}))
     >>> second = next_round(first, tally)
     >>> verify([first, second], [tally])

@@ -18,7 +18,8 @@ from typing import Any
 
 from deniable.domains import Domain
 from deniable.exact import epsilon_text
-from deniable.surveys.survey import Question, Survey
+from deniable.surveys.question import Question
+from deniable.surveys.survey import Survey
 from deniable.surveys.terms import RETENTION, Longitudinal, Terms, span, write_time
 
 WEAKER, STRONGER, NEUTRAL = "weaker", "stronger", "neutral"

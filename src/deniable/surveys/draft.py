@@ -38,6 +38,8 @@ The choice is made when the survey is made and stored in full: a later planner c
 from __future__ import annotations
 
 import math
+import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -50,13 +52,14 @@ from deniable.labels import load_label
 from deniable.protocols import Protocol, Table, registered
 from deniable.specs import fingerprint
 from deniable.surveys.campaign import load_campaign
-from deniable.surveys.draft_terms import TERMS, draft_rule, draft_terms
+from deniable.surveys.question import TOO_MANY_FORMS, Question, load_protocol, question_name
 from deniable.surveys.strict import keys, short
-from deniable.surveys.survey import TOO_MANY_FORMS, Question, Survey, load_protocol, question_name
-from deniable.surveys.terms import FEW_FORMS
+from deniable.surveys.terms import FEW_FORMS, Budget, Epochs, Longitudinal, Terms, read_time, span, write_time
 
 if TYPE_CHECKING:
     from deniable.planning import Plan
+    from deniable.surveys.survey import Survey
+
 
 BEST = "best"
 
@@ -73,13 +76,11 @@ class _Open:
     where: str
 
 
-def from_draft(draft: Any, now: float | None = None) -> Survey:
-    """The survey that a draft describes; `now` is when a collection opens whose draft does not say."""
-    return plan_draft(draft, now)[0]
+def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tuple[Survey, dict[str, Plan]]:
+    """The survey that a draft describes, and the plans of the questions whose protocol the planner chose, by id.
 
-
-def plan_draft(draft: Any, now: float | None = None) -> tuple[Survey, dict[str, Plan]]:
-    """The survey, and the plans of the questions whose protocol the planner chose, by id."""
+    `kind` is the class of the survey; `now` is when a collection opens whose draft does not say.
+    """
     if not isinstance(draft, Mapping):
         raise SpecError("a draft is an object with a name and questions")
     if draft.get("kind") == "survey":
@@ -97,9 +98,9 @@ def plan_draft(draft: Any, now: float | None = None) -> tuple[Survey, dict[str, 
     plans = _plans(wanted, memoized=draft_rule(given).rule == "memoize")
     protocols = [plans[place].best if isinstance(one, _Open) else one for place, one in enumerate(wanted)]
     questions = [Question(entry["id"], entry["text"], one) for entry, one in zip(entries, protocols, strict=True)]
-    survey = Survey(draft["name"], questions)
+    survey = kind(draft["name"], questions)
     if given:
-        survey = Survey(survey.name, questions, draft_terms(given, survey, now))
+        survey = kind(survey.name, questions, draft_terms(given, survey, now))
     if "campaign" in given:
         return _first_round(given["campaign"], survey), {}
     return survey, {questions[place].id: plan for place, plan in plans.items()}
@@ -265,3 +266,108 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol
         return known[name](domain, wanted["epsilon"], **parameters)
     except TypeError:
         raise SpecError(f"{name} does not have these parameters: {', '.join(map(str, parameters))}") from None
+
+
+# -- the terms: what an author leaves out is filled in, once, and stored in full ----------------------
+
+
+TERMS = (
+    "owner",
+    "purpose",
+    "opens",
+    "expires",
+    "days",
+    "epochs",
+    "longitudinal",
+    "budget",
+    "retention",
+    "show_from",
+    "replaces",
+    "campaign",
+)
+
+_DAY, _HOUR = 86_400, 3_600
+
+
+def draft_terms(given: Mapping[str, Any], survey: Survey, now: float | None = None) -> Terms:
+    """The terms in full, for the questions of this survey."""
+    missing = [key for key in ("owner", "purpose") if key not in given]
+    if missing:
+        raise SpecError(f"a collection needs {' and '.join(missing)}: who asks, and what for")
+    opens = read_time(given["opens"]) if "opens" in given else _this_hour(now)
+    expires, rule = _expires(given, opens), draft_rule(given)
+    wanted = _part(given, "budget", ("group", "epsilon", "delta"))
+    budget = Budget(
+        wanted.get("group", _group(survey.name)),
+        wanted.get("epsilon", survey.epsilon * rule.draws),
+        wanted.get("delta", survey.delta * rule.draws),
+        survey.relation,
+    )
+    options = {key: given[key] for key in ("retention", "show_from", "replaces") if key in given}
+    epochs = _epochs(given, opens, expires)
+    terms = Terms(given["owner"], given["purpose"], epochs, rule, budget, opens, expires, **options)
+    _check_calendar(terms)
+    return terms
+
+
+def draft_rule(given: Mapping[str, Any]) -> Longitudinal:
+    """How answers hang together; one answer if the draft does not say."""
+    return Longitudinal(**_part(given, "longitudinal", ("rule", "epochs", "values")))
+
+
+def _check_calendar(terms: Terms) -> None:
+    """Refuse what is a slip of the author's. Published surveys are not asked: they keep loading."""
+    length, whole = terms.epochs.seconds, terms.expires - terms.opens
+    if length > whole:
+        # Reports of a late epoch are taken for as long as an epoch: long after the end, in this case.
+        raise SpecError(
+            f"an epoch of {span(length)} is longer than the collection of {span(whole)}: "
+            'shorten it, or leave "epochs" out, which makes the whole collection one epoch'
+        )
+    if terms.longitudinal.epochs > terms.count:
+        raise SpecError(
+            f"a device cannot answer in {terms.longitudinal.epochs} epochs: the collection of {span(whole)} has "
+            f'{terms.count} of {span(length)}; give shorter "epochs", or fewer in "longitudinal"'
+        )
+
+
+def _this_hour(now: float | None) -> int:
+    """The hour that has begun, so that a survey is open at once and its times are easy to read."""
+    return int(time.time() if now is None else now) // _HOUR * _HOUR
+
+
+def _expires(given: Mapping[str, Any], opens: int) -> int:
+    if ("days" in given) == ("expires" in given):
+        raise SpecError('a collection has an end: give either "expires" or "days"')
+    expires = read_time(given["expires"]) if "expires" in given else opens + _days(given["days"])
+    if expires <= opens:
+        raise SpecError(f"the collection ends at {write_time(expires)}, before it opens at {write_time(opens)}")
+    return expires
+
+
+def _epochs(given: Mapping[str, Any], opens: int, expires: int) -> Epochs:
+    wanted = dict(_part(given, "epochs", ("origin", "seconds", "days", "early", "late")))
+    if "days" in wanted:
+        wanted["seconds"] = _days(wanted.pop("days"))
+    wanted.setdefault("seconds", expires - opens)
+    origin = read_time(wanted.pop("origin")) if "origin" in wanted else opens
+    return Epochs(origin, **wanted)
+
+
+def _part(given: Mapping[str, Any], key: str, known: tuple[str, ...]) -> dict[str, Any]:
+    part = given.get(key, {})
+    if not isinstance(part, Mapping):
+        raise SpecError(f'"{key}" is an object with {", ".join(known)}')
+    keys(part, (), f'"{key}"', optional=known)
+    return dict(part)
+
+
+def _days(value: Any) -> int:
+    if type(value) is not int or not 1 <= value <= 36_600:
+        raise SpecError(f"days are a whole number from 1 to 36600, not {short(value)}")
+    return value * _DAY
+
+
+def _group(name: str) -> str:
+    """A group for a survey that names none."""
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-")[:64] or "survey"

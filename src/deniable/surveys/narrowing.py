@@ -32,7 +32,7 @@ from deniable.errors import DomainError, SpecError
 from deniable.protocols import Protocol, Tally, Window
 from deniable.results import Mean, Result
 from deniable.surveys.campaign import Campaign
-from deniable.surveys.survey import Question
+from deniable.surveys.question import Question
 
 # Positions and width of the last round, up to an epsilon: within 3 percent of the best worst case up to epsilon 6.5,
 # and the same on every machine.

@@ -18,7 +18,8 @@ import math
 from fractions import Fraction
 
 from deniable.exact import epsilon_text
-from deniable.surveys.survey import Question, Survey
+from deniable.surveys.question import Question
+from deniable.surveys.survey import Survey
 
 STRONG, MODERATE, WEAK = "strong", "moderate", "weak"
 STRONG_UP_TO, MODERATE_UP_TO = 1, 3

@@ -14,60 +14,31 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deniable import exact
 from deniable._files import atomic_write, load_json
-from deniable.errors import DeniableError, DomainError, LabelError, NumberError, ReportError, SpecError
+from deniable.errors import DomainError, LabelError, NumberError, ReportError, SpecError
 from deniable.exact import epsilon_text, largest_text
-from deniable.protocols import Protocol, Reports, load
+from deniable.protocols import Reports
 from deniable.randomness import Bits
 from deniable.specs import canonical_bytes, fingerprint
-from deniable.surveys.strict import as_text, check_texts, keys, short
+from deniable.surveys.draft import plan_draft
+from deniable.surveys.question import TOO_MANY_FORMS, Question, read_question
+from deniable.surveys.strict import as_text, keys, short
+from deniable.surveys.tally import SurveyTally
 from deniable.surveys.terms import FEW_FORMS, Terms
-
-if TYPE_CHECKING:
-    from deniable.surveys.tally import SurveyTally
 
 PLAIN, COLLECTED = 1, 2
 
 MOST_QUESTIONS = 1000
 
-TOO_MANY_FORMS = (
-    "memoized answers would tell devices apart, because their bytes repeat and, all questions together, have more than "
-    f"{FEW_FORMS:,} forms: offer fewer answers, ask fewer questions, use protocols with few outputs such as GRR, or "
-    'the rule "none"'
-)
-
-_ID = re.compile(r"[a-z0-9_-]{1,64}")
 _SURVEY = ("kind", "version", "name", "questions")
-_QUESTION = ("id", "text", "protocol")
-
-
-@dataclass(frozen=True)
-class Question:
-    """One question: a short id (a-z, 0-9, _ and -), the text that people see, and the protocol of the answer."""
-
-    id: str
-    text: str
-    protocol: Protocol
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.id, str) or not _ID.fullmatch(self.id):
-            raise SpecError(f"the id of a question is 1 to 64 characters of a-z, 0-9, _ and -, not {short(self.id)}")
-        if not isinstance(self.protocol, Protocol):
-            raise SpecError(f"question {self.id!r} needs a protocol, not a {type(self.protocol).__name__}")
-        object.__setattr__(self, "text", as_text(self.text, f"the text of question {self.id!r}"))
-        check_texts(self.protocol.spec(), f"an answer or key of question {self.id!r}")
-
-    def spec(self) -> dict[str, Any]:
-        return {"id": self.id, "text": self.text, "protocol": self.protocol.spec()}
 
 
 @dataclass(frozen=True)
@@ -295,8 +266,6 @@ class Survey:
 
     def tally(self, reports: Mapping[str, Reports]) -> SurveyTally:
         """Add up what `privatize` gave; a question without reports has an empty tally."""
-        from deniable.surveys.tally import SurveyTally
-
         strange = [id for id in reports if id not in {question.id for question in self}]
         if strange:
             self[strange[0]]
@@ -324,7 +293,7 @@ class Survey:
         if not isinstance(spec["questions"], list):
             raise SpecError('"questions" is not a list')
         _check_number(spec["questions"])
-        questions = [_question(entry, place) for place, entry in enumerate(spec["questions"], start=1)]
+        questions = [read_question(entry, place) for place, entry in enumerate(spec["questions"], start=1)]
         rest = {key: value for key, value in spec.items() if key not in _SURVEY}
         survey = cls(spec["name"], questions, Terms.from_spec(rest) if version == COLLECTED else None)
         if survey.spec() != spec:
@@ -334,9 +303,7 @@ class Survey:
     @classmethod
     def from_draft(cls, draft: Any, now: float | None = None) -> Survey:
         """The survey of a draft: answers and epsilon per question, protocols by name or chosen by the planner."""
-        from deniable.surveys.draft import from_draft
-
-        return from_draft(draft, now)
+        return plan_draft(cls, draft, now)[0]
 
     def save(self, path: str | Path) -> None:
         """Write the file, readable by people; it appears whole or not at all."""
@@ -358,29 +325,3 @@ def _times(number: int) -> str:
 def _check_number(questions: Sequence[Any]) -> None:
     if len(questions) > MOST_QUESTIONS:
         raise SpecError(f"a survey has at most {MOST_QUESTIONS} questions")
-
-
-def _question(entry: Any, place: int) -> Question:
-    if not isinstance(entry, Mapping):
-        raise SpecError(f"question {place} is not an object with id, text and protocol")
-    where = question_name(entry, place)
-    keys(entry, _QUESTION, where)
-    try:
-        protocol = load_protocol(entry["protocol"])
-    except DeniableError as wrong:
-        raise SpecError(f"{where}: {wrong}") from None
-    return Question(entry["id"], entry["text"], protocol)
-
-
-def load_protocol(spec: Any) -> Protocol:
-    """The protocol of a spec that a file holds."""
-    if not isinstance(spec, Mapping) or not isinstance(spec.get("protocol"), str):
-        raise SpecError(
-            'a protocol is an object with the protocol\'s name, "protocol": "...", as protocol.spec() gives it'
-        )
-    return load(spec)
-
-
-def question_name(entry: Mapping[str, Any], place: int) -> str:
-    """How a message calls a question."""
-    return f"question {entry['id']!r}" if isinstance(entry.get("id"), str) else f"question {place}"

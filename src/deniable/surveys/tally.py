@@ -11,24 +11,26 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deniable._files import atomic_write, load_json
 from deniable.errors import MismatchError, NumberError, SpecError
 from deniable.protocols import Tally
 from deniable.specs import fingerprint
 from deniable.surveys.strict import keys
-from deniable.surveys.survey import Survey
+
+if TYPE_CHECKING:
+    from deniable.surveys.survey import Survey
 
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class SurveyTally:
-    """One tally a question, all of one survey.
+    """One tally per question, all of one survey.
 
     >>> from deniable.protocols import GRR
-    >>> from deniable.surveys import Question
+    >>> from deniable.surveys import Question, Survey
     >>> survey = Survey("habits", [Question("smoke", "Do you smoke?", GRR(["yes", "no"], epsilon=1))])
     >>> (SurveyTally.empty(survey) + SurveyTally.empty(survey))["smoke"].n
     0

@@ -106,11 +106,11 @@ class Client:
     Nobody listens at this address, so the answer waits in the ledger:
 
     >>> import tempfile
-    >>> from deniable.surveys.draft import from_draft
+    >>> from deniable.surveys import Survey
     >>> question = {"id": "smoke", "text": "Do you smoke?", "answers": ["yes", "no"]}
     >>> draft = {"name": "habits", "owner": "Example Institute", "purpose": "To show a client.", "days": 7,
     ...          "epsilon": "1", "people": 1000, "questions": [question]}
-    >>> survey = from_draft(draft)
+    >>> survey = Survey.from_draft(draft)
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger(Path(folder.name) / "ledger.sqlite")
     >>> ledger.pin(survey)  # or else it is fetched from the server, once

@@ -19,7 +19,8 @@ from deniable.collect.wire import JSON
 from deniable.domains import Domain, Integers, Strings
 from deniable.errors import DomainError
 from deniable.planning import Plan
-from deniable.planning.planner import MOST_PEOPLE, epsilons_around, half_width
+from deniable.planning.planner import MOST_PEOPLE, half_width
+from deniable.planning.result import epsilons_around
 from deniable.protocols.choice import build
 
 MOST_CATEGORIES = 1 << 27

@@ -1,0 +1,68 @@
+"""One question of a survey: its id, the text that people see, and the protocol of the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deniable.errors import DeniableError, SpecError
+from deniable.protocols import Protocol, load
+from deniable.surveys.strict import as_text, check_texts, keys, short
+from deniable.surveys.terms import FEW_FORMS
+
+TOO_MANY_FORMS = (
+    "memoized answers would tell devices apart, because their bytes repeat and, all questions together, have more than "
+    f"{FEW_FORMS:,} forms: offer fewer answers, ask fewer questions, use protocols with few outputs such as GRR, or "
+    'the rule "none"'
+)
+
+_ID = re.compile(r"[a-z0-9_-]{1,64}")
+_QUESTION = ("id", "text", "protocol")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question: a short id (a-z, 0-9, _ and -), the text that people see, and the protocol of the answer."""
+
+    id: str
+    text: str
+    protocol: Protocol
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str) or not _ID.fullmatch(self.id):
+            raise SpecError(f"the id of a question is 1 to 64 characters of a-z, 0-9, _ and -, not {short(self.id)}")
+        if not isinstance(self.protocol, Protocol):
+            raise SpecError(f"question {self.id!r} needs a protocol, not a {type(self.protocol).__name__}")
+        object.__setattr__(self, "text", as_text(self.text, f"the text of question {self.id!r}"))
+        check_texts(self.protocol.spec(), f"an answer or key of question {self.id!r}")
+
+    def spec(self) -> dict[str, Any]:
+        return {"id": self.id, "text": self.text, "protocol": self.protocol.spec()}
+
+
+def read_question(entry: Any, place: int) -> Question:
+    if not isinstance(entry, Mapping):
+        raise SpecError(f"question {place} is not an object with id, text and protocol")
+    where = question_name(entry, place)
+    keys(entry, _QUESTION, where)
+    try:
+        protocol = load_protocol(entry["protocol"])
+    except DeniableError as wrong:
+        raise SpecError(f"{where}: {wrong}") from None
+    return Question(entry["id"], entry["text"], protocol)
+
+
+def load_protocol(spec: Any) -> Protocol:
+    """The protocol of a spec that a file holds."""
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("protocol"), str):
+        raise SpecError(
+            'a protocol is an object with the protocol\'s name, "protocol": "...", as protocol.spec() gives it'
+        )
+    return load(spec)
+
+
+def question_name(entry: Mapping[str, Any], place: int) -> str:
+    """How a message calls a question."""
+    return f"question {entry['id']!r}" if isinstance(entry.get("id"), str) else f"question {place}"
