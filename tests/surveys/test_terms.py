@@ -310,7 +310,7 @@ def questions(*sizes: int, **fixed: str) -> list[dict[str, Any]]:
     ],
 )
 def test_the_planner_keeps_to_the_rule(asked: list[dict[str, Any]], chosen: list[str]) -> None:
-    survey, plans = plan_draft({**MEMOIZED, "questions": asked})
+    survey, plans = plan_draft(Survey, {**MEMOIZED, "questions": asked})
     assert [question.protocol.name for question in survey] == chosen
     assert survey.forms <= 1024
     assert all(plan.reason.startswith("Of the protocols with at most ") for plan in plans.values())
