@@ -141,7 +141,6 @@ def test_the_next_round_is_asked_where_most_people_are():
 @pytest.mark.parametrize(
     ("counts", "ends"),
     [
-        ((0,) * 9, (0, 80)),  # nobody answered
         ((400,) * 9, (0, 80)),  # people everywhere: each position has its share of the noise
         ((4, 3, 5, 4, 6, 4, 3, 5, 4), (0, 80)),  # too few to be sure of anything
         ((3000, 300, 300, 300, 300, 300, 300, 300, 300), (0, 10)),  # all at one end
@@ -163,6 +162,8 @@ def test_a_tally_of_another_survey_or_a_changed_one_is_refused():
     wide = replace(SECOND, questions=(Question("hours", SECOND["hours"].text, Window(Interval(0, 80, "hours"), 1)),))
     with pytest.raises(MismatchError, match="round 2 does not follow from round 1"):
         verify([FIRST, wide], [tally_of(FIRST, *COUNTS)])
+    with pytest.raises(MismatchError, match="round 1 has 0 answers, and the survey shows nothing of fewer than 1"):
+        next_round(FIRST, SurveyTally.empty(FIRST))
     with pytest.raises(SpecError, match="round 2 of 2 is the last"):
         next_round(SECOND, SurveyTally.empty(SECOND))
 

@@ -112,6 +112,12 @@ def _check(store: str, surveys: Mapping[str, Survey]) -> None:
     for path, survey in surveys.items():
         if survey.fingerprint not in published:
             refuse_expired(survey, path)
+            place = survey.terms.campaign if survey.terms is not None else None
+            if place is not None and place.before is not None:
+                raise SpecError(
+                    f"{path!r} is round {place.number} of a campaign, which a running service checks against the tally "
+                    "of the round before: publish it with deniable survey publish"
+                )
         lost = losses(survey, path, published, lambda known: Survey.from_spec(json.loads(published[known])))
         if lost:
             raise SpecError(

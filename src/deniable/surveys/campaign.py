@@ -227,7 +227,7 @@ def next_round(survey: Survey, tally: SurveyTally, opens: int | None = None, exp
     """The survey of the next round, from this round's survey and its tally, which must be complete.
 
     It opens when this round ends, and lasts as long, unless `opens` and `expires` (seconds since 1970) say otherwise.
-    Raises MismatchError for a tally of another survey.
+    Raises MismatchError for a tally of another survey, and for one of fewer answers than the survey shows.
     """
     place = round_of(survey)
     if place.last:
@@ -235,6 +235,11 @@ def next_round(survey: Survey, tally: SurveyTally, opens: int | None = None, exp
     tally.check(survey)
     terms = survey.terms
     assert terms is not None
+    fewest = min(one.n for one in tally.tallies.values())
+    if fewest < terms.show_from:
+        raise MismatchError(
+            f"round {place.number} has {fewest} answers, and the survey shows nothing of fewer than {terms.show_from}"
+        )
     begins = terms.expires if opens is None else opens
     ends = begins + (terms.expires - terms.opens) if expires is None else expires
     # A collection of one epoch is one again; the epochs of a longer one go on.
@@ -268,23 +273,31 @@ def verify(rounds: Sequence[Survey], tallies: Sequence[SurveyTally]) -> None:
     if round_of(rounds[0]).number != 1:
         raise MismatchError(f"a campaign is checked from round 1 on, not from round {round_of(rounds[0]).number}")
     for survey, tally, after in zip(rounds, tallies, rounds[1:], strict=False):
-        place, made = round_of(survey), round_of(after)
-        if made.before != survey.fingerprint:
-            raise MismatchError(f"round {made.number} was made after {made.before}, not after {survey.fingerprint}")
-        if made.tally != tally.digest:
-            raise MismatchError(
-                f"round {made.number} was made from the tally {made.tally}, and this one is {tally.digest}: it was "
-                "changed, or it is of another moment"
-            )
-        assert after.terms is not None
-        again = next_round(survey, tally, after.terms.opens, after.terms.expires)
-        if again.fingerprint != after.fingerprint:
-            raise MismatchError(
-                f"round {made.number} does not follow from round {place.number}: its tally gives the survey "
-                f"{again.fingerprint}, and this is {after.fingerprint}"
-            )
+        check_round(survey, tally, after)
     if len(tallies) == len(rounds):
         tallies[-1].check(rounds[-1])
+
+
+def check_round(survey: Survey, tally: SurveyTally, after: Survey) -> None:
+    """Raise MismatchError unless the survey `after` is the round that follows from this round and its tally.
+
+    Only its opening and closing times are taken as they are.
+    """
+    place, made = round_of(survey), round_of(after)
+    if made.before != survey.fingerprint:
+        raise MismatchError(f"round {made.number} was made after {made.before}, not after {survey.fingerprint}")
+    if made.tally != tally.digest:
+        raise MismatchError(
+            f"round {made.number} was made from the tally {made.tally}, and this one is {tally.digest}: it was "
+            "changed, or it is of another moment"
+        )
+    assert after.terms is not None
+    again = next_round(survey, tally, after.terms.opens, after.terms.expires)
+    if again.fingerprint != after.fingerprint:
+        raise MismatchError(
+            f"round {made.number} does not follow from round {place.number}: its tally gives the survey "
+            f"{again.fingerprint}, and this is {after.fingerprint}"
+        )
 
 
 def combine(rounds: Sequence[Survey], tallies: Sequence[SurveyTally]) -> dict[str, Result]:

@@ -122,8 +122,6 @@ class Narrowing(Campaign):
         """The positions between which the next round asks."""
         n, counts, last = tally.n, [int(count) for count in tally.counts], first.positions - 1
         everything = 0, last
-        if not n:
-            return everything
         t = first.keep.value
         each = (1 - t) / first.outputs
         left = _seen(counts, n, each)

@@ -226,6 +226,8 @@ class Registry:
         self.entries: dict[str, Entry] = {}
         self.successors: dict[str, str] = {}
         """The survey that replaces another, by fingerprint; of several, the one that opens last."""
+        self.followers: dict[str, str] = {}
+        """The next round of a campaign, by the fingerprint of the round before."""
         self.keys = Keys()
         self._unreadable: set[str] = set()
 
@@ -290,6 +292,8 @@ class Registry:
         self.entries = entries
         later = sorted(entries.values(), key=lambda entry: entry.terms.opens)
         self.successors = {one.terms.replaces: one.fingerprint for one in later if one.terms.replaces is not None}
+        rounds = [(one.terms.campaign, one.fingerprint) for one in later]
+        self.followers = {place.before: after for place, after in rounds if place is not None and place.before}
 
     def _bucket(self) -> Bucket | None:
         rate = self._settings.survey_rate

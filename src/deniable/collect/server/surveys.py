@@ -14,7 +14,8 @@ from deniable.collect.server.api import Answer, Call, Operation, Parameter, json
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem
 from deniable.collect.server.progress import taken
-from deniable.collect.server.registry import Entry
+from deniable.collect.server.registry import Entry, Registry
+from deniable.collect.server.rounds import refuse_early
 from deniable.collect.server.service import Service
 from deniable.collect.server.telemetry import log
 from deniable.collect.stores.base import OPEN, StoreError
@@ -49,6 +50,11 @@ class Listed(msgspec.Struct):
     """The fingerprint of the survey before this one."""
     replaced_by: str | None
     """The fingerprint of the survey after this one, if it is published here."""
+    round: int | None
+    rounds: int | None
+    """Which round of how many of a campaign it is; null where it is none."""
+    next_round: str | None
+    """The fingerprint of the round after this one, if it is published here."""
 
 
 class Surveys(msgspec.Struct):
@@ -66,8 +72,7 @@ class Publication(msgspec.Struct):
 
 
 async def listing(service: Service, entries: Iterable[Entry], now: float) -> list[Listed]:
-    successors = service.registry.successors
-    return [listed(one, now, await _is_open(service, one, now), successors.get(one.fingerprint)) for one in entries]
+    return [listed(service.registry, one, now, await _is_open(service, one, now)) for one in entries]
 
 
 async def _is_open(service: Service, entry: Entry, now: float) -> bool:
@@ -81,8 +86,9 @@ async def _is_open(service: Service, entry: Entry, now: float) -> bool:
     return current in taken(entry, progress, now)
 
 
-def listed(entry: Entry, now: float, is_open: bool, replaced_by: str | None) -> Listed:
+def listed(registry: Registry, entry: Entry, now: float, is_open: bool) -> Listed:
     survey, terms = entry.survey, entry.terms
+    place = terms.campaign
     return Listed(
         entry.fingerprint,
         survey.name,
@@ -96,7 +102,10 @@ def listed(entry: Entry, now: float, is_open: bool, replaced_by: str | None) -> 
         None if survey.lifetime_epsilon is None else canonical(survey.lifetime_epsilon),
         is_open,
         terms.replaces,
-        replaced_by,
+        registry.successors.get(entry.fingerprint),
+        None if place is None else place.number,
+        None if place is None else place.campaign.rounds,
+        registry.followers.get(entry.fingerprint),
     )
 
 
@@ -128,6 +137,7 @@ async def publish(call: Call) -> Response:
     await service.registry.refresh()
     if not call.query["weaker_privacy"]:
         _refuse_weaker(service, survey)
+    await refuse_early(service, survey)
     new = await service.writer.run(lambda store: store.publish(survey))
     await service.registry.refresh()
     if new:
@@ -202,14 +212,15 @@ OPERATIONS = (
         "/v1/surveys",
         "publishSurvey",
         "Publish a survey in full form, as deniable survey new writes it. One that replaces another is refused if "
-        "privacy gets weaker by that, unless that is said to be meant.",
+        "privacy gets weaker by that, unless that is said to be meant. A later round of a campaign is published once "
+        "the round before is closed, and only as it follows from the sums that were collected here.",
         publish,
         {
             200: Answer("The survey was published before.", {JSON: Publication}),
             201: Answer("The survey is published.", {JSON: Publication}, {"Location": "Where it is."}),
         },
         role="admin",
-        problems=("weakerPrivacy",),
+        problems=("weakerPrivacy", "wrongRound"),
         parameters=(
             Parameter(
                 "weaker_privacy",

@@ -1,0 +1,109 @@
+"""Rounds at a service: published in order, made from what was collected here, and read together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from deniable.cli import app
+from deniable.collect.wire import ID_BYTES
+from deniable.randomness import Simulation
+from deniable.surveys import SurveyTally
+from deniable.surveys.campaign import combine, next_round
+from tests.collect.server.live import in_thread
+from tests.collect.surveys import TODAY, Crowd, plain
+from tests.surveys.rounds import COUNTS, DAY, first_round, tally_of
+
+FIRST = first_round(epsilon=3, start=TODAY - DAY)
+
+
+@pytest.fixture
+def live(tmp_path):
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", FIRST, plain()) as running:
+        yield running
+
+
+def people(survey, n, seed):
+    """Reports of people who work about 38 hours."""
+    bits = Simulation(seed)
+    reports = survey["hours"].protocol.privatize(np.random.default_rng(seed).normal(38, 3, n), bits).array
+    ids = np.frombuffer(bits.take(n * ID_BYTES), dtype=np.uint8).reshape(n, ID_BYTES)
+    return Crowd(ids, reports)
+
+
+def publish(live, survey):
+    return live.ask("POST", "/v1/surveys", survey.canonical, "admin", {"Content-Type": "application/json"})
+
+
+def tally(live, survey):
+    return SurveyTally.from_spec(live.get(f"/v1/surveys/{survey.fingerprint}/tally.json", "analyst").json)
+
+
+def test_a_round_is_published_once_the_one_before_is_closed_and_as_its_rule_makes_it(live):
+    live.send(FIRST, 0, people(FIRST, 600, 1))
+    counted = tally(live, FIRST)
+    assert counted["hours"].n == 600
+    times = TODAY - DAY, TODAY + 6 * DAY
+    second = next_round(FIRST, counted, *times)
+    early = publish(live, second)
+    assert (early.status, early.problem) == (409, "wrongRound")
+    assert "round 1 still takes reports, so its tally may change: close it first" in early.json["detail"]
+
+    live.ask("POST", f"/v1/surveys/{FIRST.fingerprint}/close", role="admin")
+    invented = publish(live, next_round(FIRST, tally_of(FIRST, *COUNTS), *times))
+    assert invented.problem == "wrongRound"
+    assert "it was changed, or it is of another moment" in invented.json["detail"]
+    elsewhere = first_round(epsilon=2, start=TODAY - DAY)
+    lost = publish(live, next_round(elsewhere, tally_of(elsewhere, *COUNTS), *times))
+    assert f"round 2 comes after {elsewhere.fingerprint}, which is not published here" in lost.json["detail"]
+
+    assert publish(live, second).status == 201
+    assert publish(live, second).status == 200, "what is published stays so"
+    another = publish(live, next_round(FIRST, counted, times[0], times[1] + DAY))
+    assert f"round 2 is published already, as {second.fingerprint}" in another.json["detail"]
+
+    known = {one["fingerprint"]: one for one in live.get("/v1/surveys").json["surveys"]}
+    listed = [
+        [known[one.fingerprint][key] for key in ("round", "rounds", "next_round", "state")] for one in (FIRST, second)
+    ]
+    assert listed == [[1, 2, second.fingerprint, "closed"], [2, 2, None, "collecting"]]
+    assert known[plain().fingerprint]["round"] is None
+
+
+def test_all_rounds_are_read_together(live):
+    live.send(FIRST, 0, people(FIRST, 600, 1))
+    alone = live.get(f"/v1/surveys/{FIRST.fingerprint}/campaign", "analyst").json
+    assert [(one["round"], one["n"], one["state"]) for one in alone["published"]] == [(1, 600, "collecting")]
+    live.ask("POST", f"/v1/surveys/{FIRST.fingerprint}/close", role="admin")
+    second = next_round(FIRST, tally(live, FIRST), TODAY - DAY, TODAY + 6 * DAY)
+    assert publish(live, second).status == 201
+    live.send(second, 0, people(second, 900, 2))
+    for survey in (FIRST, second):
+        read = live.get(f"/v1/surveys/{survey.fingerprint}/campaign?level=0.9", "analyst").json
+        assert (read["kind"], read["rounds"]) == ("narrowing", 2)
+        assert [(one["round"], one["n"]) for one in read["published"]] == [(1, 600), (2, 900)]
+        (hours,) = read["questions"]
+        (row,) = hours["rows"]
+        expected = combine([FIRST, second], [tally(live, FIRST), tally(live, second)])["hours"]
+        assert row["value"] == pytest.approx(expected.value)
+        assert [row["low"], row["high"]] == pytest.approx(expected.interval(0.9))
+        assert row["unit"] == "hours"
+        assert hours["n"] == 1500
+        assert any("of two rounds: 600 reports on the whole interval, then 900 on" in note for note in hours["notes"])
+    assert live.get(f"/v1/surveys/{plain().fingerprint}/campaign", "analyst").problem == "noCampaign"
+    assert live.get(f"/v1/surveys/{FIRST.fingerprint}/campaign").problem == "unauthorized"
+
+
+def test_a_campaign_without_answers_has_no_figures(live):
+    read = live.get(f"/v1/surveys/{FIRST.fingerprint}/campaign", "analyst").json
+    (hours,) = read["questions"]
+    assert (hours["enough"], hours["message"], hours["rows"]) == (False, "not enough answers yet", [])
+
+
+def test_serve_leaves_later_rounds_to_a_running_service(tmp_path):
+    file = tmp_path / "second.json"
+    next_round(FIRST, tally_of(FIRST, *COUNTS), TODAY, TODAY + 7 * DAY).save(file)
+    done = CliRunner().invoke(app, ["serve", "--store", f"sqlite:///{tmp_path / 'store.db'}", "--publish", str(file)])
+    assert done.exit_code == 2
+    assert "is round 2 of a campaign, which a running service checks against the tally" in done.stderr
