@@ -45,9 +45,32 @@ def test_a_study(run, folder):
     assert csv[1].startswith("GRR,1.0,1,1000,")
 
 
+def test_a_study_of_means(run, folder):
+    numbers = ["simulate", "--protocol", "Window,OneBitMean", "--epsilon", "2", "--number", "0..24", "--unit", "hours"]
+    crowd = ["--people", 400, "--runs", 200, "--distribution", "bell,ends:0.2,values:6/7.5/30"]
+    ran = run(*numbers, *crowd, "-o", "study.parquet", "--plot", "study.png")
+    assert "0..24 hours" in ran.out
+    assert 'The formula of Window is for the worst case: "of theory" need not be 1.' in ran.out
+    rows = run(*numbers, *crowd, "-o", "study.parquet", "--json").json
+    assert [(row["protocol"], row["distribution"]) for row in rows][:3] == [
+        ("Window", "bell"),
+        ("Window", "ends:0.2"),
+        ("Window", "values:6/7.5/30"),
+    ]
+    for row in rows:
+        # 200 runs: coverage at least 0.95 - 5 standard errors, and a variance up to 5 of them above the worst case.
+        assert row["coverage"] >= 0.87
+        assert row["variance"] <= 1.5 * row["variance_theory"]
+        assert row["mae"] <= row["variance"] ** 0.5
+    assert run(*numbers, *crowd[:-1], "spike:0.3", "--csv").out.splitlines()[1].endswith("0..24 hours")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--number", "0..24"], "give one of --categories"),
+        (["--unit", "hours"], "--unit goes with --number"),
+        (["--protocol", "Attributes"], "Attributes cannot ask for"),
         (["--protocol", "XYZ"], "there is no protocol 'XYZ'"),
         (["--people", "many"], "--people takes positive whole numbers"),
         (["--people", "1.5e0"], "not '1.5e0'"),
@@ -61,6 +84,22 @@ def test_a_study(run, folder):
 )
 def test_refusals(run, folder, options, message):
     assert message in run(*SWEEP, *options, code=2).err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--number", "24"], "written LOW..HIGH"),
+        (["--number", "24..0"], "needs low < high"),
+        (["--number", "0..1", "--protocol", "GRR"], "GRR cannot ask for a number from 0 to 1"),
+        (["--number", "0..1", "--distribution", "zipf"], "no distribution of numbers 'zipf'"),
+        (["--number", "0..1", "--distribution", "values:a/b"], "no parameter of values"),
+        (["--number", "0..1", "--distribution", "bell:3"], "lies here between 0 and 1"),
+    ],
+)
+def test_refusals_of_numbers(run, folder, options, message):
+    plain = ["simulate", "--protocol", "Window", "--epsilon", "1", "--people", "10"]
+    assert message in run(*plain, *options, code=2).err
 
 
 def test_files_that_are_not_counted_are_listed(run, folder):

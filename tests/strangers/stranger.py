@@ -95,8 +95,8 @@ class Thermometer(Protocol):
     def _inputs(self) -> Iterator[tuple[float, int]]:
         return ((float(mark), place) for place, mark in enumerate(self.marks))
 
-    def truth(self, answers: Any) -> Any:
-        return np.array([self.domain.encode(answers).mean()])
+    def truth(self, answers: Any, people: Any = None) -> Any:
+        return np.array([np.average(self.domain.encode(answers), weights=people)])
 
     def _contributions(self) -> Any:
         p, q = float(self.inner.p), float(self.inner.q)

@@ -116,10 +116,7 @@ def _domain(categories: str | None, text: bool, number: str | None, unit: str, r
     if record is not None:
         return _record(parse_json(read_text(record), named(record)))
     if number is not None:
-        low, dots, high = number.partition("..")
-        if not dots:
-            raise SpecError("--number is written LOW..HIGH, such as 0..24")
-        return Interval(low.strip(), high.strip(), unit)
+        return Interval.between(number, unit)
     if unit:
         raise SpecError("--unit goes with --number")
     if categories is None:

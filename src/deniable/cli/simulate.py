@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -16,7 +17,8 @@ from deniable.cli.output import examples, save_figure
 from deniable.cli.progress import progress
 from deniable.errors import SpecError
 from deniable.files.spark import connect
-from deniable.files.studies import ALONE, by_processes, by_spark, draw, grid, load_study, relative_error, run_study
+from deniable.files.studies import by_processes, by_spark, draw, grid, load_study, relative_error, run_study
+from deniable.protocols import registered
 
 app = new_app()
 
@@ -31,19 +33,24 @@ def _list(help: str, metavar: str) -> Any:
         "deniable simulate --protocol OUE --epsilon 1 --categories 16,256,4096 --people 1000000000 -o study.parquet",
         "deniable simulate --protocol OLH,OUE --epsilon 1,2 --categories 128 --people 1000,10000 "
         "--distribution zipf,uniform,spike:0.8 --plot study.png",
+        "deniable simulate --protocol Window,OneBitMean --epsilon 1,4 --number 0..24 --unit hours --people 10000",
+        "deniable simulate --protocol Window --epsilon 2 --number 0..24 --people 1000 --distribution values:6/7.5/9",
     )
 )
 def simulate(
     protocol: Annotated[list[str], _list("Names of protocols.", "NAME,...")],
     epsilon: Annotated[list[str], _list("Privacy levels.", "EPSILON,...")],
-    categories: Annotated[list[str], _list("Numbers of possible answers.", "N,...")],
     people: Annotated[list[str], _list("Numbers of people.", "N,...")],
+    categories: Annotated[list[str] | None, _list("Numbers of possible answers.", "N,...")] = None,
+    number: Annotated[list[str] | None, _list("The mean of a number between these.", "LOW..HIGH,...")] = None,
+    unit: Annotated[str, typer.Option(metavar="UNIT", help="The unit of the number.", show_default=False)] = "",
     distribution: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME[:X],...",
-            help="What people hold: uniform, zipf:1.1, geometric:0.9, spike:0.5. Comma-separated, may be repeated.",
-            show_default="zipf",
+            help="What people hold: uniform, zipf:1.1, geometric:0.9, spike:0.5; of numbers uniform, bell:0.5, "
+            "ends:0.5, spike:0.5, values:6/7.5/9. Comma-separated, may be repeated.",
+            show_default="zipf; bell for numbers",
         ),
     ] = None,
     runs: Annotated[int, typer.Option(metavar="N", help="Collections in each cell.")] = 100,
@@ -71,21 +78,28 @@ def simulate(
     """Repeat whole collections with made-up people, and compare the errors with the formulas.
 
     GRR, SUE, OUE, THE and HadamardResponse are drawn from the law of their tally, whatever the number of people; the
-    others draw every report. The variance is that of a count; mae, max error and coverage are those of a share, where
+    others draw every report. stderr, mae, max error and coverage are those of a share, or of the mean in its unit;
     coverage is about 95% intervals among those who answered, who are the same in every run. The column "of theory" is
-    the measured variance divided by the formula's for these people.
+    the measured variance divided by the formula's for these people. Of numbers, bell:c is a normal distribution around
+    c, where 0 is the low end and 1 the high one; ends:a has the share a at the high end and the others at the low one;
+    values:a/b/c are the given numbers in turn.
     """
     one_format(as_json, as_csv)
+    if bool(categories) == bool(number):
+        raise SpecError("give one of --categories N,... and --number LOW..HIGH,...")
+    if unit and not number:
+        raise SpecError("--unit goes with --number")
     if engine is Engine.local and (master is not None or wheel is not None):
         raise SpecError("--master and --wheel are for a cluster: add --engine spark")
     cells = grid(
         _split(protocol),
         _split(epsilon),
         [_whole(text, "--people") for text in _split(people)],
-        [_whole(text, "--categories") for text in _split(categories)],
-        _split(distribution or ["zipf"]),
+        [_whole(text, "--categories") for text in _split(categories or [])],
+        _split(distribution or []),
         runs,
         seed,
+        [" ".join(filter(None, (text, unit))) for text in _split(number or [])],
     )
     known = {row.cell for row in load_study(to, missing_is_empty=True)} if to is not None else set()
     reused = sum(cell in known for cell in cells)
@@ -128,15 +142,15 @@ def _whole(text: str, option: str) -> int:
 
 
 def _print(rows: list[Any]) -> None:
-    head = ["protocol", "distribution", "epsilon", "answers", "people", "variance", "of theory", "mae", "max error"]
+    head = ["protocol", "distribution", "epsilon", "answers", "people", "stderr", "of theory", "mae", "max error"]
     body = [
         [
             row.protocol,
             row.distribution,
             f"{row.epsilon:g}",
-            f"{row.answers}",
+            row.interval or f"{row.answers}",
             f"{row.people}",
-            f"{row.variance:.4g}",
+            f"{math.sqrt(row.variance):.4g}",
             f"{relative_error(row):.3f}",
             f"{row.mae:.3g}",
             f"{row.max_error:.3g}",
@@ -146,8 +160,6 @@ def _print(rows: list[Any]) -> None:
         for row in rows
     ]
     output.table([*head, "coverage", "seconds"], body, left=2)
-    for name in sorted(ALONE & {row.protocol for row in rows}):
-        output.prose(
-            f"The formula of {name} is for an answer looked for alone. All are fitted together here, which with many "
-            'people is better: "of theory" is not 1.'
-        )
+    kinds = registered()
+    for name in sorted({row.protocol for row in rows if kinds[row.protocol].formula_for}):
+        output.prose(f'The formula of {name} is for {kinds[name].formula_for}: "of theory" need not be 1.')

@@ -56,6 +56,18 @@ class Interval(Domain):
         if self.low >= self.high:
             raise DomainError(f"an interval needs low < high, not {self.low} to {self.high}")
 
+    @classmethod
+    def between(cls, text: str, unit: str = "") -> Interval:
+        """From text such as "0..24".
+
+        >>> Interval.between("-20..40", "degrees")
+        Interval(-20, 40, unit='degrees')
+        """
+        low, dots, high = text.partition("..")
+        if not dots:
+            raise DomainError(f"a range of numbers is written LOW..HIGH, such as 0..24, not {text!r}")
+        return cls(low.strip(), high.strip(), unit)
+
     @property
     def ends(self) -> tuple[float, float]:
         return float(self.low), float(self.high)

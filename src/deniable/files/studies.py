@@ -1,14 +1,14 @@
 """Studies: how far estimates are from the truth, over protocols x epsilon x people x answers x distributions.
 
 Cell       one combination; `runs` collections from the same people, by the exact law of the tally where it is known
-Figures    variance: mean squared error of a count, over answers and runs, beside the formula's for these very people
-           (of another estimator for those in `ALONE`); mae and max_error: of a share, the mean over answers and the
-           largest, averaged over runs; coverage: of the 95% intervals for those who answered, because the same people
-           are asked in every run
+Figures    of a share, or of a mean in its unit. variance: mean squared error, over figures and runs, beside the
+           formula's for these very people (or for what the protocol's `formula_for` says); mae and max_error: the
+           mean over figures and the largest, averaged over runs; coverage: of the 95% intervals for those who
+           answered, because the same people are asked in every run
 Seed       of a cell: SHA-256 of the study's seed and the cell, so that results depend neither on the order of the cells
            nor on the engine; a repeated study gives the same numbers (seconds excepted)
 Resume     the results file is its own manifest: cells that it has are not repeated
-Picture    the standard error of a share against the number that was varied most; points measured, lines by the formula,
+Picture    the standard error against the number that was varied most; points measured, lines by the formula,
            one colour per protocol; columns of panels for what else was varied first, rows for the second, line styles
            and marks for a third; axes logarithmic, shared by all panels and labelled with plain numbers
 """
@@ -33,21 +33,16 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable._extras import require
 from deniable._files import atomic_write
-from deniable.domains import as_domain
+from deniable.domains import Domain, Interval, ListedDomain, as_domain
 from deniable.errors import DeniableError, LabelError, NumberError, SpecError
 from deniable.files.pool import run_all, worker_count
 from deniable.planning.result import COLORS, GRID, INK, STYLES
-from deniable.protocols import FrequencyProtocol, registered
-from deniable.protocols.frequency.hadamard_response import HadamardResponse
-from deniable.protocols.frequency.rappor import RAPPOR
-from deniable.protocols.frequency.sketch import SketchProtocol
+from deniable.protocols import Protocol, registered
 
 Shares = NDArray[np.float64]
 
 LEVEL = 0.95
 SECONDS_BETWEEN = 2.0
-ALONE = frozenset({"RAPPOR"})
-"""Whose formula is for a candidate that is looked for alone: what is measured is the fit of all together."""
 
 _NOTE, _VERSION = b"deniable.study", b"1"
 
@@ -115,6 +110,52 @@ def people_of(distribution: str, answers: int, people: int) -> NDArray[np.int64]
     return counts
 
 
+_BELL = 0.15
+"""The standard deviation of a bell, as a part of the interval's width."""
+
+
+def numbers_of(distribution: str, interval: Interval, people: int) -> Shares:
+    """The numbers of so many people, by name; places are parts of the interval, 0 its low end and 1 its high end.
+
+    uniform      spread evenly
+    bell:c       a normal distribution around the place c (0.5), 0.15 wide, clipped
+    ends:a       the share a (0.5) at the high end, the others at the low end: the worst case of many protocols
+    spike:c      everybody at the place c (0.5)
+    values:a/b/c the given numbers, in turn
+
+    >>> numbers_of("ends:0.25", Interval(0, 24), 4).tolist(), numbers_of("values:7/8.5", Interval(0, 24), 3).tolist()
+    ([0.0, 0.0, 0.0, 24.0], [7.0, 8.5, 7.0])
+    """
+    name, _, given = distribution.partition(":")
+    quantile = (np.arange(people) + 0.5) / people
+    try:
+        match name:
+            case "uniform":
+                if given:
+                    raise SpecError("uniform has no parameter")
+                places = quantile
+            case "bell":
+                special = require("scipy.special", "files")
+                places = np.clip(_within(given or "0.5", 0.0, 1.0) + _BELL * special.ndtri(quantile), 0.0, 1.0)
+            case "ends":
+                places = (quantile > 1 - _within(given or "0.5", 0.0, 1.0)).astype(np.float64)
+            case "spike":
+                places = np.full(people, _within(given or "0.5", 0.0, 1.0))
+            case "values":
+                return interval.encode(np.resize([float(part) for part in given.split("/")], people))
+            case _:
+                raise SpecError(
+                    f"there is no distribution of numbers {name!r}; there are uniform, bell, ends, spike and values"
+                )
+    except ValueError as wrong:
+        if isinstance(wrong, DeniableError):
+            raise
+        raise SpecError(f"{given!r} is no parameter of {name}: write it like bell:0.5 or values:7/8.5") from None
+    low, high = interval.ends
+    numbers: Shares = low + places * (high - low)
+    return numbers
+
+
 # -- cells ----------------------------------------------------------------------------------------------
 
 
@@ -129,15 +170,29 @@ class Cell:
     distribution: str
     runs: int
     seed: int
+    interval: str = ""
+    """For numbers: "0..24 hours"; then there are no listed answers."""
 
-    def build(self) -> FrequencyProtocol:
+    @property
+    def domain(self) -> Domain:
+        if self.interval:
+            ends, _, unit = self.interval.partition(" ")
+            return Interval.between(ends, unit)
+        return as_domain(self.answers)
+
+    def build(self) -> Protocol:
         known = registered()
         if self.protocol not in known:
             raise LabelError(f"there is no protocol {self.protocol!r}; there are {', '.join(sorted(known))}")
-        protocol = known[self.protocol](as_domain(self.answers), self.epsilon)
-        if not isinstance(protocol, FrequencyProtocol):
-            raise LabelError(f"studies are about shares of listed answers, which {self.protocol} does not estimate")
-        return protocol
+        return known[self.protocol](self.domain, self.epsilon)
+
+    def crowd(self) -> tuple[Any, Any]:
+        """Answers, and how many people hold each of them; None for one each."""
+        domain = self.domain
+        if isinstance(domain, Interval):
+            return numbers_of(self.distribution, domain, self.people), None
+        counts = people_of(self.distribution, self.answers, self.people)
+        return domain.labels if isinstance(domain, ListedDomain) else (), counts
 
     @property
     def own_seed(self) -> int:
@@ -165,10 +220,16 @@ class Row:
     max_error: float
     coverage: float
     seconds: float
+    interval: str = ""
+
+    @property
+    def unit(self) -> str:
+        """Of the mean; a share has none."""
+        return self.interval.partition(" ")[2]
 
     @property
     def cell(self) -> Cell:
-        settings = (self.people, self.answers, self.distribution, self.runs, self.seed)
+        settings = (self.people, self.answers, self.distribution, self.runs, self.seed, self.interval)
         return Cell(self.protocol, self.epsilon_exact, *settings)
 
 
@@ -179,29 +240,40 @@ def grid(
     protocols: Sequence[str],
     epsilons: Sequence[Any],
     people: Sequence[int],
-    answers: Sequence[int],
-    distributions: Sequence[str] = ("zipf",),
+    answers: Sequence[int] = (),
+    distributions: Sequence[str] = (),
     runs: int = 100,
     seed: int = 0,
+    intervals: Sequence[str] = (),
 ) -> list[Cell]:
-    """All combinations, each checked before anything runs."""
+    """All combinations, each checked before anything runs: of so many listed answers, or of intervals of numbers.
+
+    An interval is text such as "0..24 hours". Without a distribution people hold answers by "zipf", numbers by "bell".
+    """
+    if bool(answers) == bool(intervals):
+        raise SpecError("a study is about listed answers or about intervals of numbers: give one of the two")
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise NumberError(f"the number of runs is a positive whole number, not {runs!r}")
     levels = [exact.canonical(exact.as_epsilon(epsilon)) for epsilon in epsilons]
+    kinds = [(size, "") for size in answers] or [(0, interval) for interval in intervals]
+    held = distributions or ["bell" if intervals else "zipf"]
     cells = [
-        Cell(*combination, runs, seed)
-        for combination in itertools.product(protocols, levels, people, answers, distributions)
+        Cell(protocol, level, number, size, distribution, runs, seed, interval)
+        for protocol, level, number, (size, interval), distribution in itertools.product(
+            protocols, levels, people, kinds, held
+        )
     ]
     cells = list(dict.fromkeys(cells))
     for number in people:
         if isinstance(number, bool) or number < 1:
             raise NumberError(f"the number of people is a positive whole number, not {number!r}")
     for cell in cells:
-        shares(cell.distribution, cell.answers)
+        about = cell.interval or f"{cell.answers} answers"
         try:
+            numbers_of(cell.distribution, cell.domain, 1) if cell.interval else shares(cell.distribution, cell.answers)  # type: ignore[arg-type]
             cell.build()
         except DeniableError as wrong:
-            raise type(wrong)(f"{cell.protocol}, epsilon {cell.epsilon}, {cell.answers} answers: {wrong}") from None
+            raise type(wrong)(f"{cell.protocol}, epsilon {cell.epsilon}, {about}: {wrong}") from None
     return cells
 
 
@@ -209,44 +281,27 @@ def run_cell(shared: Any, cell: Cell) -> Row:
     """Everything about one combination."""
     start = time.perf_counter()
     protocol = cell.build()
-    truth = people_of(cell.distribution, cell.answers, cell.people)
-    study = protocol.simulate(truth, cell.runs, cell.own_seed)
+    answers, people = cell.crowd()
+    study = protocol.simulate(answers if people is None else people, cell.runs, cell.own_seed)
     squared = absolute = largest = covered = 0.0
     for run in range(cell.runs):
-        estimate = protocol.estimate(study.tally(run))
-        error = estimate.counts - truth
-        ends = estimate.interval(LEVEL, population=False) * cell.people
+        found = protocol.estimate(study.tally(run)).table(LEVEL, population=False)
+        error = found.value - study.truth
         squared += float(np.mean(error**2))
-        absolute += float(np.mean(np.abs(error))) / cell.people
-        largest += float(np.max(np.abs(error))) / cell.people
-        covered += float(np.mean((ends[:, 0] <= truth) & (truth <= ends[:, 1])))
+        absolute += float(np.mean(np.abs(error)))
+        largest += float(np.max(np.abs(error)))
+        covered += float(np.mean((found.low <= study.truth) & (study.truth <= found.high)))
     levels = {"epsilon": float(Fraction(cell.epsilon)), "epsilon_exact": cell.epsilon}
     return Row(
         **(asdict(cell) | levels),
         exact=study.exact,
         variance=squared / cell.runs,
-        variance_theory=float(np.mean(formula(protocol, truth))),
+        variance_theory=float(np.mean(protocol.figure_variances(answers, people))),
         mae=absolute / cell.runs,
         max_error=largest / cell.runs,
         coverage=covered / cell.runs,
         seconds=time.perf_counter() - start,
     )
-
-
-def formula(protocol: FrequencyProtocol, truth: NDArray[np.int64]) -> Any:
-    """The variance of each estimated count when so many people hold each answer."""
-    n = int(truth.sum())
-    shares = truth / n
-    if isinstance(protocol, HadamardResponse):
-        # Answers v, v + B, ... are in one block, and its people weigh more than the others.
-        block = np.arange(truth.size) % protocol.blocks
-        inside = np.bincount(block, truth)[block]
-        keep = float(protocol.response.keep)
-        return (inside * keep + n * (1 - keep) / protocol.blocks - truth * keep**2) / keep**2
-    if isinstance(protocol, SketchProtocol | RAPPOR):
-        others = np.square(shares).sum() - np.square(shares)
-        return protocol.variance(n, shares, population=False, others=others)
-    return protocol.variance(n, shares, population=False)
 
 
 Engine = Callable[[list[Cell]], Iterator[Row]]
@@ -367,7 +422,7 @@ def draw(rows: Sequence[Row]) -> Any:
         raise SpecError("there is nothing to draw: the study has no cells")
     plt = require("matplotlib.pyplot", "plot")
     axis = max(_AXES, key=lambda name: len(_values(rows, name)))
-    others = [name for name in (*_AXES, "distribution") if name != axis and len(_values(rows, name)) > 1]
+    others = [name for name in (*_AXES, "interval", "distribution") if name != axis and len(_values(rows, name)) > 1]
     across, down, third = [*others, None, None, None][:3]
     columns, lines = _values(rows, across), _values(rows, down)
     size = (7.2, 4.4) if not others else (2.9 * len(columns) + 2.2, 2.7 * len(lines) + 0.7)
@@ -384,7 +439,7 @@ def draw(rows: Sequence[Row]) -> Any:
     for ax in panels[-1]:
         ax.set_xlabel(_AXES[axis])
     for ax in panels[:, 0]:
-        ax.set_ylabel("standard error of a share")
+        ax.set_ylabel(f"standard error{_of(rows[0])}")
     _legend(figure, rows, third)
     return panels[0, 0]
 
@@ -400,14 +455,14 @@ def _panel(ax: Any, panel: Sequence[Row], rows: Sequence[Row], axis: str, third:
         x = [_value(row, axis) for row in points]
         # A single point has no line, only a dash.
         dash = {"marker": "_", "markersize": 14} if len(points) == 1 else {"linestyle": STYLES[kind % len(STYLES)]}
-        ax.plot(x, [_stderr(row.variance_theory, row) for row in points], color=color, linewidth=1.2, **dash)
+        ax.plot(x, [math.sqrt(row.variance_theory) for row in points], color=color, linewidth=1.2, **dash)
         mark = _MARKS[(number if third is None else kind) % len(_MARKS)]
-        ax.plot(x, [_stderr(row.variance, row) for row in points], mark, color=color, markersize=5)
+        ax.plot(x, [math.sqrt(row.variance) for row in points], mark, color=color, markersize=5)
 
 
 def _scales(panels: Any, rows: Sequence[Row], axis: str) -> None:
     values = sorted({float(_value(row, axis)) for row in rows})
-    ends = _ends([_stderr(variance, row) for row in rows for variance in (row.variance, row.variance_theory)])
+    ends = _ends([math.sqrt(variance) for row in rows for variance in (row.variance, row.variance_theory)])
     ticks = _ticks(*ends)
     for ax in panels.flat:
         ax.set(xscale="log", yscale="log")
@@ -428,7 +483,8 @@ def _legend(figure: Any, rows: Sequence[Row], third: str | None) -> None:
     entries = []
     for number, name in enumerate(_values(rows, "protocol")):
         mark = _MARKS[number % len(_MARKS)] if third is None else ""
-        label = f"{name} (line: one answer alone)" if name in ALONE else name
+        alone = registered()[name].formula_for
+        label = f"{name} (line: {alone})" if alone else name
         entries.append(lines.Line2D([], [], color=COLORS[number % len(COLORS)], marker=mark, markersize=5, label=label))
     for kind, value in enumerate(_values(rows, third) if third is not None else []):
         style = {"linestyle": STYLES[kind % len(STYLES)], "marker": _MARKS[kind % len(_MARKS)]}
@@ -453,8 +509,9 @@ def _value(row: Row, name: str | None) -> Any:
     return None if name is None else getattr(row, name)
 
 
-def _stderr(variance: float, row: Row) -> float:
-    return math.sqrt(variance) / row.people
+def _of(row: Row) -> str:
+    unit = f", {row.unit}" if row.unit else ""
+    return f" of a mean{unit}" if row.interval else " of a share"
 
 
 def _labels(values: Sequence[float], share: float) -> list[str]:
@@ -493,6 +550,6 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _named(name: str | None, value: Any) -> str:
-    if name == "distribution":
+    if name in ("distribution", "interval"):
         return str(value)
     return f"{value:,} {name}" if isinstance(value, int) else f"{name} {value:g}"

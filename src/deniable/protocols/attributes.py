@@ -154,10 +154,11 @@ class Attributes(Groups):
     def scaled(self, factor: Fraction) -> Attributes:
         return self._made(self.domain, [(weight, protocol.scaled(factor)) for weight, protocol in self.groups], None)
 
-    def truth(self, answers: Any) -> NDArray[np.float64]:
+    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The figures of all columns, one after the other."""
         columns = zip(self.group_names, self.groups, strict=True)
-        return np.concatenate([group.protocol.truth([answer[name] for answer in answers]) for name, group in columns])
+        each = [(group.protocol, [answer[name] for answer in answers]) for name, group in columns]
+        return np.concatenate([protocol.truth(column, people) for protocol, column in each])
 
     # -- the law -----------------------------------------------------------------------------------
 

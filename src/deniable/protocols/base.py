@@ -39,6 +39,7 @@ from deniable.channels import Channel
 from deniable.domains import Domain, DomainLike, as_domain, load_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, ReportError, SpecError
 from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.studies import Study, study
 from deniable.protocols.tally import Adder, Counter, Counts, PlainAdder, Tally
 from deniable.randomness import Bits, Counting, exhaust, source_of
 from deniable.results import Mean, Misfit, Result
@@ -164,8 +165,11 @@ class Protocol(ABC):
         """The same protocol at an epsilon that is larger by a factor: the conformance suite must tell the two apart."""
         return replace(self, epsilon=self.epsilon * factor)
 
-    def truth(self, answers: Any) -> NDArray[np.float64]:
-        """The figures that an estimate of these people's answers is about, in the order of its table, without noise."""
+    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """The figures that an estimate of these people's answers is about, in the order of its table, without noise.
+
+        `people` is how many hold each of the answers, one by default.
+        """
         raise ChannelError(f"{self.name} does not say what its figures are without noise: write its truth(answers)")
 
     # -- the law, written by each protocol ---------------------------------------------------------
@@ -445,6 +449,34 @@ class Protocol(ABC):
     def guarantee(self) -> Guarantee:
         """Between which inputs the epsilon holds."""
         return Guarantee(ANY, self.epsilon)
+
+    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """The variance of each figure among these people, as in `truth`; here the worst case over all people."""
+        n = len(answers) if people is None else int(np.sum(people))
+        return np.array([self.noise(n) ** 2])
+
+    formula_for: ClassVar[str] = "the worst case"
+    """What `figure_variances` is about, where it is not about these very people."""
+
+    def simulate(self, people: Any, runs: int = 1, seed: int = 0) -> Study:
+        """Repeat the whole collection `runs` times with the same people; for studies, not devices.
+
+        `people` is how many hold each answer, where the domain lists its answers; else one answer per person. GRR,
+        SUE, OUE, THE and HadamardResponse draw tallies from their joint law: a billion people in milliseconds. The
+        others draw every report, which for a billion takes from half a minute (OLH) to hours; `method` says which.
+
+        >>> from deniable.protocols import GRR
+        >>> GRR(["yes", "no"], epsilon=1).simulate([600, 400], runs=3)
+        <3 runs of GRR with 1,000 people, drawn from the law of the tally>
+        """
+        return study(self, people, runs, seed)
+
+    def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts | None:
+        """Tallies drawn from their joint law without drawing reports, one per row, where there is a way.
+
+        `truth` is how many people hold each answer.
+        """
+        return None
 
     def related(self) -> Iterator[tuple[Mixture, Mixture]]:
         """The pairs of inputs that the guarantee speaks of, each in both orders; any two answers by default.

@@ -26,8 +26,8 @@ from deniable.channels.inference.ibu import response_mle
 from deniable.labels import text
 from deniable.protocols.base import WORD_BYTES, Cost, Positions
 from deniable.protocols.frequency.histogram import PureProtocol
-from deniable.protocols.frequency.studies import kept_or_uniform, spread_evenly
 from deniable.protocols.reports import Bytes, Reports, from_bytes, histogram, narrow_type, to_bytes, width_of
+from deniable.protocols.studies import kept_or_uniform, spread_evenly
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, Fit, Support

@@ -32,8 +32,8 @@ from deniable.errors import NumberError
 from deniable.exact import Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
 from deniable.protocols.frequency.histogram import FrequencyProtocol
-from deniable.protocols.frequency.studies import even_columns, kept_or_uniform, spread_evenly
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
+from deniable.protocols.studies import even_columns, kept_or_uniform, spread_evenly
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate
@@ -207,6 +207,15 @@ class HadamardResponse(FrequencyProtocol):
         if population:
             spread = spread + n * f * (1 - f)
         return float(spread) if spread.ndim == 0 else spread
+
+    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """Answers v, v + B, ... are in one block, and its people weigh more than the others."""
+        shares, keep = self.truth(answers, people), float(self.response.keep)
+        block = np.arange(shares.size) % self.blocks
+        inside = np.bincount(block, shares)[block]
+        n = len(answers) if people is None else int(np.sum(people))
+        spread: NDArray[np.float64] = (inside * keep + (1 - keep) / self.blocks - shares * keep**2) / keep**2 / n
+        return spread
 
     def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
         """When everybody's answer is in the same block, if a block has more than one answer."""

@@ -5,7 +5,6 @@ Beyond its law, such a protocol writes
 variance      of an estimated count, from which errors, intervals and plans follow
 _support      which answers each report speaks for: P(report | v) is `ratio` times as large for those
 _likelihoods  a faster form of the same, where there is one
-_simulate     tallies drawn from their joint law without drawing reports, where there is a way
 
 Pure protocols: each report supports some answers; the true one with p*, any other with q*.
 
@@ -34,7 +33,6 @@ from deniable.exact import Number
 from deniable.labels import Label
 from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.frequency import mle
-from deniable.protocols.frequency.studies import Study, study
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
@@ -46,6 +44,7 @@ class ShareProtocol(Protocol):
     """Shares of answers: of listed ones, or of texts that the analyst names afterwards."""
 
     reads: ClassVar[str] = "shares"
+    formula_for: ClassVar[str] = ""
 
     @abstractmethod
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
@@ -54,12 +53,18 @@ class ShareProtocol(Protocol):
         Noise and sampling error; `population=False` leaves the second out, for the count among those who answered.
         """
 
-    def truth(self, answers: Any) -> NDArray[np.float64]:
+    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The share of each listed answer."""
         if not isinstance(self.domain, ListedDomain):
-            return super().truth(answers)
-        places = self.domain.encode(answers)
-        return np.bincount(places, minlength=self.domain.size) / len(places)
+            return super().truth(answers, people)
+        counts = np.bincount(self.domain.encode(answers), people, minlength=self.domain.size)
+        shares: NDArray[np.float64] = counts / counts.sum()
+        return shares
+
+    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        n = len(answers) if people is None else int(np.sum(people))
+        spread: NDArray[np.float64] = np.asarray(self.variance(n, self.truth(answers, people), population=False)) / n**2
+        return spread
 
     def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
         """The variance of the count of an answer of that frequency, whatever the others gave."""
@@ -139,10 +144,6 @@ class FrequencyProtocol(ShareProtocol):
         """The reports behind each counter, where a tally is a list of how often each report came."""
         return None
 
-    def _simulate(self, truth: Counts, runs: int, random: np.random.Generator) -> Counts | None:
-        """Tallies drawn from their joint law without drawing reports, one per row, where there is a way."""
-        return None
-
     def support(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
         """A matrix of truth values: which answers each report supports."""
         return self._support(self._rows(reports))
@@ -177,14 +178,6 @@ class FrequencyProtocol(ShareProtocol):
         valid = self._valid_rows(reports)
         rows, often = mle.distinct(valid)
         return mle.fit(self, rows, often, self.tally(valid), tolerance, max_iterations, progress)
-
-    def simulate(self, counts: ArrayLike, runs: int = 1, seed: int = 0) -> Study:
-        """Repeat the whole collection: `counts` people with each answer, `runs` times; for studies, not devices.
-
-        GRR, SUE, OUE, THE and HadamardResponse draw tallies from their joint law: a billion people in milliseconds.
-        The others draw every report, which for a billion takes from half a minute (OLH) to hours; `method` says which.
-        """
-        return study(self, counts, runs, seed)
 
 
 # -- pure protocols -----------------------------------------------------------------------------------

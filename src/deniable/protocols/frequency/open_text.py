@@ -24,7 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels import Channel
 from deniable.domains import Categories, Domain, DomainLike, ListedDomain, Strings, Texts
@@ -138,6 +138,18 @@ class TextProtocol(FrequencyProtocol):
     @property
     def waived(self) -> Mapping[str, str]:
         return {"unbiased": "a fixed hash collides: the estimate is unbiased over redrawn keys"}
+
+    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """With the other answers of these people, which collide."""
+        shares = self.truth(answers, people)
+        n = len(answers) if people is None else int(np.sum(people))
+        others = np.square(shares).sum() - np.square(shares)
+        return np.asarray(self.variance(n, shares, population=False, others=others)) / n**2
+
+    @abstractmethod
+    def variance(
+        self, n: int, frequency: ArrayLike = 0.0, population: bool = True, others: ArrayLike | None = None
+    ) -> Any: ...
 
     @property
     def needs_candidates(self) -> bool:

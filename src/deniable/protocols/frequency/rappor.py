@@ -62,6 +62,7 @@ class RAPPOR(TextProtocol):
     """
 
     name: ClassVar[str] = "RAPPOR"
+    formula_for: ClassVar[str] = "one answer alone"
 
     bloom_bits: int = 128
     hashes: int = 2

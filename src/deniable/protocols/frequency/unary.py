@@ -33,8 +33,8 @@ from deniable.exact import WORD, Dyadic
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
 from deniable.protocols.frequency.bit_rows import BitCounter, positional_popcount, row_weights, usual_weights
 from deniable.protocols.frequency.histogram import PureProtocol
-from deniable.protocols.frequency.studies import independent_bits
 from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.studies import independent_bits
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results.misfit import sum_is_off

@@ -26,9 +26,9 @@ from deniable.errors import ChannelError, EpsilonError
 from deniable.exact import WORD, Dyadic, floor_of, shown
 from deniable.protocols.base import WORD_BYTES, Cost, Positions
 from deniable.protocols.frequency.grr import GRR
-from deniable.protocols.frequency.studies import kept_or_uniform, spread_evenly
 from deniable.protocols.memoized import Memoized
 from deniable.protocols.reports import Bytes, from_bytes, narrow_type, to_bytes
+from deniable.protocols.studies import kept_or_uniform, spread_evenly
 from deniable.protocols.tally import Counts
 from deniable.randomness import Bits
 

@@ -193,10 +193,10 @@ class Window(Protocol):
     def _input_count(self) -> int:
         return self.positions
 
-    def truth(self, answers: Any) -> NDArray[np.float64]:
+    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The mean of the numbers, clipped to the interval."""
-        numbers = self.domain.encode(answers)
-        return np.array([float(numbers.mean()) + (self._ends[0] if isinstance(self.domain, Integers) else 0.0)])
+        mean = float(np.average(self.domain.encode(answers), weights=people))
+        return np.array([mean + (self._ends[0] if isinstance(self.domain, Integers) else 0.0)])
 
     # -- the read-out ------------------------------------------------------------------------------
 

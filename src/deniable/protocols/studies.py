@@ -11,18 +11,21 @@ Caution    the exact laws are drawn with numpy's generator, whose binomials work
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from deniable.domains import ListedDomain
 from deniable.errors import NumberError, ShapeError
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Simulation
 
 if TYPE_CHECKING:
-    from deniable.protocols.frequency.histogram import FrequencyProtocol
+    from deniable.protocols.base import Protocol
 
 _BLOCK_BYTES = 1 << 25
 
@@ -31,18 +34,15 @@ _BLOCK_BYTES = 1 << 25
 class Study:
     """Tallies of repeated collections from the same people."""
 
-    protocol: FrequencyProtocol
-    truth: Counts
-    """How many people hold each answer."""
+    protocol: Protocol
+    n: int
+    truth: NDArray[np.float64]
+    """The figures of these people, without noise."""
     tallies: Counts
     """One run per row."""
     exact: bool
     """Whether the tallies were drawn from their joint law, without reports."""
     method: str
-
-    @property
-    def n(self) -> int:
-        return int(self.truth.sum())
 
     def __len__(self) -> int:
         return len(self.tallies)
@@ -50,25 +50,37 @@ class Study:
     def tally(self, run: int) -> Tally:
         return Tally(self.protocol.fingerprint, self.n, self.tallies[run])
 
-    def estimates(self) -> NDArray[np.float64]:
-        """Unbiased counts, one run per row."""
-        return np.stack([self.protocol.estimate(self.tally(run)).counts for run in range(len(self))])
+    def figures(self) -> NDArray[np.float64]:
+        """The estimated figures, such as shares or a mean, one run per row."""
+        return np.stack([self.protocol.estimate(self.tally(run)).table().value for run in range(len(self))])
 
     def __repr__(self) -> str:
         return f"<{len(self)} runs of {self.protocol.name} with {self.n:,} people, {self.method}>"
 
 
-def study(protocol: FrequencyProtocol, counts: ArrayLike, runs: int, seed: int) -> Study:
-    """`runs` collections from people of whom counts[v] hold answer v."""
-    truth = _people(counts, protocol.domain.size)
+def study(protocol: Protocol, people: Any, runs: int, seed: int) -> Study:
+    """`runs` collections from the same people.
+
+    `people` is how many hold each answer, where the domain lists its answers; else one answer per person.
+    """
     if isinstance(runs, bool) or not isinstance(runs, int | np.integer) or runs < 1:
         raise NumberError(f"the number of runs is a positive whole number, not {runs!r}")
-    tallies = protocol._simulate(truth, int(runs), np.random.default_rng(seed))
-    if tallies is not None:
-        return Study(protocol, truth, tallies, True, "drawn from the law of the tally")
+    if not isinstance(protocol.domain, ListedDomain):
+        encoded = protocol.domain.encode(people)
+        if not len(encoded):
+            raise NumberError("a study needs at least one person")
+        truth, n = protocol.truth(people), len(encoded)
+        blocks = partial(_slices, encoded, _block(protocol))
+    else:
+        counts = _people(people, protocol.domain.size)
+        truth, n = protocol.truth(protocol.domain.labels, counts), int(counts.sum())
+        tallies = protocol._simulate(counts, int(runs), np.random.default_rng(seed))
+        if tallies is not None:
+            return Study(protocol, n, truth, tallies, True, "drawn from the law of the tally")
+        blocks = partial(_in_order, counts, _block(protocol))
     bits = Simulation(seed)
-    drawn = np.stack([_by_reports(protocol, truth, bits) for _ in range(runs)])
-    return Study(protocol, truth, drawn, False, "every report drawn and tallied")
+    drawn = np.stack([_by_reports(protocol, blocks(), bits) for _ in range(runs)])
+    return Study(protocol, n, truth, drawn, False, "every report drawn and tallied")
 
 
 def _people(counts: ArrayLike, size: int) -> Counts:
@@ -82,15 +94,28 @@ def _people(counts: ArrayLike, size: int) -> Counts:
     return given.astype(np.int64)
 
 
-def _by_reports(protocol: FrequencyProtocol, truth: Counts, bits: Simulation) -> Counts:
-    # People in order of their answers, a block at a time; the tally does not depend on the order.
-    ends = np.cumsum(truth)
-    block = max(1, _BLOCK_BYTES // (protocol.report_bytes + 16))
-    total = np.zeros(protocol.tally_size, dtype=np.int64)
+def _block(protocol: Protocol) -> int:
+    """How many people are drawn at once."""
+    return max(1, _BLOCK_BYTES // (protocol.report_bytes + 16))
+
+
+def _slices(encoded: Any, block: int) -> Iterator[Any]:
+    return (encoded[start : start + block] for start in range(0, len(encoded), block))
+
+
+def _in_order(counts: Counts, block: int) -> Iterator[Counts]:
+    """People in order of their answers, a block at a time; the tally does not depend on the order."""
+    ends = np.cumsum(counts)
     for start in range(0, int(ends[-1]), block):
-        values = np.searchsorted(ends, np.arange(start, min(start + block, int(ends[-1]))), side="right")
-        if values.size == 1:
-            rows = np.frombuffer(protocol._one(int(values[0]), bits), dtype=np.uint8).reshape(1, -1)
+        yield np.searchsorted(ends, np.arange(start, min(start + block, int(ends[-1]))), side="right")
+
+
+def _by_reports(protocol: Protocol, blocks: Iterable[Any], bits: Simulation) -> Counts:
+    total = np.zeros(protocol.tally_size, dtype=np.int64)
+    for values in blocks:
+        if len(values) == 1:
+            one = values[0].item() if isinstance(values, np.ndarray) else values[0]
+            rows = np.frombuffer(protocol._one(one, bits), dtype=np.uint8).reshape(1, -1)
         else:
             rows = protocol._many(values, bits)
         total += protocol._count(rows)
