@@ -167,7 +167,17 @@ export interface Terms {
         /** The epoch of a moment, in seconds since 1970. */
         at(moment: number): number;
     };
-    readonly longitudinal: { readonly rule: "none" | "memoize"; readonly epochs: number; readonly values?: number };
+    readonly longitudinal: {
+        readonly rule: "none" | "memoize" | "two-stage";
+        readonly epochs: number;
+        readonly values?: number;
+        /** Of two stages: the epsilon of one submission, and of all that are drawn from the same kept states. */
+        readonly first?: string;
+        readonly forever?: string;
+    };
+    /** Whether a device keeps answers; and whether it draws a report from a kept state each time. */
+    readonly keeps: boolean;
+    readonly stages: boolean;
     /** How often a device randomizes an answer at most. */
     readonly draws: number;
     /** `delta` is "0" and `relation` "any" where the survey does not name them. */
@@ -215,6 +225,9 @@ export class Survey {
     readonly terms: Terms | null;
     /** Of one submission: an exact fraction. */
     readonly epsilon: string;
+    /** What a ledger debits each time that answers are randomized, and what it debits at most. */
+    readonly debit: string;
+    readonly budgetEpsilon: string;
     /** Whether repeated reports show when an answer changed and which earlier one returned. */
     readonly showsChanges: boolean;
     /** Of as many submissions as a device may make; null where no number holds, because changes show. */

@@ -1221,11 +1221,17 @@ function readTerms(spec, toAnswer) {
   exactKeys(epochs, ["origin", "seconds", "early", "late"], '"epochs"');
   check(isWhole(epochs.seconds, 1, 100 * 366 * 86400), "the length of an epoch is not usable");
   check(isWhole(epochs.early, 0, 1000) && isWhole(epochs.late, 0, 1000), "early and late epochs are not usable");
-  const memoize = isObject(longitudinal) && longitudinal.rule === "memoize";
-  exactKeys(longitudinal, ["rule", "epochs", ...(memoize ? ["values"] : [])], '"longitudinal"');
-  check(memoize || longitudinal.rule === "none", "the longitudinal rule is unknown here");
-  check(isWhole(longitudinal.epochs, 1, LAST_EPOCH), "the number of epochs that a device answers is not usable");
-  check(!memoize || isWhole(longitudinal.values, 1, 1000), "the number of values that a device memoizes is not usable");
+  const rules = { __proto__: null, none: [], memoize: ["values"], "two-stage": ["values", "first", "forever"] };
+  const more = isObject(longitudinal) && typeof longitudinal.rule === "string" ? rules[longitudinal.rule] : [];
+  check(more, "the longitudinal rule is unknown here");
+  exactKeys(longitudinal, ["rule", "epochs", ...more], '"longitudinal"');
+  const [keeps, stages] = [more.length > 0, longitudinal.rule === "two-stage"];
+  check(isWhole(longitudinal.epochs, stages ? 2 : 1, LAST_EPOCH), "the number of epochs that a device answers is not usable");
+  check(!keeps || isWhole(longitudinal.values, 1, 1000), "the number of values that a device memoizes is not usable");
+  if (stages) {
+    const [one, all] = ["first", "forever"].map((key) => readFraction(longitudinal[key], `"${key}"`));
+    check(isAbove(all, one), 'of two stages "first" is below "forever"');
+  }
   exactKeys(budget, ["group", "epsilon"], '"budget"', ["delta", "relation"]);
   check(typeof budget.group === "string" && /^[a-z0-9._-]{1,64}$/.test(budget.group), "the budget group is not usable");
   const lifetime = readFraction(budget.epsilon, "the lifetime epsilon");
@@ -1245,7 +1251,9 @@ function readTerms(spec, toAnswer) {
     purpose: spec.purpose,
     epochs: Object.freeze({ ...epochs, origin, at, first: at(opens), last: at(expires - 1) }),
     longitudinal: Object.freeze({ ...longitudinal }),
-    draws: memoize ? Math.min(longitudinal.values, longitudinal.epochs) : longitudinal.epochs,
+    keeps,
+    stages,
+    draws: keeps ? Math.min(longitudinal.values, longitudinal.epochs) : longitudinal.epochs,
     budget: Object.freeze({ delta: "0", relation: RELATIONS[0], ...budget }),
     opens,
     expires,
@@ -1289,6 +1297,19 @@ function readQuestion(spec, toAnswer) {
   return Object.freeze({ id: spec.id, text: spec.text, protocol });
 }
 
+/** What all reports of a device tell at most, where they are drawn from kept states: the sum over the questions. */
+function stagesTell({ questions, epsilon, terms: { longitudinal, draws } }) {
+  const unknown = questions.find(({ protocol }) => protocol.unknown);
+  if (unknown) return null;
+  check(questions.every(({ protocol }) => protocol.permanent), "a question of this survey has no two stages");
+  const total = (key) => shortSum(questions.map(({ protocol }) => readFraction(protocol[key])), `the sum of ${key}`);
+  const stated = longitudinal.first === epsilon && longitudinal.forever === writeFraction(total("forever"));
+  check(stated, '"first" and "forever" are not the sums over the questions');
+  if (draws === 1) return longitudinal.forever;
+  // One report, then the level of the second stage for each later one: a mixture of its rows, whatever came before.
+  return writeFraction(add(readFraction(epsilon), times(total("instantEpsilon"), [BigInt(longitudinal.epochs - 1), 1n])));
+}
+
 /** The published questions and terms, exactly as pinned. */
 export class Survey {
   /** For `fromBytes` and `fetch`; `terms` is null for version 1, which can be answered in files only. */
@@ -1311,17 +1332,21 @@ export class Survey {
     const level = shortSum(each, "the sum of the questions' epsilons");
     /** What one submission gives away at most: the exact sum over the questions. */
     this.epsilon = writeFraction(level);
-    const debits = times(level, [BigInt(this.terms?.draws ?? 1), 1n]);
+    const { stages = false, keeps = false, draws = 1 } = this.terms ?? {};
+    /** What a ledger debits each time that answers are randomized: of two stages once per state, for all its reports. */
+    this.debit = stages ? this.terms.longitudinal.forever : this.epsilon;
+    const debits = times(readFraction(this.debit), [BigInt(draws), 1n]);
+    /** What it debits at most. */
+    this.budgetEpsilon = writeFraction(debits);
     /** Whether repeated reports show when an answer changed and which earlier one returned. */
-    this.showsChanges = this.terms?.longitudinal.rule === "memoize" && this.terms.draws > 1;
+    this.showsChanges = keeps && !stages && draws > 1;
     /** The same over as many answers as a device may give; null where no number holds, because changes show. */
-    this.lifetimeEpsilon = this.showsChanges ? null : writeFraction(debits);
+    this.lifetimeEpsilon = this.showsChanges ? null : stages ? stagesTell(this) : this.budgetEpsilon;
     const deltas = this.questions.flatMap(({ protocol }) => (protocol.delta ? [readFraction(protocol.delta)] : []));
     /** With how much probability a submission may tell more than its epsilon says; null where none does. */
     this.delta = deltas.length ? writeFraction(shortSum(deltas, "the sum of the questions' deltas")) : null;
-    const draws = [BigInt(this.terms?.draws ?? 1), 1n];
     /** The same over as many answers as a device may give. */
-    this.budgetDelta = this.delta === null ? null : writeFraction(times(readFraction(this.delta), draws));
+    this.budgetDelta = this.delta === null ? null : writeFraction(times(readFraction(this.delta), [BigInt(draws), 1n]));
     // A relation that is unknown here belongs to a protocol that is: its survey cannot be answered.
     const relations = new Set(this.questions.map(({ protocol }) => protocol.relation).filter(Boolean));
     check(relations.size < 2, "the questions are about different relations, whose levels cannot be added");
@@ -1335,9 +1360,9 @@ export class Survey {
       check(covered, "the survey asks for more delta than its own budget");
       const same = this.relation === null || this.relation === this.terms.budget.relation;
       check(same, "the budget is about another relation than the questions");
-      const forms = this.questions.reduce((product, { protocol }) => product * protocol.forms, 1);
-      const repeats = this.terms.longitudinal.rule === "memoize";
-      check(!repeats || forms <= FEW_FORMS, "memoized answers of this survey would tell devices apart");
+      const kept = ({ protocol }) => (stages ? (protocol.stateForms ?? 1) : protocol.forms);
+      const forms = this.questions.reduce((product, question) => product * kept(question), 1);
+      check(!keeps || forms <= FEW_FORMS, "memoized answers of this survey would tell devices apart");
       const place = this.terms.campaign;
       const rule = place && CAMPAIGNS[place.kind];
       const asks = ({ protocol }) => protocol.unknown || rule.asks(protocol, place.parameters, place.round);
@@ -1436,6 +1461,7 @@ const plainText = (value) => (typeof value === "string" ? value : canonicalText(
 /** How much a longitudinal rule shows beside its epsilon, and the rule in words. */
 function ruleShows({ rule, values }) {
   if (rule === "none") return [1, "none"];
+  if (rule === "two-stage") return values === 1 ? [0, "two stages, the first answer kept"] : [1, `two stages, ${values} answers kept`];
   if (values === 1) return [0, "memoize the first answer"];
   return [2, `memoize ${values} answers, which shows changes and returns`];
 }
@@ -1499,11 +1525,13 @@ export function surveyChanges(before, after) {
   grows("delta of the budget", old.budget.delta ?? "0", now.budget.delta ?? "0");
   const [[shown, rule], [newShown, newRule]] = [old.longitudinal, now.longitudinal].map(ruleShows);
   if (old.longitudinal.rule !== now.longitudinal.rule) {
-    note("longitudinal rule", rule, newRule, newShown > shown ? "weaker" : "stronger");
+    note("longitudinal rule", rule, newRule, newShown === shown ? "neutral" : newShown > shown ? "weaker" : "stronger");
   } else {
     const [values, newValues] = [old.longitudinal.values ?? 1, now.longitudinal.values ?? 1];
     note("values that a device memoizes", values, newValues, newValues > values ? "weaker" : "stronger");
   }
+  const [stored, newStored] = [old.longitudinal.forever, now.longitudinal.forever];
+  if (stored && newStored) grows("epsilon of a kept answer", stored, newStored);
   note("epochs that a device answers", old.longitudinal.epochs, now.longitudinal.epochs);
   note("retention", old.retention, now.retention, now.retention === "reports" ? "weaker" : "stronger");
   note("shown from n", old.show_from, now.show_from, now.show_from < old.show_from ? "weaker" : "stronger");
@@ -1525,7 +1553,8 @@ export function surveyChanges(before, after) {
 //   surveys    fingerprint -> { bytes of the survey, key of its ids, memos, submissions, round of a campaign }
 // A submission is written with its debit, in full, before anything is sent; a crash re-sends those very bytes. Once the
 // service has answered for it they are erased, and nothing here tells what was answered: a report is drawn from
-// crypto.getRandomValues, and no key gives it again. Memos, of a survey that repeats reports, hold the answer itself.
+// crypto.getRandomValues, and no key gives it again. Memos, of a survey that repeats reports or draws them from kept
+// states, hold the answer itself.
 
 const LEDGER_VERSION = 1;
 
@@ -1793,11 +1822,13 @@ export class Client {
     }
     survey.checkAnswers(values);
     own.bytes = survey.bytes;
-    const reports = survey.questions.map((question) =>
-      longitudinal.rule === "memoize"
-        ? this.#memoized(own.memos, question, longitudinal.values, values[question.id])
-        : question.protocol.privatize(values[question.id]),
-    );
+    const { keeps, stages } = survey.terms;
+    const reports = survey.questions.map((question) => {
+      const { protocol, id } = question;
+      if (!keeps) return protocol.privatize(values[id]);
+      const kept = this.#memoized(own.memos, question, longitudinal.values, values[id], stages ? protocol.permanent : protocol.draw);
+      return stages ? protocol.report(kept, SYSTEM) : kept;
+    });
     const id = nextId(own, this.#pinned, epoch, epochs.first);
     const bytes = concat(utf8("DNR1"), toBytes(epoch, 4), id, ...reports);
     // Until then a service that keeps reports may be asked to delete this one, by its id.
@@ -1811,15 +1842,18 @@ export class Client {
     return { ...made, fresh: true };
   }
 
-  /** A known answer repeats its report; a new one is drawn while there is room; after that the first is repeated. */
-  #memoized(memos, { id, protocol }, most, answer) {
-    const drawn = memos.get(id) ?? [];
+  /**
+   * What was drawn for a known answer, a report or a state; a new one is drawn while there is room; after that the first
+   * is used again.
+   */
+  #memoized(memos, { id, protocol }, most, answer, draw) {
+    const known = memos.get(id) ?? [];
     const value = hex(protocol.encode(answer));
-    const known = drawn.find((memo) => memo.value === value) ?? (drawn.length < most ? undefined : drawn[0]);
-    if (known) return known.report;
-    const report = protocol.privatize(answer);
-    memos.set(id, [...drawn, { value, report }]);
-    return report;
+    const memo = known.find((one) => one.value === value) ?? (known.length < most ? undefined : known[0]);
+    if (memo) return memo.drawn;
+    const drawn = draw(protocol.domain.read(answer), SYSTEM);
+    memos.set(id, [...known, { value, drawn }]);
+    return drawn;
   }
 
   /** The other round of the survey's campaign that this device has answered, if it has: then it answers no more. */
@@ -2023,11 +2057,11 @@ function groupBudget(ledger, terms) {
 }
 
 /** What the next submission costs, the group with it, and whether the group's relation and caps allow that. */
-function nextDebit(ledger, { epsilon, delta, relation, terms }, submissions) {
+function nextDebit(ledger, { debit, delta, relation, terms }, submissions) {
   // The k-th submission holds at most k different values: the first `draws` are paid for, whatever the answers are.
   // After memos were deleted values are drawn anew and paid for anew: only what can be repeated counts as drawn.
   const pays = submissions.filter(({ repeats }) => repeats).length < terms.draws;
-  const cost = { epsilon: pays ? epsilon : "0", delta: (pays && delta) || "0" };
+  const cost = { epsilon: pays ? debit : "0", delta: (pays && delta) || "0" };
   const known = groupBudget(ledger, terms);
   const sum = (spent, more) => writeFraction(add(readSum(spent), readSum(more)));
   const group = { ...known, spent: sum(known.spent, cost.epsilon), deltaSpent: sum(known.deltaSpent, cost.delta) };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from deniable.collect.client import Client, Ledger
 from deniable.collect.client import ledger as ledger_module
 from deniable.collect.http import Transport
 from deniable.domains import Strings
-from deniable.protocols import CMS, GRR, OUE, Protocol
+from deniable.protocols import CMS, GRR, LGRR, OUE, Protocol
 from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import promises
 from tests.collect.server.live import Live, in_thread
@@ -35,6 +36,9 @@ RULES = {
 }
 
 
+TWO_STAGES = Longitudinal("two-stage", epochs=30, values=3, first=Fraction(1), forever=Fraction(2))
+
+
 def surveys() -> Iterator[tuple[str, Survey, Any]]:
     for kind, (protocol, answer) in ASKED.items():
         for rule, longitudinal in RULES.items():
@@ -44,6 +48,10 @@ def surveys() -> Iterator[tuple[str, Survey, Any]]:
                 name = f"{kind}, {rule}, {retention}"
                 given = terms(longitudinal=longitudinal, retention=retention)
                 yield name, Survey(name, [Question("q", "Which?", protocol)], given), answer
+    for retention in ("tally", "reports"):
+        name = f"two stages, {retention}"
+        question = Question("q", "Which?", LGRR([WORD, "other"], first=1, forever=2))
+        yield name, Survey(name, [question], terms(longitudinal=TWO_STAGES, retention=retention)), WORD
 
 
 ALL = {name: (survey, answer) for name, survey, answer in surveys()}
@@ -88,6 +96,9 @@ def test_a_device_keeps_what_the_sentence_says(case: tuple[Survey, Any, Client],
         assert sent in [bytes(cell) for cell in row if isinstance(cell, bytes)], "the report"
         position = survey["q"].protocol.domain.index([answer])[0]
         assert any(isinstance(cell, bytes) and cell[:1] == b"\0" and cell[1] == position for cell in row), "the answer"
+    elif "keeps your answer and what it was randomized to" in said:
+        ((_, _, _, value, outcome),) = remembered
+        assert (value[:2], outcome in (b"\0", b"\1")) == (b"\0\0", True), "the answer, and the state"
     else:
         assert "does not keep your answer" in said
         assert remembered == []

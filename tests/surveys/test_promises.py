@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
+import sqlite3
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -23,7 +25,7 @@ from deniable.channels import Channel, RandomizedResponse
 from deniable.collect.client import BudgetSpent, Ledger
 from deniable.domains import Interval, Strings
 from deniable.errors import SpecError
-from deniable.protocols import CMS, GRR, OLH, OUE, Protocol, SubsetSelection, Table, Window
+from deniable.protocols import CMS, GRR, LGRR, OLH, OUE, Memoized, Protocol, SubsetSelection, Table, Window
 from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, promises
 from tests.collect.surveys import terms
@@ -60,6 +62,15 @@ def leaky(epsilon: str) -> Table:
     return Table(Channel(law, ["yes", "no"], ["yes", "no", "YES", "NO"]), epsilon, delta=rare)
 
 
+STAGES = (("1/4", "1/2"), ("1/2", "1"), ("1", "3"), ("2", "8"))
+"""The epsilon of one report and of what is kept, of two stages."""
+
+
+def staged(protocols: list[Memoized], values: int, epochs: int, retention: str = "tally") -> Survey:
+    first, forever = (sum(getattr(protocol, name) for protocol in protocols) for name in ("first", "forever"))
+    return asked(list(protocols), Longitudinal("two-stage", epochs, values, first, forever), retention)
+
+
 def asked(protocols: list[Protocol], rule: Longitudinal, retention: str = "tally") -> Survey:
     questions = [Question(f"q{i}", f"Question {i}?", protocol) for i, protocol in enumerate(protocols)]
     made = terms(longitudinal=rule, budget=10**6, retention=retention)
@@ -79,7 +90,20 @@ def combinations() -> list[Survey]:
     return [*found, *rounds(), *rounds(epsilon=4)]
 
 
-ALL = combinations()
+def two_stages() -> list[Survey]:
+    return [
+        staged(protocols, values, epochs, retention)
+        for first, forever in STAGES
+        for protocols in (
+            [LGRR(["yes", "no"], first, forever)],
+            [LGRR(["yes", "no"], first, forever), LGRR(3, "1/8", "1/4")],
+        )
+        for values, epochs in ((1, 2), (1, 30), (2, 3), (3, 30))
+        for retention in ("tally", "reports")
+    ]
+
+
+ALL = [*combinations(), *two_stages()]
 SMALL = [
     survey for survey in ALL if all(q.protocol.report_forms <= 64 for q in survey) and survey.terms.retention == "tally"
 ]  # type: ignore[union-attr]
@@ -88,7 +112,10 @@ SMALL = [
 def named(survey: Survey) -> str:
     """The same on every day, unlike the fingerprint."""
     asked = "+".join(f"{q.protocol.name}{q.protocol.tally_size}" for q in survey)
-    rule = next(name for name, rule in RULES.items() if survey.terms and survey.terms.longitudinal == rule)
+    assert survey.terms is not None
+    own = survey.terms.longitudinal
+    kept = f"{own.values} kept over {own.epochs}"
+    rule = next((name for name, rule in RULES.items() if own == rule), kept)
     return f"{asked}-{survey.questions[0].protocol.epsilon}-{rule}"
 
 
@@ -97,6 +124,7 @@ BEHAVIOUR = {
     "sure": "tests/surveys/test_promises.py::test_nobody_becomes_surer_than_the_sentence_says",
     "seen": "tests/surveys/test_promises.py::test_nobody_is_said_in_the_strong_band_alone",
     "people": "tests/surveys/test_promises.py::test_the_people_and_the_guesses_are_those_of_the_law",
+    "changes": "tests/surveys/test_promises.py::test_two_stages_tell_no_more_than_is_said",
     "factor": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
     "rare": "tests/surveys/test_promises.py::test_a_delta_is_said_per_report_and_in_all",
     "questions": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
@@ -156,6 +184,15 @@ def law(survey: Survey) -> np.ndarray:
     return rows
 
 
+def everything(survey: Survey) -> float:
+    """The largest likelihood ratio of all reports of a device, or a proven bound of it."""
+    if survey.terms is not None and survey.terms.longitudinal.is_two_stage:
+        level = survey.realized_lifetime_epsilon
+        assert level is not None
+        return math.exp(level)
+    return math.exp(min(survey.realized_epsilon * survey.draws, 700.0))
+
+
 def surest(rows: np.ndarray, most: float = np.inf) -> float:
     """The largest posterior of one of two rows that were equally likely, leaving out what is beyond a ratio."""
     one, other = rows[:, None], rows[None]
@@ -176,10 +213,9 @@ def test_nobody_becomes_surer_than_the_sentence_says(survey: Survey) -> None:
     else:
         assert most <= stated[0] + 1e-9
         assert most > stated[0] - 0.11, "rounded up, and no more than that"
-    if survey.lifetime_epsilon is not None and survey.draws > 1:
-        ratio = survey.ratio**survey.draws
+    if survey.lifetime_epsilon is not None and survey.lifetime_epsilon > survey.epsilon:
         assert len(stated) == 2
-        most = 100 * float(ratio / (1 + ratio))
+        most = 100 * (1 - 1 / (1 + everything(survey)))
         assert most > 99.9 if "and more than 99.9" in said else stated[1] - 0.11 < most <= stated[1] + 1e-9
     else:
         assert len(stated) == 1
@@ -235,8 +271,7 @@ def test_nobody_is_said_in_the_strong_band_alone() -> None:
         if survey.shows_changes or survey.budget_delta > Fraction(1, 10**6):
             assert level == WEAK
             continue
-        ratio = float(survey.ratio**survey.draws) if survey.draws < 10 else float("inf")
-        sure = 1 - 1 / (1 + ratio)
+        sure = 1 - 1 / (1 + everything(survey))
         assert {STRONG: sure <= 0.732, MODERATE: 0.732 < sure <= 0.953, WEAK: sure > 0.953}[level]
     assert found == {STRONG, MODERATE, WEAK}
 
@@ -244,14 +279,14 @@ def test_nobody_is_said_in_the_strong_band_alone() -> None:
 @pytest.mark.parametrize("survey", SMALL[::7], ids=named)
 def test_the_people_and_the_guesses_are_those_of_the_law(survey: Survey) -> None:
     said = promises(survey)["people"]
-    if len(survey) == 1 and survey.questions[0].protocol.name == "GRR":
+    if len(survey) == 1 and survey.questions[0].protocol.name in ("GRR", "LGRR"):
         another = 100 * (1 - float(law(survey)[0, 0]))
         (stated,) = numbers(said, r"(\d+) sends? another") or [0.0]
         assert abs(another - stated) <= 0.5 + 1e-9 or ("fewer than 1" in said and another < 0.5)
         return
     assert "another" not in said
     (stated,) = numbers(said, r"about (\d+) are right")
-    if survey.draws == 1 or survey.shows_changes:
+    if survey.lifetime_epsilon in (survey.epsilon, None):
         rows = law(survey)
         right = max(100 * np.maximum(a, b).sum() / 2 for a, b in itertools.combinations(rows, 2))
         assert right <= stated + 0.5 + 1e-9
@@ -259,12 +294,12 @@ def test_the_people_and_the_guesses_are_those_of_the_law(survey: Survey) -> None
 
 @pytest.mark.parametrize("survey", SMALL[::7], ids=named)
 def test_odds_change_by_no_larger_factor(survey: Survey) -> None:
-    said, each = promises(survey), r"(?:factor of|time, and) ([\d,.]*\d)"
+    said, each = promises(survey), r"(?:factor of|time, and|report, and) ([\d,.]*\d)"
     stated = numbers(said["factor"], each)
     assert survey.ratio <= Fraction(stated[0])
     assert float(survey.ratio) > stated[0] * 0.98
-    if "in all" in said["factor"] and survey.draws > 1 and "\u00d7" not in said["factor"]:
-        assert survey.ratio**survey.draws <= Fraction(stated[1])
+    if "in all" in said["factor"] and len(stated) > 1 and "\u00d7" not in said["factor"]:
+        assert everything(survey) <= stated[1] * (1 + 1e-12)
     for question in survey if len(survey) > 1 else ():
         (most,) = numbers(said["questions"], rf"{question.id} ([\d,.]*\d)")
         assert question.protocol.ratio <= Fraction(most)
@@ -314,6 +349,29 @@ def test_a_number_for_all_reports_is_stated_only_where_it_holds(rule: Longitudin
     else:
         assert worst <= np.exp(float(survey.epsilon) * min(survey.draws, epochs)) * (1 + 1e-9)
         assert said["lifetime"] == f"epsilon {survey.lifetime_epsilon}"
+
+
+@pytest.mark.parametrize("values", [1, 2])
+@pytest.mark.parametrize(("first", "forever"), STAGES)
+def test_two_stages_tell_no_more_than_is_said(first: str, forever: str, values: int) -> None:
+    """All pairs of streams of four answers, enumerated: what is said of all reports holds, and what is counted too."""
+    protocol = LGRR(["yes", "no"], first, forever)
+    survey = staged([protocol], values, epochs=4)
+    said, found = promises(survey), protocol.levels(4, values, enumerated=True)
+    assert survey.lifetime_epsilon is not None
+    assert float(found.any) <= float(survey.lifetime_epsilon) + 1e-12
+    assert said["lifetime"] == f"epsilon {exact.epsilon_text(survey.lifetime_epsilon)}"
+    assert ("changes" in said) == (values > 1)
+    assert "no number" not in " ".join(said.values())
+    if values == 1:
+        assert survey.lifetime_epsilon == survey.budget_epsilon == protocol.forever
+        assert float(found.any) > float(protocol.first), "one report's level is not a lifetime's"
+    else:
+        (counted,) = numbers(said["changes"], r"epsilon ([\d.]+)")
+        assert float(found.same_pattern) <= counted + 1e-12
+        assert survey.lifetime_epsilon > protocol.first
+        if float(protocol.first) < 1:
+            assert float(found.any) > 4 * float(protocol.first), "reports from one state are not independent"
 
 
 def test_a_return_to_an_earlier_answer_shows() -> None:
@@ -382,3 +440,25 @@ def test_a_device_answers_as_often_and_repeats_what_the_sentence_says(rule: Long
     if "The same answer repeats the same report" in said:
         assert (sent[0], sent[1], sent[2]) == (sent[4], sent[5], sent[6])
         assert sent[3] == sent[7] == sent[0], "the fourth value sends the first report"
+
+
+@pytest.mark.parametrize("values", [1, 3])
+def test_a_device_keeps_outcomes_and_draws_reports_from_them_as_the_sentence_says(values: int, tmp_path: Path) -> None:
+    """Reports follow the kept outcome: 36 of 40 on average, below 20 with probability under 1e-9; all 40, 2 %."""
+    survey = staged([LGRR(8, 4, 6)], values, epochs=200)
+    ledger, said = Ledger(tmp_path / "ledger.sqlite"), promises(survey)["often"]
+    assert "200 times at most" in said
+    assert ("first answer is randomized once" in said) == (values == 1)
+    sent: dict[int, list[int]] = {}
+    for epoch in range(200):
+        answer = epoch % 5
+        sent.setdefault(answer, []).append(ledger.submit(survey, epoch, {"q0": answer})[0].body[24])
+    with sqlite3.connect(ledger.path) as file:
+        kept = [outcome[0] for (outcome,) in file.execute("SELECT drawn FROM memo ORDER BY place")]
+    assert len(kept) == values
+    assert any(len(set(reports)) > 1 for reports in sent.values()), "drawn afresh"
+    for answer, reports in sent.items():
+        outcome = kept[answer] if answer < values else kept[0]
+        assert reports.count(outcome) > 20, "that of the answer, or of the first beyond the cap"
+    with pytest.raises(BudgetSpent):
+        ledger.submit(survey, 200, {"q0": 0})

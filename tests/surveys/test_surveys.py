@@ -20,7 +20,7 @@ import pytest
 from deniable import exact
 from deniable.domains import Categories, Integers, Strings
 from deniable.errors import DeniableError, LabelError, MismatchError, NumberError, SpecError
-from deniable.protocols import GRR, HCMS, OLH, OUE, THE, SubsetSelection, Tally, registered
+from deniable.protocols import GRR, HCMS, LGRR, OLH, OUE, THE, SubsetSelection, Tally, registered
 from deniable.randomness import Simulation
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, SurveyTally, Terms
 from tests.surveys.rounds import rounds
@@ -50,6 +50,19 @@ PINNED = [
             retention="reports",
             show_from=50,
             replaces="0123456789abcdef" * 4,
+        ),
+    ),
+    Survey(
+        "two stages",
+        [Question("meat", "Do you eat meat?", LGRR(["yes", "no"], first="1/2", forever=1))],
+        Terms(
+            "Acme",
+            "to plan the canteen",
+            Epochs(1_793_491_200, 86_400, early=1, late=2),
+            Longitudinal("two-stage", 30, 2, Fraction(1, 2), Fraction(1)),
+            Budget("acme", Fraction(2)),
+            opens=1_793_491_200,
+            expires=1_796_083_200,
         ),
     ),
     *rounds(),

@@ -12,7 +12,7 @@ import pytest
 from deniable.channels import Channel
 from deniable.domains import Strings
 from deniable.errors import DeniableError, SpecError
-from deniable.protocols import CMS, GRR, OLH, OUE, HadamardResponse, Table
+from deniable.protocols import CMS, GRR, LGRR, OLH, OUE, HadamardResponse, Table
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
 from deniable.surveys.draft import plan_draft
 from deniable.surveys.terms import read_time, write_time
@@ -29,6 +29,7 @@ TERMS = Terms(
     START + 30 * DAY,
     show_from=50,
 )
+TWO_STAGES = {"rule": "two-stage", "epochs": 30, "values": 2, "first": "1/2", "forever": "1"}
 MEAT = Question("meat", "Do you eat meat?", GRR(["yes", "no"], epsilon=1))
 SURVEY = Survey("canteen", [MEAT], TERMS)
 
@@ -54,8 +55,12 @@ def test_the_file_gives_the_survey_again() -> None:
         ({"epochs": {**TERMS.epochs.spec(), "seconds": 0}}, "length of an epoch"),
         ({"epochs": {**TERMS.epochs.spec(), "seconds": "1"}}, "length of an epoch"),
         ({"epochs": {**TERMS.epochs.spec(), "origin": "2026-12-01T00:00:00Z"}}, "before the origin"),
-        ({"longitudinal": {"rule": "often", "epochs": 3}}, "none or memoize"),
-        ({"longitudinal": {"rule": "memoize+fresh", "epochs": 3}}, "reserved"),
+        ({"longitudinal": {"rule": "often", "epochs": 3}}, "none or memoize or two-stage"),
+        ({"longitudinal": {"rule": "two-stage", "epochs": 3}}, "misses values"),
+        ({"longitudinal": {"rule": "none", "epochs": 3, "first": "1"}}, "unknown key 'first'"),
+        ({"longitudinal": TWO_STAGES}, "which has one stage"),
+        ({"longitudinal": {**TWO_STAGES, "epochs": 1}}, "for answers that repeat"),
+        ({"longitudinal": {**TWO_STAGES, "first": "2"}}, 'below "forever"'),
         ({"longitudinal": {"rule": "none", "epochs": 3, "values": 2}}, "unknown key 'values'"),
         ({"longitudinal": {"rule": "none", "epochs": True}}, "whole number"),
         ({"longitudinal": {"rule": "none", "epochs": 5}}, "more than its budget of 4"),
@@ -333,3 +338,57 @@ def test_the_planner_keeps_to_the_rule(asked: list[dict[str, Any]], chosen: list
 def test_what_cannot_be_memoized_at_all_is_said(asked: list[dict[str, Any]]) -> None:
     with pytest.raises(SpecError, match="tell devices apart"):
         Survey.from_draft({**MEMOIZED, "questions": asked})
+
+
+# -- two stages ------------------------------------------------------------------------------------------
+
+STAGED = {**{key: value for key, value in DRAFT.items() if key != "epsilon"}, "epochs": {"days": 1}}
+STAGED |= {"longitudinal": {"rule": "two-stage", "epochs": 5, "values": 2, "first": "1/2", "forever": 1}}
+
+
+def staged(**changes: Any) -> Survey:
+    return Survey.from_draft({**STAGED, "questions": [{"id": "q", "text": "?", "answers": ["a", "b", "c"]}], **changes})
+
+
+def test_a_draft_of_two_stages_says_both_levels_and_no_other() -> None:
+    survey = staged()
+    protocol = survey["q"].protocol
+    assert protocol == LGRR(["a", "b", "c"], first="1/2", forever=1)
+    assert survey.terms is not None
+    assert survey.terms.longitudinal.spec() == TWO_STAGES | {"epochs": 5}
+    assert (survey.epsilon, survey.debit, survey.budget_epsilon) == (Fraction(1, 2), 1, 2)
+    assert survey.terms.budget.epsilon == 2, "what the ledger debits, by default"
+    assert survey.lifetime_epsilon == Fraction(1, 2) + 4 * protocol.instant_epsilon  # type: ignore[attr-defined]
+    assert Survey.from_spec(survey.spec()) == survey
+    first = staged(longitudinal={**STAGED["longitudinal"], "values": 1})
+    assert (first.budget_epsilon, first.lifetime_epsilon) == (1, 1)
+
+
+def test_levels_of_two_stages_are_divided_over_the_questions() -> None:
+    own = {"id": "own", "text": "?", "protocol": LGRR(2, first="1/8", forever="1/4").spec()}
+    asked = [own, *({"id": f"q{i}", "text": "?", "answers": ["a", "b"]} for i in range(3))]
+    survey = staged(questions=asked)
+    assert survey["q1"].protocol == LGRR(["a", "b"], first="1/8", forever="1/4") == survey["q2"].protocol
+    assert survey.epsilon == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": 1}, "take the place of"),
+        ({"questions": [{"id": "q", "text": "?", "answers": ["a", "b"], "epsilon": 1}]}, "take the place of"),
+        ({"questions": [{"id": "q", "text": "?", "answers": ["a", "b"], "protocol": "GRR"}]}, "GRR has one stage"),
+        ({"questions": [{"id": "q", "text": "?", "answers": {"number": {"low": 0, "high": 1}}}]}, "no protocol in two"),
+        ({"questions": [{"id": "q", "text": "?", "answers": "text"}]}, "more than 1,024 forms"),
+        ({"questions": [{"id": "q", "text": "?", "answers": {"low": 0, "high": 2000}}]}, "more than 1,024 forms"),
+        ({"questions": [{"id": "q", "text": "?", "protocol": GRR(2, "1/2").spec()}]}, "which has one stage"),
+        ({"questions": [{"id": "q", "text": "?", "protocol": LGRR(2, 1, 2).spec()}]}, "is the sum over the questions"),
+        ({"longitudinal": {**STAGED["longitudinal"], "first": 2}}, 'below "forever"'),
+        ({"longitudinal": {"rule": "two-stage", "epochs": 5}}, 'needs "first"'),
+        ({"longitudinal": {"rule": "memoize", "epochs": 5, "first": 1}}, 'has no "first"'),
+        ({"budget": {"epsilon": 1}}, 'lower "forever"'),
+    ],
+)
+def test_two_stages_that_cannot_be_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        staged(**changes)

@@ -345,7 +345,16 @@ def surveys() -> list[Survey]:
         Survey("daily", [smoke, bread, town, word], daily),
         Survey("monthly", [smoke, Question("age", "How old?", registered()["GRR"](TEN, "5/4"))], kept),
         *rounds(),
+        two_stages(daily, 2),
     ]
+
+
+def two_stages(daily: Terms, values: int, forever: str = "3/2") -> Survey:
+    """Two questions, at epsilon 3/4 per report; the first keeps a state of epsilon 3/2, the second one of `forever`."""
+    smoke = Question("smoke", "Do you smoke?", registered()["LGRR"](YES_NO, "1/2", forever="3/2"))
+    bread = Question("bread", "Which bread?", registered()["LGRR"](BREAD, "1/4", forever=forever))
+    rule = Longitudinal("two-stage", 30, values, Fraction(3, 4), Fraction(3, 2) + Fraction(forever))
+    return Survey("two stages", [smoke, bread], replace(daily, longitudinal=rule))
 
 
 def ids() -> Iterator[dict[str, Any]]:
@@ -375,6 +384,7 @@ def ids() -> Iterator[dict[str, Any]]:
 def changes() -> Iterator[dict[str, Any]]:
     """What is different in one survey that can be collected, seen from another."""
     one, other = surveys()[2:4]
+    staged = surveys()[-1]
     reordered = Survey("daily", list(reversed(one.questions)), one.terms)
     assert one.terms is not None
     grown = replace(one.terms, longitudinal=Longitudinal("memoize", 3, 1), show_from=5, owner="Somebody else")
@@ -382,6 +392,9 @@ def changes() -> Iterator[dict[str, Any]]:
         yield _change(before, after)
     yield _change(Survey("daily", [one.questions[0]], one.terms), Survey("daily", [one.questions[0]], grown))
     yield _change(*rounds())
+    for rival in (two_stages(one.terms, 1), two_stages(one.terms, 3), two_stages(one.terms, 2, "2"), one, other):
+        yield _change(staged, rival)
+        yield _change(rival, staged)
 
 
 def _change(before: Survey, after: Survey) -> dict[str, Any]:

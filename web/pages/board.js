@@ -43,7 +43,7 @@ export class Board {
     this.#place = place;
     this.survey = survey;
     // Memoized answers repeat their noise: several periods say no more than one, which is the one to look at.
-    if (survey.terms.longitudinal.rule === "memoize" && survey.terms.longitudinal.epochs > 1) this.state.first = LATEST;
+    if (survey.terms.keeps && survey.terms.longitudinal.epochs > 1) this.state.first = LATEST;
     const many = survey.questions.length > 1;
     this.panels = survey.questions.map((question, i) => new QuestionPanel(this, question, many ? i + 1 : 0));
     this.compare = new Comparison(this);

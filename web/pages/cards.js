@@ -3,16 +3,15 @@
 import { ROOT } from "./api.js";
 import { h, table } from "./dom.js";
 import { count, decimal, duration, factor, fraction, moment, period, plural } from "./format.js";
-import { band, kept, lifetime } from "./promises.js";
+import { band, course, kept, lifetime } from "./promises.js";
 
 const fact = (name, ...content) => [h("dt", {}, name), h("dd", {}, ...content)];
 const level = (epsilon) => `epsilon ${decimal(epsilon)} (odds change by at most ${factor(fraction(epsilon))})`;
 
 export function specCard(survey) {
   const { terms, fingerprint } = survey;
-  const { rule, epochs, values } = terms.longitudinal;
+  const { epochs } = terms.longitudinal;
   const often = epochs === 1 ? "once" : `at most ${plural(epochs, "time")}, once in each period of ${duration(terms.epochs.seconds)}`;
-  const how = rule === "memoize" ? `the same answer repeats the same report, for up to ${plural(values, "different answer")}` : "each answer is randomized afresh";
   return h(
     "section",
     { class: "card", "aria-label": "What the survey promises" },
@@ -25,7 +24,7 @@ export function specCard(survey) {
       fact("One submission", level(survey.epsilon)),
       fact("Lifetime", `${survey.lifetimeEpsilon === null ? lifetime(survey) : level(survey.lifetimeEpsilon)}; budget ${decimal(terms.budget.epsilon)}${terms.budget.delta === "0" ? "" : ` and delta ${terms.budget.delta}`} for “${terms.budget.group}”`),
       fact("Protection", band(survey)),
-      fact("How often", epochs === 1 ? often : `${often}; ${how}`),
+      fact("How often", epochs === 1 ? often : `${often}; ${course(terms.longitudinal)}`),
       fact("Open", `${moment(terms.opens)} to ${moment(terms.expires)} (UTC)`),
       fact("Kept", kept(survey)),
       fact("Results shown", `from ${plural(terms.showFrom, "answer")} on`),

@@ -26,7 +26,7 @@ const REASONS = {
 };
 
 function entry(survey, { epoch, epsilon, state, reason, bytes }) {
-  const [words, which] = STATES[state === "sent" && survey.terms.longitudinal.rule === "memoize" ? "repeated" : state];
+  const [words, which] = STATES[state === "sent" && survey.terms.keeps ? "repeated" : state];
   const why = reason && state !== "withdrawn" ? ` (${REASONS[reason] ?? reason})` : "";
   return h(
     "li",

@@ -91,7 +91,9 @@ export function life(survey, values, { parts, body }) {
   const specs = specsOf(survey);
   const many = parts.length > 1;
   const stories = parts.map((part, i) => story(part, specs[i], values[part.question.id], many ? i + 1 : 0));
-  const memoized = survey.terms.longitudinal.rule === "memoize";
+  const { keeps, stages } = survey.terms;
+  const repeat = "; after that this browser repeats its report instead of throwing coins for the same answer again";
+  const again = "; the coins of the first stage are thrown once per answer, and this browser keeps what they gave";
   return h(
     "div",
     {},
@@ -99,7 +101,7 @@ export function life(survey, values, { parts, body }) {
       "p",
       {},
       "This is a rehearsal: the coins below were thrown for you to look at, and nothing has left. When you send, they are thrown afresh, by the same rule",
-      memoized ? "; after that this browser repeats its report instead of throwing coins for the same answer again" : "",
+      stages ? again : keeps ? repeat : "",
       ".",
     ),
     stories,

@@ -3,7 +3,7 @@
 import { tile } from "./cards.js";
 import { h, svg } from "./dom.js";
 import { count, decimal, duration, moment, period, plural } from "./format.js";
-import { band, promises, rightOf100, sendsAnother, sure, WEAK } from "./promises.js";
+import { band, course, promises, rightOf100, sendsAnother, sure, WEAK } from "./promises.js";
 
 /** Percentages stay on one line. */
 const words = (sentence) => sentence.replaceAll(" %", "\u00a0%");
@@ -31,7 +31,7 @@ function picture(survey, sentence, lasting) {
 export function promise(survey, lasting = true) {
   const said = promises(survey, "this browser", lasting);
   const level = band(survey, lasting);
-  const again = survey.terms.draws > 1;
+  const again = survey.terms.draws > 1 || survey.terms.stages;
   const bound = said.storage ? null : survey.lifetimeEpsilon;
   const one = survey.questions.length > 1 ? "from one report: all its answers together" : "from one report";
   const all = `from all that you ever send for this survey, ${plural(survey.terms.longitudinal.epochs, "report")} at most, together`;
@@ -65,6 +65,7 @@ export function promise(survey, lasting = true) {
         again && bound !== null ? ` for one report and ${decimal(bound)} for all of them; the factors are e to these powers.` : `${again ? " for one report" : ""}; the factor is e to that power.`,
         ` Protection is called strong up to epsilon 1 (${words(sure("1"))} sure), moderate up to 3 (${words(sure("3"))}) and weak above, counted over all that you may send.`,
       ),
+      said.changes ? h("p", {}, said.changes) : null,
       said.questions ? h("p", {}, said.questions) : null,
     ),
   );
@@ -94,7 +95,7 @@ export function terms(survey, budget, lasting = true) {
     longitudinal.epochs === 1
       ? "once"
       : `once in each period of ${duration(own.epochs.seconds)}, at most ${plural(longitudinal.epochs, "time")}` +
-        (longitudinal.rule === "memoize" ? `; the same answer repeats the same report, for up to ${plural(longitudinal.values, "different answer")}` : "");
+        (own.keeps ? `; ${course(longitudinal)}` : "");
   const facts = [
     ["Who asks", own.owner],
     ["Why", own.purpose],

@@ -23,6 +23,7 @@ export function promises(survey, here = "this browser", lasting = true) {
     people: people(survey, lasting),
     factor: factors(survey, bounded),
     rare: rare(survey, bounded),
+    changes: changes(survey),
     questions: questions(survey),
     lifetime: bounded || survey.showsChanges ? lifetime(survey) : `no number, as ${here} may forget`,
     storage: bounded ? "" : storage(survey, here),
@@ -65,7 +66,8 @@ const NEARLY_CERTAIN = Math.log(999);
 const upTo = (epsilon) => (fraction(epsilon) > NEARLY_CERTAIN ? sure(epsilon) : `at most ${sure(epsilon)}`);
 
 const level = (epsilon) => factor(fraction(epsilon));
-const several = (survey) => survey.terms !== null && survey.terms.draws > 1;
+/** Whether all reports together may tell more than one of them, and a number holds for that. */
+const addsUp = (survey) => survey.terms !== null && !survey.showsChanges && (survey.terms.draws > 1 || survey.terms.stages);
 const epochsOf = (survey) => survey.terms?.longitudinal.epochs ?? 1;
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const thousands = (n) => n.toLocaleString("en");
@@ -75,7 +77,7 @@ function sureOf(survey, bounded) {
   const said = `Somebody who finds two ${what} equally likely can become ${upTo(survey.epsilon)} sure of one of them`;
   if (survey.showsChanges) return `${said} from one report. For all reports together no number holds.`;
   if (!bounded) return `${said} from one report.`;
-  if (several(survey)) return `${said} from one report, and ${upTo(survey.lifetimeEpsilon)} sure from all ${thousands(survey.terms.draws)} together.`;
+  if (addsUp(survey)) return `${said} from one report, and ${upTo(survey.lifetimeEpsilon)} sure from all ${thousands(epochsOf(survey))} together.`;
   return `${said} from ${epochsOf(survey) > 1 ? "all your reports" : "your report"}.`;
 }
 
@@ -89,8 +91,14 @@ const oneIn = (delta) => {
 function rare(survey, bounded) {
   if (survey.delta === null) return "";
   const said = `All numbers here leave out cases whose probability is at most 1 in ${thousands(oneIn(survey.delta))} per report`;
-  if (!bounded || survey.showsChanges || !several(survey)) return `${said}.`;
+  if (!bounded || survey.showsChanges || survey.terms === null || survey.terms.draws === 1) return `${said}.`;
   return `${said}, and 1 in ${thousands(oneIn(survey.budgetDelta))} for all ${thousands(survey.terms.draws)} together.`;
+}
+
+/** Of two stages with several kept answers: what the number is about that the ledger counts. */
+function changes({ terms, budgetEpsilon }) {
+  if (!terms?.stages || terms.draws === 1) return "";
+  return `What is counted, epsilon ${epsilonText(budgetEpsilon)}, bounds what all reports tell about your answers to somebody who knows already in which periods they were the same. In which periods they were the same is protected by the number for all reports together only.`;
 }
 
 function seen(survey, lasting) {
@@ -105,7 +113,7 @@ function seen(survey, lasting) {
 /** The picture in words: people who send another answer, where a report is an answer; else guesses that are right. */
 export function people(survey, lasting = true) {
   const [question] = survey.questions;
-  if (survey.questions.length === 1 && sendsAnother(question) !== null) return `${another(question)}${several(survey) && !survey.showsChanges ? " each time" : ""}.`;
+  if (survey.questions.length === 1 && sendsAnother(question) !== null) return `${another(question)}${addsUp(survey) ? " each time" : ""}.`;
   const many = epochsOf(survey) > 1;
   const all = many ? (lasting ? "all reports of one person" : "one report") : "a report like yours";
   return `Of 100 guesses between two equally likely answers, made from ${survey.showsChanges ? "one report" : all}, at most about ${rightOf100(survey, lasting)} are right.`;
@@ -134,7 +142,8 @@ function factors(survey, bounded) {
   const said = `Whatever you answer, the odds that anybody gives to ${what} change by at most a factor of ${level(survey.epsilon)}`;
   if (survey.showsChanges) return `${said} from one report; for all reports together no factor holds.`;
   if (!bounded) return `${said} from one report.`;
-  if (several(survey)) return `${said} each time, and ${level(survey.lifetimeEpsilon)} in all, however often you take part.`;
+  if (survey.terms?.stages) return `${said} from one report, and ${level(survey.lifetimeEpsilon)} in all, however often you take part.`;
+  if (addsUp(survey)) return `${said} each time, and ${level(survey.lifetimeEpsilon)} in all, however often you take part.`;
   return `${said}${epochsOf(survey) > 1 ? " in all, however often you take part" : ""}.`;
 }
 
@@ -177,6 +186,8 @@ function often(survey, here) {
   if (epochs === 1) return "You can answer once.";
   const times = `You can answer ${thousands(epochs)} times at most, once in each period`;
   if (rule === "none") return `${times}. Each answer is randomized afresh, and what the reports tell adds up.`;
+  if (rule === "two-stage" && values === 1) return `${times}. Your first answer is randomized once, and ${here} keeps the outcome. Every report is drawn from that outcome, whatever you answer later.`;
+  if (rule === "two-stage") return `${times}. Each different answer, up to ${thousands(values)} of them, is randomized once, and ${here} keeps the outcome; later ones use that of your first answer. Every report is drawn from the outcome that belongs to your answer. Whoever links many of your reports, for example by your network address, can find out when your answer changes and which earlier answer returns.`;
   if (!survey.showsChanges) return `${times}. All reports repeat the first one, whatever you answer later: they tell nothing more.`;
   return `${times}. The same answer repeats the same report, for up to ${thousands(values)} different answers; after those ${here} repeats the first report. Whoever links your reports, for example by your network address, sees when your answer changes and which earlier answer returns.`;
 }
@@ -194,12 +205,25 @@ function round(survey, here, lasting) {
   ].join(" ");
 }
 
+/** How the answers of one device over the periods hang together. */
+export function course({ rule, values = 1 }) {
+  const most = values === 1 ? "1 different answer" : `${thousands(values)} different answers`;
+  return {
+    none: "each answer is randomized afresh",
+    memoize: `the same answer repeats the same report, for up to ${most}`,
+    "two-stage": `the same answer is randomized once and kept, for up to ${most}, and every report is drawn from what is kept`,
+  }[rule];
+}
+
 function storage(survey, here) {
   return `${capital(here)} has not promised to keep the data of this site. If it deletes them, it forgets what was sent and begins anew, with up to ${thousands(epochsOf(survey))} more reports. So no number is promised for all reports together.`;
 }
 
 function device(survey, here) {
-  if (survey.terms.longitudinal.rule === "memoize") {
+  if (survey.terms.stages) {
+    return `${capital(here)} keeps your answer and what it was randomized to, because all reports are drawn from that. Whoever can read the data of ${here} can read your answer. Leaving deletes both.`;
+  }
+  if (survey.terms.keeps) {
     return `${capital(here)} keeps your answer and its randomized report, because it must repeat the report. Whoever can read the data of ${here} can read your answer. Leaving deletes both.`;
   }
   return `${capital(here)} does not keep your answer. It keeps the randomized report until the server has taken it, and then erases it; what stays is that you answered, for which period, and what it cost${survey.terms.retention === "reports" ? "; and, while the server can delete the report, its random number" : ""}.`;

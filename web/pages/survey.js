@@ -20,6 +20,7 @@ const RETRY_SECONDS = 15;
 const OUTCOMES = {
   sent: ["Thank you: your report is counted", "This browser has erased its bytes."],
   repeated: ["Thank you: your report is counted", "This browser keeps your answer and its bytes, to repeat them, until you leave."],
+  drawn: ["Thank you: your report is counted", "This browser keeps your answer and what it was randomized to, to draw reports from, until you leave."],
   dropped: ["Your report was not counted", "Below is why."],
   withdrawn: ["You have withdrawn", "This browser has deleted its report of this period and sends no other for it."],
 };
@@ -220,14 +221,14 @@ class SurveyView {
   }
 
   #answered({ epoch, state }, again) {
-    const { epochs } = this.#survey.terms;
+    const { epochs, keeps, stages } = this.#survey.terms;
     const next = again ? `You can answer again in the next period, ${period(epochs, epoch + 1)} (UTC).` : "";
     if (state === "queued") {
       const text = "Your report is written down and waits: the server has not taken it yet. This page tries again on its own, with the same bytes; you may also close it and come back.";
       show(this.#message);
       return this.#closed("Waiting to be sent", text, "warn");
     }
-    const [title, text] = OUTCOMES[state === "sent" && this.#survey.terms.longitudinal.rule === "memoize" ? "repeated" : state];
+    const [title, text] = OUTCOMES[state === "sent" && keeps ? (stages ? "drawn" : "repeated") : state];
     const shown = state === "sent" && this.#left.has(epoch) ? " Until you close this page they are shown below, one by one." : "";
     this.#closed(title, `${text}${shown} ${next}`, state === "sent" ? "fine" : "warn");
   }

@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { advance, Client, hex, loadProtocol, reportId } from "../deniable.js";
 import { MemoryStore } from "../memory.js";
-import { DAY, SERVER, device, spec } from "./support.js";
+import { DAY, SERVER, device, spec, twoStages } from "./support.js";
 
 const refused = (kind, message) => ({ name: "DeniableError", kind, ...(message && { message }) });
 const memoized = (changes) => spec({ longitudinal: { rule: "memoize", epochs: 50, values: 2, ...changes } });
@@ -406,7 +406,7 @@ test("withdrawal deletes keys, memos and outbox; what was spent stays spent", as
   server.replies = Array(6).fill("unheard");
   const { id, bytes } = await client.answer({ smoke: "no" });
   const written = () => JSON.stringify(store.snapshot(), plain);
-  const traces = [id, '"key"', '"report"', '"bytes"', [...bytes].join()];
+  const traces = [id, '"key"', '"drawn"', '"bytes"', [...bytes].join()];
   assert.equal((await client.state()).remembers, true);
   for (const trace of traces) assert.ok(written().includes(trace));
   await client.withdraw();
@@ -486,6 +486,35 @@ test("memoized answers repeat bit for bit, under a new id each epoch", async () 
   const reports = server.bodies.map((body) => body.slice(-2));
   assert.equal(new Set(reports).size, 1);
   assert.equal(new Set(server.bodies.map((body) => body.slice(16, 48))).size, 12);
+});
+
+test("of two stages the state is kept and every report is drawn from it afresh", async () => {
+  const { client, again, time, server, store } = await device(twoStages({ values: 2 }));
+  const kept = () => [...[...store.snapshot().surveys.values()][0].memos.get("smoke")].map(({ drawn }) => hex(drawn));
+  const spent = [];
+  for (let day = 0; day < 50; day++, time.now += DAY) {
+    await (day % 2 ? client : again()).answer({ smoke: day < 3 ? "yes" : "no" });
+    spent.push((await client.budget()).spent);
+    if (day === 2) assert.equal(kept().length, 1);
+  }
+  assert.equal(kept().length, 2);
+  const reports = server.bodies.map((body) => body.slice(-2));
+  assert.deepEqual([...new Set(reports)].sort(), ["00", "01"]); // fifty equal ones by chance: below 1e-5
+  assert.deepEqual([spent[0], spent[1], spent.at(-1)], ["1", "2", "2"]); // per state, not per report
+  await assert.rejects(client.answer({ smoke: "yes" }), refused("budget"));
+  await client.optOut();
+  assert.equal([...store.snapshot().surveys.values()][0].memos.size, 0);
+});
+
+test("of two stages with one state, later answers change nothing", async () => {
+  const { client, time, store } = await device(twoStages());
+  const kept = () => JSON.stringify([...[...store.snapshot().surveys.values()][0].memos]);
+  await client.answer({ smoke: "yes" });
+  const before = kept();
+  time.now += DAY;
+  await client.answer({ smoke: "no" });
+  assert.equal(kept(), before);
+  assert.equal((await client.budget()).spent, "1");
 });
 
 test("fresh answers do not repeat", async () => {

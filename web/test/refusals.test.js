@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Client, Survey, canonicalBytes, fingerprint, loadProtocol } from "../deniable.js";
-import { SERVER, Server, device, spec, vectors } from "./support.js";
+import { SERVER, Server, device, spec, twoStages, vectors } from "./support.js";
 
 const refused = (kind) => ({ name: "DeniableError", kind });
 const utf8 = (text) => new TextEncoder().encode(text);
@@ -59,6 +59,8 @@ test("surveys of the shared vectors load", async () => {
   for (const { spec: published, bytes } of vectors.surveys) assert.equal((await load(published)).reportBytes, bytes);
   const monthly = await load(vectors.surveys[3].spec);
   assert.deepEqual([monthly.epsilon, monthly.lifetimeEpsilon, monthly.terms.draws], ["9/4", null, 2]);
+  const staged = await load(vectors.surveys.at(-1).spec);
+  assert.deepEqual([staged.epsilon, staged.debit, staged.budgetEpsilon, staged.terms.draws], ["3/4", "3", "6", 2]);
 });
 
 test("unknown versions, keys, rules and values of a survey are refused", async () => {
@@ -66,6 +68,8 @@ test("unknown versions, keys, rules and values of a survey are refused", async (
   const base = spec();
   const question = base.questions[0];
   const many = { ...question, protocol: { ...question.protocol, domain: { kind: "integers", low: 0, high: 1024 } } };
+  const staged = twoStages();
+  assert.equal((await load(staged)).lifetimeEpsilon, "1");
   for (const changes of [
     { version: 3 },
     { version: "2" },
@@ -87,6 +91,15 @@ test("unknown versions, keys, rules and values of a survey are refused", async (
     { longitudinal: { rule: "none", epochs: 3, values: 1 } },
     { longitudinal: { rule: "memoize", epochs: 3 } },
     { longitudinal: { rule: "memoize+fresh", epochs: 3 } },
+    { longitudinal: { rule: "two-stage", epochs: 3, values: 1, first: "1", forever: "2" } }, // GRR has one stage
+    { ...staged, longitudinal: { ...staged.longitudinal, forever: "3" } },
+    { ...staged, longitudinal: { ...staged.longitudinal, first: "2/2" } },
+    { ...staged, longitudinal: { ...staged.longitudinal, epochs: 1 } },
+    { ...staged, longitudinal: { ...staged.longitudinal, values: 0 } },
+    { ...staged, longitudinal: { rule: "two-stage", epochs: 3, values: 1, first: "1" } },
+    { ...staged, budget: { group: "guild", epsilon: "1/2" } },
+    { ...twoStages({ values: 2 }), budget: { group: "guild", epsilon: "1" } },
+    { ...staged, questions: [{ ...staged.questions[0], protocol: { ...staged.questions[0].protocol, domain: many.protocol.domain } }] },
     { longitudinal: { rule: "none", epochs: 0 } },
     { longitudinal: { rule: "none", epochs: 5 } }, // five times epsilon 1 is more than the budget of 4
     { longitudinal: { rule: "memoize", epochs: 3, values: 1 }, questions: [many] },

@@ -38,6 +38,15 @@ export function spec(changes = {}) {
   };
 }
 
+/** The same in two stages: epsilon 1/2 per report and 1 for ever, asked on fifty days. */
+export function twoStages(changes = {}) {
+  const base = spec();
+  const [smoke] = base.questions;
+  const protocol = { ...smoke.protocol, protocol: "LGRR", epsilon: "1/2", forever: "1" };
+  const longitudinal = { rule: "two-stage", epochs: 50, values: 1, first: "1/2", forever: "1", ...changes };
+  return { ...base, questions: [{ ...smoke, protocol }], longitudinal };
+}
+
 /** A server of one survey. `replies` says what to answer to the next reports: a status, "lost" or "unheard". */
 export class Server {
   requests = [];

@@ -57,7 +57,8 @@ def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False)
 
     A body is a header of 8 bytes, an id of 16, and the randomized answers. It is erased once the service has taken it;
     where the service keeps reports, the id stays until the report cannot be deleted there any more. If a survey
-    memoizes, the answers themselves are in the ledger until the device leaves: their number is shown, not the answers.
+    memoizes or has two stages, the answers themselves are in the ledger until the device leaves: their number is shown,
+    not the answers.
     """
     book = _existing(ledger)
     book.forget_ids(time.time())
@@ -70,7 +71,7 @@ def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False)
         return
     out = _opted_out(book) if which is None else "yes" if book.opted_out(which) else "no"
     kept = "; ".join(
-        f"{number} answer{'' if number == 1 else 's'} to {id} of {_name(book, fp)}, to repeat the report"
+        f"{number} answer{'' if number == 1 else 's'} to {id} of {_name(book, fp)}, to report from again"
         for fp, id, number in book.remembered(which)
     )
     facts = [("opted out", out), ("remembered", kept or "no answers"), ("submissions", str(len(found)))]

@@ -28,6 +28,7 @@ app = new_app()
         "deniable plan --categories never,once,often --epsilon 1 --within 0.01    how many people",
         "deniable plan --categories 50 --people 20000 --within 0.02           which epsilon",
         "deniable plan --text --epsilon 4 --people 1000000 --save protocol.json",
+        "deniable plan --categories yes,no --epsilon 0.5 --forever 1 --people 20000    asked again and again",
         "deniable plan --number 0..24 --unit hours --epsilon 1 --within 0.5    how many people for a mean",
         "deniable plan --record parts.json --epsilon 1 --people 20000         one part of a record per person",
     )
@@ -54,6 +55,14 @@ def plan(
     unit: Annotated[str, typer.Option(metavar="UNIT", help="The unit of the number.", show_default=False)] = "",
     epsilon: Annotated[
         str | None, typer.Option(metavar="EPSILON", help="The epsilon of one answer.", show_default=False)
+    ] = None,
+    forever: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EPSILON",
+            help="For protocols in two stages: the epsilon of what a device keeps; --epsilon is that of one report.",
+            show_default=False,
+        ),
     ] = None,
     people: Annotated[int | None, typer.Option(metavar="N", help="How many will answer.", show_default=False)] = None,
     within: Annotated[
@@ -95,7 +104,10 @@ def plan(
     domain = _domain(categories, text, number, unit, record)
     if sum(given is not None for given in (epsilon, people, within)) != 2:
         raise SpecError("give two of --epsilon, --people and --within: the third follows")
-    made = planning.plan(domain, epsilon=epsilon, n=people, within=within, level=level, population=not respondents)
+    if forever is not None and epsilon is None:
+        raise SpecError("--forever goes with --epsilon, the epsilon of one report")
+    wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever}
+    made = planning.plan(domain, epsilon=epsilon, n=people, within=within, **wanted)
     if save is not None:
         output.save_json(save, made.best.spec(), indent=2)
     if plot is not None:

@@ -31,7 +31,7 @@ from deniable.protocols import Protocol
 from deniable.surveys import Survey, Terms
 from deniable.surveys.diff import diff, weaker
 from deniable.surveys.draft import crowds, divided, has_epsilon, plan_draft
-from deniable.surveys.promises import band, kept, lifetime
+from deniable.surveys.promises import band, kept, lifetime, promises
 from deniable.surveys.results import part_id
 from deniable.surveys.terms import span, write_time
 
@@ -447,8 +447,12 @@ def _print_plans(survey: Survey, plans: Mapping[str, Plan]) -> None:
     """Say why the planner chose each protocol."""
     if not plans:
         return
-    rule = "" if survey.terms is None else survey.terms.longitudinal.rule
-    few = ", of those with few enough different reports to be memoized" if rule == "memoize" else ""
+    rule = None if survey.terms is None else survey.terms.longitudinal
+    few = ""
+    if rule is not None and rule.keeps:
+        few = ", of those with few enough different reports to be memoized"
+    if rule is not None and rule.is_two_stage:
+        few = ", of those with two stages and few enough states"
     output.write(f"\nthe planner's choice{few}:\n")
     for id, plan in plans.items():
         output.write(f"  {id}: {plan.reason}\n")
@@ -506,12 +510,17 @@ def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
     """The terms of a survey, as names and values."""
     rule = terms.longitudinal
     often = "once" if rule.epochs == 1 else f"once per epoch, {rule.epochs} times at most"
-    if rule.rule == "memoize" and rule.values == 1:
+    if rule.is_two_stage:
+        which = "the first answer is" if rule.values == 1 else f"up to {rule.values} different answers are"
+        often += f"; {which} randomized once and kept, and every report is drawn from that"
+    elif rule.keeps and rule.values == 1:
         often += "; the first answer is randomized once and repeated"
-    elif rule.rule == "memoize":
+    elif rule.keeps:
         often += f"; up to {rule.values} different answers are randomized, each once, and repeated"
+    counted = promises(survey).get("changes")
     return [
         ("lifetime", _lifetime(survey)),
+        *([("counted", counted)] if counted else []),
         ("protection", band(survey)),
         ("answered", often),
         ("owner", shown(terms.owner)),

@@ -5,6 +5,7 @@ Rule       the smallest noise in the share of an answer that nobody gave, in the
            server
 Error      exact, from the realized probabilities of each protocol as it would be built; nothing of size d is built
 Forms      where reports repeat, only protocols with few different reports may be used: `forms` leaves the others out
+Two stages with `forever` only protocols that keep a state of that epsilon are compared; epsilon is that of one report
 Within     how far an interval reaches to either side, z stderr, for whatever share in the population: noise and the
            error of having asked n people, at the share where their sum is largest. `population=False` is about the
            shares among those who answer, and leaves the second out
@@ -45,6 +46,7 @@ def plan(
     forms: int | None = None,
     people: int | None = None,
     population: bool = True,
+    forever: exact.Number | None = None,
 ) -> Plan:
     """The protocols for a domain, compared; give any two of epsilon, n and within.
 
@@ -53,7 +55,8 @@ def plan(
     `domain` may be a list of categories, a number of answers, or a domain. `within` is how far the interval of a share
     reaches to either side at confidence `level`, whatever the share: 0.01 is plus or minus one percentage point. It is
     about the population that n people are drawn from; with `population=False` about those who answer. With `forms`
-    only protocols with at most so many different reports are looked at.
+    only protocols with at most so many different reports are looked at. With `forever`, the epsilon of a state that
+    devices keep over the epochs, protocols in two stages are compared, and `epsilon` is that of one report.
 
     >>> plan(1024, epsilon=1, n=100_000).best
     OLH(domain=Integers(low=0, high=1023), epsilon=Fraction(1, 1), hash_bits=2)
@@ -74,7 +77,9 @@ def plan(
         raise NumberError("give two of epsilon, n (or people) and within: the third follows")
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise NumberError(f"the number of people is a positive whole number, not {n!r}")
-    goal = _Goal(answers, level, forms, population)
+    if forever is not None and epsilon is None:
+        raise NumberError("with forever, give the epsilon of one report: it is not solved for")
+    goal = _Goal(answers, level, forms, population, None if forever is None else exact.as_epsilon(forever))
     if within is None:
         return goal.plan(exact.as_epsilon(epsilon), int(n or 0), "within")
     if not 0 < within < math.inf:
@@ -98,12 +103,13 @@ class _Goal:
     level: float
     forms: int | None
     population: bool
+    forever: Fraction | None = None
 
     def reach(self, protocols: Mapping[str, Protocol], n: int) -> float:
         return half_width(protocols[choose(protocols, n)], n, self.level, self.population)
 
     def people(self, epsilon: Fraction, within: float) -> int:
-        protocols = build(self.domain, epsilon, self.forms)
+        protocols = build(self.domain, epsilon, self.forms, forever=self.forever)
         if (least := self.reach(protocols, MOST_PEOPLE)) > within:
             raise NumberError(
                 f"at epsilon {exact.shown(epsilon)} no number of people gives intervals of +-{within:.3g}: with 10^10, "
@@ -139,7 +145,7 @@ class _Goal:
         return _first(reached, _rounded(float(low), _DIGITS))
 
     def plan(self, epsilon: Fraction, n: int, solved: str) -> Plan:
-        protocols = build(self.domain, epsilon, self.forms)
+        protocols = build(self.domain, epsilon, self.forms, forever=self.forever)
         options = {name: self.option(protocol, n) for name, protocol in protocols.items()}
         choice = options[choose(protocols, n)]
         table = tuple(
@@ -148,7 +154,7 @@ class _Goal:
         among = "" if self.forms is None else f"Of the protocols with at most {self.forms:,} different reports, "
         own = choice.protocol.remark(n, self.level, self.population)
         reason = among + (own or _reason(choice, table, epsilon))
-        return Plan(self.domain, epsilon, n, self.level, solved, table, choice, reason, self.population)
+        return Plan(self.domain, epsilon, n, self.level, solved, table, choice, reason, self.population, self.forever)
 
     def option(self, protocol: Protocol, n: int) -> Option:
         return Option(

@@ -17,7 +17,7 @@ import numpy as np
 from deniable import exact
 from deniable._extras import require
 from deniable.domains import Domain, Integers, ListedDomain
-from deniable.errors import DomainError
+from deniable.errors import DomainError, EpsilonError
 from deniable.exact import epsilon_text
 from deniable.protocols import Protocol
 from deniable.protocols.choice import build
@@ -92,6 +92,8 @@ class Plan:
     reason: str
     population: bool = True
     """Whether intervals are about the population, or only about those who answer."""
+    forever: Fraction | None = None
+    """Of two stages: the epsilon of what a device keeps; `epsilon` is that of one report."""
 
     @property
     def best(self) -> Protocol:
@@ -112,6 +114,7 @@ class Plan:
             "within": self.within,
             "level": self.level,
             "population": self.population,
+            **({} if self.forever is None else {"forever": exact.canonical(self.forever)}),
             "solved": self.solved,
             "best": self.best.spec(),
             "reason": self.reason,
@@ -131,6 +134,8 @@ class Plan:
             "n": f"{self.n:,} people",
             "within": f"{100 * self.level:g} % intervals within +-{self.within:.3g}",
         }
+        if self.forever is not None:
+            given["epsilon"] += f" per report and {epsilon_text(self.forever)} for ever"
         if not self.population:
             given["within"] += f" {RESPONDENTS}"
         given[self.solved] = f"=> {given[self.solved]}"
@@ -197,13 +202,13 @@ def draw(plan: Plan) -> Any:
     fig, axes = plt.subplots(2, columns, figsize=(4 * columns + 1.6, 5.6), squeeze=False, sharex="col", sharey="row")
     epsilon = float(plan.epsilon)
     epsilons = epsilons_around(epsilon, _POINTS)
-    errors = [_errors(plan.domain, f"{x:.6g}", plan.n) for x in epsilons]
+    errors = [_errors(plan.domain, f"{x:.6g}", plan) for x in epsilons]
     _column(axes[:, 0], names, epsilons, errors, epsilon, plan)
     axes[1, 0].set(xlabel="epsilon", ylabel="times the smallest")
     axes[0, 0].set(ylabel=f"noise, n = {plan.n:,}")
     if size is not None:
         sizes = np.unique(np.geomspace(2, max(4096, 4 * size), _POINTS).astype(np.int64))
-        errors = [_errors(Integers(0, int(x) - 1), plan.epsilon, plan.n) for x in sizes]
+        errors = [_errors(Integers(0, int(x) - 1), plan.epsilon, plan) for x in sizes]
         _column(axes[:, 1], names, sizes, errors, size, plan)
         axes[1, 1].set(xlabel="number of answers")
         axes[0, 1].set(title=f"epsilon {epsilon:g}")
@@ -214,10 +219,10 @@ def draw(plan: Plan) -> Any:
     return axes
 
 
-def _errors(domain: Domain, epsilon: Any, n: int) -> dict[str, float]:
+def _errors(domain: Domain, epsilon: Any, plan: Plan) -> dict[str, float]:
     try:
-        return {name: built.noise(n) for name, built in build(domain, epsilon).items()}
-    except DomainError:
+        return {name: built.noise(plan.n) for name, built in build(domain, epsilon, forever=plan.forever).items()}
+    except (DomainError, EpsilonError):  # the first report of two stages tells less than what is kept
         return {}
 
 

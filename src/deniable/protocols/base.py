@@ -152,6 +152,13 @@ class Protocol(ABC):
             yield cls(domain, epsilon)
 
     @classmethod
+    def two_stage_candidates(
+        cls, domain: Domain, first: exact.Number, forever: exact.Number, n: int | None = None
+    ) -> Iterator[Protocol]:
+        """The instances that the planner compares where devices keep a state of epsilon `forever` over the epochs."""
+        yield from ()
+
+    @classmethod
     def examples(cls) -> Iterator[Protocol]:
         """Small instances, all of whose reports can be listed: the conformance suite runs on them."""
         yield from ()
@@ -183,6 +190,11 @@ class Protocol(ABC):
     def report_forms(self) -> int:
         """How many different reports there can be, at most: a form that few share would tell its device apart."""
         return 1 << 8 * self.report_bytes
+
+    @property
+    def state_forms(self) -> int:
+        """How many different things a device may keep to report from: the reports, where there is one stage."""
+        return self.report_forms
 
     @property
     @abstractmethod

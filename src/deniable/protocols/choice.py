@@ -3,6 +3,7 @@
 Rule       the smallest noise in the headline figure, in the worst case over what the others gave; among the protocols
            within 5 percent of that variance, the fewest report bytes, then the least work on the server
 Forms      where reports repeat, only protocols with few different reports may be used: `forms` leaves the others out
+Two stages with `forever` only protocols that keep a state of that epsilon are built; epsilon is that of one report
 """
 
 from __future__ import annotations
@@ -21,17 +22,26 @@ SAME = 1.05
 MOST_COUNTERS = 1 << 32
 
 
-def build(domain: Domain, epsilon: Any, forms: int | None = None, n: int | None = None) -> dict[str, Protocol]:
+def build(
+    domain: Domain, epsilon: Any, forms: int | None = None, n: int | None = None, forever: Any = None
+) -> dict[str, Protocol]:
     """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms."""
     built: dict[str, Protocol] = {}
     for kind in registered().values():
         try:
-            found = [protocol for protocol in kind.candidates(domain, epsilon, n) if protocol.reads == domain.reads]
+            offered = (
+                kind.candidates(domain, epsilon, n)
+                if forever is None
+                else kind.two_stage_candidates(domain, epsilon, forever, n)
+            )
+            found = [protocol for protocol in offered if protocol.reads == domain.reads]
         except ChannelError:
             continue
         for protocol in found:
             if protocol.tally_size <= MOST_COUNTERS:
                 built[protocol.name] = protocol
+    if not built and forever is not None:
+        raise DomainError(f"no protocol in two stages can ask for {domain}: list the answers")
     if not built:
         raise DomainError(
             f"no protocol can ask for {domain} at epsilon {exact.shown(exact.as_epsilon(epsilon))}: "
@@ -47,7 +57,7 @@ def build(domain: Domain, epsilon: Any, forms: int | None = None, n: int | None 
 
 def _has_few(protocol: Protocol, forms: int) -> bool:
     # No protocol has fewer reports than answers, and with many answers the number itself would take long.
-    return protocol.domain.least_forms <= forms and protocol.report_forms <= forms
+    return protocol.domain.least_forms <= forms and protocol.state_forms <= forms
 
 
 def choose(protocols: Mapping[str, Protocol], n: int) -> str:

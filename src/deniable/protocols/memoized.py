@@ -147,7 +147,6 @@ class Memoized(Protocol):
     def two_stage_candidates(
         cls, domain: Domain, first: exact.Number, forever: exact.Number, n: int | None = None
     ) -> Iterator[Protocol]:
-        """The instances that the planner compares where two stages are asked for."""
         if isinstance(domain, cls.takes):
             yield cls(domain, first, forever)
 

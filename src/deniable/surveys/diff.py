@@ -20,7 +20,7 @@ from deniable.domains import Domain
 from deniable.exact import epsilon_text
 from deniable.surveys.question import Question
 from deniable.surveys.survey import Survey
-from deniable.surveys.terms import RETENTION, Longitudinal, Terms, span, write_time
+from deniable.surveys.terms import FRESH, RETENTION, Longitudinal, Terms, span, write_time
 
 WEAKER, STRONGER, NEUTRAL = "weaker", "stronger", "neutral"
 LIFETIME, NO_BOUND = "epsilon of a lifetime", "no number"
@@ -146,13 +146,21 @@ def _rules(old: Terms, new: Terms) -> Iterator[Change]:
         yield Change("longitudinal rule", old_rule, new_rule, _direction(shown_before, shown_after, STRONGER))
     else:
         yield from _compared("values that a device memoizes", before.values, after.values, less_is=STRONGER)
+    if before.forever is not None and after.forever is not None:
+        yield from _compared("epsilon of a kept answer", before.forever, after.forever, less_is=STRONGER)
     yield from _compared("epochs that a device answers", before.epochs, after.epochs)
 
 
 def _shows(rule: Longitudinal) -> tuple[int, str]:
     """How much a rule shows beside its levels, and the rule in words."""
-    if rule.rule == "none":
-        return 1, "none"
+    if rule.rule == FRESH:
+        return 1, FRESH
+    if rule.is_two_stage:
+        return (
+            (0, "two stages, the first answer kept")
+            if rule.values == 1
+            else (1, f"two stages, {rule.values} answers kept")
+        )
     if rule.values == 1:
         return 0, "memoize the first answer"
     return 2, f"memoize {rule.values} answers, which shows changes and returns"

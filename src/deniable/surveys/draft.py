@@ -25,7 +25,9 @@ opens, expires   times such as "2026-11-01T00:00:00Z"; a draft without `opens` o
                  give `days`, the length of the collection, in place of `expires`
 epochs           {"seconds": 86400} or {"days": 1}: how long an epoch is; one epoch for the whole collection by default
 longitudinal     {"rule": "none", "epochs": 7} or {"rule": "memoize", "epochs": 30, "values": 1}; one answer by default,
-                 and no more epochs than there are
+                 and no more epochs than there are. {"rule": "two-stage", "first": "1/2", "forever": "1", "values": 1,
+                 "epochs": 30} takes the place of epsilon: `first` is that of one submission, `forever` that of all of
+                 them from the same kept states, and both are divided equally over the questions
 budget           {"group": "...", "epsilon": "4", "delta": "1/1000"}; by default a group of the survey's own name with
                  just what it needs
 campaign         {"kind": "narrowing", "cells": 8}: this is the first of several rounds, whose rule asks the questions
@@ -49,12 +51,22 @@ from deniable import exact
 from deniable.domains import Domain, domain_of_answers
 from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
-from deniable.protocols import Protocol, Table, registered
+from deniable.protocols import Memoized, Protocol, Table, registered
 from deniable.specs import fingerprint
 from deniable.surveys.campaign import load_campaign
-from deniable.surveys.question import TOO_MANY_FORMS, Question, load_protocol, question_name
+from deniable.surveys.question import TOO_MANY_FORMS, TOO_MANY_STATES, Question, load_protocol, question_name
 from deniable.surveys.strict import keys, short
-from deniable.surveys.terms import FEW_FORMS, Budget, Epochs, Longitudinal, Terms, read_time, span, write_time
+from deniable.surveys.terms import (
+    FEW_FORMS,
+    TWO_STAGE,
+    Budget,
+    Epochs,
+    Longitudinal,
+    Terms,
+    read_time,
+    span,
+    write_time,
+)
 
 if TYPE_CHECKING:
     from deniable.planning import Plan
@@ -74,6 +86,8 @@ class _Open:
     epsilon: Fraction
     people: int
     where: str
+    forever: Fraction | None = None
+    """The epsilon of a kept state, where there are two stages."""
 
 
 def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tuple[Survey, dict[str, Plan]]:
@@ -91,11 +105,13 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
         raise SpecError('"questions" is not a list')
     shared = {key: draft[key] for key in _SHARED if key in draft}
     given = {key: draft[key] for key in TERMS if key in draft}
-    share = divided(draft)
+    share, rule = divided(draft), draft_rule(given)
     if share is not None:
         shared["epsilon"] = share
+    if rule.is_two_stage:
+        shared |= _stage_shares(draft, rule)
     wanted = [_wanted(entry, place, shared, draft["name"]) for place, entry in enumerate(entries, 1)]
-    plans = _plans(wanted, memoized=draft_rule(given).rule == "memoize")
+    plans = _plans(wanted, rule)
     protocols = [plans[place].best if isinstance(one, _Open) else one for place, one in enumerate(wanted)]
     questions = [Question(entry["id"], entry["text"], one) for entry, one in zip(entries, protocols, strict=True)]
     survey = kind(draft["name"], questions)
@@ -113,9 +129,29 @@ def _first_round(wanted: Any, survey: Survey) -> Survey:
     return load_campaign(wanted["kind"], {key: value for key, value in wanted.items() if key != "kind"}).begin(survey)
 
 
+def _stage_shares(draft: Mapping[str, Any], rule: Longitudinal) -> dict[str, Fraction]:
+    """The levels of both stages for each question that does not bring a whole protocol: equal parts of what is left."""
+    entries = [entry if isinstance(entry, Mapping) else {} for entry in draft["questions"]]
+    if "epsilon" in draft or any("epsilon" in entry for entry in entries):
+        raise SpecError('of two stages "first" and "forever" say the levels, and take the place of "epsilon"')
+    whole = [load_protocol(entry["protocol"]) for entry in entries if isinstance(entry.get("protocol"), Mapping)]
+    rest = len(entries) - len(whole)
+    shares = {}
+    for key, name, level in (("epsilon", "first", rule.first), ("forever", "forever", rule.forever)):
+        left = (level or 0) - sum((getattr(protocol, name, protocol.epsilon) for protocol in whole), Fraction(0))
+        if rest and left <= 0:
+            raise SpecError(
+                f'the questions with a protocol of their own take all of "{name}": nothing is left to divide'
+            )
+        shares[key] = Fraction(left / rest) if rest else Fraction(0)
+    return shares
+
+
 def divided(draft: Mapping[str, Any]) -> Fraction | None:
     """Epsilon of each question without one, where it follows from the budget; None where the draft names it."""
     budget, entries = draft.get("budget"), draft["questions"]
+    if draft_rule(draft).is_two_stage:
+        return None
     if "epsilon" in draft or not isinstance(budget, Mapping) or "epsilon" not in budget:
         return None
     shared = {key: draft[key] for key in _SHARED if key in draft}
@@ -160,34 +196,35 @@ def _people(value: Any) -> int | None:
     return people
 
 
-def _plans(wanted: Sequence[Protocol | _Open], memoized: bool) -> dict[int, Plan]:
+def _plans(wanted: Sequence[Protocol | _Open], rule: Longitudinal) -> dict[int, Plan]:
     """The planner's choices, by place.
 
-    Where answers are memoized, the forms of all reports together are few: in the order of the questions, each has the
-    best protocol that leaves the others enough. GRR needs the least, as many forms as there are answers.
+    Where answers are kept, the forms of all reports (or states) together are few: in the order of the questions, each
+    has the best protocol that leaves the others enough. GRR needs the least, as many forms as there are answers.
     """
     from deniable.planning import plan
 
-    forms = [_fewest(one) for one in wanted] if memoized else []
+    memoized, stages = rule.keeps, rule.is_two_stage
+    forms = [_fewest(one, stages) for one in wanted] if memoized else []
     if math.prod(forms) > FEW_FORMS:
-        raise SpecError(TOO_MANY_FORMS)
+        raise SpecError(TOO_MANY_STATES if stages else TOO_MANY_FORMS)
     plans = {}
     for place, one in enumerate(wanted):
         if isinstance(one, Protocol):
             continue
         room = FEW_FORMS // math.prod(forms[:place] + forms[place + 1 :]) if memoized else None
         try:
-            plans[place] = plan(one.domain, epsilon=one.epsilon, n=one.people, forms=room)
+            plans[place] = plan(one.domain, epsilon=one.epsilon, n=one.people, forms=room, forever=one.forever)
         except DeniableError as wrong:
             raise SpecError(f"{one.where}: {wrong}") from None
         if memoized:
-            forms[place] = plans[place].best.report_forms
+            forms[place] = _fewest(plans[place].best, stages)
     return plans
 
 
-def _fewest(one: Protocol | _Open) -> int:
+def _fewest(one: Protocol | _Open, stages: bool) -> int:
     if isinstance(one, Protocol):
-        return one.report_forms
+        return one.state_forms if stages else one.report_forms
     return one.domain.least_forms
 
 
@@ -258,10 +295,14 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol
             raise SpecError("parameters need a protocol by name")
         if people is None:
             raise SpecError('the planner needs "people", about how many will answer: give it, or name a protocol')
-        return _Open(domain, exact.as_epsilon(wanted["epsilon"]), people, where)
+        return _Open(domain, exact.as_epsilon(wanted["epsilon"]), people, where, wanted.get("forever"))
     known = registered()
     if not isinstance(name, str) or name not in known:
         raise SpecError(f"there is no protocol {name!r}; there are {BEST}, {', '.join(sorted(known))}")
+    if "forever" in wanted:
+        if not issubclass(known[name], Memoized):
+            raise SpecError(f'{name} has one stage: the rule "{TWO_STAGE}" needs a protocol with two, such as LGRR')
+        parameters = {**parameters, "forever": wanted["forever"]}
     try:
         return known[name](domain, wanted["epsilon"], **parameters)
     except TypeError:
@@ -299,7 +340,7 @@ def draft_terms(given: Mapping[str, Any], survey: Survey, now: float | None = No
     wanted = _part(given, "budget", ("group", "epsilon", "delta"))
     budget = Budget(
         wanted.get("group", _group(survey.name)),
-        wanted.get("epsilon", survey.epsilon * rule.draws),
+        wanted.get("epsilon", (rule.forever or survey.epsilon) * rule.draws),
         wanted.get("delta", survey.delta * rule.draws),
         survey.relation,
     )
@@ -312,7 +353,7 @@ def draft_terms(given: Mapping[str, Any], survey: Survey, now: float | None = No
 
 def draft_rule(given: Mapping[str, Any]) -> Longitudinal:
     """How answers hang together; one answer if the draft does not say."""
-    return Longitudinal(**_part(given, "longitudinal", ("rule", "epochs", "values")))
+    return Longitudinal(**_part(given, "longitudinal", ("rule", "epochs", "values", "first", "forever")))
 
 
 def _check_calendar(terms: Terms) -> None:

@@ -9,6 +9,8 @@ Bands        strong up to epsilon 1 (73.2 % sure), moderate up to epsilon 3 (95.
 Another      "send another answer" is said of reports that are an answer (GRR) alone
 Rare         what a delta leaves out of the promise, per report and in all; more than 1 in a million in all is weak
 Number       memoizing several values shows changes and returns of answers: no number over all epochs is stated
+Two stages   the number for all reports is `Survey.lifetime_epsilon`, which holds whatever the answers are. "changes"
+             says what the smaller number that the ledger counts is about
 Tests        each name has a test of the behaviour that its sentence claims (`tests/surveys/test_promises.py`)
 """
 
@@ -47,6 +49,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
         "people": people(survey, lasting),
         "factor": _factor(survey, kept_for_sure),
         "rare": _rare(survey, kept_for_sure),
+        "changes": _changes(survey),
         "questions": _questions(survey),
         "lifetime": lifetime(survey) if kept_for_sure or survey.shows_changes else f"no number, as {here} may forget",
         "storage": "" if kept_for_sure else _storage(survey, here),
@@ -112,9 +115,30 @@ def _sure(survey: Survey, bounded: bool) -> str:
         return f"{said} from one report. For all reports together no number holds."
     if not bounded:
         return f"{said} from one report."
-    if survey.lifetime_epsilon is not None and survey.draws > 1:
-        return f"{said} from one report, and {_up_to(survey.lifetime_epsilon)} sure from all {survey.draws:,} together."
+    if survey.lifetime_epsilon is not None and _adds_up(survey):
+        all_of_them = f"{_up_to(survey.lifetime_epsilon)} sure from all {_epochs(survey):,} together"
+        return f"{said} from one report, and {all_of_them}."
     return f"{said} from {'all your reports' if _epochs(survey) > 1 else 'your report'}."
+
+
+def _adds_up(survey: Survey) -> bool:
+    """Whether all reports together may tell more than one of them, and a number holds for that."""
+    return not survey.shows_changes and (survey.draws > 1 or _is_two_stage(survey))
+
+
+def _is_two_stage(survey: Survey) -> bool:
+    return survey.terms is not None and survey.terms.longitudinal.is_two_stage
+
+
+def _changes(survey: Survey) -> str:
+    """Of two stages with several kept answers: what the number is about that the ledger counts."""
+    if not _is_two_stage(survey) or survey.draws == 1:
+        return ""
+    return (
+        f"What is counted, epsilon {epsilon_text(survey.budget_epsilon)}, bounds what all reports tell about your "
+        "answers to somebody who knows already in which periods they were the same. In which periods they were the "
+        "same is protected by the number for all reports together only."
+    )
 
 
 def _rare(survey: Survey, bounded: bool) -> str:
@@ -146,7 +170,7 @@ def _seen(survey: Survey, lasting: bool) -> str:
 def people(survey: Survey, lasting: bool = True) -> str:
     """The picture in words: people who send another answer where a report is an answer, else guesses that are right."""
     if len(survey) == 1 and sends_another(survey.questions[0]) is not None:
-        each = " each time" if survey.draws > 1 and not survey.shows_changes else ""
+        each = " each time" if _adds_up(survey) else ""
         return f"{_another(survey.questions[0])}{each}."
     many = _epochs(survey) > 1
     seen = "a report like yours" if not many else "all reports of one person" if lasting else "one report"
@@ -185,7 +209,9 @@ def _factor(survey: Survey, bounded: bool) -> str:
         return f"{said} from one report; for all reports together no factor holds."
     if not bounded:
         return f"{said} from one report."
-    if survey.lifetime_epsilon is not None and survey.draws > 1:
+    if survey.lifetime_epsilon is not None and _is_two_stage(survey):
+        return f"{said} from one report, and {factor(survey.lifetime_epsilon)} in all, however often you take part."
+    if survey.lifetime_epsilon is not None and _adds_up(survey):
         return f"{said} each time, and {factor(survey.lifetime_epsilon)} in all, however often you take part."
     return f"{said}{' in all, however often you take part' if _epochs(survey) > 1 else ''}."
 
@@ -229,6 +255,18 @@ def _often(survey: Survey, here: str) -> str:
     times = f"You can answer {rule.epochs:,} times at most, once in each period"
     if rule.rule == "none":
         return f"{times}. Each answer is randomized afresh, and what the reports tell adds up."
+    if rule.is_two_stage and rule.values == 1:
+        return (
+            f"{times}. Your first answer is randomized once, and {here} keeps the outcome. Every report is drawn from "
+            "that outcome, whatever you answer later."
+        )
+    if rule.is_two_stage:
+        return (
+            f"{times}. Each different answer, up to {rule.values:,} of them, is randomized once, and {here} keeps the "
+            "outcome; later ones use that of your first answer. Every report is drawn from the outcome that belongs to "
+            "your answer. Whoever links many of your reports, for example by your network address, can find out when "
+            "your answer changes and which earlier answer returns."
+        )
     if not survey.shows_changes:
         return f"{times}. All reports repeat the first one, whatever you answer later: they tell nothing more."
     return (
@@ -268,7 +306,12 @@ def _storage(survey: Survey, here: str) -> str:
 
 def _device(survey: Survey, here: str) -> str:
     assert survey.terms is not None
-    if survey.terms.longitudinal.rule == "memoize":
+    if survey.terms.longitudinal.is_two_stage:
+        return (
+            f"{_capital(here)} keeps your answer and what it was randomized to, because all reports are drawn from "
+            f"that. Whoever can read the data of {here} can read your answer. Leaving deletes both."
+        )
+    if survey.terms.longitudinal.keeps:
         return (
             f"{_capital(here)} keeps your answer and its randomized report, because it must repeat the report. Whoever "
             f"can read the data of {here} can read your answer. Leaving deletes both."

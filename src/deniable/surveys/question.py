@@ -18,6 +18,11 @@ TOO_MANY_FORMS = (
     'the rule "none"'
 )
 
+TOO_MANY_STATES = (
+    "two stages would tell devices apart in the long run, because the kept states have, all questions together, more "
+    f'than {FEW_FORMS:,} forms: offer fewer answers, ask fewer questions, or use the rule "none"'
+)
+
 _ID = re.compile(r"[a-z0-9_-]{1,64}")
 _QUESTION = ("id", "text", "protocol")
 

@@ -119,7 +119,8 @@ class Repeats:
         # Of all pairs, the smallest epoch is the smaller one with every other, the largest with itself only.
         pairs = sum((2 * place + 1) * n for place, n in enumerate(sorted(counts, reverse=True)))
         most = min(pairs / total, float(rule.epochs))
-        return cls(most if rule.rule == "memoize" else 1.0, most)
+        # Of two stages only the kept one repeats; that all of the noise does is an upper bound.
+        return cls(most if rule.keeps else 1.0, most)
 
     @property
     def notes(self) -> list[str]:

@@ -25,14 +25,14 @@ from deniable import exact
 from deniable._files import atomic_write, load_json
 from deniable.errors import DomainError, LabelError, NumberError, ReportError, SpecError
 from deniable.exact import epsilon_text, largest_text
-from deniable.protocols import Reports
+from deniable.protocols import Memoized, Reports
 from deniable.randomness import Bits
 from deniable.specs import canonical_bytes, fingerprint
 from deniable.surveys.draft import plan_draft
-from deniable.surveys.question import TOO_MANY_FORMS, Question, read_question
+from deniable.surveys.question import TOO_MANY_FORMS, TOO_MANY_STATES, Question, read_question
 from deniable.surveys.strict import as_text, keys, short
 from deniable.surveys.tally import SurveyTally
-from deniable.surveys.terms import FEW_FORMS, Terms
+from deniable.surveys.terms import FEW_FORMS, MEMOIZE, Longitudinal, Terms
 
 PLAIN, COLLECTED = 1, 2
 
@@ -109,14 +109,38 @@ class Survey:
             raise SpecError(self._over_budget(terms.budget.epsilon))
         if terms.campaign is not None:
             terms.campaign.check(self)
-        if terms.longitudinal.rule == "memoize":
+        rule = terms.longitudinal
+        if rule.is_two_stage:
+            self._check_stages(rule)
+        if rule.keeps:
             forms = 1
             for question in self.questions:  # one at a time: all together may be a number of gigabytes
-                forms *= question.protocol.report_forms
+                forms *= question.protocol.state_forms if rule.is_two_stage else question.protocol.report_forms
                 if forms > FEW_FORMS:
-                    raise SpecError(TOO_MANY_FORMS)
+                    raise SpecError(TOO_MANY_STATES if rule.is_two_stage else TOO_MANY_FORMS)
+
+    def _check_stages(self, rule: Longitudinal) -> None:
+        one = [question for question in self if not isinstance(question.protocol, Memoized)]
+        if one:
+            raise SpecError(
+                f"question {one[0].id!r} is asked by {one[0].protocol.name}, which has one stage: for the rule "
+                f'"{rule.rule}" use a protocol with two, such as LGRR'
+            )
+        for name, stated in (("first", rule.first), ("forever", rule.forever)):
+            found = sum((getattr(question.protocol, name) for question in self), Fraction(0))
+            if found != stated:
+                raise SpecError(
+                    f'"{name}" is the sum over the questions, epsilon {epsilon_text(found)}, not '
+                    f"{epsilon_text(stated or Fraction(0))}"
+                )
 
     def _over_budget(self, budget: Fraction) -> str:
+        if self._stages is not None:
+            return (
+                f"a device may keep {self.draws} answers, which costs epsilon {epsilon_text(self.budget_epsilon)} in "
+                f'all, more than its budget of {epsilon_text(budget)}: lower "forever" '
+                f'({largest_text(budget / self.draws)} fits), raise the budget, or keep fewer "values"'
+            )
         fits, each = budget / self.draws, "submission"
         if len({question.protocol.epsilon for question in self}) == 1:
             fits, each = fits / len(self), "question"
@@ -199,9 +223,18 @@ class Survey:
         return 1 if self.terms is None else self.terms.longitudinal.draws
 
     @property
+    def debit(self) -> Fraction:
+        """What a device's ledger debits each time that answers are randomized: epsilon, or that of the kept states.
+
+        Of two stages the debit is made once per state, and pays for all reports that are ever drawn from it.
+        """
+        forever = None if self.terms is None else self.terms.longitudinal.forever
+        return self.epsilon if forever is None else forever
+
+    @property
     def budget_epsilon(self) -> Fraction:
-        """What a device's ledger debits at most for this survey: epsilon for each submission that is randomized."""
-        return self.epsilon * self.draws
+        """What a device's ledger debits at most for this survey."""
+        return self.debit * self.draws
 
     @property
     def shows_changes(self) -> bool:
@@ -209,17 +242,44 @@ class Survey:
 
         So it is when several memoized answers are repeated: then no epsilon bounds what all reports give away.
         """
-        return self.terms is not None and self.terms.longitudinal.rule == "memoize" and self.draws > 1
+        return self.terms is not None and self.terms.longitudinal.rule == MEMOIZE and self.draws > 1
 
     @property
     def lifetime_epsilon(self) -> Fraction | None:
-        """What all that a device may send gives away at most, exactly; None where no number holds (`shows_changes`)."""
-        return None if self.shows_changes else self.budget_epsilon
+        """What all that a device may send gives away at most, exactly; None where no number holds (`shows_changes`).
+
+        Between any two courses of answers over the epochs. Where two stages keep several states, this is more than
+        `budget_epsilon`, which holds between courses in which the same answers return in the same epochs.
+        """
+        if self.shows_changes:
+            return None
+        stages = self._stages
+        if stages is None:
+            return self.budget_epsilon
+        return sum((protocol.lifetime(*self._states) for protocol in stages), Fraction(0))
 
     @property
     def realized_lifetime_epsilon(self) -> float | None:
         """The same of the bytes that leave: never above `lifetime_epsilon`."""
-        return None if self.shows_changes else exact.log(self.ratio) * self.draws
+        if self.shows_changes:
+            return None
+        stages = self._stages
+        if stages is None:
+            return exact.log(self.ratio) * self.draws
+        return sum(float(protocol.levels(*self._states).any) for protocol in stages)
+
+    @property
+    def _stages(self) -> list[Memoized] | None:
+        """The protocols of a survey whose answers are randomized in two stages."""
+        if self.terms is None or not self.terms.longitudinal.is_two_stage:
+            return None
+        return [question.protocol for question in self if isinstance(question.protocol, Memoized)]
+
+    @property
+    def _states(self) -> tuple[int, int]:
+        """How many reports a device sends at most, and from how many states."""
+        assert self.terms is not None
+        return self.terms.longitudinal.epochs, self.draws
 
     @property
     def report_bytes(self) -> int:

@@ -8,6 +8,14 @@ Longitudinal  "none"     every answer is randomized afresh: at most `epochs` ans
                          drawn, and a device with more changes repeats its first. With values = 1 the reports depend on
                          the first answer alone. With more, equal and unequal reports show when an answer changed and
                          which earlier one came back, so that no epsilon holds over all epochs
+              "two-stage" a state of epsilon `forever` is drawn per value and kept, at most `values` of them; each
+                         report is drawn afresh from the state of the answer, with epsilon `first`; both are sums over
+                         the questions. Beyond the cap the first value's state is used. A device debits `forever` per
+                         state, because that is what all reports from it tell together, however many there are: the
+                         level of the first report says nothing about a lifetime. With values = 1 this bounds all that
+                         ever leaves, whatever the answers. With more it bounds what is told to somebody who knows in
+                         which epochs the same state was used; when an answer changed and came back is protected by the
+                         larger `Survey.lifetime_epsilon` only, which grows with the epochs
 Budget        a lifetime epsilon that all surveys of one group share on a device: renewing a survey resets nothing. It
               caps a delta as well, zero unless the survey names one, and it is of one relation (`Guarantee`): epsilons
               between any two answers and epsilons between two profiles are about different secrets, so their sum means
@@ -35,12 +43,13 @@ from deniable.specs import is_fingerprint
 from deniable.surveys.campaign import Round
 from deniable.surveys.strict import as_text, keys, short
 
-RULES = ("none", "memoize")
-RESERVED = "memoize+fresh"
+FRESH, MEMOIZE, TWO_STAGE = "none", "memoize", "two-stage"
+RULES = (FRESH, MEMOIZE, TWO_STAGE)
 RETENTION = ("tally", "reports")
 LAST_EPOCH = 2**32 - 1
 FEW_FORMS = 1 << 10
-"""A repeated report is one of at most so many: a rarer one would tell its device from all others."""
+"""A repeated report, or a state from which reports are drawn again and again, is one of at most so many: a rarer one
+would tell its device from all others."""
 
 _GROUP = re.compile(r"[a-z0-9._-]{1,64}")
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
@@ -86,24 +95,57 @@ class Longitudinal:
     """How many epochs a device answers at most."""
     values: int = 1
     """How many different values a device memoizes at most."""
+    first: Fraction | None = None
+    """Of two stages: the epsilon of one submission."""
+    forever: Fraction | None = None
+    """Of two stages: the epsilon of all submissions that are drawn from the same states."""
 
     def __post_init__(self) -> None:
-        if self.rule == RESERVED:
-            raise SpecError(f'the longitudinal rule "{RESERVED}" is reserved: a fresh second round does not exist yet')
         if self.rule not in RULES:
             raise SpecError(f"the longitudinal rule is {' or '.join(RULES)}, not {short(self.rule)}")
+        self._settle_levels()
         _whole(self.epochs, 1, LAST_EPOCH, "the number of epochs that a device answers")
         _whole(self.values, 1, 1000, "the number of values that a device memoizes")
-        if self.rule == "none" and self.values != 1:
-            raise SpecError('"values" goes with the rule "memoize" only')
+        if self.rule == FRESH and self.values != 1:
+            raise SpecError(f'"values" goes with the rules "{MEMOIZE}" and "{TWO_STAGE}" only')
+        if self.is_two_stage and self.epochs == 1:
+            raise SpecError(f'two stages are for answers that repeat: give 2 "epochs" or more, or the rule "{FRESH}"')
+
+    def _settle_levels(self) -> None:
+        for name in ("first", "forever"):
+            given = getattr(self, name)
+            if (given is not None) != self.is_two_stage:
+                why = "needs" if self.is_two_stage else "has no"
+                raise SpecError(f'the longitudinal rule "{self.rule}" {why} "{name}"')
+            if given is not None:
+                level = exact.fraction(given, f'"{name}"')
+                object.__setattr__(self, name, exact.short_number(level, f'"{name}"'))
+        if self.first is not None and self.forever is not None and not 0 < self.first < self.forever:
+            raise SpecError(
+                '"first", the epsilon of one report, is above zero and below "forever", that of all of them'
+            )
+
+    @property
+    def is_two_stage(self) -> bool:
+        return self.rule == TWO_STAGE
+
+    @property
+    def keeps(self) -> bool:
+        """Whether a device keeps answers, to repeat their reports or to draw further ones from the same states."""
+        return self.rule != FRESH
 
     @property
     def draws(self) -> int:
-        """How often a device randomizes an answer at most."""
-        return self.epochs if self.rule == "none" else min(self.values, self.epochs)
+        """How often a device randomizes an answer at most: a report, or a state from which reports are drawn."""
+        return min(self.values, self.epochs) if self.keeps else self.epochs
 
     def spec(self) -> dict[str, Any]:
-        return {"rule": self.rule, "epochs": self.epochs} | ({"values": self.values} if self.rule == "memoize" else {})
+        content: dict[str, Any] = {"rule": self.rule, "epochs": self.epochs}
+        if self.keeps:
+            content["values"] = self.values
+        if self.first is not None and self.forever is not None:
+            content |= {"first": exact.canonical(self.first), "forever": exact.canonical(self.forever)}
+        return content
 
 
 @dataclass(frozen=True)
@@ -220,8 +262,8 @@ class Terms:
         keys(spec, _TERMS, "the survey", optional=("replaces", "campaign"))
         epochs, rule, budget = (_object(spec, key) for key in ("epochs", "longitudinal", "budget"))
         keys(epochs, ("origin", "seconds", "early", "late"), '"epochs"')
-        memoized = ("values",) if rule.get("rule") == "memoize" else ()
-        keys(rule, ("rule", "epochs", *memoized), '"longitudinal"')
+        more = {MEMOIZE: ("values",), TWO_STAGE: ("values", "first", "forever")}
+        keys(rule, ("rule", "epochs", *more.get(str(rule.get("rule")), ())), '"longitudinal"')
         keys(budget, ("group", "epsilon"), '"budget"', optional=("delta", "relation"))
         return cls(
             spec["owner"],

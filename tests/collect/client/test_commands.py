@@ -403,7 +403,7 @@ def test_remembered_answers_are_told_but_not_shown(run, tmp_path):
     assert "remembered   no answers" in run("ledger", "show").out
     for epoch, mood in enumerate(("good", "bad")):
         ledger.submit(survey, epoch, {"mood": mood})
-    assert "2 answers to mood of memoized, to repeat the report" in " ".join(run("ledger", "show").out.split())
+    assert "2 answers to mood of memoized, to report from again" in " ".join(run("ledger", "show").out.split())
     document = run("ledger", "show", "--json").json
     assert document["remembered"] == [{"survey": survey.fingerprint, "question": "mood", "answers": 2}]
     assert run("ledger", "show", "daily", "--json").json["remembered"] == []

@@ -8,7 +8,7 @@ Campaigns  a device answers one round: once a round was answered, another is ref
            rounds that were answered stay in the list when the device leaves
 Relation   a budget group has one relation (`Guarantee`), that of the first survey answered in it: a survey of another
            is refused, for the two levels are about different secrets
-Debit      the survey's epsilon and delta for each of the first `draws` submissions, then nothing. The k-th can hold
+Debit      the survey's `debit` and delta for each of the first `draws` submissions, then nothing. The k-th can hold
            at most k different values, so this is never less than what was drawn, and it does not depend on values
 Refusals   come before the answers are looked at: whether a device answers depends on the calendar and on its past
            participation only, so that silence says nothing
@@ -18,6 +18,8 @@ Answers    are drawn from the system's generator, and no key is kept that would 
            waits, the file tells no more than its bytes do; once it is settled they are erased, and the file tells
            nothing of it
 Memoized   the device must know its own answer to repeat its report: value and report are in the file, in the clear
+Two stages the same with the state that reports are drawn from in place of the report. The state is debited once, at the
+           level of all reports that will ever be drawn from it; reports from it are drawn afresh and cost nothing more
 Leaving    opting out deletes what only that survey needs (memos, key, waiting bytes, the survey's own bytes), and
            withdrawing does so for all and erases the ids as well. The debits and the list of answered epochs stay, or
            coming back would begin a second lifetime
@@ -75,9 +77,10 @@ from deniable.collect.client.records import (
     TookPart,
     check_fingerprint,
 )
-from deniable.errors import NumberError
+from deniable.errors import NumberError, ReportError
 from deniable.exact import canonical, epsilon_text, fraction
 from deniable.privacy import Account, sequential
+from deniable.protocols import Memoized
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Budget, Terms
 
@@ -243,7 +246,7 @@ class Ledger:
             return _submissions(connection, "survey = ?", survey)
 
     def remembered(self, survey: str | None = None) -> list[tuple[str, str, int]]:
-        """Survey, question and number of the answers that are kept with their reports, to repeat these."""
+        """Survey, question and number of the answers that are kept with their reports or states."""
         if not self.exists:
             return []
         with self._transaction() as connection:
@@ -370,7 +373,7 @@ def _debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> tupl
         times = "once" if epochs == 1 else f"{epochs} times"
         raise BudgetSpent(f"this device has answered {times}, as often as the survey allows: nothing was drawn or sent")
     pays = drawn < rule.draws
-    debit, delta = (survey.epsilon, survey.delta) if pays else (Fraction(0), Fraction(0))
+    debit, delta = (survey.debit, survey.delta) if pays else (Fraction(0), Fraction(0))
     spent = _spending(connection, terms.owner, terms.budget.group) or _unspent(terms)
     if spent.relation != survey.relation:
         raise OtherRelation(
@@ -421,27 +424,44 @@ def _spending(connection: sqlite3.Connection, owner: str, group: str) -> Spendin
 
 def _draw(connection: sqlite3.Connection, survey: Survey, terms: Terms, answers: Mapping[str, Any]) -> bytes:
     """The reports of all questions, one after the other, from the system's generator."""
-    if terms.longitudinal.rule == "none":
+    rule = terms.longitudinal
+    if not rule.keeps:
         return b"".join(drawn(question, answers[question.id]) for question in survey)
-    values = terms.longitudinal.values
-    return b"".join(_memoized(connection, survey, question, answers[question.id], values) for question in survey)
+    reports = []
+    for question in survey:
+        protocol, read = question.protocol, encoded(question, answers[question.id])
+        if rule.is_two_stage and isinstance(protocol, Memoized):
+            state = _memoized(connection, survey, question, read, rule.values, protocol.permanent_encoded)
+            try:
+                reports.append(protocol.report(state))
+            except ReportError:
+                raise LedgerError("the ledger is damaged: a kept state in it is none") from None
+        else:
+            reports.append(_memoized(connection, survey, question, read, rule.values, protocol.report_encoded))
+    return b"".join(reports)
 
 
-def _memoized(connection: sqlite3.Connection, survey: Survey, question: Question, answer: Any, values: int) -> bytes:
-    """The report of a value that was drawn before, or a new one; at the cap, the first."""
-    read = encoded(question, answer)
+def _memoized(
+    connection: sqlite3.Connection,
+    survey: Survey,
+    question: Question,
+    read: Any,
+    values: int,
+    randomize: Callable[[Any], bytes],
+) -> bytes:
+    """What was drawn for a value before, a report or a state, or what is drawn now; at the cap, the first."""
     value = question.protocol.domain.answer_key(read)
-    query = "SELECT value, report FROM memo WHERE survey = ? AND question = ? ORDER BY place"
+    query = "SELECT value, drawn FROM memo WHERE survey = ? AND question = ? ORDER BY place"
     known = connection.execute(query, (survey.fingerprint, question.id)).fetchall()
-    for kept, report in known:
+    for kept, outcome in known:
         if kept == value:
-            return bytes(report)
+            return bytes(outcome)
     if len(known) >= values:
         return bytes(known[0][1])
-    report = question.protocol.report_encoded(read)
-    row = (survey.fingerprint, question.id, len(known), value, report)
+    outcome = randomize(read)
+    row = (survey.fingerprint, question.id, len(known), value, outcome)
     connection.execute("INSERT INTO memo VALUES (?, ?, ?, ?, ?)", row)
-    return report
+    return outcome
 
 
 def _next_id(connection: sqlite3.Connection, survey: Survey, terms: Terms, epoch: int) -> bytes:

@@ -43,7 +43,7 @@ CREATE TABLE submission (
     repeats INTEGER NOT NULL DEFAULT 1, PRIMARY KEY (survey, epoch)
 ) WITHOUT ROWID;
 CREATE TABLE memo (
-    survey TEXT NOT NULL, question TEXT NOT NULL, place INTEGER NOT NULL, value BLOB NOT NULL, report BLOB NOT NULL,
+    survey TEXT NOT NULL, question TEXT NOT NULL, place INTEGER NOT NULL, value BLOB NOT NULL, drawn BLOB NOT NULL,
     PRIMARY KEY (survey, question, place), UNIQUE (survey, question, value)
 ) WITHOUT ROWID;
 CREATE TABLE spending (
