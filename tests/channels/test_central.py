@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from deniable.channels import DiscreteLaplace, central, noisy_count, noisy_max_law, report_noisy_max
+from deniable.channels import DiscreteLaplace, noisy_count, noisy_max_law, report_noisy_max
 from deniable.conformance.statistics import accepts, draws_needed, tabulate
 from deniable.errors import ChannelError, EpsilonError, LabelError, NumberError, ShapeError
 from deniable.randomness import Simulation
@@ -173,7 +173,7 @@ def test_a_sum_too_long_is_refused(counts, epsilon):
 def test_many_counts_in_blocks(monkeypatch):
     counts = np.random.default_rng(3).integers(0, 40, 30).tolist()
     law = noisy_max_law(counts, "1/2")
-    monkeypatch.setattr(central, "_BLOCK_CELLS", 100)
+    monkeypatch.setattr("deniable.channels.noise._BLOCK_CELLS", 100)
     assert noisy_max_law(counts, "1/2") == pytest.approx(law, rel=1e-12)
     # The winner by its definition, one noisy count at a time.
     noise = DiscreteLaplace("1/4")

@@ -23,7 +23,7 @@ from deniable.channels import (
     subset_selection,
     warner,
 )
-from deniable.channels.subset_selection import best_subset_size
+from deniable.channels.closed_forms import best_subset_size
 from deniable.errors import ChannelError, EpsilonError, LabelError, NumberError, ProbabilityError, ShapeError
 from deniable.exact import WORD, Dyadic
 from deniable.randomness import Simulation

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from deniable.channels.channel import Channel
+from deniable.channels.closed_forms import randomized_response
 from deniable.channels.inference import invert
-from deniable.channels.randomized_response import randomized_response
 from deniable.errors import ChannelError, LabelError, NumberError
 
 pytestmark = pytest.mark.floats

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from deniable.channels.channel import Channel
+from deniable.channels.closed_forms import randomized_response
 from deniable.channels.geometric import truncated_geometric
 from deniable.channels.inference import ibu, mle_randomized_response
 from deniable.channels.inference.ibu import response_pair
-from deniable.channels.randomized_response import randomized_response
 from deniable.errors import ChannelError, ProbabilityError
 
 pytestmark = pytest.mark.floats

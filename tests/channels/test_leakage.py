@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.channels.channel import Channel
+from deniable.channels.closed_forms import randomized_response
 from deniable.channels.leakage import (
     capacity,
     information_gain,
@@ -20,7 +21,6 @@ from deniable.channels.leakage import (
     posterior_vulnerability,
     prior_vulnerability,
 )
-from deniable.channels.randomized_response import randomized_response
 from deniable.errors import NumberError
 
 pytestmark = pytest.mark.floats

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from deniable.channels import inference
 from deniable.channels.adjacency import ALL, HAMMING, LINE, Adjacency, hamming, line
-from deniable.channels.central import noisy_count, noisy_max_law, report_noisy_max
 from deniable.channels.channel import Channel
+from deniable.channels.closed_forms import (
+    RandomizedResponse,
+    binary,
+    coin_response,
+    exponential,
+    product_response,
+    randomized_response,
+    subset_selection,
+    warner,
+)
 from deniable.channels.compose import Collection, collection, group_ratio, mixture, product
 from deniable.channels.divergences import DIVERGENCES, FDivergence, divergence, marginal_divergence
-from deniable.channels.exponential import exponential
 from deniable.channels.geometric import truncated_geometric
 from deniable.channels.leakage import (
     Capacity,
@@ -23,17 +31,16 @@ from deniable.channels.leakage import (
     posterior_vulnerability,
     prior_vulnerability,
 )
-from deniable.channels.noise import DiscreteLaplace, GridLaplace, Noise, two_sided_geometric
-from deniable.channels.oblivious import Query
-from deniable.channels.randomized_response import (
-    RandomizedResponse,
-    binary,
-    coin_response,
-    product_response,
-    randomized_response,
-    warner,
+from deniable.channels.noise import (
+    DiscreteLaplace,
+    GridLaplace,
+    Noise,
+    noisy_count,
+    noisy_max_law,
+    report_noisy_max,
+    two_sided_geometric,
 )
-from deniable.channels.subset_selection import subset_selection
+from deniable.channels.oblivious import Query
 from deniable.channels.utility import Utility, utility
 from deniable.channels.witness import Witness
 

@@ -26,9 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.channels._generators import exp_gap, log_gap
 from deniable.channels._vectors import Floats
-from deniable.channels.divergences import DIVERGENCES, FDivergence, find_divergence
+from deniable.channels.divergences import DIVERGENCES, FDivergence, exp_gap, find_divergence, log_gap
 
 _HALVINGS = 64
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deniable.channels._generators import exp_gap, log_gap
 from deniable.channels._vectors import Floats, probability_vector
+from deniable.channels.divergences import exp_gap, log_gap
 
 EPS = float(np.finfo(np.float64).eps)
 # Ratios that differ by less than this, relative to 1 + |l|, are one ratio that was rounded twice.

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from deniable._extras import require
 from deniable.channels._vectors import probability_vector
+from deniable.channels.closed_forms import binary, randomized_response
 from deniable.channels.divergences import (
     FDivergence,
     Pushes,
@@ -33,7 +34,6 @@ from deniable.channels.divergences import (
 from deniable.channels.hypothesis._bracket import level_bracket
 from deniable.channels.hypothesis._pair import Pair, read_pair
 from deniable.channels.hypothesis.ratio_test import MOST_REPORTS, check_rate, count_types, level_test
-from deniable.channels.randomized_response import binary, randomized_response
 from deniable.errors import NumberError
 
 Progress = Callable[[str, float | None], object]

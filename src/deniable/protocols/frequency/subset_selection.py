@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.channels.subset_selection import best_subset_size
+from deniable.channels.closed_forms import best_subset_size
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon

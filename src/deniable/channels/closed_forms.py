@@ -1,4 +1,6 @@
-"""Randomized response: tell the truth with some probability, else say anything.
+"""Channels in closed form: randomized response, the binary mechanism, subset selection and the exponential mechanism.
+
+Randomized response: tell the truth with some probability, else say anything.
 
 Also called the flat mechanism, k-RR, direct encoding; Warner's response for two answers.
 
@@ -14,14 +16,32 @@ Privacy    exactly Warner's response to the question "is P0(x) >= P1(x)?"
 Use        optimal among all mechanisms for total variation, and for every f-divergence at small epsilon
 Ties       where P0(x) = P1(x) the side may be chosen: `ties` (for some divergences the other one is better)
 Source     Kairouz, Oh and Viswanath 2014
+
+Subset selection: report w answers, the true one more often among them than not.
+
+Law        the subset contains the truth with probability p = T / 2^64, T = floor(2^64 w e / (w e + k - w));
+           given that, it is uniform among the subsets of size w that do (or do not)
+Privacy    P(S | x in S) / P(S | x not in S) = p (k - w) / (w (1 - p)) <= e = e^epsilon
+Use        the smallest variance of all for w near k / (e + 1); the matrix form is for analysis at small k
+Source     Ye and Barg 2018; Wang et al. 2016
+
+The exponential mechanism: the better an output fits the input, the likelier it is.
+
+Law        P(y | x) proportional to e^(epsilon score(x, y) / (2 sensitivity))
+Privacy    a score moves by at most the sensitivity between neighbours, once in the weight and once in the sum;
+           exponentials are irrational, so the rows are computed between rational bounds and then repaired,
+           and epsilon is verified with integers
+Source     McSherry and Talwar 2007
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -29,11 +49,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
 from deniable.channels._vectors import probability_vector
+from deniable.channels.adjacency import ALL, as_adjacency
 from deniable.channels.channel import Channel
 from deniable.channels.compose import MOST_CELLS, product
 from deniable.errors import ChannelError, LabelError, ProbabilityError, ShapeError
 from deniable.exact import WORD, Dyadic
-from deniable.labels import in_order
+from deniable.labels import as_labels, in_order
 from deniable.randomness import Bits, source_of
 
 
@@ -186,3 +207,102 @@ def binary(p0: ArrayLike, p1: ArrayLike, epsilon: Any, ties: int = 0, inputs: It
     side = np.array([ties if gap == 0 else int(gap < 0) for gap in gaps])
     coin = warner(epsilon, labels=(0, 1))
     return Channel.from_integers(coin.numerators[side], coin.denominator, inputs, (0, 1))
+
+
+# -- subset selection ---------------------------------------------------------------------------------
+
+
+def subset_selection(k: int, epsilon: Any, w: int | None = None) -> Channel:
+    """The channel of subset selection over 0 .. k - 1; outputs are tuples of w answers in ascending order.
+
+    >>> subset_selection(4, epsilon=1).shape
+    (4, 4)
+    """
+    level, k = exact.as_epsilon(epsilon), exact.whole(k, "the number of possible answers")
+    if k < 2:
+        raise ShapeError(f"subset selection needs at least 2 possible answers, not {k}")
+    size = best_subset_size(k, float(level)) if w is None else exact.whole(w, "the size of a subset")
+    if not 1 <= size < k:
+        raise ShapeError(f"a subset has between 1 and {k - 1} of the {k} answers, not {size}")
+    # C(k, size) >= k, so the first test spares the count of subsets where it would take minutes.
+    if k * k > MOST_CELLS or math.comb(k, size) * k > MOST_CELLS:
+        raise ChannelError(f"there are too many subsets of {size} among {k} answers for a matrix")
+    holds = Dyadic.floor_of(lambda e: size * e / (size * e + k - size), level).numerator
+    inside, outside = math.comb(k - 1, size - 1), math.comb(k - 1, size)
+    subsets = list(combinations(range(k), size))
+    weight = {True: holds * outside, False: (WORD - holds) * inside}
+    numerators = [[weight[x in subset] for subset in subsets] for x in range(k)]
+    return Channel.from_integers(numerators, WORD * inside * outside, None, subsets)
+
+
+def best_subset_size(k: int, epsilon: float) -> int:
+    """The size with the smallest mean squared error: one of the two integers around k / (e^epsilon + 1)."""
+    odds = math.exp(epsilon)
+    ideal = k / (odds + 1)
+    sizes = {min(max(1, s), k - 1) for s in (math.floor(ideal), math.ceil(ideal))}
+    return min(sizes, key=lambda w: (w * odds + k - w) ** 2 / (w * (k - w)))
+
+
+# -- the exponential mechanism ------------------------------------------------------------------------
+
+
+_WORST = Fraction(-4096)
+
+Score = Callable[[Any, Any], Any] | Sequence[Sequence[Any]]
+
+
+def exponential(
+    scores: Score,
+    epsilon: Any,
+    inputs: Iterable[Any],
+    outputs: Iterable[Any],
+    adjacency: Any = ALL,
+    sensitivity: Any = None,
+) -> Channel:
+    """The exponential mechanism for a score matrix or a function score(input, output).
+
+    The sensitivity is computed over the adjacent pairs unless a larger one is given.
+
+    >>> channel = exponential(lambda x, y: -abs(x - y), 1, range(5), range(5), adjacency="line")
+    >>> channel.satisfies(1, "line")
+    True
+    """
+    level, relation = exact.as_epsilon(epsilon), as_adjacency(adjacency)
+    given, returned = in_order(inputs, "the inputs"), in_order(outputs, "the outputs")
+    if not given or not returned:
+        raise ShapeError("the exponential mechanism needs at least one input and one output")
+    if not callable(scores) and (len(scores) != len(given) or any(len(row) != len(returned) for row in scores)):
+        raise ShapeError("the score matrix needs a row for each input and a column for each output")
+    table = [[_score(scores, i, j, x, y) for j, y in enumerate(returned)] for i, x in enumerate(given)]
+    moved = _sensitivity(table, as_labels(given, len(given), "input"), relation)
+    if sensitivity is not None:
+        claimed = exact.fraction(sensitivity, "the sensitivity")
+        if claimed < moved:
+            raise ChannelError(
+                f"the scores move by {exact.shown(moved)} between neighbours, more than {exact.shown(claimed)}"
+            )
+        moved = claimed
+    if moved == 0:
+        raise ChannelError("the scores do not depend on the input: there is nothing to protect or to learn")
+    rate = level / (2 * moved)
+    rows = []
+    for row in table:
+        best = max(row)
+        # No score counts as worse than e^-4096: like any cap, this moves scores closer together, never apart.
+        weights = [exact.exp_floor(max(rate * (score - best), _WORST), 160) for score in row]
+        # Over powers of two the sums stay short; repair divides each row by its own.
+        rows.append([exact.floor_to_bits(weight, 160) for weight in weights])
+    return Channel.from_floats(rows, level, relation, given, returned)
+
+
+def _score(scores: Score, i: int, j: int, x: Any, y: Any) -> Fraction:
+    if callable(scores):
+        return exact.fraction(scores(x, y), "a score")
+    return exact.fraction(scores[i][j], "a score")
+
+
+def _sensitivity(table: list[list[Fraction]], inputs: tuple[Any, ...], relation: Any) -> Fraction:
+    return max(
+        (abs(a - b) / d for i, j, d in relation.pairs(inputs) for a, b in zip(table[i], table[j], strict=True)),
+        default=Fraction(0),
+    )
