@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 from deniable._extras import require
 from deniable._files import atomic_write
 from deniable.cli import output
-from deniable.cli.load_survey import Target, find, questions, read_target
+from deniable.cli.load_survey import Target, find, questions, read_rounds, read_target, service_rounds
 from deniable.cli.options import AnalystToken, Csv, Json, Plot, new_app, one_format
 from deniable.cli.output import examples, many, save_figure, shown
 from deniable.cli.read_files import read_text
@@ -24,6 +25,7 @@ from deniable.protocols import Protocol, Tally
 from deniable.protocols.frequency.open_text import TextEstimate
 from deniable.results import NOTHING, ROWS_SHOWN, Estimate, Floats, quantile
 from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.campaign import combine
 from deniable.surveys.results import COLUMNS, ONCE, UNKNOWN_EPOCHS, Finding, Repeats, part_id
 from deniable.surveys.results import find as find_result
 from deniable.surveys.terms import LAST_EPOCH
@@ -72,6 +74,7 @@ _NUMBERS_SHOWN = 200
         "deniable estimate survey.json tally.json --question smoke --level 0.99 --csv",
         "deniable estimate survey.json --from https://collect.example.org --epochs 3..5",
         "deniable estimate survey.json tally.json --question word --candidates words.txt",
+        "deniable estimate --combined round-2.json round-1.json tally-1.json tally-2.json",
     )
 )
 def estimate(
@@ -111,6 +114,13 @@ def estimate(
             show_default=False,
         ),
     ] = None,
+    combined: Annotated[
+        bool,
+        typer.Option(
+            "--combined",
+            help="One result from all rounds of a campaign: give their surveys and tallies, or a service.",
+        ),
+    ] = False,
     few: Few = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Show and draw every answer, not only the most common.")
@@ -129,38 +139,20 @@ def estimate(
     """
     one_format(as_json, as_csv)
     quantile(level)
-    target, total, repeats = _sums(survey, inputs, service, token, epochs)
-    known = questions(target)
-    for id in question or []:
-        if id not in known:
-            raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}")
-    lists = _candidates(known, candidates or [])
-    tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
-    found: dict[str, Finding] = {}
-    for id, (_, protocol) in known.items():
-        if question and id not in question:
-            continue
-        if tallies[id].n and not _shown_enough(target, id, tallies[id].n, few):
-            continue
-        if protocol.needs_candidates and id not in lists:
-            needed = f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE"
-            if question or all(other.needs_candidates for _, other in known.values()):
-                raise SpecError(needed)
-            output.note("note", f"{id!r} is left out, for {needed}")
-            continue
-        whom = not respondents
-        whole = find_result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats)
-        for part, one in whole.parts.items():
-            if not one.result.n:
-                output.note("note", f"{part_id(id, part)}: {NOTHING}")
-            elif part and not _shown_enough(target, part_id(id, part), int(one.result.n), few):
-                continue
-            found[part_id(id, part)] = one
-        misfit = whole.result.misfit
-        if misfit is not None and misfit.message:
-            output.note("warning", f"{id}: {misfit.message}")
+    whom = not respondents
+    target: Target
+    if combined:
+        for option, given in (("--epochs", epochs), ("--consistent", consistent), ("--candidates", candidates)):
+            if given:
+                raise SpecError(f"{option} is for one round: leave it out, or leave --combined out")
+        target, found = _combined(survey, inputs, service, token, question, level, simultaneous, whom, few)
+    else:
+        target, total, repeats = _sums(survey, inputs, service, token, epochs)
+        how = (level, consistent, simultaneous, whom, repeats)
+        found = _estimated(target, total, question, candidates or [], how, few)
     if not found:
         raise MismatchError("there are too few reports to estimate from")
+    known = questions(target)
     if plot is not None:
         save_figure(plot, lambda: _draw(found, level, simultaneous, not respondents, everything))
     if parquet is not None:
@@ -173,6 +165,92 @@ def estimate(
         for i, (id, one) in enumerate(found.items()):
             _print(id, known[id.partition(".")[0]][0], one, everything, first=i == 0)
         output.files(saved=parquet, drawn=plot)
+
+
+# -- one round, and all of them ------------------------------------------------------------------------
+
+
+def _chosen(known: Mapping[str, Any], question: list[str] | None) -> list[str]:
+    """The questions that are asked for; all without a choice."""
+    for id in question or []:
+        if id not in known:
+            raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}")
+    return [id for id in known if not question or id in question]
+
+
+def _estimated(
+    target: Target,
+    total: SurveyTally | Tally,
+    question: list[str] | None,
+    candidates: list[str],
+    how: tuple[float, str | None, bool, bool, Repeats],
+    few: bool,
+) -> dict[str, Finding]:
+    """The results of one round, by question, or by question and column."""
+    level, consistent, simultaneous, whom, repeats = how
+    known = questions(target)
+    chosen = _chosen(known, question)
+    lists = _candidates(known, candidates)
+    tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
+    found: dict[str, Finding] = {}
+    for id in chosen:
+        protocol = known[id][1]
+        if tallies[id].n and not _shown_enough(target, id, tallies[id].n, few):
+            continue
+        if protocol.needs_candidates and id not in lists:
+            needed = f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE"
+            if question or all(other.needs_candidates for _, other in known.values()):
+                raise SpecError(needed)
+            output.note("note", f"{id!r} is left out, for {needed}")
+            continue
+        whole = find_result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats)
+        for part, one in whole.parts.items():
+            if not one.result.n:
+                output.note("note", f"{part_id(id, part)}: {NOTHING}")
+            elif part and not _shown_enough(target, part_id(id, part), int(one.result.n), few):
+                continue
+            found[part_id(id, part)] = one
+        misfit = whole.result.misfit
+        if misfit is not None and misfit.message:
+            output.note("warning", f"{id}: {misfit.message}")
+    return found
+
+
+def _combined(
+    survey: str,
+    inputs: list[str] | None,
+    service: str | None,
+    token: str | None,
+    question: list[str] | None,
+    level: float,
+    simultaneous: bool,
+    population: bool,
+    few: bool,
+) -> tuple[Survey, dict[str, Finding]]:
+    """The last round of a campaign, and one result from all rounds, by question. The rounds are verified first."""
+    if service is None:
+        rounds, tallies = read_rounds([survey, *(inputs or [])])
+        if len(tallies) < len(rounds):
+            rounds = rounds[:-1]  # the last one has not been counted yet
+    elif inputs:
+        raise SpecError("estimates are made from files or from a service, not from both")
+    else:
+        with Analyst(service, token) as analyst:
+            target = find(analyst, survey)
+            if not isinstance(target, Survey):
+                raise SpecError("a service collects surveys, not single protocols")
+            rounds, tallies = service_rounds(analyst, target)
+    last = rounds[-1]
+    results = combine(rounds, tallies)
+    found = {}
+    for id in _chosen(questions(last), question):
+        if id not in results:
+            output.note("note", f"{id}: {NOTHING}")
+        elif _shown_enough(last, id, int(results[id].n), few):
+            found[id] = Finding(results[id], results[id].table(level, simultaneous, population))
+            for sentence in results[id].notes:
+                output.note("note", f"{id}: {sentence}")
+    return last, found
 
 
 # -- what is looked for, shown and drawn ---------------------------------------------------------------

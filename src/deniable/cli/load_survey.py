@@ -1,5 +1,6 @@
 """The survey or the protocol that a command is about: read from a file, found at a service, checked before publishing.
 
+Rounds       the surveys of a campaign and their tallies, in any order, or from a service
 By name      a published survey is found by its name, or by the beginning of its fingerprint
 Files only   a survey without terms is not published
 Expired      nobody could answer it, so it is not published
@@ -13,7 +14,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deniable._files import parse_json
@@ -23,7 +24,8 @@ from deniable.errors import DeniableError, LabelError, MismatchError, SpecError
 from deniable.exact import epsilon_text, level_text
 from deniable.protocols import Protocol
 from deniable.specs import is_fingerprint
-from deniable.surveys import Survey
+from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.campaign import round_of
 from deniable.surveys.diff import diff, weaker
 from deniable.surveys.question import load_protocol
 from deniable.surveys.terms import write_time
@@ -51,6 +53,51 @@ def read_target(source: str) -> Target:
         return Survey.from_spec(content)
     except DeniableError as wrong:
         raise type(wrong)(f"{where}: {wrong}") from None
+
+
+def read_rounds(sources: Sequence[str]) -> tuple[list[Survey], list[SurveyTally]]:
+    """The rounds of a campaign, the first round first, and the tallies that belong to them, from files in any order.
+
+    Raises `SpecError` for a file that is neither, and for a tally of none of the surveys.
+    """
+    surveys: dict[str, Survey] = {}
+    tallies: dict[str, SurveyTally] = {}
+    for source in sources:
+        content, where = parse_json(read_text(source), named(source)), named(source)
+        try:
+            if isinstance(content, dict) and content.get("kind") == "survey-tally":
+                tally = SurveyTally.from_spec(content)
+                tallies[tally.survey] = tallies[tally.survey] + tally if tally.survey in tallies else tally
+            else:
+                survey = Survey.from_spec(content)
+                round_of(survey)
+                surveys[survey.fingerprint] = survey
+        except DeniableError as wrong:
+            raise type(wrong)(f"{where}: {wrong}") from None
+    if not surveys:
+        raise SpecError("there is no survey among these files: give the surveys of all rounds, and their tallies")
+    strange = [fingerprint for fingerprint in tallies if fingerprint not in surveys]
+    if strange:
+        raise MismatchError(f"there is a tally of survey {strange[0]}, but not the survey: add its file")
+    rounds = sorted(surveys.values(), key=lambda one: round_of(one).number)
+    numbers = [round_of(one).number for one in rounds]
+    if numbers != list(range(1, len(rounds) + 1)):
+        raise SpecError(f"these are the rounds {', '.join(map(str, numbers))}: give each round once, from the first on")
+    missing = [number for number, one in enumerate(rounds[:-1], 1) if one.fingerprint not in tallies]
+    if missing:
+        raise SpecError(f"the tally of round {missing[0]} is missing: the next round was made from it")
+    return rounds, [tallies[one.fingerprint] for one in rounds if one.fingerprint in tallies]
+
+
+def service_rounds(analyst: Analyst, survey: Survey) -> tuple[list[Survey], list[SurveyTally]]:
+    """All rounds of the survey's campaign that the service has published, and their tallies."""
+    rounds = [survey]
+    while (before := round_of(rounds[0]).before) is not None:
+        rounds.insert(0, analyst.survey(before))
+    following = {one.fingerprint: one.next_round for one in analyst.surveys()}
+    while (after := following.get(rounds[-1].fingerprint)) is not None:
+        rounds.append(analyst.survey(after))
+    return rounds, [analyst.tally(one) for one in rounds]
 
 
 def read_first(source: str, others: list[str], command: str) -> Target:

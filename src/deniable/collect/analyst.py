@@ -46,6 +46,8 @@ class ListedSurvey:
     replaces: str | None = None
     replaced_by: str | None = None
     """Fingerprints of the surveys before and after this one."""
+    next_round: str | None = None
+    """The fingerprint of the next round of its campaign, if that is published."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Analyst:
             for entry in page["surveys"]:
                 yield ListedSurvey(
                     *(entry[key] for key in ("fingerprint", "name", "state")),
-                    *(entry.get(key) for key in ("open", "replaces", "replaced_by")),
+                    *(entry.get(key) for key in ("open", "replaces", "replaced_by", "next_round")),
                 )
             after = page.get("next") or ""
             if not after:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -9,9 +11,9 @@ from typer.testing import CliRunner
 from deniable.cli import app
 from deniable.collect.wire import ID_BYTES
 from deniable.randomness import Simulation
-from deniable.surveys import SurveyTally
+from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.campaign import combine, next_round
-from tests.collect.server.live import in_thread
+from tests.collect.server.live import in_thread, token_file
 from tests.collect.surveys import TODAY, Crowd, plain
 from tests.surveys.rounds import COUNTS, DAY, first_round, tally_of
 
@@ -107,3 +109,25 @@ def test_serve_leaves_later_rounds_to_a_running_service(tmp_path):
     done = CliRunner().invoke(app, ["serve", "--store", f"sqlite:///{tmp_path / 'store.db'}", "--publish", str(file)])
     assert done.exit_code == 2
     assert "is round 2 of a campaign, which a running service checks against the tally" in done.stderr
+
+
+def test_the_command_line_follows_a_campaign_at_a_service(live, tmp_path):
+    def ran(*arguments, role="analyst", code=0):
+        whole = [str(one) for one in (*arguments, "--token-file", token_file(tmp_path, role))]
+        done = CliRunner().invoke(app, whole)
+        assert done.exit_code == code, done.output
+        return done
+
+    server, file = f"http://127.0.0.1:{live.port}", tmp_path / "round-2.json"
+    live.send(FIRST, 0, people(FIRST, 600, 1))
+    early = ran("survey", "next", "work", "--from", server, "-o", file, code=2)
+    assert "round 1 is collecting there, so its tally may change: close it first" in early.stderr.replace("\n", " ")
+    ran("survey", "close", "work", "--at", server, "--yes", role="admin")
+    ran("survey", "next", FIRST.fingerprint, "--from", server, "-o", file)
+    ran("survey", "publish", file, "--to", server, role="admin")
+    second = Survey.load(file)
+    live.send(second, 0, people(second, 900, 2))
+    expected = combine([FIRST, second], [tally(live, FIRST), tally(live, second)])["hours"]
+    for survey in (FIRST, second):
+        read = json.loads(ran("estimate", survey.fingerprint, "--combined", "--from", server, "--json").stdout)
+        assert read["questions"][0]["rows"][0]["value"] == pytest.approx(expected.value)
