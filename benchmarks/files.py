@@ -18,8 +18,7 @@ import numpy as np
 from benchmarks.registry import Case, Size, UnavailableError, at_most, benchmark, cost, faster, work
 from deniable.files import count_files, report_writer, tally_files
 from deniable.files.places import expand
-from deniable.files.pool import run_all
-from deniable.files.units import Unit, cut
+from deniable.files.units import Unit, cut, run_all
 from deniable.protocols import GRR, OUE, Protocol
 from deniable.randomness import Simulation
 

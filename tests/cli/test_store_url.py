@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from deniable.cli import app
 from deniable.cli.store_url import DEFAULT, StoreUrl
 from deniable.collect.stores import open_store
-from deniable.collect.tokens import hashed
+from deniable.collect.wire import hashed
 
 SECRET = "hush hush/&@:1"
 

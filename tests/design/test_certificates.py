@@ -25,8 +25,7 @@ from deniable.design import (
 )
 from deniable.design.columns import Information
 from deniable.design.dual import _column, _tangent, context, proven_bound, proven_value
-from deniable.design.hypotheses import Pair
-from deniable.design.tangents import Switches, curve_of, sweep
+from deniable.design.tangents import Pair, Switches, curve_of, sweep
 from deniable.exact import Dyadic
 from tests.design.instances import KINDS, STYLES, random_pair
 

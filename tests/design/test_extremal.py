@@ -14,8 +14,7 @@ from deniable import errors, exact
 from deniable.channels import FDivergence, binary, divergence, marginal_divergence, randomized_response
 from deniable.design import extremal, regimes, staircase
 from deniable.design.blocks import best_partition, partition_value
-from deniable.design.hypotheses import Pair
-from deniable.design.tangents import curve_of
+from deniable.design.tangents import Pair, curve_of
 from tests.design.instances import KINDS, STYLES, random_pair
 from tests.memory import memory_below
 

@@ -23,7 +23,7 @@ from deniable.files import manifest as manifests
 from deniable.files import reports as reporting
 from deniable.files import units as counting
 from deniable.files.dedupe import Duplicates
-from deniable.files.pool import WorkerError, run_all, worker_count
+from deniable.files.units import WorkerError, run_all, worker_count
 from deniable.protocols import GRR, OUE, Protocol
 from deniable.randomness import Simulation
 from deniable.surveys import Survey

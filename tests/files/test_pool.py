@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from deniable.files import tally_files, write_reports
-from deniable.files.pool import _start_method
+from deniable.files.units import _start_method
 from deniable.protocols import GRR
 from deniable.randomness import Simulation
 
@@ -41,7 +41,7 @@ def test_nor_one_whose_caller_knows_of_hidden_threads() -> None:
 SLOW = """
 import os, sys, time
 from pathlib import Path
-from deniable.files.pool import run_all
+from deniable.files.units import run_all
 
 
 def work(folder, number):

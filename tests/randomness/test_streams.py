@@ -163,7 +163,7 @@ def test_bytes_handed_out_are_overwritten() -> None:
     assert bytes(buffer._bytes[64:]) != bytes(len(buffer._bytes) - 64)
 
 
-STREAMS = ("secure.py", "keystream.py", "simulation.py")
+STREAMS = ("secure.py", "keystream.py")
 
 
 def interrupted(draw: Callable[[], object], interrupt: Callable[[], object], files: tuple[str, ...] = STREAMS) -> int:

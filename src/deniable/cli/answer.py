@@ -15,9 +15,8 @@ import typer
 from deniable import exact
 from deniable._files import parse_json
 from deniable.cli import output
-from deniable.cli.options import IngestToken, Json, LedgerFile, new_app
+from deniable.cli.options import IngestToken, Json, LedgerFile, is_json, named, new_app, only_one_stdin, read_text
 from deniable.cli.output import examples, shown
-from deniable.cli.read_files import is_json, named, only_one_stdin, read_text
 from deniable.collect.client import Client, OptedOut, Receipt, Submission
 from deniable.collect.client.answers import check_id, encoded, from_text, listed, preview
 from deniable.collect.client.records import OPTED_OUT

@@ -14,8 +14,7 @@ import typer
 from deniable import conformance as suite
 from deniable.cli import output
 from deniable.cli.options import Json, new_app
-from deniable.cli.output import examples
-from deniable.cli.progress import progress
+from deniable.cli.output import examples, progress
 from deniable.conformance import Duty, Finding
 from deniable.errors import SpecError
 from deniable.protocols import Protocol, registered

@@ -37,7 +37,7 @@ from deniable.collect.analyst import Analyst
 from deniable.collect.crowd import send_crowd
 from deniable.collect.stores import open_store
 from deniable.collect.stores.base import Token
-from deniable.collect.tokens import hashed, new_token
+from deniable.collect.wire import hashed, new_token
 from deniable.errors import DeniableError, NumberError
 from deniable.protocols import Estimate
 from deniable.surveys import Survey

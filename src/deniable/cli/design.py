@@ -33,11 +33,9 @@ from deniable.channels import Channel
 from deniable.channels.divergences import DIVERGENCES
 from deniable.channels.utility import NAMED
 from deniable.cli import output
-from deniable.cli.options import Json, Plot, new_app
-from deniable.cli.output import examples, number, ratio_text, ratio_words, save_figure, shown
-from deniable.cli.progress import solving
+from deniable.cli.options import STDIN, Json, Plot, is_json, named, new_app, read_text
+from deniable.cli.output import examples, number, ratio_text, ratio_words, save_figure, shown, solving
 from deniable.cli.read_channels import Names, as_floats, is_number, read_adjacency, read_matrix, read_vector
-from deniable.cli.read_files import STDIN, is_json, named, read_text
 from deniable.design import BlockResponse, Bracket, Certificate, Design
 from deniable.design.several import GOALS
 from deniable.domains import Integers

@@ -14,9 +14,8 @@ from deniable._extras import require
 from deniable._files import atomic_write
 from deniable.cli import output
 from deniable.cli.load_survey import Target, find, questions, read_rounds, read_target, service_rounds
-from deniable.cli.options import AnalystToken, Csv, Json, Plot, new_app, one_format
+from deniable.cli.options import AnalystToken, Csv, Json, Plot, new_app, one_format, read_text
 from deniable.cli.output import examples, many, save_figure, shown
-from deniable.cli.read_files import read_text
 from deniable.cli.tally import counted
 from deniable.collect.analyst import Analyst, ServiceRefused, read_range
 from deniable.errors import LabelError, MismatchError, SpecError

@@ -18,8 +18,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deniable._files import parse_json
+from deniable.cli.options import STDIN, named, read_text
 from deniable.cli.output import shown
-from deniable.cli.read_files import STDIN, named, read_text
 from deniable.errors import DeniableError, LabelError, MismatchError, SpecError
 from deniable.exact import epsilon_text, level_text
 from deniable.protocols import Protocol

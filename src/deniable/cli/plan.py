@@ -11,9 +11,8 @@ from deniable import planning
 from deniable._extras import require
 from deniable._files import parse_json
 from deniable.cli import output
-from deniable.cli.options import Json, Plot, new_app
+from deniable.cli.options import Json, Plot, named, new_app, read_text
 from deniable.cli.output import examples, save_figure
-from deniable.cli.read_files import named, read_text
 from deniable.domains import Domain, Interval, Records, Strings, as_domain, domain_of_answers
 from deniable.errors import SpecError
 from deniable.planning import Plan

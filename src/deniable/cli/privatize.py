@@ -12,10 +12,8 @@ import typer
 
 from deniable.cli import output
 from deniable.cli.load_survey import Target, epsilon_words, questions, read_first
-from deniable.cli.options import About, Seed, bits_from, new_app
-from deniable.cli.output import examples
-from deniable.cli.progress import progress
-from deniable.cli.read_files import STDIN, only_one_stdin, refuse_keyboard
+from deniable.cli.options import STDIN, About, Seed, bits_from, new_app, only_one_stdin, refuse_keyboard
+from deniable.cli.output import examples, progress
 from deniable.errors import LabelError, SpecError
 from deniable.files import privatize_file
 from deniable.files.places import Refused, expand, is_url, plain, shown

@@ -22,7 +22,7 @@ from deniable.channels import Channel
 from deniable.channels._vectors import read_row
 from deniable.channels.adjacency import Adjacency, as_adjacency, line
 from deniable.cli import closed_forms
-from deniable.cli.read_files import STDIN, is_json, named, read_text
+from deniable.cli.options import STDIN, is_json, named, read_text
 from deniable.errors import DeniableError, LabelError, NumberError, ShapeError, SpecError
 from deniable.labels import Label, load_label, text
 

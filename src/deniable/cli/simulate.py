@@ -13,8 +13,7 @@ import typer
 
 from deniable.cli import output
 from deniable.cli.options import Csv, Engine, Json, Master, Plot, Wheel, new_app, one_format
-from deniable.cli.output import examples, save_figure
-from deniable.cli.progress import progress
+from deniable.cli.output import examples, progress, save_figure
 from deniable.errors import SpecError
 from deniable.files.spark import connect
 from deniable.files.studies import by_processes, by_spark, draw, grid, load_study, relative_error, run_study

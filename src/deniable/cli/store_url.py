@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import typer
 
 from deniable._extras import require
-from deniable.cli.read_files import read_text
+from deniable.cli.options import read_text
 from deniable.collect.stores import Store, StoreError, open_store
 from deniable.errors import SpecError
 

@@ -25,9 +25,8 @@ from deniable.cli.load_survey import (
     refuse_expired,
     refuse_uncollected,
 )
-from deniable.cli.options import AdminToken, AnalystToken, Json, Output, new_app
+from deniable.cli.options import AdminToken, AnalystToken, Json, Output, named, new_app, only_one_stdin, read_text
 from deniable.cli.output import examples, many, shown
-from deniable.cli.read_files import named, only_one_stdin, read_text
 from deniable.collect.analyst import Analyst
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.domains import Categories, Domain

@@ -13,10 +13,8 @@ import typer
 from deniable._files import atomic_write
 from deniable.cli import output
 from deniable.cli.load_survey import Target, read_first
-from deniable.cli.options import About, Engine, Master, Output, Wheel, new_app
-from deniable.cli.output import examples, many
-from deniable.cli.progress import progress
-from deniable.cli.read_files import STDIN, only_one_stdin, refuse_keyboard
+from deniable.cli.options import STDIN, About, Engine, Master, Output, Wheel, new_app, only_one_stdin, refuse_keyboard
+from deniable.cli.output import examples, many, progress
 from deniable.errors import DeniableError, ReportError, SpecError
 from deniable.files import Outcome, count_files
 from deniable.files.places import Place, expand

@@ -13,7 +13,7 @@ from deniable.cli.options import Json, new_app
 from deniable.cli.output import examples, shown
 from deniable.cli.store_url import DEFAULT, StoreUrl, existing
 from deniable.collect.stores import Token
-from deniable.collect.tokens import hashed, new_token
+from deniable.collect.wire import hashed, new_token
 from deniable.errors import LabelError, SpecError
 
 app = new_app()

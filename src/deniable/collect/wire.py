@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -153,3 +155,22 @@ def _rows(parts: Iterable[bytes], width: int) -> Bytes:
 def _count(n: int, most: int) -> None:
     if n > most:
         raise TooMany(f"a body holds at most {most} submissions, not {n}")
+
+
+# -- tokens -------------------------------------------------------------------------------------------
+
+
+PREFIX = "dn_"
+
+
+def new_token() -> str:
+    """
+    >>> len(new_token())
+    46
+    """
+    return PREFIX + to_text(secrets.token_bytes(32))
+
+
+def hashed(token: str | bytes) -> str:
+    """What a store keeps of a token."""
+    return hashlib.sha256(token.encode() if isinstance(token, str) else token).hexdigest()

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.divergences import DIVERGENCES, FDivergence
 from deniable.channels.laws import integer_weights
-from deniable.design.hypotheses import Pair
-from deniable.design.tangents import curve_of
+from deniable.design.tangents import Pair, curve_of
 from deniable.errors import ShapeError, SpecError
 from deniable.specs import integer_text, read_integer
 

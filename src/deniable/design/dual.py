@@ -33,8 +33,7 @@ import numpy as np
 from deniable import exact
 from deniable.channels._vectors import Floats
 from deniable.design.blocks import Partition
-from deniable.design.hypotheses import Pair
-from deniable.design.tangents import Curve, Switches, curve_of, sweep, switches
+from deniable.design.tangents import Curve, Pair, Switches, curve_of, sweep, switches
 from deniable.errors import InternalError
 from deniable.trace import Watch, highs
 

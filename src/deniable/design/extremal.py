@@ -31,8 +31,7 @@ from deniable.channels.laws import Laws, read_hypotheses
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
 from deniable.design.blocks import BlockResponse, Partition, best_partition
 from deniable.design.dual import multipliers, proven_value, upper_bound
-from deniable.design.hypotheses import Pair
-from deniable.design.tangents import Curve, curve_of
+from deniable.design.tangents import Curve, Pair, curve_of
 from deniable.errors import SpecError
 from deniable.labels import Label, as_labels, label_spec, load_label
 from deniable.specs import integer_text, read_integer

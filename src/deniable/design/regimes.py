@@ -26,8 +26,7 @@ from deniable.channels.laws import read_hypotheses
 from deniable.design.blocks import Cuts, Partition, best_partition, partition_value
 from deniable.design.dual import multipliers, upper_bound
 from deniable.design.extremal import rise
-from deniable.design.hypotheses import Pair
-from deniable.design.tangents import Curve, curve_of
+from deniable.design.tangents import Curve, Pair, curve_of
 from deniable.errors import NumberError
 from deniable.trace import Progress, Watch
 

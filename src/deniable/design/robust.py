@@ -30,7 +30,7 @@ from deniable.channels.laws import read_hypotheses
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
 from deniable.design.blocks import BlockResponse
 from deniable.design.extremal import ExtremalCertificate, extremal
-from deniable.design.hypotheses import Pair
+from deniable.design.tangents import Pair
 from deniable.errors import InternalError, NumberError, SpecError
 from deniable.specs import integer_text, read_integer
 from deniable.trace import Progress

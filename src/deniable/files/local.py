@@ -21,8 +21,7 @@ from deniable.files.dedupe import Duplicates, count_once
 from deniable.files.layout import Layout
 from deniable.files.manifest import Manifest, end_checksum
 from deniable.files.places import Place, Progress, Refused, expand
-from deniable.files.pool import run_all, worker_count
-from deniable.files.units import Counted, Gathered, Tallies, Unit, count_unit, cut, forks
+from deniable.files.units import Counted, Gathered, Tallies, Unit, count_unit, cut, forks, run_all, worker_count
 from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey, SurveyTally
 

@@ -35,7 +35,7 @@ from deniable._extras import require
 from deniable._files import atomic_write
 from deniable.domains import Domain, Interval, ListedDomain, as_domain
 from deniable.errors import DeniableError, LabelError, NumberError, SpecError
-from deniable.files.pool import run_all, worker_count
+from deniable.files.units import run_all, worker_count
 from deniable.planning.result import COLORS, GRID, INK, STYLES
 from deniable.protocols import Protocol, registered
 

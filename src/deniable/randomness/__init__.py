@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from deniable.randomness.exhaustive import Enumeration, Exhaustive, exhaust
 from deniable.randomness.law import KnownBoundaries, Law
-from deniable.randomness.secure import SYSTEM, Secure, source_of
-from deniable.randomness.simulation import Counting, Simulation
+from deniable.randomness.secure import SYSTEM, Counting, Secure, Simulation, source_of
 from deniable.randomness.source import Bits
 
 __all__ = [

@@ -15,8 +15,7 @@ from deniable.results.base import (
 from deniable.results.mean import Mean
 from deniable.results.misfit import Misfit
 from deniable.results.several import Several
-from deniable.results.shares import Estimate, Fit, Support, combine
-from deniable.results.winner import Winner
+from deniable.results.shares import Estimate, Fit, Support, Winner, combine
 
 __all__ = [
     "NOTHING",

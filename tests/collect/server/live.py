@@ -23,8 +23,7 @@ from deniable.collect.server.run import bound, make_server
 from deniable.collect.server.service import Service
 from deniable.collect.server.settings import Settings
 from deniable.collect.stores import Store, Token, open_store
-from deniable.collect.tokens import hashed, new_token
-from deniable.collect.wire import BINARY, JSON, encode, encode_json
+from deniable.collect.wire import BINARY, JSON, encode, encode_json, hashed, new_token
 from deniable.surveys import Survey
 from tests.collect.surveys import Crowd
 

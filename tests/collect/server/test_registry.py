@@ -9,7 +9,7 @@ import pytest
 from deniable.collect.server import registry
 from deniable.collect.server.run import operations
 from deniable.collect.stores import Token
-from deniable.collect.tokens import hashed, new_token
+from deniable.collect.wire import hashed, new_token
 from tests.collect.server.live import TOKENS, eventually, in_thread
 from tests.collect.surveys import crowd, plain
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.collect.stores import Token, open_store
-from deniable.collect.tokens import hashed, new_token
+from deniable.collect.wire import hashed, new_token
 from deniable.surveys import Survey
 from tests.collect.server.live import free_port
 from tests.collect.surveys import Crowd, crowd

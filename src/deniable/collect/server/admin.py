@@ -16,8 +16,7 @@ from deniable.collect.server.api import Answer, Call, Operation, Parameter, json
 from deniable.collect.server.problems import Problem, overloaded
 from deniable.collect.server.telemetry import log
 from deniable.collect.stores.base import StoreError, Token
-from deniable.collect.tokens import hashed, new_token
-from deniable.collect.wire import JSON
+from deniable.collect.wire import JSON, hashed, new_token
 
 METRICS = "text/plain; version=0.0.4"
 STALLED_SECONDS = 10.0

@@ -34,7 +34,7 @@ from deniable.collect.server.problems import Problem, overloaded
 from deniable.collect.server.settings import Settings
 from deniable.collect.server.telemetry import log
 from deniable.collect.stores.base import CLOSED, Epoch, Published, Store, StoreError, Token
-from deniable.collect.tokens import hashed
+from deniable.collect.wire import hashed
 from deniable.errors import DeniableError
 from deniable.surveys import Survey, Terms
 
