@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pytest
 
-from deniable.channels import Channel
+from deniable.channels import Channel, RandomizedResponse
 from deniable.conformance import ConformanceError
 from deniable.conformance import protocols as checks
 from deniable.domains import Interval
-from deniable.protocols import GRR, OUE, Estimate, Protocol, SubsetSelection, Table, Tally, Window
+from deniable.protocols import GRR, LGRR, OUE, Estimate, Protocol, SubsetSelection, Table, Tally, Window
 from deniable.randomness import Bits
 
 
@@ -267,3 +268,35 @@ def test_a_delta_that_is_exceeded() -> None:
     coin = Channel([["3/4", "1/4"], ["1/4", "3/4"]], ["yes", "no"], ["yes", "no"])
     checks.check_level(Leaky(coin, "0.7", delta="1/4"))
     caught(checks.check_level, Leaky(coin, "0.7", delta="24/100"), "stated ratio")
+
+
+class LouderState(LGRR):
+    """Keeps a state that tells more than `forever`; one report is as it should be."""
+
+    @cached_property
+    def response(self) -> RandomizedResponse:
+        return RandomizedResponse.at(self.domain.size, self.forever + 1)
+
+
+class RememberedAnswer(LGRR):
+    """Draws reports from a fresh state each time, as if the answer were asked anew: no state is kept."""
+
+    def _permanent(self, value: int, bits: Bits) -> bytes:
+        return bytes([value])
+
+    def _instant(self, state: bytes, bits: Bits) -> bytes:
+        return super()._instant(super()._permanent(state[0], bits), bits)
+
+
+class RepeatedReport(LGRR):
+    """Says the state itself from the second report on."""
+
+    def report(self, state: bytes, bits: Bits | None = None) -> bytes:
+        return state
+
+
+def test_stages_that_tell_more_than_they_state() -> None:
+    caught(checks.check_stages, LouderState(3, first=1, forever=2), "more than `forever`")
+    checks.check_level(LouderState(3, first=1, forever=2))  # the first report alone says nothing about it
+    caught(checks.check_stages, RememberedAnswer(2, first=1, forever=2), "stated ratio of a state")
+    caught(checks.check_stages, RepeatedReport(2, first=1, forever=2), "rule out another")

@@ -25,8 +25,8 @@ from deniable.conformance.statistics import accepts, draws_needed
 from deniable.domains import Integers
 from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
 from deniable.exact import exp_at_least
-from deniable.protocols import Protocol, PureProtocol, Reports, Tally, load, registered
-from deniable.randomness import Bits, Secure, Simulation
+from deniable.protocols import Memoized, Protocol, PureProtocol, Reports, Tally, load, registered
+from deniable.randomness import Bits, Secure, Simulation, exhaust
 
 LEVELS = {"two percent less": Fraction(98, 100), "two percent more": Fraction(102, 100)}
 TIGHT = 1e-9
@@ -350,6 +350,53 @@ def check_value_object(protocol: Protocol) -> None:
         require(not protocol.tally(reports).counts.flags.writeable, "a tally can be changed")
 
 
+def check_stages(protocol: Protocol) -> None:
+    """11. Of two stages: both have their levels, reports come from the kept state alone, whole streams tell no more."""
+    if not isinstance(protocol, Memoized):
+        return
+    permanent, instant = protocol.stages
+    require(permanent.ratio == protocol.permanent_ratio, "the stated ratio of a state is not that of its bytes")
+    require(
+        instant.ratio == protocol.instant_ratio, "the stated ratio of a report from a state is not that of its bytes"
+    )
+    require(exp_at_least(protocol.forever, protocol.permanent_ratio), "a state tells more than `forever` allows")
+    require(
+        exp_at_least(protocol.instant_epsilon, protocol.instant_ratio), "the level of the second stage is too small"
+    )
+    require(permanent.shape[1] <= protocol.state_forms, "there are more states than are stated")
+    composed, whole = permanent >> instant, enumerated(protocol)
+    same = [[composed.probability(x, y) for y in whole.outputs] for x in composed.inputs]
+    apart = [[whole.probability(x, y) for y in whole.outputs] for x in whole.inputs]
+    require(same == apart, "a report from a kept state has another law than privatize()")
+    answers = inputs(protocol)[:2]
+    laws = {stream: _stream(protocol, stream) for stream in product(answers, repeat=2)}
+    levels = protocol.levels(2)
+    for (one, law), (other, rival) in product(laws.items(), repeat=2):
+        require(law.keys() == rival.keys(), "the reports of one stream rule out another")
+        ratio = max(law[sent] / rival[sent] for sent in law)
+        require(ratio <= levels.any.ratio, "two streams tell more than is stated of any two")
+        if (one[0] == one[1]) == (other[0] == other[1]):
+            require(ratio <= levels.same_pattern.ratio, "two streams of one pattern tell more than is stated")
+    state = protocol.permanent(answers[0])
+    runs = {b"".join(protocol.report(state) for _ in range(400)) for _ in range(3)}
+    require(len(runs) == 3, "reports from one state are not drawn afresh")
+
+
+def _stream(protocol: Memoized, answers: tuple[Any, ...]) -> dict[bytes, Fraction]:
+    """The law of all reports of a device with these answers, which keeps a state of each."""
+
+    def device(bits: Bits) -> bytes:
+        states: dict[Any, bytes] = {}
+        sent = b""
+        for answer in answers:
+            if answer not in states:
+                states[answer] = protocol.permanent(answer, bits)
+            sent += protocol.report(states[answer], bits)
+        return sent
+
+    return exhaust(device).law
+
+
 PROTOCOL_CHECKS = [
     check_waivers,
     check_level,
@@ -363,4 +410,5 @@ PROTOCOL_CHECKS = [
     check_monoid,
     check_identity,
     check_value_object,
+    check_stages,
 ]
