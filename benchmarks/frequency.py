@@ -198,6 +198,24 @@ def growing_domain(size: Size) -> Case:
     )
 
 
+@benchmark(
+    "LGRR", "two stages, 1024 answers, epsilon = 1 per report and 2 for ever, a million devices", group="frequency"
+)
+def two_stages(size: Size) -> Case:
+    n, one_by_one = size(10**6, 10**5), size(2_000, 200)
+    protocol, plain, values = dn.LGRR(DOMAIN, first=EPSILON, forever=2 * EPSILON), dn.GRR(DOMAIN, EPSILON), answers(n)
+    states = protocol.permanents(values)
+    reports, single = protocol.reports(states), [row.tobytes() for row in states[:one_by_one]]
+    tasks = {
+        "states": work(lambda: protocol.permanents(values), n, "state"),
+        "reports of an epoch": work(lambda: protocol.reports(states), n, "report"),
+        "reports, one by one": work(lambda: [protocol.report(state) for state in single], one_by_one, "report"),
+        "tally": work(lambda: protocol.tally(reports), n, "report"),
+        "GRR": work(lambda: plain.privatize(values), n, "report"),
+    }
+    return Case(tasks, [cost("reports of an epoch", "GRR", None, "an epoch: times the time of GRR")])
+
+
 def served(protocol: Any, reports: dn.Reports) -> dict[str, Callable[[], object]]:
     return {
         "tally": lambda: protocol.tally(reports),

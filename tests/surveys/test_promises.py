@@ -140,7 +140,8 @@ BEHAVIOUR = {
 
 
 def test_every_sentence_has_a_test_of_what_it_claims() -> None:
-    assert {name for survey in ALL for name in promises(survey, lasting=False)} == set(BEHAVIOUR)
+    names = {name for survey in ALL for lasting in (True, False) for name in promises(survey, lasting=lasting)}
+    assert names == set(BEHAVIOUR)
     for place in BEHAVIOUR.values():
         file, _, test = place.partition("::")
         assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8")

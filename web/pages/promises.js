@@ -23,7 +23,7 @@ export function promises(survey, here = "this browser", lasting = true) {
     people: people(survey, lasting),
     factor: factors(survey, bounded),
     rare: rare(survey, bounded),
-    changes: changes(survey),
+    changes: bounded ? changes(survey) : "",
     questions: questions(survey),
     lifetime: bounded || survey.showsChanges ? lifetime(survey) : `no number, as ${here} may forget`,
     storage: bounded ? "" : storage(survey, here),

@@ -49,7 +49,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
         "people": people(survey, lasting),
         "factor": _factor(survey, kept_for_sure),
         "rare": _rare(survey, kept_for_sure),
-        "changes": _changes(survey),
+        "changes": _changes(survey) if kept_for_sure else "",
         "questions": _questions(survey),
         "lifetime": lifetime(survey) if kept_for_sure or survey.shows_changes else f"no number, as {here} may forget",
         "storage": "" if kept_for_sure else _storage(survey, here),

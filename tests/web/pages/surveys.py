@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from deniable.domains import Categories, Integers, Strings
-from deniable.protocols import CMS, GRR, OLH, OUE, Protocol
+from deniable.protocols import CMS, GRR, LGRR, OLH, OUE, Protocol
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import terms
@@ -43,6 +45,13 @@ def often(name: str = "often") -> Survey:
     """Memoized, thirty times."""
     question = Question("mood", "How are you today?", GRR(["good", "fair", "bad"], epsilon=1))
     return Survey(name, [question], terms(longitudinal=Longitudinal("memoize", epochs=30, values=3), budget=3))
+
+
+def staged(name: str = "two stages", values: int = 2) -> Survey:
+    """In two stages, thirty times."""
+    question = Question("mood", "How are you today?", LGRR(["good", "fair", "bad"], first="1/2", forever=1))
+    rule = Longitudinal("two-stage", 30, values, Fraction(1, 2), Fraction(1))
+    return Survey(name, [question], terms(longitudinal=rule, budget=values))
 
 
 def single(protocol: Protocol, name: str, budget: int = 64) -> Survey:

@@ -23,7 +23,7 @@ from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import DAY, Crowd, crowd, current, terms
 from tests.web.pages.browser import Log, eventually
 from tests.web.pages.service import Service
-from tests.web.pages.surveys import often, single, smoke, ten, thousand
+from tests.web.pages.surveys import often, single, smoke, staged, ten, thousand
 from tests.web.pages.test_survey_page import COUNTED, answer
 
 Open = Callable[[str], Any]
@@ -208,9 +208,12 @@ def test_times_are_told_in_days_and_hours(service: Service, open_tab: Open) -> N
     assert re.search(r"the periods [\d-]+ to [\d-]+ and [\d-]+ to [\d-]+ \(UTC\)\.", health), health
 
 
-def test_a_memoized_survey_is_opened_at_its_latest_period(service: Service, open_tab: Open) -> None:
+@pytest.mark.parametrize("made", [often, staged], ids=["memoized", "two stages"])
+def test_a_survey_that_keeps_answers_is_opened_at_its_latest_period(
+    service: Service, open_tab: Open, made: Callable[[str], Survey]
+) -> None:
     """Thirty periods of the same devices say no more than one, and are not drawn as if they did."""
-    survey = often("memoized board")
+    survey = made(f"{made.__name__} board")
     service.publish(survey)
     last = current(survey)
     same = crowd(survey, 500).answers

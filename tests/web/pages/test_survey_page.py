@@ -19,7 +19,7 @@ from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import terms
 from tests.web.pages.browser import INSECURE, Log
 from tests.web.pages.service import Service
-from tests.web.pages.surveys import often, shapes, single, smoke, ten, thousand
+from tests.web.pages.surveys import often, shapes, single, smoke, staged, ten, thousand
 
 Open = Callable[[str], Any]
 COUNTED = "text=your report is counted"
@@ -522,6 +522,30 @@ def test_a_memoized_survey_says_when_to_come_back(service: Service, open_tab: Op
     answer(tab, "fair")
     tab.wait_for_selector(COUNTED)
     assert "You can answer again in the next period" in tab.inner_text("main")
+
+
+def test_a_survey_in_two_stages_says_what_is_kept_and_what_all_reports_tell(service: Service, open_tab: Open) -> None:
+    survey = staged()
+    service.publish(survey)
+    tab, said = open_tab(service.survey_page(survey)), promises(survey, "this browser", lasting=False)
+    tab.wait_for_selector("form")
+    page = tab.inner_text("main").replace("\u00a0", " ")
+    assert said["often"] in page
+    assert "Protection: weak." in page
+    tab.click("summary >> text=What these numbers mean")
+    opened = tab.inner_text(".promise").replace("\u00a0", " ")
+    assert said["factor"] in opened
+    assert "no number" in opened, "a browser that may forget states none for all reports"
+    tab.get_by_label("fair", exact=True).check()
+    tab.click("text=See what would leave")
+    life = tab.locator("section[aria-label='Life of a report']")
+    assert "the coins of the first stage are thrown once per answer" in life.inner_text()
+    assert life.locator("ol.steps li").count() == 5
+    life.get_by_text("Randomize and send").click()
+    tab.wait_for_selector(COUNTED)
+    assert "what it was randomized to, to draw reports from" in tab.inner_text("main")
+    tab.click("summary >> text=The terms of this survey")
+    assert "has spent epsilon 1 of at most 2" in tab.inner_text("main"), "what the state costs"
 
 
 def test_the_store_holds_nothing_but_the_sum(service: Service, open_tab: Open) -> None:
