@@ -1,7 +1,7 @@
 /** One survey on the dashboard: what is shown of it, and the numbers as they change. */
 
 import { ROOT } from "./api.js";
-import { health, phase, specCard, tile } from "./cards.js";
+import { campaignCard, health, phase, specCard, tile } from "./cards.js";
 import { Comparison } from "./compare.js";
 import { focusOn, h, newId, show, update } from "./dom.js";
 import { count, decimal, period, plural } from "./format.js";
@@ -31,6 +31,8 @@ export class Board {
   #live = h("span", { class: "live" }, "connecting");
   #health = h("div", {});
   #note = h("div", {});
+  #campaign = h("div", {});
+  #go;
   #error = h("p", { class: "error", role: "alert" });
   #selects = {};
   #loading = null;
@@ -38,8 +40,10 @@ export class Board {
   #newest = null;
   #chosen = [];
 
-  constructor(place, api, survey) {
+  /** `go(event, fingerprint)` opens the dashboard of another survey. */
+  constructor(place, api, survey, go) {
     this.#api = api;
+    this.#go = go;
     this.#place = place;
     this.survey = survey;
     // Memoized answers repeat their noise: several periods say no more than one, which is the one to look at.
@@ -64,6 +68,7 @@ export class Board {
       this.#controls(),
       this.#error,
       this.#note,
+      this.#campaign,
       this.panels.map(({ element }) => element),
       this.compare.element,
       h("div", { class: "columns" }, specCard(this.survey), this.#health),
@@ -217,6 +222,7 @@ export class Board {
       const [status, raw, consistent] = await Promise.all([known, this.read(), this.read({ post: asked.post })]);
       this.#error.textContent = "";
       this.#show(status);
+      await this.#combine();
       this.#warn(new Set([...raw.values()].flatMap(({ notes }) => notes)));
       for (const panel of this.panels) {
         const [own, other] = [raw.get(panel.id), consistent.get(panel.id)];
@@ -243,6 +249,15 @@ export class Board {
       tile(...phase(status.state, terms)),
     );
     update(this.#health, health(this.survey, status));
+  }
+
+  /** All rounds of the survey's campaign, and what they say together. */
+  async #combine() {
+    if (!this.survey.terms.campaign) return;
+    const { level } = this.state;
+    const reading = await this.#api.json(`${this.#base}/campaign`, { level });
+    const said = [`deniable estimate ${this.survey.fingerprint} --combined --from ${ROOT.replace(/\/$/, "")}`, level === 0.95 ? "" : ` --level ${level}`];
+    update(this.#campaign, campaignCard(this.survey, reading, said.join(""), this.#go));
   }
 
   /** What the service says that the intervals allow for. */

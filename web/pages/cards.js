@@ -1,8 +1,9 @@
 /** The spec card and the ingest health: what a survey promises, and how its collection goes. */
 
 import { ROOT } from "./api.js";
-import { h, table } from "./dom.js";
-import { count, decimal, duration, factor, fraction, moment, period, plural } from "./format.js";
+import { bars, ranges } from "./charts.js";
+import { command, h, table } from "./dom.js";
+import { count, decimal, duration, factor, fraction, label, moment, percent, period, plural } from "./format.js";
 import { band, course, kept, lifetime } from "./promises.js";
 
 const fact = (name, ...content) => [h("dt", {}, name), h("dd", {}, ...content)];
@@ -28,11 +29,48 @@ export function specCard(survey) {
       fact("Open", `${moment(terms.opens)} to ${moment(terms.expires)} (UTC)`),
       fact("Kept", kept(survey)),
       fact("Results shown", `from ${plural(terms.showFrom, "answer")} on`),
+      terms.campaign ? fact("Round", `${terms.campaign.round} of ${terms.campaign.rounds} (${terms.campaign.kind}): a device answers one`) : null,
       terms.replaces ? fact("Replaces", h("code", {}, terms.replaces)) : null,
       fact("Fingerprint", h("code", {}, fingerprint)),
     ),
     h("p", {}, h("a", { href: `${ROOT}s/${fingerprint}` }, "The page that asks"), " · ", h("a", { href: `${ROOT}v1/surveys/${fingerprint}` }, "The very bytes")),
   );
+}
+
+/**
+ * The rounds of a campaign with links, and one result from all of them, as the service's `/campaign` gives them. `go` opens
+ * the dashboard of another round, `said` is the command that prints the same.
+ */
+export function campaignCard(survey, { kind, rounds, published, questions }, said, go) {
+  const link = ({ round, fingerprint }) => h("a", { href: `${ROOT}dashboard/${fingerprint}`, onclick: (event) => go(event, fingerprint) }, `Round ${round}`);
+  const rows = published.map((one) => [
+    one.fingerprint === survey.fingerprint ? h("b", {}, `Round ${one.round}, shown below`) : link(one),
+    phase(one.state, { opens: Date.parse(one.opens) / 1000, expires: Date.parse(one.expires) / 1000 }).join(", "),
+    count(one.n),
+    h("code", {}, one.fingerprint.slice(0, 12), "…"),
+  ]);
+  return h(
+    "section",
+    { class: "card", "aria-label": "All rounds together" },
+    h("h2", {}, `All rounds together: ${published.length} of ${rounds}`),
+    table(`Rounds of this ${kind}`, ["Round", "State", "Answers", "Fingerprint"], rows, { class: "periods" }),
+    questions.map((one) => [
+      h("h3", {}, one.text),
+      one.enough ? figures(one) : h("p", { class: "card warn" }, "Not enough answers yet."),
+      one.notes.map((note) => h("p", { class: "note" }, `${note[0].toUpperCase()}${note.slice(1)}.`)),
+    ]),
+    h("p", { class: "note" }, "The same from the command line:"),
+    command(said),
+  );
+}
+
+/** One scale per unit; shares are drawn as bars. */
+function figures({ text, kind, level, rows }) {
+  const named = rows.map((row) => ({ ...row, label: label(row.label) }));
+  const title = `All rounds together: “${text}” with ${percent(level, 0)} intervals`;
+  if (kind === "shares") return bars(named.map(({ label: name, ...one }) => ({ label: name, bars: [one] })), { title });
+  const units = [...new Set(rows.map(({ unit }) => unit))];
+  return units.map((unit) => ranges(named.filter((row) => row.unit === unit), { title, unit }));
 }
 
 const REASONS = {

@@ -46,10 +46,13 @@ export function differences(changes, agree) {
   );
 }
 
-/** A way to the survey that has taken this one's place, if there is one; `server` ends in a slash. */
+/** A way to the survey that has taken this one's place, or to the next round, if there is one; `server` ends in a slash. */
 export function successor(server, listed) {
-  const fingerprint = listed?.replaced_by;
-  if (!/^[0-9a-f]{64}$/.test(fingerprint ?? "")) return null;
-  const href = `${server}s/${fingerprint}`;
-  return h("p", { class: "card warn" }, "A newer survey replaces this one: ", h("a", { href }, "go to the newer one"), ".");
+  const known = (fingerprint) => /^[0-9a-f]{64}$/.test(fingerprint ?? "");
+  const link = (fingerprint, words) => h("a", { href: `${server}s/${fingerprint}` }, words);
+  if (known(listed?.replaced_by)) {
+    return h("p", { class: "card warn" }, "A newer survey replaces this one: ", link(listed.replaced_by, "go to the newer one"), ".");
+  }
+  if (!known(listed?.next_round)) return null;
+  return h("p", { class: "card" }, "This round is followed by another, for those who have not taken part yet: ", link(listed.next_round, "go to the next round"), ".");
 }

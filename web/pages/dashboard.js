@@ -21,7 +21,7 @@ async function open(fingerprint) {
   show(main, h("p", { class: "note", role: "status" }, "Loading…"));
   try {
     const survey = await Survey.fetch(ROOT, fingerprint, undefined, { toAnswer: false });
-    board = new Board(main, api, survey);
+    board = new Board(main, api, survey, go);
     await board.start();
     return;
   } catch (error) {
@@ -42,12 +42,12 @@ function go(event, fingerprint) {
 function choose(surveys) {
   document.title = "Dashboard";
   const seconds = (text) => Date.parse(text) / 1000;
-  const entry = ({ fingerprint, name, owner, state, opens, expires, epsilon, replaced_by: next }) =>
+  const entry = ({ fingerprint, name, owner, state, opens, expires, epsilon, replaced_by: next, round, rounds }) =>
     h(
       "section",
       { class: "card" },
       h("h2", {}, h("a", { href: `${ROOT}dashboard/${fingerprint}`, onclick: (event) => go(event, fingerprint) }, name)),
-      h("p", {}, [owner, phase(state, { opens: seconds(opens), expires: seconds(expires) }).join(", "), `epsilon ${decimal(epsilon)}`, ...(next ? [`replaced by ${next.slice(0, 12)}…`] : [])].join(" · ")),
+      h("p", {}, [owner, phase(state, { opens: seconds(opens), expires: seconds(expires) }).join(", "), `epsilon ${decimal(epsilon)}`, ...(round ? [`round ${round} of ${rounds}`] : []), ...(next ? [`replaced by ${next.slice(0, 12)}…`] : [])].join(" · ")),
       h("code", { class: "note" }, fingerprint),
     );
   const order = ["collecting", "waiting", "over", "closed"];

@@ -114,7 +114,8 @@ class SurveyView {
   }
 
   async #persist() {
-    if (this.#lasting || this.#survey.terms.longitudinal.epochs === 1) return;
+    const { longitudinal, campaign } = this.#survey.terms;
+    if (this.#lasting || (longitudinal.epochs === 1 && !campaign)) return;
     if ((await this.#client.persist()) === true) this.#say(true);
   }
 

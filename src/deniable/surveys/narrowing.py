@@ -82,7 +82,7 @@ class Narrowing(Campaign):
 
     @classmethod
     def examples(cls) -> Iterator[tuple[Campaign, Sequence[Question]]]:
-        yield cls(cells=8), [Question("x", "Which number?", Window(Interval(0, 8), 3))]
+        yield cls(cells=4, margin=2), [Question("x", "Which number?", Window(Interval(0, 8), 2))]
         yield cls(cells=4), [Question("x", "Which number?", Window(Interval("-1/2", "7/2", "hours"), 4))]
 
     # -- the rounds --------------------------------------------------------------------------------
