@@ -25,7 +25,19 @@ from deniable.channels import Channel, RandomizedResponse
 from deniable.collect.client import BudgetSpent, Ledger
 from deniable.domains import Interval, Strings
 from deniable.errors import SpecError
-from deniable.protocols import CMS, GRR, LGRR, OLH, OUE, Memoized, Protocol, SubsetSelection, Table, Window
+from deniable.protocols import (
+    CMS,
+    GRR,
+    LGRR,
+    OLH,
+    OUE,
+    Attributes,
+    Memoized,
+    Protocol,
+    SubsetSelection,
+    Table,
+    Window,
+)
 from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, promises
 from tests.collect.surveys import terms
@@ -51,6 +63,7 @@ PROTOCOLS: dict[str, Any] = {
     "Window": lambda e: Window(Interval(0, 10, unit="hours"), e, positions=3, width=2),
     "CMS": lambda e: CMS(Strings(cells=64, cohorts=8, key="promises"), e),
     "Table with a delta": lambda e: leaky(e),
+    "Attributes": lambda e: Attributes.of({"a": GRR(2, e), "b": GRR(["x", "y", "z"], e)}, {"a": 1, "b": 2}),
 }
 
 
@@ -123,6 +136,7 @@ BEHAVIOUR = {
     "band": "tests/surveys/test_promises.py::test_nobody_is_said_in_the_strong_band_alone",
     "sure": "tests/surveys/test_promises.py::test_nobody_becomes_surer_than_the_sentence_says",
     "seen": "tests/surveys/test_promises.py::test_nobody_is_said_in_the_strong_band_alone",
+    "parts": "tests/surveys/test_promises.py::test_one_part_is_reported_and_the_answer_does_not_choose_it",
     "people": "tests/surveys/test_promises.py::test_the_people_and_the_guesses_are_those_of_the_law",
     "changes": "tests/surveys/test_promises.py::test_two_stages_tell_no_more_than_is_said",
     "factor": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
@@ -200,6 +214,42 @@ def surest(rows: np.ndarray, most: float = np.inf) -> float:
     with np.errstate(invalid="ignore"):
         kept = one if np.isinf(most) else np.minimum(one, most * other)
         return float(np.nanmax(kept / (kept + other)))
+
+
+def check_parts(protocol: Attributes) -> None:
+    """Which part is reported has one law for all answers, and the rest of the report hangs on that part alone."""
+    channel = protocol.channel()
+    part = np.array([int(output[:2], 16) for output in channel.outputs])
+    chances = np.array([channel.rows[:, part == group].sum(axis=1) for group in range(len(protocol.groups))])
+    assert np.allclose(chances, chances[:, :1]), "the answer chooses the part"
+    for group in range(len(protocol.groups)):
+        laws: dict[Any, Any] = {}
+        for row, answer in enumerate(channel.inputs):
+            law = laws.setdefault(answer[group], channel.rows[row][part == group])
+            assert np.allclose(law, channel.rows[row][part == group]), "a report tells of a part that it is not about"
+
+
+def test_one_part_is_reported_and_the_answer_does_not_choose_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = PROTOCOLS["Attributes"]("1")
+    said = promises(asked([protocol], RULES["once"]))["parts"]
+    assert "one of the 2 parts of your answer (a, b)" in said
+    assert "your answer to q0 (a, b)" in promises(asked([protocol, GRR(2, 1)], RULES["once"]))["parts"]
+    assert "parts" not in promises(asked([GRR(2, 1)], RULES["once"]))
+    assert "parts" not in promises(asked([Attributes.of({"a": GRR(2, 1)})], RULES["once"]))
+    check_parts(protocol)
+    # A device that reports a part more often if its answer is a certain one, and one that mixes two parts.
+    monkeypatch.setattr(Attributes, "_law_of", lambda self, value, bits: _chosen_by_answer(self, value, bits))
+    with pytest.raises(AssertionError, match="chooses"):
+        check_parts(protocol)
+    monkeypatch.undo()
+    monkeypatch.setattr(Attributes, "project", lambda self, value, group: (value[0] + value[1]) % 2)
+    with pytest.raises(AssertionError, match="not about"):
+        check_parts(protocol)
+
+
+def _chosen_by_answer(self: Attributes, value: Any, bits: Any) -> bytes:
+    group = bits.integers(2) if value[0] else bits.integers(4) // 3
+    return self._packed(group, self.groups[group].protocol._law_of(self.project(value, group), bits))
 
 
 @pytest.mark.parametrize("survey", SMALL[::7], ids=named)

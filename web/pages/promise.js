@@ -42,6 +42,7 @@ export function promise(survey, lasting = true) {
     said.rare ? h("p", {}, said.rare) : null,
     picture(survey, said.people, lasting),
     h("p", level === WEAK ? { class: "error" } : {}, said.seen),
+    said.parts ? h("p", {}, said.parts) : null,
     h("p", {}, "Your browser changes the answer by chance before anything leaves. ", said.address),
     survey.terms.longitudinal.epochs > 1 ? h("p", {}, said.often) : null,
     said.round ? h("p", {}, said.round) : null,

@@ -20,6 +20,7 @@ export function promises(survey, here = "this browser", lasting = true) {
     band: `Protection: ${band(survey, lasting)}.`,
     sure: sureOf(survey, bounded),
     seen: seen(survey, lasting),
+    parts: parts(survey, here),
     people: people(survey, lasting),
     factor: factors(survey, bounded),
     rare: rare(survey, bounded),
@@ -108,6 +109,19 @@ function seen(survey, lasting) {
     [MODERATE]: `${epochsOf(survey) === 1 ? "Your report does" : "Your reports do"} not prove what you chose, but ${WATCHERS} can make a good guess.`,
     [WEAK]: `${capital(WATCHERS)} can find out what you chose, or nearly so. ${CAREFUL}`,
   }[band(survey, lasting)];
+}
+
+/** What is reported of answers that have several parts. */
+function parts({ questions: asked }, here) {
+  const said = asked.filter(({ protocol }) => protocol.groups?.length > 1).map(({ id, protocol: { groups } }) => {
+    const names = groups.map(({ name }) => name).join(", ");
+    const whose = asked.length === 1 ? "your answer" : `your answer to ${id}`;
+    return (
+      `A report is about one of the ${groups.length} parts of ${whose} (${names}). ${capital(here)} chooses it by chance, whatever you answer. ` +
+      `${capital(WATCHERS)} can see which part it is; nothing about the other parts is in the report.`
+    );
+  });
+  return said.join(" ");
 }
 
 /** The picture in words: people who send another answer, where a report is an answer; else guesses that are right. */

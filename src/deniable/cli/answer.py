@@ -301,7 +301,7 @@ def _introduce(survey: Survey, numbers: bool = False) -> None:
     )
     output.write("\n")
     rest = ("factor", "questions") if numbers else ()
-    for names in (("band", "sure"), ("people",), ("seen",), ("often",), ("device",), ("address",), rest):
+    for names in (("band", "sure"), ("people",), ("seen",), ("parts",), ("often",), ("device",), ("address",), rest):
         said = " ".join(promised[name] for name in names if name in promised)
         if said:
             output.prose(said)

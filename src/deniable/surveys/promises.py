@@ -7,6 +7,7 @@ Sure         how sure somebody can become who found two answers equally likely b
 Bands        strong up to epsilon 1 (73.2 % sure), moderate up to epsilon 3 (95.3 %), weak above, and weak where no
              number holds. Only the strong band says that nobody gets to see an answer
 Another      "send another answer" is said of reports that are an answer (GRR) alone
+Parts        of an answer with several parts one is reported, which the coins of the device choose; everybody sees which
 Rare         what a delta leaves out of the promise, per report and in all; more than 1 in a million in all is weak
 Number       memoizing several values shows changes and returns of answers: no number over all epochs is stated
 Two stages   the number for all reports is `Survey.lifetime_epsilon`, which holds whatever the answers are. "changes"
@@ -46,6 +47,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
         "band": f"Protection: {band(survey, lasting)}.",
         "sure": _sure(survey, kept_for_sure),
         "seen": _seen(survey, lasting),
+        "parts": _parts(survey, here),
         "people": people(survey, lasting),
         "factor": _factor(survey, kept_for_sure),
         "rare": _rare(survey, kept_for_sure),
@@ -165,6 +167,22 @@ def _seen(survey: Survey, lasting: bool) -> str:
         MODERATE: f"{report} not prove what you chose, but {WATCHERS} can make a good guess.",
         WEAK: f"{_capital(WATCHERS)} can find out what you chose, or nearly so. {CAREFUL}",
     }[band(survey, lasting)]
+
+
+def _parts(survey: Survey, here: str) -> str:
+    """What is reported of answers that have several parts."""
+    said = []
+    for question in survey:
+        names = [name for name in question.protocol.parts(1) if name]
+        if len(names) < 2:
+            continue
+        whose = "your answer" if len(survey) == 1 else f"your answer to {question.id}"
+        said.append(
+            f"A report is about one of the {len(names)} parts of {whose} ({', '.join(names)}). {_capital(here)} "
+            f"chooses it by chance, whatever you answer. {_capital(WATCHERS)} can see which part it is; nothing about "
+            "the other parts is in the report."
+        )
+    return " ".join(said)
 
 
 def people(survey: Survey, lasting: bool = True) -> str:
