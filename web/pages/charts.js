@@ -145,7 +145,7 @@ const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
  * Lines over logarithmic axes: `series` maps names to lists of [x, y]; `mark` is the point that was asked for. As with
  * bars, positions are percentages and text keeps its size; only the lines themselves are stretched.
  */
-export function lines(series, { title, xName, yName, mark }) {
+export function lines(series, { title, xName, yName, mark, write = (value) => `${short(100 * value)}\u00a0%` }) {
   const names = Object.keys(series);
   const points = Object.values(series).flat();
   const span = (i) => [Math.min(...points.map((p) => p[i])), Math.max(...points.map((p) => p[i]))].map(Math.log10);
@@ -154,7 +154,7 @@ export function lines(series, { title, xName, yName, mark }) {
   const y = (value) => 100 - (100 * (Math.log10(value) - y0)) / (y1 - y0);
   const decade = ([low, high], values) =>
     values.filter((value) => Math.log10(value) >= low - 1e-9 && Math.log10(value) <= high + 1e-9);
-  const round = (steps) => [-5, -4, -3, -2, -1, 0, 1, 2].flatMap((k) => steps.map((s) => s * 10 ** k));
+  const round = (steps) => Array.from({ length: 15 }, (_, i) => i - 6).flatMap((k) => steps.map((s) => s * 10 ** k));
   const xs = decade([x0, x1], round([1, 2, 5]));
   const ys = decade([y0, y1], round(y1 - y0 > 2 ? [1] : [1, 2, 5]));
   const path = (own) => own.map(([a, b], i) => `${i ? "L" : "M"}${x(a).toFixed(2)} ${y(b).toFixed(2)}`).join("");
@@ -167,7 +167,7 @@ export function lines(series, { title, xName, yName, mark }) {
     ]),
     ys.map((v) => [
       line("0%", "100%", y(v), y(v), "grid"),
-      svg("text", { x: 0, y: `${y(v)}%`, dx: -8, dy: 4, "text-anchor": "end" }, `${short(100 * v)}\u00a0%`),
+      svg("text", { x: 0, y: `${y(v)}%`, dx: -8, dy: 4, "text-anchor": "end" }, write(v)),
     ]),
     svg("text", { x: "50%", y: "100%", dy: 38, "text-anchor": "middle" }, xName),
     svg("text", { x: 0, y: 0, dx: -8, dy: -12 }, yName),

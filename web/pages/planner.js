@@ -3,7 +3,7 @@
 import { Api } from "./api.js";
 import { lines } from "./charts.js";
 import { command, h, newId, show, table, update } from "./dom.js";
-import { count, decimal, factor, fraction, percent, plural, short } from "./format.js";
+import { count, decimal, factor, fraction, percent, plural, quantity, short } from "./format.js";
 
 const api = new Api();
 
@@ -22,24 +22,36 @@ function reason(option, best, chosen) {
   return `needs ${more.toFixed(2)} × the people`;
 }
 
+/** What an interval is around, and how wide it is, in the question's own terms. */
+const FIGURES = {
+  shares: { around: "around any share", of: "any share", write: (width) => percent(width, 2) },
+  mean: { around: "around the mean", of: "the mean", write: (width, unit) => quantity(Number(width.toPrecision(3)), unit) },
+  attributes: { around: "of its range around the figure of any part", of: "the figure of any part, of its range", write: (width) => percent(width, 2) },
+};
+
 function result(plan, query) {
+  const { around, of, write } = FIGURES[plan.reads] ?? FIGURES.shares;
+  const wide = (width) => write(width, plan.unit);
+  const within = wide(plan.within);
+  const shares = plan.reads === "shares";
   const chosen = plan.table.find(({ name }) => name === plan.choice);
   const level = `${percent(plan.level, 0)} confidence${plan.population ? "" : ", among those who answer"}`;
   const answer = {
-    within: ["An interval of ", h("b", {}, `± ${percent(plan.within, 2)}`), ` or less around any share, at ${level}.`],
-    n: [h("b", {}, plural(plan.n, "person", "people")), ` for intervals of ± ${percent(plan.within, 2)} at ${level}.`],
-    epsilon: ["Epsilon ", h("b", {}, decimal(plan.epsilon)), ` for intervals of ± ${percent(plan.within, 2)} at ${level}: odds change by at most ${factor(fraction(plan.epsilon))}.`],
+    within: ["An interval of ", h("b", {}, `± ${within}`), ` or less ${around}, at ${level}.`],
+    n: [h("b", {}, plural(plan.n, "person", "people")), ` for intervals of ± ${within} at ${level}.`],
+    epsilon: ["Epsilon ", h("b", {}, decimal(plan.epsilon)), ` for intervals of ± ${within} at ${level}: odds change by at most ${factor(fraction(plan.epsilon))}.`],
   }[plan.solved];
   const tile = (value, words) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, words));
   const sorted = [...plan.table].sort((a, b) => a.half_width - b.half_width);
+  const visible = ({ visible: share }) => (share === null ? (shares ? "none" : "–") : percent(share, 2));
   const rows = sorted.map((one) => [
     one.name,
-    percent(one.half_width, 2),
-    one.visible === null ? "none" : percent(one.visible, 2),
+    wide(one.half_width),
+    visible(one),
     count(one.report_bytes),
     reason(one, sorted[0].half_width, chosen),
     one.attack === null ? "–" : percent(one.attack, one.attack < 0.01 ? 2 : 1),
-    short(one.leverage),
+    one.leverage === null ? "–" : short(one.leverage),
     count(one.device),
     count(one.server),
     count(one.counters),
@@ -64,8 +76,8 @@ function result(plan, query) {
       h(
         "div",
         { class: "tiles" },
-        tile(`± ${percent(plan.within, 2)}`, "interval of any share, at most"),
-        tile(chosen.visible === null ? "none" : percent(chosen.visible, 2), "smallest visible share"),
+        tile(`± ${within}`, `interval of ${of}, at most`),
+        shares ? tile(visible(chosen), "smallest visible share") : null,
         tile(plural(chosen.report_bytes, "byte"), `of randomized answer, ${chosen.report_bytes + 24} sent in all`),
         tile(`× ${factor(fraction(plan.epsilon))}`, "the most that odds change"),
         tile(count(plan.n), plan.n === 1 ? "person answers" : "people answer"),
@@ -78,21 +90,26 @@ function result(plan, query) {
       { class: "card" },
       h("h2", {}, "All protocols"),
       content,
-      h("p", { class: "note" }, `${plan.population ? "The interval is for any share in the population, the error of asking so many people included" : "The interval is for any share among those who answer, without the error of asking these people and not others"}; a visible share stands out when all answers are looked at together; report bytes are those of the randomized answer; × the people is how many more reach the smallest interval; best guess is how often the best guess of one person’s answer is right; leverage is how many honest reports one fake report outweighs.`),
+      h("p", { class: "note" }, `${plan.population ? `The interval is for ${of}, in the population, the error of asking so many people included` : `The interval is for ${of}, among those who answer, without the error of asking these people and not others`}; a visible share stands out when all answers are looked at together; report bytes are those of the randomized answer; × the people is how many more reach the smallest interval; best guess is how often the best guess of one person’s answer is right; leverage is how many honest reports one fake report outweighs.`),
     ),
     h(
       "section",
       { class: "card" },
       h("h2", {}, `The interval ± against epsilon, for ${plural(plan.n, "person", "people")}`),
-      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: "interval ±", mark: [fraction(plan.epsilon), chosen.half_width] }),
+      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: plan.unit ? `interval ±, ${plan.unit}` : "interval ±", write: plan.reads === "mean" ? short : undefined, mark: [fraction(plan.epsilon), chosen.half_width] }),
     ),
   ];
 }
 
-function cli({ categories, epsilon, people, within, level, about }) {
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+function cli({ categories, number, unit, record, epsilon, people, within, level, about }) {
   return [
     "deniable plan",
-    categories ? `--categories ${categories}` : "--text",
+    categories ? `--categories ${categories}` : number || record ? "" : "--text",
+    number ? `--number=${number}` : "",
+    unit ? `--unit ${quoted(unit)}` : "",
+    record ? `--record ${quoted(record)}` : "",
     epsilon ? `--epsilon ${epsilon}` : "",
     people ? `--people ${people}` : "",
     within ? `--within ${within}` : "",
@@ -115,19 +132,53 @@ function field(name, words, help, attributes) {
   return fields[name].element;
 }
 
+const text = (name) => fields[name].input.value.trim().replace(",", ".");
+const kind = () => fields.kind.input.value;
+
+/** What can be asked for: the fields that say more about it, and how they become a query. */
+const KINDS = {
+  list: { words: "one of a list", fields: ["categories"], query: () => ({ categories: text("categories") }) },
+  text: { words: "open text", fields: [], query: () => ({}) },
+  number: { words: "a number (its mean)", fields: ["low", "high", "unit"], query: () => ({ number: `${text("low")}..${text("high")}`, unit: fields.unit.input.value.trim() }) },
+  record: { words: "a record, one part per report", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)) }) },
+};
+
+/** The parts of a record from lines such as "smoke: yes, no", "town: 50" and "sleep: 0..24 hours". */
+function parts(lines) {
+  const found = {};
+  for (const line of lines.split("\n").map((one) => one.trim()).filter(Boolean)) {
+    const [, name, rest] = line.match(/^([^:]+):(.*)$/) ?? [];
+    if (name === undefined) throw new Error("write one part per line, its name, a colon and its answers");
+    const [, low, high, unit] = rest.match(/^\s*(-?[\d.]+?)\.\.(-?[\d.]+)\s*(.*)$/) ?? [];
+    const size = rest.match(/^\s*(\d+)\s*$/)?.[1];
+    if (low !== undefined) found[name.trim()] = { number: { low: Number(low), high: Number(high), unit: unit.trim() } };
+    else if (size) found[name.trim()] = { low: 1, high: Number(size) };
+    else found[name.trim()] = rest.split(",").map((label) => label.trim()).filter(Boolean);
+  }
+  return found;
+}
+
 function query() {
-  const text = (name) => fields[name].input.value.trim().replace(",", ".");
-  const asked = { categories: fields.text.input.checked ? "" : text("categories"), level: text("level") / 100, about: fields.about.input.value };
-  for (const name of ["epsilon", "people", "within"]) if (name !== solved) asked[name] = name === "within" ? text(name) / 100 : text(name);
+  const asked = { ...KINDS[kind()].query(), level: text("level") / 100, about: fields.about.input.value };
+  const unit = kind() === "number" ? 1 : 100; // shares are written in percent
+  for (const name of ["epsilon", "people", "within"]) if (name !== solved) asked[name] = name === "within" ? text(name) / unit : text(name);
   return asked;
+}
+
+/** Which fields there are, for what is asked and looked for. */
+function arrange() {
+  for (const name of ["epsilon", "people", "within"]) fields[name].element.hidden = name === solved;
+  for (const [name, { fields: own }] of Object.entries(KINDS)) for (const one of own) fields[one].element.hidden = name !== kind();
+  const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], record: ["Interval ± (percent)", "of the range of any part"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
+  fields.within.element.querySelector("label").textContent = label;
+  fields.within.element.querySelector(".note").textContent = help;
 }
 
 async function run() {
   const own = ++latest;
-  for (const name of ["epsilon", "people", "within"]) fields[name].element.hidden = name === solved;
-  fields.categories.input.disabled = fields.text.input.checked;
-  const asked = query();
+  arrange();
   try {
+    const asked = query();
     const plan = await api.json("v1/plan", { ...asked, within: asked.within ? String(Number(asked.within.toPrecision(12))) : null });
     if (own !== latest) return;
     update(place, result(plan, { ...asked, within: asked.within && Number(asked.within.toPrecision(12)) }));
@@ -148,10 +199,18 @@ const choose = (name) => () => {
   run();
 };
 
-const openText = newId("open");
+const kindId = newId("kind");
 const aboutId = newId("about");
+const partsId = newId("parts");
+const kinds = Object.entries(KINDS).map(([name, { words }]) => h("option", { value: name }, words));
+fields.kind = { input: h("select", { id: kindId, onchange: soon }, kinds) };
+const partsInput = h("textarea", { id: partsId, rows: 4, cols: 30, "aria-describedby": `${partsId}-help`, oninput: soon });
+partsInput.value = "smoke: yes, no\ntown: 50\nsleep: 0..24 hours";
+fields.parts = {
+  input: partsInput,
+  element: h("div", { class: "wide" }, h("label", { for: partsId }, "Parts"), partsInput, h("span", { class: "note", id: `${partsId}-help` }, "one per line: a list, how many answers, or a range for a mean")),
+};
 fields.about = { input: h("select", { id: aboutId, onchange: soon }, h("option", { value: "population" }, "everybody"), h("option", { value: "respondents" }, "those who answer")) };
-fields.text = { input: h("input", { id: openText, type: "checkbox", onchange: soon }) };
 show(
   document.querySelector("main"),
   h("h1", {}, "Planner"),
@@ -168,8 +227,12 @@ show(
     h(
       "div",
       { class: "controls" },
+      h("div", {}, h("label", { for: kindId }, "An answer is"), fields.kind.input),
       field("categories", "Possible answers", "from 2 on", { type: "number", min: 2, value: 10, inputmode: "numeric" }),
-      h("div", {}, h("label", { for: openText }, "Open text"), fields.text.input, h("span", { class: "note" }, "any text at all")),
+      field("low", "From", "the smallest number", { type: "text", value: 0, inputmode: "decimal" }),
+      field("high", "To", "the largest number", { type: "text", value: 24, inputmode: "decimal" }),
+      field("unit", "Unit", "may be empty", { type: "text", value: "hours" }),
+      fields.parts.element,
       field("epsilon", "Epsilon", "of one answer; 1 is a common choice", { type: "text", value: 1, inputmode: "decimal" }),
       field("people", "People", "who will answer", { type: "number", min: 1, value: 10000, inputmode: "numeric" }),
       field("within", "Interval ± (percent)", "around any share", { type: "number", min: 0, step: "any", value: 1, inputmode: "decimal" }),

@@ -11,9 +11,9 @@ from deniable import planning
 from deniable._extras import require
 from deniable._files import parse_json
 from deniable.cli import output
-from deniable.cli.options import Json, Plot, named, new_app, read_text
+from deniable.cli.options import Json, Plot, is_json, named, new_app, read_text
 from deniable.cli.output import examples, save_figure
-from deniable.domains import Domain, Interval, Records, Strings, as_domain, domain_of_answers
+from deniable.domains import Domain, Interval, Strings, as_domain, read_record
 from deniable.errors import SpecError
 from deniable.planning import Plan
 from deniable.planning.result import COLUMNS
@@ -45,9 +45,8 @@ def plan(
     record: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE",
-            help='The parts of a record in JSON, as in a draft: {"smoke": ["yes", "no"], "age": {"low": 18, "high": '
-            "99}}.",
+            metavar="FILE|JSON",
+            help='The parts of a record, as in a draft: {"smoke": ["yes", "no"], "age": {"low": 18, "high": 99}}.',
             show_default=False,
         ),
     ] = None,
@@ -125,7 +124,8 @@ def _domain(categories: str | None, text: bool, number: str | None, unit: str, r
             "--number LOW..HIGH and --record FILE"
         )
     if record is not None:
-        return _record(parse_json(read_text(record), named(record)))
+        given = (record, "--record") if is_json(record) else (read_text(record), named(record))
+        return read_record(parse_json(*given))
     if number is not None:
         return Interval.between(number, unit)
     if unit:
@@ -134,14 +134,6 @@ def _domain(categories: str | None, text: bool, number: str | None, unit: str, r
         return Strings()
     listed: Any = int(categories) if categories.strip().isdecimal() else categories.split(",")
     return as_domain(listed)
-
-
-def _record(parts: Any) -> Domain:
-    """The domain of the parts of a record, as a draft describes them."""
-    found = domain_of_answers(parts if isinstance(parts, dict) and "record" in parts else {"record": parts}, {})
-    if not isinstance(found, Records):
-        raise SpecError('a record is an object with the answers of each part: {"smoke": ["yes", "no"], ...}')
-    return found
 
 
 def _draw(made: Plan) -> Any:

@@ -10,7 +10,7 @@ Records      several answers of one person, by name
 from deniable.domains.base import Domain, domain_of_answers, load_domain
 from deniable.domains.interval import Interval
 from deniable.domains.listed import Categories, DomainLike, Integers, Labels, ListedDomain, as_domain, as_listed
-from deniable.domains.records import RecordColumns, Records
+from deniable.domains.records import RecordColumns, Records, read_record
 from deniable.domains.text import Strings, Texts
 
 __all__ = [
@@ -29,4 +29,5 @@ __all__ = [
     "as_listed",
     "domain_of_answers",
     "load_domain",
+    "read_record",
 ]

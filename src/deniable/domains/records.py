@@ -240,6 +240,14 @@ class Records(Domain):
         return f"records of {len(self.columns)} columns ({', '.join(self.names)})"
 
 
+def read_record(parts: Any) -> Records:
+    """The domain of a record whose parts are written as in a draft, with or without {"record": ...} around them."""
+    found = domain_of_answers(parts if isinstance(parts, Mapping) and "record" in parts else {"record": parts}, {})
+    if not isinstance(found, Records):
+        raise SpecError('a record is an object with the answers of each part: {"smoke": ["yes", "no"], ...}')
+    return found
+
+
 def _in_column(name: str, wrong: DomainError) -> DomainError:
     """What a column's domain says, with the column's name after the place of the value."""
     found = _PLACE.match(str(wrong))

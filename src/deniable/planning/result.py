@@ -46,7 +46,10 @@ class Option:
     noise: float
     """The standard error of the share of an answer that nobody gave, in the worst case."""
     half_width: float
-    """How far the interval of a share reaches to either side, for the share where that is most."""
+    """How far the interval of the headline figure reaches to either side, where that is most.
+
+    Of a record: of the column where it is most, as a part of the width of what the figure can be.
+    """
     visible: float | None
     """The smallest share whose interval excludes zero on average when all answers are looked at together; None if
     even a share of one would not."""
@@ -109,6 +112,8 @@ class Plan:
         """The plan as JSON values; `best` is a spec that `deniable.load` reads."""
         return {
             "domain": str(self.domain),
+            "reads": self.best.reads,
+            "unit": self.best.unit,
             "epsilon": exact.canonical(self.epsilon),
             "n": self.n,
             "within": self.within,

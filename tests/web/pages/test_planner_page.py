@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 from playwright.sync_api import expect
@@ -22,6 +23,7 @@ from tests.web.pages.service import Service
 
 Open = Callable[[str], Any]
 
+RECORD = '{"smoke":["yes","no"],"town":{"low":1,"high":50},"sleep":{"number":{"low":0,"high":24,"unit":"hours"}}}'
 ASKED = [
     "categories=10&epsilon=1&people=10000",
     "categories=1024&epsilon=1/2&people=100000",
@@ -29,15 +31,18 @@ ASKED = [
     "categories=3&epsilon=1&within=0.01",
     "epsilon=4&people=1000000",
     "categories=2&epsilon=4&within=0.01&about=respondents",
+    "number=0..24&unit=hours&epsilon=1&within=0.5",
+    "number=-5..10.5&epsilon=2&people=1000",
+    f"record={quote(RECORD)}&epsilon=1&people=20000",
 ]
 
 
 @pytest.mark.parametrize("query", ASKED)
 def test_the_service_plans_as_the_command_does(service: Service, query: str) -> None:
-    options = dict(pair.split("=") for pair in query.split("&"))
+    options = {name: unquote(value) for name, value in (pair.split("=") for pair in query.split("&"))}
     flags = [f"--{name}={value}" for name, value in options.items() if name != "about"]
     flags += ["--respondents"] if options.get("about") == "respondents" else []
-    flags += [] if "categories" in options else ["--text"]
+    flags += [] if {"categories", "number", "record"} & set(options) else ["--text"]
     wanted = json.loads(CliRunner().invoke(app, ["plan", *flags, "--json"], catch_exceptions=False).stdout)
     with urllib.request.urlopen(f"{service.address}/v1/plan?{query}") as reply:
         found = json.load(reply)
@@ -54,7 +59,15 @@ def eval_fraction(text: str) -> float:
 
 @pytest.mark.parametrize(
     "query",
-    ["categories=10", "categories=10&epsilon=1&people=10&within=0.1", "categories=1&epsilon=1&people=10", "x=1"],
+    [
+        *("categories=10", "categories=10&epsilon=1&people=10&within=0.1", "categories=1&epsilon=1&people=10", "x=1"),
+        *(f"{asked}&epsilon=1&people=10" for asked in ("number=24", "number=24..0", "categories=3&number=0..1")),
+        *(
+            f"{asked}&epsilon=1&people=10"
+            for asked in ("unit=h", "record=3", "record=%7B%7D", "record=%7B%22a%22:1%7D")
+        ),
+        "epsilon=1&people=10&record=" + quote(json.dumps({f"q{i}": ["a", "b"] for i in range(17)})),
+    ],
 )
 def test_what_cannot_be_planned_is_refused(service: Service, query: str) -> None:
     with pytest.raises(urllib.error.HTTPError) as caught:
@@ -122,8 +135,43 @@ def test_the_page_answers_all_three_questions(service: Service, open_tab: Open) 
     tab.get_by_label("Intervals are about").select_option("population")
     tab.get_by_label("Which epsilon do I need?").check()
     eventually(tab, lambda: tab.inner_text(".big").startswith("Epsilon"))
-    tab.get_by_label("Open text").check()
+    tab.get_by_label("An answer is").select_option("text")
     tab.wait_for_selector("text=--text")
     tab.get_by_label("How exact will it be?").check()
     tab.get_by_label("Epsilon", exact=True).fill("a lot")
     tab.wait_for_selector("[role=alert]")
+
+
+def test_the_page_plans_means_and_records(service: Service, open_tab: Open) -> None:
+    """In their own units, with the command that gives the same."""
+    tab = open_tab(f"{service.address}/plan")
+    tab.wait_for_selector(".lines")
+    tab.get_by_label("An answer is").select_option("number")
+    tab.get_by_label("How many people do I need?").check()
+    tab.get_by_label("Interval ±").fill("0.5")
+    tab.wait_for_selector("text=--within 0.5")
+    assert not tab.get_by_label("Possible answers").is_visible()
+    assert "Visible" not in tab.inner_text(".tiles")
+    labels = tab.locator(".lines text").all_text_contents()
+    assert "interval ±, hours" in labels
+    assert not any("%" in label for label in labels)
+    assert "intervals of ± 0.5\u00a0hours" in tab.inner_text(".big")
+    check_command(tab)
+    tab.get_by_label("An answer is").select_option("record")
+    tab.get_by_label("How exact will it be?").check()
+    tab.wait_for_selector("text=Use Attributes")
+    assert "epsilon split over all 3 columns" in tab.inner_text("section.promise")
+    assert not tab.get_by_label("Unit").is_visible()
+    check_command(tab)
+    tab.get_by_label("Parts").fill("smoke yes no")
+    tab.wait_for_selector("[role=alert] >> text=one part per line")
+
+
+def check_command(tab: Any) -> None:
+    line = tab.locator(".command code").inner_text()
+    run = subprocess.run([sys.executable, "-m", *shlex.split(line), "--json"], check=True, capture_output=True)
+    plan, shown = json.loads(run.stdout), tab.inner_text(".big b")
+    if plan["solved"] == "n":
+        assert shown == f"{plan['n']:,} people"
+    else:
+        assert shown == f"± {100 * plan['within']:.2f}\u00a0%"

@@ -12,19 +12,22 @@ import msgspec
 from starlette.responses import Response
 
 from deniable import planning
+from deniable._files import parse_json
 from deniable.collect.server.api import Answer, Call, Operation, Parameter
 from deniable.collect.server.estimates import POPULATION, RESPONDENTS
 from deniable.collect.server.problems import Problem
 from deniable.collect.wire import JSON
-from deniable.domains import Domain, Integers, Strings
-from deniable.errors import DomainError
+from deniable.domains import Domain, Integers, Interval, Strings, read_record
+from deniable.errors import DeniableError, DomainError, SpecError
 from deniable.planning import Plan
 from deniable.planning.planner import MOST_PEOPLE, half_width
 from deniable.planning.result import epsilons_around
 from deniable.protocols.choice import build
 
 MOST_CATEGORIES = 1 << 27
+MOST_COLUMNS = 16
 POINTS = 25
+_END = "-?[0-9]{1,9}([.][0-9]{1,9})?"
 
 
 class PlannedProtocol(msgspec.Struct):
@@ -32,9 +35,9 @@ class PlannedProtocol(msgspec.Struct):
 
     name: str
     noise: float
-    """The standard error of the share of an answer that nobody gave."""
+    """The standard error of the share of an answer that nobody gave; of a mean, in its unit."""
     half_width: float
-    """How far the interval of a share reaches to either side, for the share where that is most."""
+    """How far the interval of the figure reaches to either side, where that is most."""
     visible: float | None
     """The smallest share that stands out; null if none does."""
     report_bytes: int
@@ -43,7 +46,7 @@ class PlannedProtocol(msgspec.Struct):
     server: float
     """Word operations that add a report to the tally."""
     counters: int
-    leverage: float
+    leverage: float | None
     """How many honest reports one fake report outweighs."""
     attack: float | None
     """How often the best guess of one person's answer is right."""
@@ -60,6 +63,10 @@ class Planned(msgspec.Struct):
     """A plan."""
 
     domain: str
+    reads: str
+    """What is estimated: "shares" of answers, the "mean" of a number, or "attributes", the parts of a record."""
+    unit: str
+    """The unit of noise and intervals: empty for shares, and for records, where they are parts of a range."""
     epsilon: str
     n: int
     within: float
@@ -100,12 +107,30 @@ def _half_widths(plan: Plan, epsilon: str) -> dict[str, float]:
     return {name: half_width(one, plan.n, plan.level, plan.population) for name, one in built.items()}
 
 
+def _domain(categories: int | None, number: str | None, unit: str | None, record: str | None) -> Domain:
+    """What is asked for: one of the three, or open text."""
+    if sum(given is not None for given in (categories, number, record)) > 1 or (unit and number is None):
+        raise SpecError("give one of categories, number (with its unit) and record, or none of them for open text")
+    if number is not None:
+        low, _, high = number.partition("..")
+        return Interval(low, high, unit or "")
+    if record is not None:
+        domain = read_record(parse_json(record, "the record"))
+        if len(domain.columns) > MOST_COLUMNS:
+            raise SpecError(f"a record is planned here for at most {MOST_COLUMNS} columns")
+        return domain
+    return Strings() if categories is None else Integers(0, categories - 1)
+
+
 async def plan(call: Call) -> Response:
     query = call.query
-    size, epsilon, people, within = (query[name] for name in ("categories", "epsilon", "people", "within"))
+    epsilon, people, within = (query[name] for name in ("epsilon", "people", "within"))
     if sum(given is not None for given in (epsilon, people, within)) != 2:
         raise Problem("malformed", "give two of epsilon, people and within: the third follows")
-    domain: Domain = Strings() if size is None else Integers(0, size - 1)
+    try:
+        domain = _domain(query["categories"], query["number"], query["unit"], query["record"])
+    except DeniableError as wrong:
+        raise Problem("malformed", str(wrong)) from None
 
     def work() -> bytes:
         made = planning.plan(
@@ -135,7 +160,18 @@ OPERATIONS = (
             Parameter(
                 "categories",
                 {"type": "integer", "minimum": 2, "maximum": MOST_CATEGORIES},
-                "how many possible answers, from 2 to 2^27; without it answers are open text",
+                "how many possible answers, from 2 to 2^27; without it, number and record, answers are open text",
+            ),
+            Parameter(
+                "number",
+                {"type": "string", "pattern": f"^{_END}[.][.]{_END}$"},
+                "the mean of a number between two ends, such as 0..24",
+            ),
+            Parameter("unit", {"type": "string", "maxLength": 40}, "the unit of the number"),
+            Parameter(
+                "record",
+                {"type": "string", "maxLength": 4000},
+                'the parts of a record in JSON, as in a draft: {"smoke": ["yes", "no"], "age": {"low": 1, "high": 99}}',
             ),
             Parameter(
                 "epsilon",
@@ -145,8 +181,9 @@ OPERATIONS = (
             Parameter("people", {"type": "integer", "minimum": 1, "maximum": MOST_PEOPLE}, "how many will answer"),
             Parameter(
                 "within",
-                {"type": "number", "minimum": 1e-9, "maximum": 1000},
-                "how far the interval of a share may reach to either side: 0.01 is plus or minus 1 percentage point",
+                {"type": "number", "minimum": 1e-9, "maximum": 1e15},
+                "how far the interval of a share may reach to either side: 0.01 is plus or minus 1 percentage point; "
+                "of a mean, in its unit",
             ),
             Parameter(
                 "about",
