@@ -51,7 +51,11 @@ def pattern(stream: tuple[Any, ...], values: int) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "epochs", "values"), [(COIN, 2, 2), (COIN, 3, 1), (COIN, 3, 2), (THREE, 2, 2), (THREE, 2, 1)]
+    ("protocol", "epochs", "values"),
+    [
+        *((COIN, 2, 2), (COIN, 3, 1), (COIN, 3, 2), (THREE, 2, 2), (THREE, 2, 1)),
+        *((LGRR(2, first=first, forever=forever), 2, 2) for first, forever in (("0.01", "0.02"), (1, 8), (7, 8))),
+    ],
 )
 def test_every_level_is_that_of_the_bytes_that_leave(protocol: Memoized, epochs: int, values: int) -> None:
     """All pairs of streams, by brute force; the enumeration in the library finds the same, and no bound is passed."""

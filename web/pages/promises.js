@@ -221,6 +221,7 @@ function round(survey, here, lasting) {
 
 /** How the answers of one device over the periods hang together. */
 export function course({ rule, values = 1 }) {
+  if (rule === "two-stage" && values === 1) return "the first answer is randomized once and kept, and every report is drawn from what is kept";
   const most = values === 1 ? "1 different answer" : `${thousands(values)} different answers`;
   return {
     none: "each answer is randomized afresh",
