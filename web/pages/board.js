@@ -21,6 +21,16 @@ const LATEST = "latest";
 const FIRSTS = [["", "the first"], [LATEST, "the latest alone"]];
 const LASTS = [["", "the latest"]];
 
+/** The questions to show: of an answer with several parts, one per part, each with its own protocol. */
+function parts(question) {
+  const { id, text, protocol } = question;
+  if (!protocol.groups) return [question];
+  return protocol.groups.map(({ name, protocol: own }) => ({ id, part: name, text: `${text}: ${name}`, protocol: own }));
+}
+
+/** What a question, or a part of one, is called. */
+export const keyOf = ({ id, part }) => (part ? `${id}.${part}` : id);
+
 /** Lives until another survey is opened. */
 export class Board {
   state = { first: "", last: "", level: 0.95, at: "once", about: "population", post: "norm-sub", view: "both", top: 25, order: "auto" };
@@ -49,7 +59,7 @@ export class Board {
     // Memoized answers repeat their noise: several periods say no more than one, which is the one to look at.
     if (survey.terms.keeps && survey.terms.longitudinal.epochs > 1) this.state.first = LATEST;
     const many = survey.questions.length > 1;
-    this.panels = survey.questions.map((question, i) => new QuestionPanel(this, question, many ? i + 1 : 0));
+    this.panels = survey.questions.flatMap((question, i) => parts(question).map((part) => new QuestionPanel(this, part, many ? i + 1 : 0)));
     this.compare = new Comparison(this);
   }
 
@@ -120,6 +130,13 @@ export class Board {
     );
   }
 
+  /** Controls that say nothing about means are there only where there are shares. */
+  #offerControls() {
+    const shares = this.panels.some((panel) => panel.shares);
+    for (const name of ["view", "post", "top", "order"]) this.#selects[name].parentElement.hidden = !shares;
+    this.#selects.at.parentElement.hidden = !shares && this.panels.length === this.survey.questions.length;
+  }
+
   #offerEpochs(epochs) {
     for (const [name, fixed] of [["first", FIRSTS], ["last", LASTS]]) {
       const select = this.#selects[name];
@@ -177,10 +194,10 @@ export class Board {
 
   /** Ask for all questions; those of open text are asked one by one, each with its own texts. */
   async #ask(path, query) {
-    const closed = this.panels.filter(({ open }) => !open).map(({ id }) => id);
-    const parts = this.panels.filter(({ open }) => open).map(({ id, candidates }) => ({ question: [id], candidates }));
-    if (closed.length) parts.push({ question: closed });
-    return Promise.all(parts.map((part) => this.#api.json(`${this.#base}/${path}`, { ...query, ...this.#intervals, ...part })));
+    const closed = [...new Set(this.panels.filter(({ open }) => !open).map(({ id }) => id))];
+    const asked = this.panels.filter(({ open }) => open).map(({ id, candidates }) => ({ question: [id], candidates }));
+    if (closed.length) asked.push({ question: closed });
+    return Promise.all(asked.map((one) => this.#api.json(`${this.#base}/${path}`, { ...query, ...this.#intervals, ...one })));
   }
 
   /** Readings by question, with the state's options unless others are given. */
@@ -188,13 +205,13 @@ export class Board {
     const { about } = this.state;
     const replies = await this.#ask("estimates", { epochs: this.#range, about, post: "none", ...given });
     const readings = replies.map(({ series }) => series[0]);
-    return new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [one.id, { ...one, notes }])));
+    return new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [keyOf(one), { ...one, notes }])));
   }
 
   /** Changes by question from one range of periods to another. */
   async differences(before, after) {
     const replies = await this.#ask("differences", { before, after });
-    return new Map(replies.flatMap(({ questions }) => questions.map((one) => [one.id, one])));
+    return new Map(replies.flatMap(({ questions }) => questions.map((one) => [keyOf(one), one])));
   }
 
   /** Everything anew; while it is on its way, one more time is enough for all who ask. */
@@ -225,9 +242,10 @@ export class Board {
       await this.#combine();
       this.#warn(new Set([...raw.values()].flatMap(({ notes }) => notes)));
       for (const panel of this.panels) {
-        const [own, other] = [raw.get(panel.id), consistent.get(panel.id)];
+        const [own, other] = [raw.get(panel.key), consistent.get(panel.key)];
         panel.update(own, other.rows.length === own.rows.length ? other : own, asked);
       }
+      this.#offerControls();
     } catch (error) {
       this.#error.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}. What is shown here is from before.`;
     }
@@ -270,7 +288,7 @@ export class Board {
     const { id, candidates } = panel;
     const query = { epochs: this.seriesRange, ...this.#intervals, about: this.state.about, per: "epoch", question: id, candidates };
     const { series } = await this.#api.json(`${this.#base}/estimates`, query);
-    return series.map(({ first, questions }) => ({ epoch: first, question: questions[0] }));
+    return series.map(({ first, questions }) => ({ epoch: first, question: questions.find((one) => keyOf(one) === panel.key) }));
   }
 
   // -- the same elsewhere ------------------------------------------------------------------------

@@ -57,10 +57,11 @@ export class Comparison {
     if (Number(a1) > Number(a2) || Number(b1) > Number(b2)) return show(this.#place, h("p", { class: "error", role: "alert" }, "A range must begin before it ends: choose an earlier start or a later end."));
     const found = await this.#board.differences(before, after).catch((error) => error);
     if (found instanceof Error) return show(this.#place, h("p", { class: "error", role: "alert" }, `${found.message}.`));
-    return show(this.#place, this.#board.panels.map((panel) => this.#one(panel, found.get(panel.id), before, after)));
+    return show(this.#place, this.#board.panels.map((panel) => this.#one(panel, found.get(panel.key), before, after)));
   }
 
-  #one(panel, { id, text, enough, message, rows: answers, n_before: before, n_after: after }, first, second) {
+  #one(panel, { enough, message, rows: answers, n_before: before, n_after: after }, first, second) {
+    const { key: id, text } = panel;
     if (message) return h("section", {}, h("h3", {}, text), h("p", {}, enough ? "Name texts to look for first." : "Not enough answers yet in one of the ranges."));
     const clear = ({ difference, stderr }) => Math.abs(difference) / stderr;
     const found = answers.map((one) => ({ ...one, label: label(one.label), value: one.difference })).sort((x, y) => clear(y) - clear(x));

@@ -39,7 +39,7 @@ export class QuestionPanel {
     this.#series = new Series(this.#seriesPlace);
     this.element = h(
       "section",
-      { class: "card", "aria-label": question.text, "data-question": question.id },
+      { class: "card", "aria-label": question.text, "data-question": this.key },
       h("h2", {}, number ? `${number}. ${question.text}` : question.text),
       this.#about,
       this.#warning,
@@ -53,6 +53,16 @@ export class QuestionPanel {
 
   get id() {
     return this.#question.id;
+  }
+
+  /** Its name among all panels: the question, and the part that it is about. */
+  get key() {
+    const { id, part } = this.#question;
+    return part ? `${id}.${part}` : id;
+  }
+
+  get text() {
+    return this.#question.text;
   }
 
   /** Open text is estimated for texts that somebody names. */
@@ -123,7 +133,7 @@ export class QuestionPanel {
     const { level, at, about, post } = this.#asked;
     const { n, noise_floor: floor, protocol, epsilon } = raw;
     const answers = n ? raw.rows : []; // before the first answer the rows have no values
-    this.#about.textContent = `${this.id} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && this.shares && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
+    this.#about.textContent = `${this.key} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && this.shares && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
     update(this.#warning, raw.warning && h("p", { class: "card warn" }, `${raw.warning[0].toUpperCase()}${raw.warning.slice(1)}`));
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
     this.#details.hidden = !answers.length;
@@ -143,7 +153,7 @@ export class QuestionPanel {
         view === "raw" ? null : one(this.#consistent.rows[i], true),
       ].filter(Boolean),
     }));
-    const title = `Shares of ${rows.length} of ${answers.length} answers to “${raw.text}” with ${percent(level, 0)} intervals; the table has the numbers`;
+    const title = `Shares of ${rows.length} of ${answers.length} answers to “${this.text}” with ${percent(level, 0)} intervals; the table has the numbers`;
     const grey = (two) => rows.some(({ bars: own }) => own.some((one) => one.two === two && covers(one)));
     const unsure = [[false, "bar unsure", "unbiased"], [true, "bar two unsure", "consistent"]]
       .filter(([two]) => grey(two))
@@ -189,7 +199,8 @@ export class QuestionPanel {
 
   /** Numbers in their own units: one scale per unit. */
   #drawValues() {
-    const { n, text, rows, notes, poisoning } = this.#raw;
+    const { n, rows, notes, poisoning } = this.#raw;
+    const { text } = this;
     const { level, about } = this.#asked;
     const { low, high, unit: own = "" } = this.#question.protocol.domain;
     const fakes = this.#fakeReports(n);
@@ -222,7 +233,7 @@ export class QuestionPanel {
       "div",
       { class: "card warn" },
       h("b", {}, "Not enough answers yet"),
-      h("p", {}, n || showFrom > 1 ? `${this.#board.counted(n)} of the ${count(showFrom)} that this survey waits for before it shows shares: fewer would show little but noise.` : "Nobody has answered in this time."),
+      h("p", {}, n || showFrom > 1 ? `${this.#board.counted(n)} of the ${count(showFrom)} that this survey waits for before it shows ${this.shares ? "shares" : "estimates"}: fewer would show little but noise.` : "Nobody has answered in this time."),
       h("progress", { max: showFrom, value: Math.min(n, showFrom), "aria-label": "Answers so far" }),
     );
   }
@@ -239,7 +250,7 @@ export class QuestionPanel {
     const [raw, consistent] = [this.#raw, this.#consistent];
     if (!this.shares) {
       const rows = raw.rows.map(({ label: name, value, stderr, low, high, unit }) => [label(name), ...[value, stderr, low, high].map((x) => measured(x, stderr)), unit]);
-      update(this.#tablePlace, table(`Estimates for ${raw.text}`, ["Figure", "Value", "± std. error", "From", "To", "Unit"], rows, { class: "numbers" }));
+      update(this.#tablePlace, table(`Estimates for ${this.text}`, ["Figure", "Value", "± std. error", "From", "To", "Unit"], rows, { class: "numbers" }));
       return;
     }
     const order = this.#byShare ? this.#ranked() : raw.rows.map((_, i) => i);
@@ -249,7 +260,7 @@ export class QuestionPanel {
       return [label(name), percent(value, d), percent(stderr, d), percent(low, d), percent(high, d), count(number), percent(consistent.rows[i].value, d)];
     });
     const head = ["Answer", "Share", "± std. error", "From", "To", "Count", "Consistent"];
-    update(this.#tablePlace, table(`Estimates for ${raw.text}`, head, rows, { class: "numbers" }));
+    update(this.#tablePlace, table(`Estimates for ${this.text}`, head, rows, { class: "numbers" }));
   }
 
   // -- over time ---------------------------------------------------------------------------------
@@ -313,7 +324,7 @@ export class QuestionPanel {
   // -- files -------------------------------------------------------------------------------------
 
   name(suffix) {
-    return `${this.#board.survey.fingerprint.slice(0, 8)}-${this.id}${suffix}`;
+    return `${this.#board.survey.fingerprint.slice(0, 8)}-${this.key}${suffix}`;
   }
 
   save(text, suffix = ".csv") {

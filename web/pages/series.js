@@ -108,7 +108,7 @@ export class Series {
           splits: (u, _axis, low, high, step) => times.filter((time) => time >= low && time <= high && (time - times[0]) % step === 0),
           values: (_, marks) => marks.map(moment),
         },
-        { ...axis, size: 64, values: (_, marks) => marks.map((mark) => (write ?? percent)(mark, marks[1] - marks[0] < 0.0099 ? 1 : 0)) },
+        { ...axis, size: (_, marks) => Math.max(64, 24 + 7.5 * Math.max(0, ...(marks ?? []).map((mark) => mark.length))), values: (_, marks) => marks.map((mark) => (write ?? percent)(mark, marks[1] - marks[0] < 0.0099 ? 1 : 0)) },
       ],
     };
     this.#drawn?.destroy();

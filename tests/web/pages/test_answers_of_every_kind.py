@@ -15,11 +15,12 @@ import pytest
 from playwright.sync_api import expect
 
 from deniable.collect.wire import ID_BYTES
-from deniable.domains import Interval
-from deniable.protocols import Window
+from deniable.domains import Interval, Records
+from deniable.protocols import Attributes, Window
 from deniable.randomness import Simulation
 from deniable.specs import canonical_bytes, fingerprint
 from deniable.surveys import Question, Survey
+from deniable.surveys.promises import promises
 from tests.collect.surveys import Crowd, current, terms
 from tests.web.pages.browser import Log
 from tests.web.pages.service import Service
@@ -322,6 +323,9 @@ def test_a_mean_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     assert "hours" in shown
     panel = board.locator("[data-question=week]")
     assert "share" not in panel.inner_text()
+    for hidden in ("Made consistent by", "Estimates", "Answers", "Order", "Intervals hold for"):
+        assert not board.get_by_label(hidden, exact=True).is_visible()
+    assert board.get_by_label("Confidence level").is_visible()
     edge = panel.evaluate(
         "(card) => card.querySelector('.value').scrollWidth <= card.querySelector('.value').clientWidth"
     )
@@ -333,3 +337,53 @@ def test_a_mean_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     change = board.locator("[data-compare=week] .chart .value")
     expect(change).to_contain_text("hours")
     assert board.locator("[data-compare=week] tbody td").count() == 6
+
+
+def test_a_record_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
+    """The whole path: every part is asked, one is reported, and each has a panel of its own."""
+    domain = Records({"smoke": ["yes", "no"], "children": 5, "sleep": Interval(0, 24, unit="hours")})
+    protocol = Attributes(domain, epsilon=3)
+    survey = Survey("habits", [Question("habits", "Your habits", protocol)], terms(budget=64))
+    service.publish(survey)
+    bits, n = Simulation(11), 3_000
+    for epoch in (current(survey) - 1, current(survey)):
+        columns = {
+            "smoke": ["yes", "no", "no"] * 1_000,
+            "children": [0, 1, 2] * 1_000,
+            "sleep": [6.0, 7.0, 8.0] * 1_000,
+        }
+        reports = np.asarray(protocol.privatize(columns, bits))
+        ids = bits.words(2 * n).view(np.uint8).reshape(n, ID_BYTES).copy()
+        service.fill_with(survey, epoch, Crowd(ids, reports))
+    tab = open_tab(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    promised = tab.locator("section.promise").inner_text()
+    assert promises(survey, "this browser")["parts"] in promised.replace("\u00a0", " ")
+    tab.get_by_label("no", exact=True).check()
+    tab.get_by_label("children", exact=True).fill("2")
+    tab.get_by_label("sleep", exact=True).fill("7.5")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    assert service.count(survey) == 2 * n + 1
+    found = {one["part"]: one for one in service.ask(survey, "estimates")["series"][0]["questions"]}
+    assert [one["kind"] for one in found.values()] == ["shares", "shares", "mean"]
+    assert sum(one["n"] for one in found.values()) == 2 * n + 1
+    for part, truth in (("smoke", 1 / 3), ("children", 1 / 3), ("sleep", 7)):
+        row = found[part]["rows"][0]
+        assert abs(row["value"] - truth) < 6 * row["stderr"]
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector(".chart")
+    shown = board.locator("section[data-question]").evaluate_all("(all) => all.map((one) => one.dataset.question)")
+    assert shown == [f"habits.{part}" for part in found]
+    sleep = board.locator("[data-question='habits.sleep']")
+    expect(sleep.locator(".chart .value")).to_contain_text("hours")
+    assert "share" not in sleep.inner_text()
+    assert "smallest visible share" in board.locator("[data-question='habits.smoke']").inner_text()
+    assert board.get_by_label("Made consistent by").is_visible()
+    sleep.locator("summary", has_text="Over time").click()
+    expect(sleep.locator("tbody tr").last).to_contain_text("hours to ")
+    board.locator("summary", has_text="Compare two").click()
+    board.get_by_role("button", name="Compare").click()
+    expect(board.locator("[data-compare='habits.sleep'] .chart .value")).to_contain_text("hours")
+    expect(board.locator("[data-compare='habits.smoke'] tbody tr")).to_have_count(2)
