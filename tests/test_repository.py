@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import tomllib
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -30,3 +33,21 @@ def test_make_help_lists_every_target():
 
 def test_ci_can_be_run():
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def naming(word: str) -> list[str]:
+    """The files of the package, the pages, the benchmarks and the docs, results and pictures too, that hold a word."""
+    listed = subprocess.run(
+        ["git", "ls-files", "src", "web", "benchmarks", "docs"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    bounded = re.compile(rf"\b{word}\b".encode())
+    return [name for name in listed if (ROOT / name).is_file() and bounded.search((ROOT / name).read_bytes())]
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a checkout knows which files are its own")
+def test_a_protocol_is_named_in_few_files():
+    """What asks the registry, or the loaded protocol in a browser, need not name its kinds."""
+    files = naming("SubsetSelection")
+    assert "src/deniable/protocols/frequency/subset_selection.py" in files
+    assert len(files) <= 14, files
+    assert len(naming("Protocol")) > 14

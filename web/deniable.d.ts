@@ -83,6 +83,7 @@ export type Domain =
 export const KINDS: {
     readonly domains: readonly string[];
     readonly protocols: readonly string[];
+    readonly shapes: readonly string[];
     readonly campaigns: readonly string[];
 };
 
@@ -92,6 +93,8 @@ export type Relation = "any" | "metric" | "profiles" | "edge" | "stream";
 export interface Protocol {
     /** One of `KINDS.protocols`. */
     readonly name: string;
+    /** What a report is, for pages that explain it: one of `KINDS.shapes`. */
+    readonly shape: string;
     /** An exact fraction, "a" or "a/b". */
     readonly epsilon: string;
     /** Null where the protocol is unknown here. */

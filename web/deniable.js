@@ -931,28 +931,28 @@ function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: l
 }
 
 /**
- * Every protocol that a spec may name: its law, its parameters, and what it needs of a domain. Those with a `closed`
+ * Every protocol that a spec may name: its law, the shape of its reports, its parameters, and what it needs of a domain. Those with a `closed`
  * parameter hash text: an open domain says how, while over a list of answers that parameter does.
  */
 const PROTOCOLS = {
   __proto__: null,
-  GRR: { law: grr },
-  LGRR: { law: lgrr, parameters: ["forever"] },
-  SUE: { law: sue },
-  OUE: { law: oue },
-  THE: { law: the, parameters: ["threshold"] },
-  BLH: { law: localHashing },
-  OLH: { law: localHashing, parameters: ["hash_bits"] },
-  SubsetSelection: { law: subsetSelection, parameters: ["subset_size"] },
-  HadamardResponse: { law: hadamardResponse, parameters: ["blocks"] },
-  CMS: { law: sketch(sue), needs: "text", closed: "hashing" },
-  HCMS: { law: sketch(localHashing), needs: "text", closed: "hashing" },
-  OLHSketch: { law: sketch(localHashing), needs: "text", parameters: ["hash_bits"], closed: "hashing" },
-  RAPPOR: { law: rappor, needs: "text", parameters: ["bloom_bits", "hashes", "cohorts"], closed: "key" },
-  Window: { law: windowResponse, needs: "number", parameters: ["positions", "width", "read"] },
-  OneBitMean: { law: oneBitMean, needs: "number" },
-  Table: { law: table, parameters: ["outputs", "rows"], optional: ["certificate", "delta", "laws"] },
-  Attributes: { law: attributes, needs: "columns", parameters: ["groups"] },
+  GRR: { law: grr, shape: "answer" },
+  LGRR: { law: lgrr, shape: "answer, twice", parameters: ["forever"] },
+  SUE: { law: sue, shape: "bits" },
+  OUE: { law: oue, shape: "bits" },
+  THE: { law: the, shape: "bits", parameters: ["threshold"] },
+  BLH: { law: localHashing, shape: "hash" },
+  OLH: { law: localHashing, shape: "hash", parameters: ["hash_bits"] },
+  SubsetSelection: { law: subsetSelection, shape: "subset", parameters: ["subset_size"] },
+  HadamardResponse: { law: hadamardResponse, shape: "block", parameters: ["blocks"] },
+  CMS: { law: sketch(sue), shape: "hashed bits", needs: "text", closed: "hashing" },
+  HCMS: { law: sketch(localHashing), shape: "hashed groups", needs: "text", closed: "hashing" },
+  OLHSketch: { law: sketch(localHashing), shape: "hashed groups", needs: "text", parameters: ["hash_bits"], closed: "hashing" },
+  RAPPOR: { law: rappor, shape: "filter", needs: "text", parameters: ["bloom_bits", "hashes", "cohorts"], closed: "key" },
+  Window: { law: windowResponse, shape: "window", needs: "number", parameters: ["positions", "width", "read"] },
+  OneBitMean: { law: oneBitMean, shape: "window", needs: "number" },
+  Table: { law: table, shape: "output", parameters: ["outputs", "rows"], optional: ["certificate", "delta", "laws"] },
+  Attributes: { law: attributes, shape: "part", needs: "columns", parameters: ["groups"] },
 };
 
 const NEEDS = { label: "a list of answers", text: "text or a list of answers", number: "a number", columns: "a record" };
@@ -976,6 +976,7 @@ const CAMPAIGNS = {
 export const KINDS = Object.freeze({
   domains: Object.keys(DOMAINS),
   protocols: Object.keys(PROTOCOLS),
+  shapes: [...new Set(Object.values(PROTOCOLS).map(({ shape }) => shape))],
   campaigns: Object.keys(CAMPAIGNS),
 });
 
@@ -988,7 +989,7 @@ export function loadProtocol(spec) {
   check(typeof spec.protocol === "string", "the protocol is not a name");
   const known = named(PROTOCOLS, spec.protocol, "protocol");
   canonicalBytes(spec); // refuses what a spec cannot hold
-  const { law: build, needs = "label", parameters = [], optional = [], closed = null } = known;
+  const { law: build, shape, needs = "label", parameters = [], optional = [], closed = null } = known;
   const domain = loadDomain(spec.domain);
   check(needs in domain, `${spec.protocol} needs ${NEEDS[needs]}, not ${domain.noun}`);
   exactKeys(spec, [...HEAD, ...parameters, ...(closed && !domain.open ? [closed] : [])], "the spec", optional);
@@ -1000,6 +1001,7 @@ export function loadProtocol(spec) {
   const { thresholds, ...law } = build(domain, epsilon, spec);
   return Object.freeze({
     name: spec.protocol,
+    shape,
     epsilon: spec.epsilon,
     relation: RELATIONS[0],
     domain,

@@ -162,26 +162,21 @@ function part(own, spec, bytes, at) {
 const local = ({ domain }, spec, bytes, at) => hashing(domain, domain.size, spec.hash_bits ?? 1, bytes, at);
 const bitwise = ({ domain }, _spec, bytes, at) => unary(domain, domain.size, bytes, at);
 
-/** One reader per protocol: (the loaded protocol, its spec, the bytes, their place in the body). */
+/** One reader per shape of reports: (the loaded protocol, its spec, the bytes, their place in the body). */
 export const DECODERS = {
   __proto__: null,
-  GRR: single,
-  LGRR: single,
-  SUE: bitwise,
-  OUE: bitwise,
-  THE: bitwise,
-  BLH: local,
-  OLH: local,
-  SubsetSelection: ({ domain }, spec, bytes, at) => subset(domain, domain.size, spec.subset_size, bytes, at),
-  HadamardResponse: ({ domain }, spec, bytes, at) => hadamard(domain, domain.size, spec.blocks, bytes, at),
-  CMS: cohort(bitwise),
-  HCMS: cohort(local),
-  OLHSketch: cohort(local),
-  RAPPOR: cohort(bitwise, "a filter with "),
-  Window: windowed,
-  OneBitMean: windowed,
-  Table: drawn,
-  Attributes: part,
+  answer: single,
+  "answer, twice": single,
+  bits: bitwise,
+  hash: local,
+  subset: ({ domain }, spec, bytes, at) => subset(domain, domain.size, spec.subset_size, bytes, at),
+  block: ({ domain }, spec, bytes, at) => hadamard(domain, domain.size, spec.blocks, bytes, at),
+  "hashed bits": cohort(bitwise),
+  "hashed groups": cohort(local),
+  filter: cohort(bitwise, "a filter with "),
+  window: windowed,
+  output: drawn,
+  part,
 };
 
 /**
@@ -190,7 +185,7 @@ export const DECODERS = {
  * does not follow from them.
  */
 export function decode(protocol, spec, bytes, at = 0) {
-  return DECODERS[spec.protocol](protocol, spec, bytes, at);
+  return DECODERS[protocol.shape](protocol, spec, bytes, at);
 }
 
 /** Whom a report could have come from: how many answers it speaks for. */

@@ -208,35 +208,30 @@ const bitwise = ({ domain, value, draws, says }) => bits(domain, "answers", doma
 const local = ({ domain, value, spec, report, draws, says }) =>
   hashing(domain, domain.size, spec.hash_bits ?? 1, domain.read(value), report, draws, says, "answers");
 
-/** One story per protocol: from { protocol, domain, spec, value, report, draws, says } to the steps. */
+/** One story per shape of reports: from { protocol, domain, spec, value, report, draws, says } to the steps. */
 export const STORIES = {
   __proto__: null,
-  GRR: ({ domain, draws, says }) => response(domain, draws, says),
-  LGRR: ({ domain, draws, says }) => twice(domain, draws, says),
-  SUE: bitwise,
-  OUE: bitwise,
-  THE: bitwise,
-  BLH: local,
-  OLH: local,
-  SubsetSelection: ({ domain, spec, draws, says }) => subset(domain, spec.subset_size, draws, says),
-  HadamardResponse: ({ domain, draws, says }) => hadamard(domain, draws, says),
-  CMS: (told) => {
+  answer: ({ domain, draws, says }) => response(domain, draws, says),
+  "answer, twice": ({ domain, draws, says }) => twice(domain, draws, says),
+  bits: bitwise,
+  hash: local,
+  subset: ({ domain, spec, draws, says }) => subset(domain, spec.subset_size, draws, says),
+  block: ({ domain, draws, says }) => hadamard(domain, draws, says),
+  "hashed bits": (told) => {
     const { step, cell, cells, rest } = hashed(told);
     return [step, ...bits({ size: cells }, "cells", cell ?? -1, rest, told.says)];
   },
-  HCMS: hashedGroups,
-  OLHSketch: hashedGroups,
-  RAPPOR: (told) => [hashed(told).step, ...rappor(told.spec, told.draws, told.says)],
-  Window: windowed,
-  OneBitMean: windowed,
-  Table: drawn,
-  Attributes: part,
+  "hashed groups": hashedGroups,
+  filter: (told) => [hashed(told).step, ...rappor(told.spec, told.draws, told.says)],
+  window: windowed,
+  output: drawn,
+  part,
 };
 
 /** The steps of one answer. `spec` is that of its protocol, `draws` what a `Recorder` saw. */
 function told(protocol, spec, value, report, draws) {
   const says = `${decode(protocol, spec, report).text}.`;
-  return STORIES[spec.protocol]({ protocol, domain: protocol.domain, spec, value, report, draws, says });
+  return STORIES[protocol.shape]({ protocol, domain: protocol.domain, spec, value, report, draws, says });
 }
 
 export const steps = ({ protocol }, spec, value, report, draws) => told(protocol, spec, value, report, draws);

@@ -37,10 +37,10 @@ function rehearsed(spec, value, seed) {
   return { protocol, report, draws: bits.draws, told: steps({ protocol }, spec, value, report, bits.draws) };
 }
 
-test("every kind has a control, a reader and a story, and there are no others", () => {
+test("every kind has a control, every shape of reports a reader and a story, and there are no others", () => {
   assert.deepEqual(Object.keys(FIELDS).sort(), KINDS.domains.toSorted());
-  assert.deepEqual(Object.keys(DECODERS).sort(), KINDS.protocols.toSorted());
-  assert.deepEqual(Object.keys(STORIES).sort(), KINDS.protocols.toSorted());
+  assert.deepEqual(Object.keys(DECODERS).sort(), KINDS.shapes.toSorted());
+  assert.deepEqual(Object.keys(STORIES).sort(), KINDS.shapes.toSorted());
 });
 
 for (const [positions, width] of [[2, 1], [5, 1], [5, 3], [3, 4]]) {

@@ -214,7 +214,7 @@ test("parameters and domains that are not usable are refused", () => {
     { protocol: "BLH", hash_bits: 1 },
     { protocol: "THE", threshold: "1/3" },
     { protocol: "THE", threshold: "4/3" },
-    { protocol: "SubsetSelection", subset_size: 10 },
+    { protocol: vectors.cases.find(({ spec: one }) => "subset_size" in one).spec.protocol, subset_size: 10 },
     { protocol: "HadamardResponse", blocks: 3 },
     { protocol: "CMS" },
     { protocol: "CMS", domain: text, hashing: text },

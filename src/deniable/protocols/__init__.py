@@ -5,20 +5,7 @@ from __future__ import annotations
 from deniable.protocols import frequency, longitudinal, numeric
 from deniable.protocols.attributes import Attributes
 from deniable.protocols.base import Cost, Guarantee, Protocol, load, registered
-from deniable.protocols.frequency import (
-    BLH,
-    CMS,
-    GRR,
-    HCMS,
-    OLH,
-    OUE,
-    RAPPOR,
-    SUE,
-    THE,
-    HadamardResponse,
-    OLHSketch,
-    SubsetSelection,
-)
+from deniable.protocols.frequency import *  # noqa: F403  # one list of them, in their own package
 from deniable.protocols.frequency.histogram import FrequencyProtocol, PureProtocol, ShareProtocol
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
 from deniable.protocols.groups import Group, Groups
@@ -31,16 +18,7 @@ from deniable.protocols.tally import Tally
 from deniable.results import Difference, Estimate, combine
 
 __all__ = [
-    "BLH",
-    "CMS",
-    "GRR",
-    "HCMS",
     "LGRR",
-    "OLH",
-    "OUE",
-    "RAPPOR",
-    "SUE",
-    "THE",
     "Attributes",
     "Cost",
     "Difference",
@@ -49,17 +27,14 @@ __all__ = [
     "Group",
     "Groups",
     "Guarantee",
-    "HadamardResponse",
     "Level",
     "Levels",
     "Memoized",
-    "OLHSketch",
     "OneBitMean",
     "Protocol",
     "PureProtocol",
     "Reports",
     "ShareProtocol",
-    "SubsetSelection",
     "Table",
     "Tally",
     "TextEstimate",
@@ -72,3 +47,4 @@ __all__ = [
     "numeric",
     "registered",
 ]
+__all__ += frequency.__all__
