@@ -17,7 +17,7 @@ from deniable._files import parse_json
 from deniable.cli import output
 from deniable.cli.options import IngestToken, Json, LedgerFile, is_json, named, new_app, only_one_stdin, read_text
 from deniable.cli.output import examples, shown
-from deniable.collect.client import Client, OptedOut, Receipt, Submission
+from deniable.collect.client import Client, OptedOut, Receipt, Submission, TookPart
 from deniable.collect.client.answers import check_id, encoded, from_text, listed, preview
 from deniable.collect.client.records import OPTED_OUT
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
@@ -26,6 +26,7 @@ from deniable.exact import epsilon_text
 from deniable.protocols import PureProtocol
 from deniable.specs import is_fingerprint
 from deniable.surveys import Question, Survey
+from deniable.surveys.campaign import round_of
 from deniable.surveys.diff import Change
 from deniable.surveys.promises import promises
 from deniable.surveys.terms import write_time
@@ -114,6 +115,7 @@ def answer(
             raise OptedOut(f"`deniable ledger optout {fingerprint} --undo{where}` takes part again")
         earlier = _submission(client, client.epoch(record=False))
         if earlier is None:
+            _refuse_another_round(client)
             _agree(client, accept_changes)
             receipt = _answered(client, _given(client, answers or [], file), wait, as_json, no_echo)
         else:
@@ -127,6 +129,14 @@ def answer(
         raise typer.Exit(WAITING)
     if receipt.state != "sent":
         raise typer.Exit(NOT_SENT)
+
+
+def _refuse_another_round(client: Client) -> None:
+    """Refuse before anything is asked, where this device has answered another round of the campaign."""
+    survey = client.survey(record=False)
+    answered = client.ledger.other_round(survey)
+    if answered is not None:
+        raise TookPart(answered, round_of(survey).number)
 
 
 def _agree(client: Client, accepted: bool) -> None:
@@ -301,7 +311,8 @@ def _introduce(survey: Survey, numbers: bool = False) -> None:
     )
     output.write("\n")
     rest = ("factor", "questions") if numbers else ()
-    for names in (("band", "sure"), ("people",), ("seen",), ("parts",), ("often",), ("device",), ("address",), rest):
+    order = (("band", "sure"), ("people",), ("seen",), ("parts",), ("often", "round"), ("device",), ("address",), rest)
+    for names in order:
         said = " ".join(promised[name] for name in names if name in promised)
         if said:
             output.prose(said)

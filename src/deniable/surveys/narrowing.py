@@ -13,7 +13,7 @@ Result     both rounds estimate the mean of the numbers clipped to the narrow in
 Privacy    each round is a `Window` at the question's epsilon; see `campaign`
 Error      noise shrinks with the width of the interval: by simulation at epsilon 1, 2,000 people and then 4,000, hours
            around 38 +- 4 on 0 to 100, the root mean square error is 0.6 hours, against 1.4 for 6,000 people in one
-           round (2.3 times less, as with 5 times the people). Numbers all over the interval lose about a tenth
+           round (2.3 times less, as with 5 times the people). Numbers all over the interval lose 10 to 20 percent
 Source     two-round mean estimation, Gaboardi, Rogers and Sheffet 2019
 """
 

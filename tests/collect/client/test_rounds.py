@@ -9,7 +9,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from typer.testing import CliRunner
 
+from deniable.cli import app
 from deniable.collect.client import Client, Ledger, TookPart
 from deniable.collect.client.ledger import STEPS
 from deniable.domains import Interval
@@ -153,3 +155,20 @@ def test_a_restored_copy_forgets_a_round_as_it_forgets_an_epoch(ledger, tmp_path
     shutil.copy2(copy, ledger.path)
     with pytest.raises(TookPart):
         ledger.submit(SECOND, 0, ANSWER)
+
+
+def test_the_command_line_refuses_before_it_asks(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("DENIABLE_LEDGER", str(tmp_path / "ledger.sqlite"))
+
+    def ran(survey, *more, code):
+        server.publish(survey)
+        done = CliRunner().invoke(app, ["answer", server.url, survey.fingerprint, *more])
+        assert done.exit_code == code, done.output
+        return done
+
+    said = ran(FIRST, "hours=38.5", code=0).stdout
+    assert "This is round 1 of 2 of one collection." in said.replace("\n", " ")
+    refused = ran(SECOND, code=2).stderr.replace("\n", " ")
+    assert SAID in refused
+    assert "every question needs an answer" not in refused
+    assert len(server.posts) == 1

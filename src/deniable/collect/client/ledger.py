@@ -155,7 +155,9 @@ class Ledger:
             earlier = _submissions(connection, "survey = ? AND epoch = ?", survey.fingerprint, epoch)
             if earlier:
                 return earlier[0], False
-            _check_round(connection, survey, terms)
+            other = _other_round(connection, survey)
+            if other is not None and terms.campaign is not None:
+                raise TookPart(other, terms.campaign.number)
             debit = _debit(connection, survey, terms)
             self._step("checked")
             reports = _draw(connection, survey, terms, answers)
@@ -254,6 +256,13 @@ class Ledger:
             query = f"SELECT survey, question, count(*) FROM memo {chosen}"
             return connection.execute(query, (survey,)).fetchall()
 
+    def other_round(self, survey: Survey) -> int | None:
+        """The other round of the survey's campaign that this device has answered; then it answers no more."""
+        if not self.exists:
+            return None
+        with self._transaction() as connection:
+            return _other_round(connection, survey)
+
     def budgets(self) -> list[Spending]:
         """The lifetime budget of every owner's group that was ever answered."""
         if not self.exists:
@@ -350,16 +359,16 @@ def report_id(key: bytes, fingerprint: str, epoch: int) -> bytes:
 # -- what one transaction does: nothing here begins, commits or sends ---------------------------------
 
 
-def _check_round(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> None:
-    """Raise TookPart if this device has answered another round of the campaign. Nothing here knows the answers."""
-    if terms.campaign is None:
-        return
+def _other_round(connection: sqlite3.Connection, survey: Survey) -> int | None:
+    """The other round of the survey's campaign that this device has answered. Nothing here knows the answers."""
+    place = None if survey.terms is None else survey.terms.campaign
+    if place is None:
+        return None
     row = connection.execute(
         "SELECT round FROM survey JOIN submission ON survey = fingerprint WHERE campaign = ? AND fingerprint <> ?",
-        (terms.campaign.identity(survey.fingerprint), survey.fingerprint),
+        (place.identity(survey.fingerprint), survey.fingerprint),
     ).fetchone()
-    if row is not None:
-        raise TookPart(row[0], terms.campaign.number)
+    return None if row is None else int(row[0])
 
 
 def _debit(connection: sqlite3.Connection, survey: Survey, terms: Terms) -> tuple[Fraction, Fraction]:
