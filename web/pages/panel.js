@@ -10,12 +10,16 @@ const SORTED_FROM = 13;
 const LINES = 3;
 const ALL_NUMBERS = 200; // of up to so many numbers, the ages of people say, all are shown: a histogram has no gaps
 
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
+const pValue = (p) => (p < 1e-15 ? "below 1e-15" : p < 1e-3 ? p.toExponential(1) : String(Number(p.toPrecision(2))));
+
 export class QuestionPanel {
   #board;
   #question;
   #chart = h("div", {});
   #about = h("p", { class: "note" });
   #warning = h("div", { role: "status" });
+  #decision = h("div", { role: "status" });
   #tablePlace = h("div", {});
   #command = h("div", {});
   #details;
@@ -43,6 +47,7 @@ export class QuestionPanel {
       h("h2", {}, number ? `${number}. ${question.text}` : question.text),
       this.#about,
       this.#warning,
+      this.#decision,
       this.open ? this.#candidateForm() : null,
       this.#chart,
       this.#fakes.element,
@@ -134,7 +139,8 @@ export class QuestionPanel {
     const { n, noise_floor: floor, protocol, epsilon } = raw;
     const answers = n ? raw.rows : []; // before the first answer the rows have no values
     this.#about.textContent = `${this.key} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && this.shares && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
-    update(this.#warning, raw.warning && h("p", { class: "card warn" }, `${raw.warning[0].toUpperCase()}${raw.warning.slice(1)}`));
+    update(this.#warning, raw.warning && h("p", { class: "card warn" }, sentence(raw.warning)));
+    update(this.#decision, raw.decision && this.#verdict(raw.decision));
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
     this.#details.hidden = !answers.length;
     if (!answers.length) return update(this.#chart, this.#empty());
@@ -180,6 +186,20 @@ export class QuestionPanel {
     performance.mark("deniable-chart");
     this.#fillTable();
     update(this.#command, command(this.#board.cli(this)));
+  }
+
+  /** Of a question that was designed for hypotheses: which of them the reports favour, and how sure that is. */
+  #verdict({ outcome, verdict, doubt, hypotheses }) {
+    const rows = hypotheses.map(({ label: name, p_value: p, posterior, anytime, rejected }) =>
+      [label(name), pValue(p), pValue(anytime), percent(posterior, 1), rejected ? "rejected" : "possible"]);
+    return h(
+      "div",
+      { class: "card verdict", "data-outcome": outcome },
+      h("p", {}, h("b", {}, `${sentence(verdict)}.`)),
+      doubt && h("p", {}, `${sentence(doubt)}.`),
+      h("p", { class: "note" }, "A wrong hypothesis is favoured with at most the probability of the level, if one of them is true and one looks once, after a number of answers that was fixed beforehand. Who looks again and again goes by the p-values for any number of looks."),
+      h("details", {}, h("summary", {}, "Hypotheses"), table(`Hypotheses about “${this.#raw.text}”`, ["Hypothesis", "p-value", "p-value, any number of looks", "Posterior", ""], rows)),
+    );
   }
 
   /** Whether the figures are shares of answers; else they are numbers in a unit of their own, a mean say. */

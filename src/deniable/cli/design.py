@@ -35,7 +35,7 @@ from deniable.channels.utility import NAMED
 from deniable.cli import output
 from deniable.cli.options import STDIN, Json, Plot, is_json, named, new_app, read_text
 from deniable.cli.output import examples, number, ratio_text, ratio_words, save_figure, shown, solving
-from deniable.cli.read_channels import Names, as_floats, is_number, read_adjacency, read_matrix, read_vector
+from deniable.cli.read_channels import Names, as_floats, is_number, read_adjacency, read_laws, read_matrix, read_vector
 from deniable.design import BlockResponse, Bracket, Certificate, Design
 from deniable.design.several import GOALS
 from deniable.domains import Integers
@@ -438,29 +438,7 @@ def _read_several(source: str | None, given: list[str] | None) -> tuple[dict[Lab
             laws[place] = read_vector(piece, names, f"law {place + 1}")
         return laws, labels if named_so else None
     assert source is not None
-    content, where = read_text(source), named(source)
-    try:
-        return _several_json(parse_json(content, where)) if is_json(content) else _several_csv(content, where)
-    except DeniableError as wrong:
-        raise type(wrong)(f"{where}: {wrong}") from None
-
-
-def _several_json(content: Any) -> tuple[dict[Label, list[Fraction]], Any]:
-    listed = content.get("laws") if isinstance(content, dict) else None
-    if not isinstance(listed, dict) or not all(isinstance(law, list) for law in listed.values()):
-        raise SpecError('the laws are {"laws": {name: [...], ...}}, and "inputs" if the symbols have names')
-    laws: dict[Label, list[Fraction]] = {
-        name: [exact.fraction(value, f"entry {i} of {name!r}") for i, value in enumerate(law)]
-        for name, law in listed.items()
-    }
-    return laws, content.get("inputs")
-
-
-def _several_csv(content: str, where: str) -> tuple[dict[Label, list[Fraction]], Any]:
-    matrix = read_matrix(content, where)
-    numbers = matrix.numbers()
-    names = as_labels(matrix.columns, len(matrix.columns), "law")
-    return {name: [row[y] for row in numbers] for y, name in enumerate(names)}, matrix.rows
+    return read_laws(source)
 
 
 # -- bayes: least expected loss under a prior ----------------------------------------------------------

@@ -146,7 +146,7 @@ def estimate(
                 raise SpecError(f"{option} is for one round: leave it out, or leave --combined out")
         target, found = _combined(survey, inputs, service, token, question, level, simultaneous, whom, few)
     else:
-        target, total, repeats = _sums(survey, inputs, service, token, epochs)
+        target, total, repeats = sums(survey, inputs, service, token, epochs)
         how = (level, consistent, simultaneous, whom, repeats)
         found = _estimated(target, total, question, candidates or [], how, few)
     if not found:
@@ -194,7 +194,7 @@ def _estimated(
     found: dict[str, Finding] = {}
     for id in chosen:
         protocol = known[id][1]
-        if tallies[id].n and not _shown_enough(target, id, tallies[id].n, few):
+        if tallies[id].n and not shown_enough(target, id, tallies[id].n, few):
             continue
         if protocol.needs_candidates and id not in lists:
             needed = f"the answers to {id!r} are open text: give the texts to look for with --candidates FILE"
@@ -206,7 +206,7 @@ def _estimated(
         for part, one in whole.parts.items():
             if not one.result.n:
                 output.note("note", f"{part_id(id, part)}: {NOTHING}")
-            elif part and not _shown_enough(target, part_id(id, part), int(one.result.n), few):
+            elif part and not shown_enough(target, part_id(id, part), int(one.result.n), few):
                 continue
             found[part_id(id, part)] = one
         misfit = whole.result.misfit
@@ -245,7 +245,7 @@ def _combined(
     for id in _chosen(questions(last), question):
         if id not in results:
             output.note("note", f"{id}: {NOTHING}")
-        elif _shown_enough(last, id, int(results[id].n), few):
+        elif shown_enough(last, id, int(results[id].n), few):
             found[id] = Finding(results[id], results[id].table(level, simultaneous, population))
             for sentence in results[id].notes:
                 output.note("note", f"{id}: {sentence}")
@@ -305,6 +305,10 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
     output.table(["answer", *([] if counts is None else ["count"]), value, "stderr", interval], body)
     if len(body) < size:
         output.write(f"the {len(body)} largest of {size} answers: --all shows every one\n")
+    if finding.decision is not None:
+        output.prose(finding.decision.notes[0])
+    for remark in finding.remarks:
+        output.note("note", f"{id}: {remark}")
     if isinstance(result, TextEstimate) and result.n:
         output.prose(f"{result.verdict}. Unlisted: {result.unlisted:.4f}, stderr {result.unlisted_stderr:.4f}")
 
@@ -353,7 +357,7 @@ def _description(target: Target, found: dict[str, Finding]) -> dict[str, Any]:
 # -- the sums that estimates are made from -------------------------------------------------------------
 
 
-def _sums(
+def sums(
     survey: str, inputs: list[str] | None, service: str | None, token: str | None, epochs: str | None
 ) -> tuple[Target, SurveyTally | Tally, Repeats]:
     """What the estimates are about, the tallies, and by how much one device may stand in them several times.
@@ -407,7 +411,7 @@ def _note_outside(survey: Survey, first: int | None, last: int | None) -> None:
         output.note("note", f"the epochs of this survey are {terms.first} to {terms.last}: of others there is nothing")
 
 
-def _shown_enough(target: Target, id: str, n: int, few: bool) -> bool:
+def shown_enough(target: Target, id: str, n: int, few: bool) -> bool:
     """Whether the survey allows an estimate of so few answers to be shown; if not, say so."""
     terms = target.terms if isinstance(target, Survey) else None
     if terms is None or few or n >= terms.show_from:

@@ -24,7 +24,7 @@ from deniable.channels.adjacency import Adjacency, as_adjacency, line
 from deniable.cli import closed_forms
 from deniable.cli.options import STDIN, is_json, named, read_text
 from deniable.errors import DeniableError, LabelError, NumberError, ShapeError, SpecError
-from deniable.labels import Label, load_label, text
+from deniable.labels import Label, as_labels, load_label, text
 
 # -- channels ----------------------------------------------------------------------------------------
 
@@ -237,6 +237,42 @@ def _by_label(pairs: Sequence[tuple[str, Any]], names: Names, what: str) -> list
             raise LabelError(f"{written.strip()!r} stands twice in the {what}: add the two up, or drop one")
         found[place] = exact.fraction(value, f"the number of {written.strip()!r} in the {what}")
     return [found.get(place, Fraction(0)) for place in range(len(names.labels))]
+
+
+# -- laws --------------------------------------------------------------------------------------------
+
+
+def read_laws(source: str) -> tuple[dict[Label, list[Fraction]], Any]:
+    """Hypotheses by name, and the names of their symbols if they have any.
+
+    A CSV has one column per law, under its name, and lines that begin with the symbol.
+    """
+    content, where = read_text(source), named(source)
+    try:
+        return _laws_from_json(parse_json(content, where)) if is_json(content) else _laws_from_csv(content, where)
+    except DeniableError as wrong:
+        raise type(wrong)(f"{where}: {wrong}") from None
+
+
+def _laws_from_json(content: Any) -> tuple[dict[Label, list[Fraction]], Any]:
+    listed = content.get("laws") if isinstance(content, dict) else None
+    if not isinstance(listed, dict) or not all(isinstance(law, list) for law in listed.values()):
+        raise SpecError('the laws are {"laws": {name: [...], ...}}, and "inputs" if the symbols have names')
+    laws: dict[Label, list[Fraction]] = {
+        name: [exact.fraction(value, f"entry {i} of {name!r}") for i, value in enumerate(law)]
+        for name, law in listed.items()
+    }
+    return laws, content.get("inputs")
+
+
+def _laws_from_csv(content: str, where: str) -> tuple[dict[Label, list[Fraction]], Any]:
+    matrix = read_matrix(content, where)
+    numbers = matrix.numbers()
+    names = as_labels(matrix.columns, len(matrix.columns), "law")
+    return {name: [row[y] for row in numbers] for y, name in enumerate(names)}, matrix.rows
+
+
+# -- numbers -----------------------------------------------------------------------------------------
 
 
 def is_number(written: Any) -> bool:

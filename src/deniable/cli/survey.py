@@ -29,6 +29,7 @@ from deniable.cli.options import AdminToken, AnalystToken, Json, Output, named, 
 from deniable.cli.output import examples, many, shown
 from deniable.collect.analyst import Analyst
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
+from deniable.design.base import FORMAT
 from deniable.domains import Categories, Domain
 from deniable.errors import DeniableError, SpecError
 from deniable.exact import epsilon_text
@@ -144,6 +145,7 @@ def _print_next(columns: dict[str, str], answers: str, to: Path) -> None:
 @app.command(
     epilog=examples(
         "deniable survey new draft.json -o survey.json",
+        "deniable survey new draft.json --table effect=proof.json -o survey.json",
         """echo '{"name": "habits", "epsilon": "1", "questions": [{"id": "smoke", "text": "Do you smoke?",""",
         """      "answers": ["yes", "no"], "protocol": "GRR"}]}' | deniable survey new - -o survey.json""",
     )
@@ -155,10 +157,28 @@ def new(
             metavar="DRAFT", help="A draft in JSON: questions with answers, epsilon and protocol.", show_default=False
         ),
     ],
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table",
+            metavar="[ID=]PROOF",
+            help="A proof that deniable design saved: its mechanism asks this question, or the only one without "
+            "answers; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     to: Output = None,
 ) -> None:
-    """Make a survey from a draft: fill in each question's protocol, by name or by the planner's choice."""
-    content = _with_proofs(parse_json(read_text(draft), named(draft)), Path(draft).parent)
+    """Make a survey from a draft: fill in each question's protocol, by name or by the planner's choice.
+
+    A mechanism of deniable design asks a question with --table, or as "answers": {"table": "proof.json"} in the draft.
+    """
+    content = parse_json(read_text(draft), named(draft))
+    if isinstance(content, dict) and content.get("format") == FORMAT:
+        raise SpecError(
+            f"{named(draft)} is a proof, not a draft: give a draft with the question, and the proof with --table"
+        )
+    content = _with_proofs(_with_tables(content, tables or []), Path(draft).parent)
     made, plans = _drafted(content, draft)
     if to is None:
         output.write(made.to_json())
@@ -167,6 +187,25 @@ def new(
         _print_made(made, plans, content)
         output.write(f"\nsaved: {to}\n")
     _advise(made, content)
+
+
+def _with_tables(draft: Any, tables: list[str]) -> Any:
+    """The draft with the mechanisms of --table as the answers of their questions."""
+    entries = draft.get("questions") if isinstance(draft, dict) else None
+    asked = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    for table in tables:
+        id, equals, path = table.partition("=")
+        known = [entry for entry in asked if equals and entry.get("id") == id]
+        if not known:
+            path = table
+            known = [entry for entry in asked if "answers" not in entry and "protocol" not in entry]
+        if len(known) != 1:
+            listed = ", ".join(str(entry.get("id")) for entry in asked)
+            raise SpecError(f"say which question {table!r} is for, as --table ID=PROOF; there are {listed}")
+        if "answers" in known[0]:
+            raise SpecError(f"question {id!r} has answers in the draft already: leave them out, the table has its own")
+        known[0]["answers"] = {"table": read_json(path)}
+    return draft
 
 
 def _with_proofs(draft: Any, folder: Path) -> Any:

@@ -38,6 +38,7 @@ from deniable._extras import load_plugins
 from deniable.channels import Channel
 from deniable.domains import Domain, DomainLike, as_domain, load_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, ReportError, SpecError
+from deniable.labels import Label
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.studies import Study, study
 from deniable.protocols.tally import Adder, Counter, Counts, PlainAdder, Tally
@@ -451,8 +452,13 @@ class Protocol(ABC):
         if tally.counts.size != self.tally_size:
             raise MismatchError(f"this tally has {tally.counts.size} counters, not {self.tally_size}")
 
+    @property
+    def hypotheses(self) -> tuple[Label, ...]:
+        """The names of the hypotheses that the question was designed for, if it was for any."""
+        return ()
+
     def verdict(self, tally: Tally, level: exact.Number = Fraction(1, 20)) -> Result | None:
-        """The decision between the hypotheses that the question was designed for; None where it was for none."""
+        """The decision between the `hypotheses`; None where there are none."""
         return None
 
     # -- what it promises --------------------------------------------------------------------------

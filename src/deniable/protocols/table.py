@@ -348,6 +348,10 @@ class Table(ShareProtocol):
             raise MismatchError("this table has no hypotheses to decide between: decide(tally, laws) takes them")
         return replace(decide(self.matrix, between, tally.counts.tolist(), level), protocol=self.name)
 
+    @property
+    def hypotheses(self) -> tuple[Label, ...]:
+        return () if self.laws is None else self.laws.names
+
     def verdict(self, tally: Tally, level: exact.Number = Fraction(1, 20)) -> Decision | None:
         return None if self.laws is None else self.decide(tally, level=level)
 

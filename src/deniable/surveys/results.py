@@ -11,14 +11,17 @@ repeats       one device may stand in several epochs of a sum. Of epochs with n_
               (sum min(n_e, n_f)) / (sum n_e) times that of as many people: K for K epochs of one size, and never more
               than the number of epochs that a device answers. D applies to the sampling error, and to the noise where
               answers are memoized; fresh noise averages out
+decision      where the question was designed for hypotheses: which of them the reports favour, wrong with probability
+              1 - level at most. Its p-values need reports of different people, so there is none where devices repeat
 poisoning     m forged reports among n move a share by at most (m / n) / (p - q), for protocols that have p and q
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 from deniable import exact
@@ -41,6 +44,10 @@ UNKNOWN_EPOCHS = (
     "answers are memoized and repeat their noise: the errors are those of one epoch, and too small if these reports "
     "are of several"
 )
+SAME_DEVICES = (
+    "no decision between the hypotheses: its p-values need reports of different people, and one device may answer in "
+    "several of these epochs; decide each epoch by itself"
+)
 
 
 def part_id(id: str, part: str) -> str:
@@ -61,6 +68,19 @@ class Finding:
 
     result: Result
     table: Rows
+    decide: Callable[[], Result | None] = lambda: None
+    """Works the decision out: it costs more than the estimate, and not everybody asks for it."""
+    remarks: Sequence[str] = ()
+    """What to say beside the result's own notes."""
+
+    @cached_property
+    def decision(self) -> Result | None:
+        """Between the hypotheses that the question was designed for, where it was for any."""
+        return self.decide()
+
+    @property
+    def notes(self) -> list[str]:
+        return [*self.result.notes, *self.remarks]
 
     def rows(self, id: str) -> list[list[Any]]:
         """One list per row, under the names of `COLUMNS`."""
@@ -77,7 +97,7 @@ class Finding:
         """The same for each part of the answers; without parts itself, under no name."""
         table = self.table
         tables = self.result.tables(table.level, table.simultaneous, table.population)
-        return {name: Finding(part, tables[name]) for name, part in self.result.parts.items()}
+        return {name: replace(self, result=part, table=tables[name]) for name, part in self.result.parts.items()}
 
     def description(self, id: str, question: str, part: str = "") -> dict[str, Any]:
         """The finding as JSON values."""
@@ -85,10 +105,12 @@ class Finding:
         named = {"part": part} if part else {}
         content: dict[str, Any] = {"id": id} | named | {"text": question, "kind": result.kind}
         content |= {"protocol": result.protocol, "method": result.method, "n": result.n, "level": table.level}
-        content |= {"population": table.population, "rows": table.records(json=True), "notes": result.notes}
+        content |= {"population": table.population, "rows": table.records(json=True), "notes": self.notes}
         content |= {"misfit": {"p_value": misfit.p_value, "message": misfit.message} if misfit else None}
         if isinstance(result, TextEstimate):
             content |= {"unlisted": finite(result.unlisted), "unlisted_stderr": finite(result.unlisted_stderr)}
+        if self.decision is not None:
+            content |= {"decision": self.decision.to_dict()}
         return content
 
 
@@ -161,7 +183,10 @@ def find(
         estimated = estimated.repeated(repeats.noise, repeats.people)
     if consistent is not None:
         estimated = estimated.consistent(consistent)
-    return Finding(estimated, estimated.table(level, simultaneous, population))
+    rows = estimated.table(level, simultaneous, population)
+    if repeats != ONCE:
+        return Finding(estimated, rows, remarks=[SAME_DEVICES] if protocol.hypotheses else [])
+    return Finding(estimated, rows, partial(protocol.verdict, tally, 1 - exact.fraction(level)))
 
 
 def noise_floor(protocol: Protocol, n: int, level: float, noise: float = 1.0, tests: int = 1) -> float:

@@ -12,14 +12,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from deniable.channels import randomized_response
 from deniable.collect.counting import SurveyCounter
 from deniable.collect.server import estimates, progress
 from deniable.collect.stores import open_store
-from deniable.protocols import GRR
-from deniable.surveys import Question, Survey, SurveyTally
-from deniable.surveys.results import SAME_NOISE, SAME_PEOPLE, find
+from deniable.protocols import GRR, Table
+from deniable.surveys import Longitudinal, Question, Survey, SurveyTally
+from deniable.surveys.results import SAME_DEVICES, SAME_NOISE, SAME_PEOPLE, find
 from tests.collect.server.live import eventually, in_thread
-from tests.collect.surveys import DAY, TODAY, WORDS, Crowd, crowd, current, daily, memoized, mixed, plain, text
+from tests.collect.surveys import DAY, TODAY, WORDS, Crowd, crowd, current, daily, memoized, mixed, plain, terms, text
 
 
 def test_the_list_in_pages(live):
@@ -144,6 +145,34 @@ def test_errors_over_several_epochs_allow_for_the_same_devices(tmp_path):
                     assert sampled == pytest.approx(share * (1 - share) / 600)
             floors = [one["questions"][0]["noise_floor"] for one in (whole, alone[0])]
             assert floors[0] / floors[1] == pytest.approx(1 if survey is repeated else 3**-0.5)
+
+
+def test_a_question_with_hypotheses_is_decided_in_each_epoch(tmp_path):
+    """Its own epoch by itself; over several epochs a device may answer twice, and p-values would not hold."""
+    table = Table(randomized_response(2, 1), laws={"even": [0.5, 0.5], "rare": [0.1, 0.9]})
+    rules = terms(longitudinal=Longitudinal(epochs=5), budget=10)
+    survey = Survey("decided", [Question("habit", "Do you smoke?", table), *daily()], rules)
+    path = f"/v1/surveys/{survey.fingerprint}/estimates"
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey) as live:
+        for epoch in (current(survey) - 1, current(survey)):
+            live.send(survey, epoch, crowd(survey, 400, seed=epoch))
+        with open_store(f"sqlite:///{tmp_path / 'store.db'}") as store:
+            tally = store.tally(survey.fingerprint, current(survey), current(survey))["habit"]
+        for query, level in (("", 0.05), ("&level=0.99", 0.01)):
+            _, (alone, other) = (
+                one["questions"] for one in live.get(f"{path}?per=epoch{query}", "analyst").json["series"]
+            )
+            wanted = table.decide(tally, level=level)
+            found = alone["decision"]
+            assert (found["outcome"], found["favoured"], found["level"]) == ("favours", "even", level)
+            assert found["verdict"] == wanted.verdict
+            assert [one["p_value"] for one in found["hypotheses"]] == wanted.p_values
+            assert [one["rejected"] for one in found["hypotheses"]] == [False, True]
+            assert other["decision"] is None
+        (whole,) = live.get(path, "analyst").json["series"]
+        assert whole["questions"][0]["decision"] is None
+        assert SAME_DEVICES in whole["questions"][0]["notes"]
+        assert SAME_DEVICES not in whole["questions"][1]["notes"]
 
 
 def test_reports_that_no_population_could_send_are_pointed_out(tmp_path):

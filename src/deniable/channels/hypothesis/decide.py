@@ -1,10 +1,14 @@
 """Which hypothesis do the reports favour? A verdict that is wrong with a stated probability at most.
 
 Rejected   a hypothesis whose p-value is at most `level`. The p-value says how often, if the hypothesis were true, the
-           best other one would be at least as many times likelier than it as it is now (see `evidence`)
-Verdict    the one hypothesis that is not rejected; "undecided" if several are left, "none" if no one is
+           best other one would be at least as many times likelier than it as it is now (see `evidence`); the
+           likeliest hypothesis has p-value 1
+Verdict    the likeliest hypothesis, if all others are rejected; else "undecided". "none" if the reports are impossible
+           under every hypothesis
 Promise    if one of the hypotheses is true, it is rejected with probability `level` at most, whatever their number. So
-           a wrong hypothesis is favoured, or none, with probability `level` at most
+           a wrong hypothesis is favoured with probability `level` at most
+Fit        a verdict compares the hypotheses with each other; the truth may be none of them. Where the likeliest one
+           would hardly ever be so little ahead (p-value of the fit below 0.001), a note says so
 One look   this holds for a number of reports that was fixed beforehand. Who looks again and again, and stops when
            something is decided, compares `anytime` with the level instead
 Floats     p-values are fractions or proven brackets; what is compared with the level is the upper end. Two processors
@@ -41,6 +45,7 @@ LEVEL = Fraction(1, 20)
 MISSED = 0.1
 """How often the number of people that an undecided study names would not be enough."""
 
+POOR_FIT = Fraction(1, 1000)
 ONE_LOOK = "the p-values are for one look, after a number of reports that was fixed beforehand; see anytime for more"
 
 
@@ -72,14 +77,14 @@ def decide(
         raise NumberError(f"the level lies strictly between 0 and 1, not at {exact.shown(limit)}")
     seen = _counts(counts, len(channel.outputs))
     reports = report_laws(channel, found)
-    evidence = Evidence(reports, seen)
-    places = range(found.count)
+    evidence, places = Evidence(reports, seen), range(found.count)
     bounds = tuple(evidence.p_value(place) for place in places)
     shares = np.array(evidence.posterior())
     anytime = np.array([evidence.anytime(place) for place in places])
+    fit = evidence.fit(int(np.argmax(shares)))
     exactly = all(low == high for low, high in bounds)
     method = f"likelihood ratio, {'exact' if exactly else 'proven bounds'}, level {exact.shown(limit)}"
-    return Decision(found.names, sum(seen), limit, bounds, shares, anytime, reports, method)
+    return Decision(found.names, sum(seen), limit, bounds, shares, anytime, fit, reports, method)
 
 
 def report_laws(channel: Channel, laws: Laws) -> tuple[tuple[int, ...], ...]:
@@ -122,6 +127,8 @@ class Decision(Result):
     """The probability of each hypothesis, if one of them is true and all were equally likely beforehand."""
     anytime: Any
     """P-values that hold however often one looks."""
+    fit: Bounds
+    """How often the likeliest hypothesis, if it were true, would be so little ahead of the next one."""
     reports: tuple[tuple[int, ...], ...]
     """The law of one report under each hypothesis, as integers with one sum."""
     method: str
@@ -179,12 +186,7 @@ class Decision(Result):
             largest = max(self.bounds[place][1] for place in others)
             return f"the reports favour {text(self.favoured)}: {whose} a p-value of {p_text(largest)} (level {level})"
         if not self.remaining:
-            best = text(self.names[int(np.argmax(self.posterior))])
-            largest = max(high for _, high in self.bounds)
-            return (
-                f"the reports fit none of the hypotheses: each has a p-value of {p_text(largest)} (level {level}); the "
-                f"likeliest is {best}"
-            )
+            return "the reports are impossible under every hypothesis: check the laws, and where the reports come from"
         named = [text(name) for name in self.remaining]
         both = "both" if len(named) == 2 else "all"
         head = f"undecided: {', '.join(named[:-1])} and {named[-1]} are {both} possible at level {level}"
@@ -197,7 +199,20 @@ class Decision(Result):
 
     @property
     def notes(self) -> list[str]:
-        return [self.verdict, *([ONE_LOOK] if self.n else [])]
+        """The verdict, and what one has to know about it."""
+        doubt = [] if self.doubt is None else [self.doubt]
+        return [self.verdict, *doubt, *([ONE_LOOK] if self.n else [])]
+
+    @property
+    def doubt(self) -> str | None:
+        """Why none of the hypotheses may be true, if there is a reason."""
+        if self.fit[1] >= POOR_FIT or not self.remaining:
+            return None
+        best = text(self.names[int(np.argmax(self.posterior))])
+        return (
+            f"none of the hypotheses may be true: if {best}, the likeliest, were, it would be so little ahead of the "
+            f"next with a probability of {p_text(self.fit[1])}"
+        )
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         """The p-values with their bounds; a decision has no confidence intervals, and its arguments do not matter."""
@@ -207,7 +222,7 @@ class Decision(Result):
         return Rows(self.names, value, np.zeros(len(self.names)), low, value, "", level, False, True, more)
 
     def cells(self, rows: Rows, most: int = 20) -> tuple[list[str], list[list[str]]]:
-        head = ["hypothesis", "p-value", "posterior", "p-value, any number of looks", ""]
+        head = ["hypothesis", "p-value", "posterior", "p-value, any number of looks", "verdict"]
         body = []
         for i, bound in enumerate(self.bounds):
             out = "rejected" if bound[1] <= self.level else "possible"
@@ -229,6 +244,8 @@ class Decision(Result):
             "favoured": favoured,
             "remaining": [label_spec(name) for name in self.remaining],
             "verdict": self.verdict,
+            "fit": _ceil(self.fit[1]),
+            "doubt": self.doubt,
             "more": self.more if self.outcome == "undecided" else None,
             "rows": self.table().records(json=True),
             "notes": self.notes,

@@ -1,8 +1,11 @@
 """How often a hypothesis would bring as much evidence against itself as was observed: exactly, or between bounds.
 
-Evidence   against H_h: the largest likelihood ratio P_g / P_h of the reports over the other hypotheses g
-P-value    the probability under H_h of at least that much evidence. Ties count: equal ratios are found by comparing
-           exponents over a base of coprime integers, never by comparing rounded logarithms
+Evidence   against H_h: the largest likelihood ratio P_g / P_h of the reports over all hypotheses g, itself included:
+           none, a ratio of 1, where H_h is the likeliest
+P-value    the probability under H_h of at least that much evidence; 1 for the likeliest. Ties count: equal ratios are
+           found by comparing exponents over a base of coprime integers, never by comparing rounded logarithms
+Fit        of the likeliest: the probability under it that another one comes at least as close as one has. It is small
+           where the truth lies between the hypotheses
 Exact      few types of n reports (a type says how often each output occurred): a fraction
 Binomial   two different ratios: sums of integers, rounded down and up, relative to the likeliest count
 Types      up to 300,000 types: floats, widened by a bound on all of their rounding errors
@@ -117,6 +120,14 @@ class Evidence:
 
     def p_value(self, place: int) -> Bounds:
         """The probability under hypothesis `place` of at least as much evidence against it as was observed."""
+        return self._probability(place, 1)
+
+    def fit(self, place: int) -> Bounds:
+        """The probability under hypothesis `place` that another one is at least as likely, relative to it, as now."""
+        return self._probability(place, 0)
+
+    def _probability(self, place: int, least: int) -> Bounds:
+        """That the best rival has at least its observed ratio; 1 where that is not above `least`."""
         if self.log_likelihood[place] is None:
             return NONE
         rivals = [other for other in range(len(self.laws)) if other != place]
@@ -128,6 +139,8 @@ class Evidence:
             steps = self._steps(place, strongest)
             seen = [(count, step) for count, step in zip(self.counts, steps, strict=True) if count]
             bar = _sum(seen, len(self._base))
+            if least and _reaches(_Step(Decimal(0), (0,) * len(self._base)), bar) is not False:
+                return ALL
             return self._tail(place, rivals, bar)
 
     def _steps(self, place: int, rival: int) -> list[_Step]:

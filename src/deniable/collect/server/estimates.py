@@ -70,6 +70,34 @@ class Row(msgspec.Struct):
     """Of a share: the estimated number of people."""
 
 
+class Hypothesis(msgspec.Struct):
+    """One hypothesis of a decision."""
+
+    label: Any
+    p_value: float
+    """How often, if it were true, another hypothesis would be so many times likelier; an upper bound."""
+    posterior: float
+    """Its probability, if one of them is true and all were equally likely beforehand."""
+    anytime: float
+    """A p-value that holds however often one looks."""
+    rejected: bool
+
+
+class Choice(msgspec.Struct):
+    """Which hypothesis the reports favour; wrong with probability `level` at most, if one of them is true."""
+
+    outcome: str
+    """ "favours", "undecided" or "none"."""
+    favoured: Any
+    """The one hypothesis that is left; null if there is not exactly one."""
+    level: float
+    verdict: str
+    """The decision in one sentence."""
+    doubt: str | None
+    """Why none of the hypotheses may be true, if there is a reason."""
+    hypotheses: list[Hypothesis]
+
+
 class QuestionReading(msgspec.Struct, kw_only=True):
     """Everything about one question."""
 
@@ -103,6 +131,8 @@ class QuestionReading(msgspec.Struct, kw_only=True):
     rows: list[Row]
     notes: list[str] = []
     """What to say beside the figures."""
+    decision: Choice | None = None
+    """Of a question that was designed for hypotheses, within one epoch or where no device answers twice."""
     unlisted: float | None = None
     """The share of texts that are none of the candidates."""
     unlisted_stderr: float | None = None
@@ -305,8 +335,20 @@ def _readings(
             method=content["method"],
             message=message,
             notes=content["notes"],
+            decision=_choice(content.get("decision")),
             rows=[Row(**row) for row in rows],
         )
+
+
+def _choice(decision: dict[str, Any] | None) -> Choice | None:
+    if decision is None:
+        return None
+    hypotheses = [
+        Hypothesis(row["label"], row["value"], row["posterior"], row["anytime"], bool(row["rejected"]))
+        for row in decision["rows"]
+    ]
+    head = {key: decision[key] for key in ("outcome", "favoured", "level", "verdict", "doubt")}
+    return Choice(**head, hypotheses=hypotheses)
 
 
 def changes(entry: Entry, version: int, before: Summed, after: Summed, request: Request) -> Differences:

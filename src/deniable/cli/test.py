@@ -1,0 +1,249 @@
+"""`deniable test`: which of several hypotheses the reports of a survey, or counts of a channel's outputs, favour."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from fractions import Fraction
+from typing import Annotated, Any
+
+import typer
+
+from deniable._files import parse_json
+from deniable.channels import Channel
+from deniable.channels.hypothesis import Decision, decide
+from deniable.channels.laws import Laws
+from deniable.channels.laws import read_laws as as_laws
+from deniable.cli import output
+from deniable.cli.estimate import EpochRange, Few, FromService, Summed, shown_enough, sums
+from deniable.cli.load_survey import Target, questions
+from deniable.cli.options import (
+    STDIN,
+    AnalystToken,
+    Csv,
+    Json,
+    is_json,
+    named,
+    new_app,
+    one_format,
+    only_one_stdin,
+    read_text,
+)
+from deniable.cli.output import examples, shown
+from deniable.cli.read_channels import Names, read_channel, read_laws, read_vector
+from deniable.design import Certificate
+from deniable.design.base import FORMAT
+from deniable.errors import LabelError, MismatchError, SpecError
+from deniable.labels import Label
+from deniable.protocols import Table
+from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.results import ONCE, SAME_DEVICES
+
+app = new_app()
+
+
+@app.command(
+    "test",
+    epilog=examples(
+        "deniable test survey.json tally.json",
+        "deniable test survey.json reports.parquet --question effect --level 0.01 --json",
+        "deniable test survey.json --from https://collect.example.org",
+        "deniable test proof.json --counts 290,210",
+        "deniable test coin --counts yes=290,no=210 --law yes=0.5,no=0.5 --law yes=0.8,no=0.2",
+        "deniable test channel.json --counts counts.csv --laws laws.csv --csv",
+        "(laws.csv has a first row with the names of the laws, and lines label,P0,P1 below it)",
+    ),
+)
+def decide_between(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SURVEY",
+            help="A survey file, the spec of a protocol or, with --from, a survey's name there. With --counts: a "
+            "channel (a file, or a closed form such as coin), or a proof of deniable design.",
+            show_default=False,
+        ),
+    ],
+    inputs: Summed = None,
+    counts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COUNTS",
+            help="How often each output of a channel came: 620,380 or yes=620,no=380, or a file (CSV or JSON).",
+            show_default=False,
+        ),
+    ] = None,
+    laws: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help='The hypotheses: CSV with a column per law, or JSON {"laws": {name: [...]}, "inputs": [...]}.',
+            show_default="those that the question was designed for",
+        ),
+    ] = None,
+    law: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LAW", help="One hypothesis: 0.5,0.5 or yes=0.5,no=0.5; once per law.", show_default=False
+        ),
+    ] = None,
+    level: Annotated[
+        str, typer.Option(metavar="P", help="The verdict is wrong with this probability at most.")
+    ] = "0.05",
+    question: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Only this question.", show_default="all with hypotheses"),
+    ] = None,
+    service: FromService = None,
+    token: AnalystToken = None,
+    epochs: EpochRange = None,
+    few: Few = False,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Decide which hypothesis the reports favour, with exact or bracketed p-values.
+
+    A hypothesis is rejected if its p-value is at most the level; the verdict is the likeliest one, if all others are
+    rejected. If not, nothing is decided, and the output says about how many more people would decide. The number of
+    reports has to be fixed beforehand: who looks several times goes by the p-values for any number of looks.
+    """
+    one_format(as_json, as_csv)
+    only_one_stdin(source, counts, laws, *(inputs or []))
+    if laws is not None and law:
+        raise SpecError("give the hypotheses in a file with --laws, or one by one with --law, not both")
+    if counts is not None:
+        if inputs or service is not None or epochs is not None or question is not None:
+            raise SpecError("--counts goes with a channel: a survey's reports are files, or come --from a service")
+        found = {"": _of_counts(source, counts, laws, law, level)}
+        target: Target | None = None
+    else:
+        target, found = _of_reports(source, inputs, laws, law, level, question, service, token, epochs, few)
+    if as_json:
+        output.document(_document(target, found))
+    elif as_csv:
+        _write_csv(target, found)
+    else:
+        texts = {} if target is None else questions(target)
+        for place, (id, decision) in enumerate(found.items()):
+            _print(id, texts[id][0] if id in texts else "", decision, first=place == 0)
+
+
+def _of_counts(source: str, counts: str, laws: str | None, law: list[str] | None, level: str) -> Decision:
+    channel, own = _mechanism(source)
+    names = Names.of(channel.inputs, "input")
+    between = _hypotheses(laws, law, names) or own
+    if between is None:
+        raise SpecError("there are no hypotheses: give them in a file with --laws, or with --law, once per law")
+    return decide(channel, between, read_vector(counts, Names.of(channel.outputs, "output"), "counts"), level)
+
+
+def _mechanism(source: str) -> tuple[Channel, Laws | None]:
+    """A channel, and the hypotheses that it was designed for if it comes from a proof."""
+    if source != STDIN and os.path.isfile(source):
+        content = read_text(source)
+        if is_json(content):
+            value = parse_json(content, named(source))
+            if isinstance(value, dict) and value.get("format") == FORMAT:
+                proof = Certificate.load(value)
+                return proof.mechanism, proof.hypotheses
+            if isinstance(value, dict) and value.get("kind") in ("survey", "protocol"):
+                raise SpecError(f"{named(source)} is a {value['kind']}, and --counts goes with a channel")
+    return read_channel(source), None
+
+
+def _hypotheses(laws: str | None, law: list[str] | None, names: Names) -> Laws | None:
+    """The laws that were given, in the order of the answers."""
+    if law:
+        return Laws.numbered([_weights(read_vector(one, names, f"law {i}")) for i, one in enumerate(law)])
+    if laws is None:
+        return None
+    read, inputs = read_laws(laws)
+    if inputs is None:
+        return as_laws(read)
+    places = [names.place(str(label), f"{named(laws)}: ") for label in inputs]
+    if sorted(places) != list(range(len(names.labels))):
+        raise LabelError(f"{named(laws)} needs one line for each of the {len(names.labels)} {names.what}s")
+    return as_laws({name: [share for _, share in sorted(zip(places, one, strict=True))] for name, one in read.items()})
+
+
+def _weights(law: list[Fraction]) -> tuple[int, ...]:
+    return as_laws([law, law]).weights[0]
+
+
+def _of_reports(
+    source: str,
+    inputs: list[str] | None,
+    laws: str | None,
+    law: list[str] | None,
+    level: str,
+    question: str | None,
+    service: str | None,
+    token: str | None,
+    epochs: str | None,
+    few: bool,
+) -> tuple[Target, dict[str, Decision]]:
+    target, total, repeats = sums(source, inputs, service, token, epochs)
+    known = questions(target)
+    if question is not None and question not in known:
+        raise LabelError(f"there is no question {question!r}; there are {', '.join(known)}")
+    given = laws is not None or bool(law)
+    asked = [id for id, (_, one) in known.items() if one.hypotheses or (given and isinstance(one, Table))]
+    if question is not None:
+        if question not in asked:
+            raise SpecError(
+                f"question {question!r} was not designed for hypotheses: a table of deniable design is, and --laws "
+                "names the hypotheses of any other table"
+            )
+        asked = [question]
+    if not asked:
+        raise SpecError("no question here was designed for hypotheses (deniable design, deniable survey new --table)")
+    if given and len(asked) > 1:
+        raise SpecError(f"say with --question which one the laws are about: {', '.join(asked)}")
+    if repeats != ONCE:
+        raise MismatchError(f"{SAME_DEVICES} (--epochs 3)")
+    tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
+    found = {}
+    for id in asked:
+        table = known[id][1]
+        if not isinstance(table, Table) or (tallies[id].n and not shown_enough(target, id, tallies[id].n, few)):
+            continue
+        own = _hypotheses(laws, law, Names.of(tuple(table.domain.labels), "answer"))
+        found[id] = table.decide(tallies[id], own, level)
+    if not found:
+        raise MismatchError("there are too few reports to decide from")
+    return target, found
+
+
+# -- forms ------------------------------------------------------------------------------------------------
+
+
+def _print(id: str, question: str, decision: Decision, first: bool) -> None:
+    if not first:
+        output.write("\n")
+    output.heading(f"{id}: {shown(question)}" if question else decision.protocol)
+    output.facts([("reports", f"{decision.n:,}"), ("method", decision.method)])
+    output.write("\n")
+    head, body = decision.cells(decision.table())
+    output.table(head, [[shown(cell) for cell in row] for row in body])
+    for note in decision.notes:
+        output.prose(f"{note}.")
+
+
+def _document(target: Target | None, found: dict[str, Decision]) -> dict[str, Any]:
+    if target is None:
+        return found[""].to_dict()
+    head = {"survey" if isinstance(target, Survey) else "protocol": target.fingerprint}
+    texts = questions(target)
+    return head | {"questions": [{"id": id, "text": texts[id][0]} | one.to_dict() for id, one in found.items()]}
+
+
+def _write_csv(target: Target | None, found: dict[str, Decision]) -> None:
+    rows: list[list[Any]] = []
+    for id, one in found.items():
+        head, *body = csv.reader(io.StringIO(one.to_csv()))
+        if not rows:
+            rows.append([*(["question"] if target is not None else []), *head, "n", "level"])
+        same: list[Label] = [one.n, float(one.level)]
+        rows += [[*([id] if target is not None else []), *row, *same] for row in body]
+    output.csv_table(rows)

@@ -1,0 +1,103 @@
+"""deniable test: from a proof to a verdict, from counts and laws, in every form, every refusal as one line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+P0, P1 = "well=0.5,so=0.3,badly=0.2", "well=0.2,so=0.3,badly=0.5"
+
+
+@pytest.fixture
+def folder(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("design", "extremal", "--p0", P0, "--p1", P1, "--epsilon", "1", "--save", "proof.json")
+    questions = [
+        {"id": "effect", "text": "How do you feel?"},
+        {"id": "smoke", "text": "Do you smoke?", "answers": ["yes", "no"], "epsilon": "1", "protocol": "GRR"},
+    ]
+    Path("draft.json").write_text(json.dumps({"name": "drug", "questions": questions}))
+    return tmp_path
+
+
+def collect(run, answers: dict[str, int]) -> None:
+    rows = [f"{answer},no" for answer, times in answers.items() for _ in range(times)]
+    Path("answers.csv").write_text("effect,smoke\n" + "\n".join(rows) + "\n")
+    run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet", "--seed", "8")
+
+
+def test_from_a_proof_to_a_verdict(run, folder):
+    """Both laws are found from 1,000 people each: one seed in about 10^9 would miss one."""
+    run("survey", "new", "draft.json", "--table", "proof.json", "-o", "survey.json")
+    for name, answers in {"H0": (500, 300, 200), "H1": (200, 300, 500)}.items():
+        collect(run, dict(zip(("well", "so", "badly"), answers, strict=True)))
+        (found,) = run("test", "survey.json", "reports.parquet", "--json").json["questions"]
+        assert (found["id"], found["kind"], found["n"], found["favoured"]) == ("effect", "decision", 1000, name)
+        assert f"the reports favour {name}: " in run("test", "survey.json", "reports.parquet").out
+        run("tally", "survey.json", "reports.parquet", "-o", "tally.json")
+        rows = list(csv.DictReader(io.StringIO(run("test", "survey.json", "tally.json", "--csv").out)))
+        assert [row["label"] for row in rows if float(row["value"]) > 0.05] == [name]
+        (estimate, _) = run("estimate", "survey.json", "tally.json", "--json").json["questions"]
+        assert estimate["decision"]["verdict"] == found["verdict"]
+        assert f"the reports favour {name}: " in run("estimate", "survey.json", "tally.json").out
+    strict = run("test", "survey.json", "tally.json", "--level", "1e-40", "--json").json["questions"][0]
+    assert strict["outcome"] == "undecided"
+    assert f"about {strict['more']:,} more people" in strict["verdict"]
+
+
+def test_from_counts_and_laws(run, folder):
+    by_proof = run("test", "proof.json", "--counts", "510,490", "--json").json
+    assert by_proof["favoured"] == "H0"
+    Path("laws.csv").write_text("answer,before,after\nbadly,0.2,0.5\nso,0.3,0.3\nwell,0.5,0.2\n")
+    named = run("test", "proof.json", "--counts", "510,490", "--laws", "laws.csv", "--json").json
+    assert named["favoured"] == "before"
+    assert [row["value"] for row in named["rows"]] == [row["value"] for row in by_proof["rows"]]
+    Path("laws.json").write_text('{"laws": {"a": [0.5, 0.5], "b": ["4/5", "1/5"], "c": [0, 1]}}')
+    Path("counts.csv").write_text("yes,440\nno,460\n")
+    out = run("test", "coin", "--counts", "counts.csv", "--laws", "laws.json").out
+    assert "the reports favour a: every other hypothesis has a p-value of less than 1e-15" in out
+    out = run("test", "coin", "--counts", "yes=30,no=20", "--law", "yes=0.5,no=0.5", "--law", "no=0.2,yes=0.8").out
+    assert "undecided: H0 and H1 are both possible" in out
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("test coin --counts 5,5", "no hypotheses"),
+        ("test coin --counts 5,5 --law 0.5,0.5", "at least two laws"),
+        ("test coin --counts 5,5,5 --law 0.5,0.5 --law 0.1,0.9", "3 numbers are given as counts"),
+        ("test coin --counts 5.5,5 --law 0.5,0.5 --law 0.1,0.9", "not a whole number"),
+        ("test coin --counts 5,5 --law 0.5,0.6 --law 0.1,0.9", "sums to 1.1"),
+        ("test coin --counts 5,5 --law 0.5,0.5 --law 0.1,0.9 --level 2", "strictly between 0 and 1"),
+        ("test coin --counts 5,5 --law 0.5,0.5 --laws laws.csv", "not both"),
+        ("test coin reports.parquet --counts 5,5 --law 0.5,0.5 --law 0.1,0.9", "--counts goes with a channel"),
+        ("test survey.json --counts 5,5", "is a survey, and --counts goes with a channel"),
+        ("test survey.json", "nothing to estimate from"),
+        ("test plain.json plain.parquet", "no question here was designed for hypotheses"),
+        ("test survey.json reports.parquet --question smoke", "was not designed for hypotheses"),
+        ("test survey.json reports.parquet --question weight", "no question 'weight'"),
+        ("test survey.json reports.parquet --json --csv", "exclude each other"),
+        ("test survey.json reports.parquet --law 0.5,0.5 --law 0.1,0.9", "but there are 3 answers"),
+        ("test broken.json --counts 5,5", "incomplete or malformed"),
+        ("survey new proof.json", "is a proof, not a draft"),
+        ("survey new draft.json --table smoke=proof.json", "has answers in the draft already"),
+        ("survey new draft.json --table effect=missing.json", "No such file"),
+        ("survey new survey.json --table proof.json", "which question"),
+    ],
+)
+def test_refusals_are_one_line(run, folder, line, words):
+    run("survey", "new", "draft.json", "--table", "effect=proof.json", "-o", "survey.json")
+    collect(run, {"well": 30})
+    if "plain" in line:
+        question = {"id": "s", "text": "?", "answers": ["a", "b"], "epsilon": 1, "protocol": "GRR"}
+        Path("plain-draft.json").write_text(json.dumps({"name": "p", "questions": [question]}))
+        run("survey", "new", "plain-draft.json", "-o", "plain.json")
+        run("privatize", "plain.json", "-", "-o", "plain.parquet", stdin="s\na\nb\n")
+    Path("broken.json").write_text('{"format": "deniable-certificate", "version": 1, "kind": "extremal"}')
+    refused = run(*line.split(), code=2)
+    assert re.search(words, refused.err), refused.err
