@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -138,6 +138,9 @@ class Memoized(Protocol):
     def __repr__(self) -> str:
         levels = f"first={exact.canonical(self.first)!r}, forever={exact.canonical(self.forever)!r}"
         return f"{self.name}({self.domain!r}, {levels})"
+
+    def scaled(self, factor: Fraction) -> Self:
+        return replace(self, epsilon=self.epsilon * factor, forever=self.forever * factor)
 
     @classmethod
     def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
