@@ -18,6 +18,8 @@ from deniable.cli.output import examples, progress
 from deniable.conformance import Duty, Finding
 from deniable.errors import SpecError
 from deniable.protocols import Protocol, registered
+from deniable.surveys import Campaign
+from deniable.surveys.campaign import registered_campaigns
 
 app = new_app()
 
@@ -37,7 +39,7 @@ def conformance(
         list[str] | None,
         typer.Argument(
             metavar="TARGET",
-            help="Protocols: module:Class, or a registered name.",
+            help="Protocols and campaigns: module:Class, or a registered name.",
             show_default="everything",
         ),
     ] = None,
@@ -67,24 +69,24 @@ def conformance(
         raise typer.Exit(1)
 
 
-def _duties(kinds: list[type[Protocol]]) -> Iterator[Duty]:
+def _duties(kinds: list[type[Protocol] | type[Campaign]]) -> Iterator[Duty]:
     if not kinds:
         yield from suite.duties()
     for kind in kinds:
         yield from suite.duties(kind)
 
 
-def _kind(target: str) -> type[Protocol]:
-    """The class that a target names; raises SpecError if there is none, or if it is no protocol."""
+def _kind(target: str) -> type[Protocol] | type[Campaign]:
+    """The class that a target names; raises SpecError if there is none, or if it is no protocol and no campaign."""
     module, colon, name = target.partition(":")
     if not colon:
-        known = registered()
+        known: dict[str, Any] = {**registered(), **registered_campaigns()}
         if target not in known:
             raise SpecError(
                 f"there is no protocol {target!r}; there are {', '.join(sorted(known))}. "
                 "For a class of your own, write module:Class"
             )
-        return known[target]
+        return known[target]  # type: ignore[no-any-return]
     if "" not in sys.path:
         sys.path.insert(0, "")  # modules in the current directory, like python -m
     try:
@@ -95,6 +97,8 @@ def _kind(target: str) -> type[Protocol]:
         raise SpecError(f"module {module!r} has no class {name!r}") from None
     except (Exception, SystemExit) as wrong:  # somebody else's module may do anything
         raise SpecError(f"{module!r} cannot be imported: {type(wrong).__name__}: {wrong}") from wrong
+    if inspect.isclass(found) and issubclass(found, Campaign) and not inspect.isabstract(found):
+        return found
     if not (inspect.isclass(found) and issubclass(found, Protocol)):
         raise SpecError(f"{target} is no protocol: it has to derive from deniable.Protocol")
     if inspect.isabstract(found) or not hasattr(found, "name"):

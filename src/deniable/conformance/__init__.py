@@ -1,4 +1,4 @@
-"""Checks that every mechanism and every protocol passes, for those of this package and for yours.
+"""Checks that every mechanism, protocol and campaign passes, for those of this package and for yours.
 
 A protocol is checked on the small instances that its `examples()` gives: the law of its bytes is enumerated and
 compared with what it promises, batches are drawn and counted, tallies are added, specs are loaded.
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deniable.conformance.campaigns import campaign_duties
 from deniable.conformance.channels import channel_duties
 from deniable.conformance.findings import ConformanceError, Duty, Finding, run
 from deniable.conformance.profiles import profile_duties
 from deniable.conformance.protocols import enumerated, examples, protocol_duties, registered_examples
 from deniable.protocols import Protocol
+from deniable.surveys import Campaign
 
 __all__ = [
     "ConformanceError",
@@ -27,21 +29,25 @@ __all__ = [
 ]
 
 
-def duties(kind: type[Protocol] | None = None) -> Iterator[Duty]:
-    """Every check of a kind of protocol; without one, of everything: registered protocols, channels and profiles.
+def duties(kind: type[Protocol] | type[Campaign] | None = None) -> Iterator[Duty]:
+    """Every check of a kind of protocol or campaign; without one, of everything, channels and profiles included.
 
     Raises SpecError if the kind gives no examples.
     """
+    if kind is not None and issubclass(kind, Campaign):
+        yield from campaign_duties(kind)
+        return
     if kind is not None:
         yield from protocol_duties(examples(kind))
         return
     yield from protocol_duties(registered_examples())
     yield from channel_duties()
     yield from profile_duties()
+    yield from campaign_duties()
 
 
-def check(kind: type[Protocol]) -> list[Finding]:
-    """What every check finds about the examples of a kind of protocol.
+def check(kind: type[Protocol] | type[Campaign]) -> list[Finding]:
+    """What every check finds about the examples of a kind of protocol or campaign.
 
     >>> from deniable.protocols import GRR
     >>> {finding.status for finding in check(GRR)}

@@ -1,15 +1,20 @@
-"""What every kind of campaign passes, with few devices and all that they can send."""
+"""What every kind of campaign passes, with few devices and all that they can send.
+
+The checks run on the instances of `examples()`: every report of every device, in every round, is enumerated by running
+the real code along every branch.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
+from deniable.conformance.findings import Duty, listed, raises, require
 from deniable.errors import MismatchError, SpecError
 from deniable.exact import exp_at_least
 from deniable.randomness import exhaust
@@ -46,10 +51,20 @@ class CampaignCase:
         return [{id: labels[place] for id, labels in listed.items()} for place in (0, -1, 1)]
 
 
-def cases() -> Iterator[tuple[str, CampaignCase]]:
-    for kind, made in sorted(registered_campaigns().items()):
-        for place, example in enumerate(made.examples()):
-            yield f"{kind}-{place}", CampaignCase(*example)
+def campaign_examples(kind: type[Campaign]) -> list[tuple[str, CampaignCase]]:
+    """The instances of a kind that are checked, each with a name; raises SpecError if it gives none."""
+    made = [CampaignCase(*example) for example in kind.examples()]
+    if not made:
+        raise SpecError(f"{kind.__name__} has no examples() to check: yield small campaigns with questions of a draft")
+    return [(f"{kind.kind} {number}", case) for number, case in enumerate(made, 1)]
+
+
+def campaign_duties(kind: type[Campaign] | None = None) -> Iterator[Duty]:
+    """Every check of a kind of campaign; without one, of all that are registered."""
+    for one in [kind] if kind is not None else [kind for _, kind in sorted(registered_campaigns().items())]:
+        found = campaign_examples(one)
+        yield from listed(found, CAMPAIGN_CHECKS, lambda case: {})
+        yield Duty(one.kind, "adapts", partial(check_adapts, [case for _, case in found]))
 
 
 def law(survey: Survey, answers: dict[str, Any]) -> dict[bytes, Fraction]:
@@ -120,31 +135,27 @@ def check_level(case: CampaignCase) -> None:
         after = list(before)
         after[place] = other
         mine, theirs = transcripts(case.first, before), transcripts(case.first, after)
-        assert mine.keys() == theirs.keys(), "a transcript rules out an answer"
-        assert sum(mine.values()) == 1
+        require(mine.keys() == theirs.keys(), "a transcript rules out an answer")
+        require(sum(mine.values()) == 1, "the transcripts are not all there")
         ratio = max(max(mine[one] / theirs[one], theirs[one] / mine[one]) for one in mine)
-        assert exp_at_least(case.first.epsilon, ratio), (
-            "a device that answers one round gives away more than its epsilon"
-        )
+        require(exp_at_least(case.first.epsilon, ratio), "a device gives away more than the epsilon of one round")
 
 
 def check_rule(case: CampaignCase) -> None:
-    """2. Different counts lead to different questions, and the same counts to the same bytes, from files as well."""
-    seen = {}
+    """2. The same counts give the same survey, from files as well, at no higher cost and from the same budget."""
+    seen: dict[str, Survey] = {}
     for sent in product(law(case.first, case.answers[0]), repeat=DEVICES):
         made = _next(case.first, sent)
         tally = counted(case.first, sent)
-        assert made.epsilon <= case.first.epsilon, "a later round costs more"
-        assert made.terms is not None
-        assert case.first.terms is not None
-        assert made.terms.budget == case.first.terms.budget, "the rounds draw on different budgets"
+        require(made.epsilon <= case.first.epsilon, "a later round costs more")
+        require(_terms(made).budget == _terms(case.first).budget, "the rounds draw on different budgets")
         same = seen.setdefault(tally.digest, made)
-        assert same.fingerprint == made.fingerprint, "the same counts give another survey"
+        require(same.fingerprint == made.fingerprint, "the same counts give another survey")
     first = Survey.from_spec(json.loads(case.first.to_json()))
     again = next_round(first, SurveyTally.from_spec(json.loads(tally.to_json())))
-    assert again.fingerprint == made.fingerprint
-    assert Survey.from_spec(json.loads(made.to_json())) == made
-    assert len({made.questions for made in seen.values()}) > 1 or case.questions[0].protocol.epsilon < 4, "no rule"
+    require(again.fingerprint == made.fingerprint, "survey and tally from files give another round")
+    require(Survey.from_spec(json.loads(made.to_json())) == made, "a round is not the same when it is loaded")
+    require(case.campaign.words, "there are no words for what a next round asks")
 
 
 def check_chain(case: CampaignCase) -> None:
@@ -152,17 +163,20 @@ def check_chain(case: CampaignCase) -> None:
     rounds, tallies = chain(case)
     verify(rounds, tallies)
     verify(rounds, tallies[:-1])
-    assert set(combine(rounds, tallies)) == {question.id for question in case.first}
-    refused(lambda: verify(rounds, [_forged(tallies[0]), *tallies[1:]]))
-    refused(lambda: verify(rounds, [tallies[-1], *tallies[1:]]))
-    refused(lambda: verify(rounds[1:], tallies[1:]))
+    ids = {question.id for question in case.first}
+    require(set(combine(rounds, tallies)) == ids, "a question has no result from all rounds")
+    forged = [_forged(tallies[0]), *tallies[1:]]
+    require(raises(MismatchError, verify, rounds, forged), "a changed tally is taken for the published one")
+    mixed = [tallies[-1], *tallies[1:]]
+    require(raises(MismatchError, verify, rounds, mixed), "the tally of another round is taken")
+    require(raises(MismatchError, verify, rounds[1:], tallies[1:]), "a chain without its first round is taken")
     last = rounds[-1]
-    refused(lambda: verify([*rounds[:-1], replace(last, name="another")], tallies[:-1]))
-    assert last.terms is not None
-    later = next_round(rounds[-2], tallies[-2], last.terms.opens + DAY, last.terms.expires + 9 * DAY)
+    renamed = [*rounds[:-1], replace(last, name="another")]
+    require(raises(MismatchError, verify, renamed, tallies[:-1]), "a changed round is taken for the right one")
+    later = next_round(rounds[-2], tallies[-2], _terms(last).opens + DAY, _terms(last).expires + 9 * DAY)
     verify([*rounds[:-1], later], tallies[:-1])  # the calendar is the owner's
-    refused(lambda: next_round(last, tallies[-1]), SpecError)
-    refused(lambda: next_round(rounds[0], tallies[-1]))
+    require(raises(SpecError, next_round, last, tallies[-1]), "a round follows the last")
+    require(raises(MismatchError, next_round, rounds[0], tallies[-1]), "a round is made from another round's tally")
 
 
 def chain(case: CampaignCase) -> tuple[list[Survey], list[SurveyTally]]:
@@ -185,12 +199,19 @@ def _forged(tally: SurveyTally) -> SurveyTally:
     return SurveyTally(tally.survey, {**tally.tallies, id: replace(one, counts=counts)})
 
 
-def refused(work: Callable[[], Any], kind: type[Exception] = MismatchError) -> None:
-    try:
-        work()
-    except kind:
-        return
-    raise AssertionError(f"this was not refused with {kind.__name__}")
+def _terms(survey: Survey) -> Terms:
+    require(survey.terms is not None, "a round has no terms")
+    assert survey.terms is not None
+    return survey.terms
+
+
+def check_adapts(cases: Sequence[CampaignCase]) -> None:
+    """4. Of at least one example, different counts lead to different questions."""
+    for case in cases:
+        every = product(law(case.first, case.answers[0]), repeat=DEVICES)
+        if len({_next(case.first, sent).questions for sent in every}) > 1:
+            return
+    require(False, "what the next round asks never depends on the counts: that is no campaign, or too small an example")
 
 
 CAMPAIGN_CHECKS = (check_level, check_rule, check_chain)
