@@ -202,8 +202,12 @@ def test_verdicts_in_words() -> None:
     for counts, sentence in said.items():
         assert decide(coin, laws, counts).verdict.startswith(sentence)
     poor = decide(coin, laws, [293, 207])
-    assert poor.notes[1].startswith("none of the hypotheses may be true: if common, the likeliest, were, it would be")
-    assert not any("may be true" in note for note in decide(coin, laws, [250, 250]).notes)
+    assert poor.notes[1].startswith(
+        "perhaps none of the hypotheses is true: if common, the likeliest, were, it would be"
+    )
+    assert not any("perhaps none" in note for note in decide(coin, laws, [250, 250]).notes)
+    words = decide(coin, {"no effect": [0.9, 0.1], "H1": [0.5, 0.5]}, [66, 34]).verdict
+    assert words.startswith('the reports favour "no effect": H1 has')
     same = decide(coin, [[0.5, 0.5], [0.5, 0.5]], [10, 10])
     assert "the same law of reports" in same.verdict
     three = decide(several(THREE, 1).channel, THREE, [400, 30, 30])

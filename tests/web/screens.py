@@ -17,7 +17,8 @@ import numpy as np
 
 from deniable.collect.stores import open_store
 from deniable.collect.stores.base import Batch
-from deniable.protocols import GRR, OUE
+from deniable.design import extremal
+from deniable.protocols import GRR, OUE, Table
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal
@@ -44,6 +45,26 @@ def bakery() -> Survey:
     usual = terms(longitudinal=rule, budget=8, show_from=100, late=30)
     own = replace(usual, owner="The Bakers' Guild", purpose="to bake what people can and like to eat")
     return Survey("Bread and health", questions, own)
+
+
+def remedy() -> Survey:
+    """The best mechanism for two hypotheses, asked in a survey."""
+    feelings = ["well", "so-so", "badly"]
+    best = extremal([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 1, inputs=feelings)
+    laws = {"no effect": [0.5, 0.3, 0.2], "side effects": [0.2, 0.3, 0.5]}
+    usual = terms(longitudinal=Longitudinal(), budget=1)
+    own = replace(usual, owner="Example Institute", purpose="to learn whether a remedy has side effects")
+    return Survey("Side effects", [Question("effect", "How do you feel today?", Table(best, laws=laws))], own)
+
+
+def fill_remedy(service: Service) -> None:
+    """150 people who follow the second hypothesis."""
+    survey, bits = remedy(), Simulation(4)
+    answers = ["well"] * 30 + ["so-so"] * 45 + ["badly"] * 75
+    ids = bits.words(300).view(np.uint8).reshape(150, 16).copy()
+    reports = np.asarray(survey["effect"].protocol.privatize(answers, bits))
+    with open_store(service.store) as store:
+        store.add([Batch(survey.fingerprint, current(survey), ids, reports)])
 
 
 def fill(service: Service, survey: Survey) -> None:
@@ -91,6 +112,19 @@ def dashboard(tab: Any, service: Service, survey: Survey) -> None:
     tab.evaluate("scrollTo(0, 0)")
 
 
+def designed(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(service.survey_page(remedy()))
+    tab.get_by_label("so-so", exact=True).check()
+
+
+def decided(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(service.dashboard(remedy()))
+    tab.get_by_label("Analyst's token").fill(service.analyst)
+    tab.get_by_role("button", name="Sign in").click()
+    tab.locator(".verdict summary").click()
+    tab.wait_for_selector(".chart")
+
+
 def planner(tab: Any, service: Service, survey: Survey) -> None:
     tab.goto(f"{service.address}/plan")
     tab.wait_for_selector(".lines")
@@ -114,17 +148,30 @@ SHOTS: dict[str, Callable[[Any, Service, Survey], None]] = {
     "sent": sent,
     "dashboard": dashboard,
     "planner": planner,
+    "designed": designed,
+    "decided": decided,
 }
-WHOLE = {"life": "section[aria-label='Life of a report']"}
+WHOLE = {"life": "section[aria-label='Life of a report']", "decided": "[data-question=effect]", "designed": "form"}
 """Of these an element is shown, of the others the page, cut where it gets long."""
 LONGEST = 2300
+ONCE = ("designed", "decided")
+"""Of these one picture is enough, the light one."""
+
+
+def pictures() -> Iterator[tuple[str, str]]:
+    """Each name with its mode."""
+    for mode in MODES:
+        for name in SHOTS:
+            if mode == "light" or name not in ONCE:
+                yield name, mode
 
 
 @contextmanager
 def stage() -> Iterator[tuple[Service, Survey]]:
     survey = bakery()
-    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), survey) as service:
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), survey, remedy()) as service:
         fill(service, survey)
+        fill_remedy(service)
         yield service, survey
 
 
@@ -133,22 +180,22 @@ def shoot(target: Path = TARGET) -> list[Path]:
     target.mkdir(parents=True, exist_ok=True)
     written = []
     with stage() as (service, survey), chromium() as browser:
-        for mode, settings in MODES.items():
-            for name, act in SHOTS.items():
-                context = browser.new_context(**settings, reduced_motion="reduce")
-                tab = context.new_page()
-                act(tab, service, survey)
-                file = target / f"{name}-{mode}.png"
+        for name, mode in pictures():
+            settings = MODES[mode]
+            context = browser.new_context(**settings, reduced_motion="reduce")
+            tab = context.new_page()
+            SHOTS[name](tab, service, survey)
+            file = target / f"{name}-{mode}.png"
+            tab.wait_for_timeout(300)
+            if name in WHOLE:
+                tab.locator(WHOLE[name]).screenshot(path=file)
+            else:
+                height = min(LONGEST, tab.evaluate("document.documentElement.scrollHeight"))
+                tab.set_viewport_size({"width": settings["viewport"]["width"], "height": height})
                 tab.wait_for_timeout(300)
-                if name in WHOLE:
-                    tab.locator(WHOLE[name]).screenshot(path=file)
-                else:
-                    height = min(LONGEST, tab.evaluate("document.documentElement.scrollHeight"))
-                    tab.set_viewport_size({"width": settings["viewport"]["width"], "height": height})
-                    tab.wait_for_timeout(300)
-                    tab.screenshot(path=file)
-                context.close()
-                written.append(file)
+                tab.screenshot(path=file)
+            context.close()
+            written.append(file)
     return written
 
 

@@ -138,7 +138,7 @@ export class QuestionPanel {
     const { level, at, about, post } = this.#asked;
     const { n, noise_floor: floor, protocol, epsilon } = raw;
     const answers = n ? raw.rows : []; // before the first answer the rows have no values
-    this.#about.textContent = `${this.key} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && this.shares && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
+    this.#about.textContent = `${this.key} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && this.shares && floor !== null && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
     update(this.#warning, raw.warning && h("p", { class: "card warn" }, sentence(raw.warning)));
     update(this.#decision, raw.decision && this.#verdict(raw.decision));
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
@@ -198,7 +198,7 @@ export class QuestionPanel {
       h("p", {}, h("b", {}, `${sentence(verdict)}.`)),
       doubt && h("p", {}, `${sentence(doubt)}.`),
       h("p", { class: "note" }, "A wrong hypothesis is favoured with at most the probability of the level, if one of them is true and one looks once, after a number of answers that was fixed beforehand. Who looks again and again goes by the p-values for any number of looks."),
-      h("details", {}, h("summary", {}, "Hypotheses"), table(`Hypotheses about “${this.#raw.text}”`, ["Hypothesis", "p-value", "p-value, any number of looks", "Posterior", ""], rows)),
+      h("details", {}, h("summary", {}, "Hypotheses"), table(`Hypotheses about “${this.#raw.text}”`, ["Hypothesis", "p-value", "p-value, any number of looks", "Posterior", "Verdict"], rows)),
     );
   }
 

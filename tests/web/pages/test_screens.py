@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.web.screens import MODES, SHOTS, TARGET
+from tests.web.screens import TARGET, pictures
 
 
 @pytest.mark.slow
@@ -17,7 +17,7 @@ def test_all_pictures_are_taken(tmp_path: Path) -> None:
     code = "import sys, pathlib; from tests.web.screens import shoot; shoot(pathlib.Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=TARGET.parents[2], check=True)
     written = list(tmp_path.iterdir())
-    assert {file.name for file in written} == {f"{name}-{mode}.png" for name in SHOTS for mode in MODES}
+    assert {file.name for file in written} == {f"{name}-{mode}.png" for name, mode in pictures()}
     assert all(file.stat().st_size > 20_000 for file in written)
 
 

@@ -46,7 +46,10 @@ MISSED = 0.1
 """How often the number of people that an undecided study names would not be enough."""
 
 POOR_FIT = Fraction(1, 1000)
-ONE_LOOK = "the p-values are for one look, after a number of reports that was fixed beforehand; see anytime for more"
+ONE_LOOK = (
+    "the p-values are for one look, after a number of reports that was fixed beforehand; only those for any number of "
+    "looks hold for who looks again and again"
+)
 
 
 def decide(
@@ -182,12 +185,14 @@ class Decision(Result):
         level = exact.shown(self.level)
         if self.favoured is not None:
             others = [place for place in range(len(self.names)) if place not in self._left]
-            whose = f"{text(self.names[others[0]])} has" if len(others) == 1 else "every other hypothesis has"
+            whose = f"{_called(self.names[others[0]])} has" if len(others) == 1 else "every other hypothesis has"
             largest = max(self.bounds[place][1] for place in others)
-            return f"the reports favour {text(self.favoured)}: {whose} a p-value of {p_text(largest)} (level {level})"
+            return (
+                f"the reports favour {_called(self.favoured)}: {whose} a p-value of {p_text(largest)} (level {level})"
+            )
         if not self.remaining:
             return "the reports are impossible under every hypothesis: check the laws, and where the reports come from"
-        named = [text(name) for name in self.remaining]
+        named = [_called(name) for name in self.remaining]
         both = "both" if len(named) == 2 else "all"
         head = f"undecided: {', '.join(named[:-1])} and {named[-1]} are {both} possible at level {level}"
         them = "between them" if len(named) == 2 else "among them"
@@ -208,10 +213,10 @@ class Decision(Result):
         """Why none of the hypotheses may be true, if there is a reason."""
         if self.fit[1] >= POOR_FIT or not self.remaining:
             return None
-        best = text(self.names[int(np.argmax(self.posterior))])
+        best = _called(self.names[int(np.argmax(self.posterior))])
         return (
-            f"none of the hypotheses may be true: if {best}, the likeliest, were, it would be so little ahead of the "
-            f"next with a probability of {p_text(self.fit[1])}"
+            f"perhaps none of the hypotheses is true: if {best}, the likeliest, were, it would be so little ahead of "
+            f"the next with a probability of {p_text(self.fit[1])}"
         )
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
@@ -277,6 +282,12 @@ def _ceil(value: Fraction) -> float:
 def _floor(value: Fraction) -> float:
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
+
+
+def _called(name: Label) -> str:
+    """A hypothesis within a sentence: a name of several words is quoted."""
+    words = text(name)
+    return words if words.isalnum() else f'"{words}"'
 
 
 def _digits(value: float) -> str:
