@@ -216,6 +216,35 @@ def two_stages(size: Size) -> Case:
     return Case(tasks, [cost("reports of an epoch", "GRR", None, "an epoch: times the time of GRR")])
 
 
+@benchmark(
+    "Attributes",
+    "one part of a record (2 answers, 1024 answers, a number), epsilon = 1, a million people, against asking each part "
+    "alone of its share of them",
+    group="frequency",
+)
+def one_part(size: Size) -> Case:
+    n, one_by_one = size(10**6, 10**5), size(2_000, 200)
+    protocol = dn.Attributes({"smoke": 2, "town": DOMAIN, "sleep": dn.Interval(0, 24)}, EPSILON, people=n)
+    values = answers(n)
+    columns = {"smoke": values % 2, "town": values, "sleep": values * (24 / ANSWERS)}
+    reports = protocol.privatize(columns)
+    shares = [(inner, columns[name][:people]) for name, (inner, people) in protocol.parts(n).items()]
+    alone = [(inner, inner.privatize(some)) for inner, some in shares]
+    single = [{name: column[i].item() for name, column in columns.items()} for i in range(one_by_one)]
+    tasks = {
+        "client": work(lambda: protocol.privatize(columns), n, "report"),
+        "client, each part alone": work(lambda: [inner.privatize(some) for inner, some in shares], n, "report"),
+        "client, one by one": work(lambda: [protocol.report(record) for record in single], one_by_one, "report"),
+        "tally": work(lambda: protocol.tally(reports), n, "report"),
+        "tally, each part alone": work(lambda: [inner.tally(some) for inner, some in alone], n, "report"),
+    }
+    ratios = [
+        cost("client", "client, each part alone", None, "client: times the time of each part alone"),
+        cost("tally", "tally, each part alone", None, "tally: times the time of each part alone"),
+    ]
+    return Case(tasks, ratios, {"bytes a report": protocol.report_bytes})
+
+
 def served(protocol: Any, reports: dn.Reports) -> dict[str, Callable[[], object]]:
     return {
         "tally": lambda: protocol.tally(reports),

@@ -177,6 +177,25 @@ def test_a_batch_is_taken_apart_and_counted_as_one_by_one() -> None:
         assert group.protocol.tally(rows) == own
 
 
+@pytest.mark.parametrize("size", [1, 8, 9, 64])
+@pytest.mark.parametrize("weight", [1, 1 << 25], ids=["light", "heavy"])
+def test_any_number_of_groups_is_taken_apart(size: int, weight: int) -> None:
+    """Few groups are looked for one by one, many are sorted; short lists of weights are looked up, others searched."""
+    names = [f"c{i}" for i in range(size)]
+    protocol = Attributes.of(dict.fromkeys(names, GRR(3, 30)), {name: weight + i for i, name in enumerate(names)})
+    rows = np.random.default_rng(4).integers(0, 3, (5000, size))
+    reports = protocol.privatize({name: rows[:, i] for i, name in enumerate(names)}, Simulation(2)).array
+    assert (rows[np.arange(5000), reports[:, 0]] == reports[:, 1]).all(), "an answer stands in another row or group"
+    expected = np.zeros((size, 3), dtype=np.int64)
+    np.add.at(expected, (reports[:, 0], reports[:, 1]), 1)
+    assert protocol.tally(reports).counts.tolist() == [*expected.sum(axis=1), *expected.ravel()]
+    shares = [float(chance) for chance in protocol.chances]
+    assert size == 1 or stats.chisquare(expected.sum(axis=1), 5000 * np.array(shares)).pvalue > 1e-6
+    strange = reports.copy()
+    strange[7, 0] = size
+    assert np.flatnonzero(~protocol.valid(strange)).tolist() == [7]
+
+
 @pytest.mark.parametrize("bad", [b"\2\0", b"\0\2", b"\1\0", b"\1\x81"], ids=["group", "answer", "padding", "bits"])
 def test_a_report_of_no_group_or_with_padding_is_refused(bad: bytes) -> None:
     protocol = Attributes.of({"a": OUE(2, 1), "b": OneBitMean(Interval(0, 1), 1)})

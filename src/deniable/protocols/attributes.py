@@ -170,7 +170,7 @@ class Attributes(Groups):
         return value[group]
 
     def project_many(self, values: RecordColumns, group: int, rows: NDArray[np.intp]) -> Any:
-        return values.columns[group][rows]
+        return values.columns[group].take(rows)
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         each = product(*(group.protocol._inputs() for group in self.groups))

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from deniable.errors import MismatchError, SpecError
 from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol
-from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes, width_of
+from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, width_of
 from deniable.protocols.tally import Adder, Counts, Tally
 from deniable.randomness import Bits
 from deniable.results.misfit import too_few, too_many
@@ -38,6 +38,9 @@ MOST_WEIGHT = 1 << 32
 
 _ROWS = 1 << 16
 """Rows that are taken apart at once, so that what is taken apart stays in the cache."""
+
+
+_FEW_BYTES, _FEW_GROUPS = 8, 8
 
 
 class Group(NamedTuple):
@@ -155,35 +158,59 @@ class Groups(Protocol):
     def _packed(self, group: int, report: bytes) -> bytes:
         return (group.to_bytes(self._head, "little") + report).ljust(self.report_bytes, b"\0")
 
+    @cached_property
+    def _table(self) -> NDArray[Any] | None:
+        """The group of every number below the sum of the weights, where that is a short list."""
+        if self._sums[-1] > _ROWS:
+            return None
+        groups = np.arange(len(self.groups), dtype=narrow_type(self._head))
+        return np.repeat(groups, [weight for weight, _ in self.groups])
+
     def _many(self, values: Any, bits: Bits) -> Bytes:
-        n, head = len(values), self._head
-        out = np.zeros((n, self.report_bytes), dtype=np.uint8)
-        for start in range(0, n, _ROWS):
+        out = np.empty((len(values), self.report_bytes), dtype=np.uint8)
+        for start in range(0, len(values), _ROWS):
             block = out[start : start + _ROWS]
             drawn = bits.integers(self._sums[-1], len(block))
-            chosen = to_bytes(np.searchsorted(self._sums, drawn, side="right"), head)
-            block[:, :head] = chosen
-            for group, rows in self._by_group(from_bytes(chosen)):
+            found = np.searchsorted(self._sums, drawn, side="right") if self._table is None else self._table.take(drawn)
+            # The reports of one group after the other; then each is fetched to its row, which is faster than to put it.
+            reports, place = np.zeros_like(block), np.empty(len(block), dtype=np.intp)
+            end = 0
+            for group, rows in self._by_group(found):
+                begin, end = end, end + rows.size
+                place[rows] = np.arange(begin, end)
                 protocol = self.groups[group].protocol
-                answers = self.project_many(values, group, rows + start)
-                block[rows, head : head + protocol.report_bytes] = protocol._many(answers, bits)
+                inner = protocol._many(self.project_many(values, group, rows + start), bits)
+                reports[begin:end, : self._head] = list(group.to_bytes(self._head, "little"))
+                _copy(inner, reports[begin:end, self._head : self._head + protocol.report_bytes])
+            reports.take(place, axis=0, out=block)
         return out
 
     def _by_group(self, chosen: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.intp]]]:
-        """The rows of each group that has any, in their order."""
-        for group in range(len(self.groups)):
-            rows = np.flatnonzero(chosen == group)
+        """The rows of each group that has any, in their order; what is no group comes in none."""
+        size = len(self.groups)
+        if size <= _FEW_GROUPS:
+            found = ((group, np.flatnonzero(chosen == group)) for group in range(size))
+        else:
+            order = np.argsort(chosen, kind="stable")
+            ends = [0, *np.cumsum(np.bincount(chosen, minlength=size))[:size].tolist()]
+            found = ((group, order[begin:end]) for group, (begin, end) in enumerate(pairwise(ends)))
+        for group, rows in found:
             if rows.size:
                 yield group, rows
 
     def _split(self, reports: Bytes) -> Iterator[tuple[int, NDArray[np.intp], Bytes]]:
-        """The inner reports of each group, with their rows, some rows at a time."""
-        head = self._head
+        """The reports of each group, with their rows, some rows at a time."""
         for start in range(0, len(reports), _ROWS):
             block = reports[start : start + _ROWS]
-            for group, rows in self._by_group(from_bytes(block[:, :head])):
-                width = self.groups[group].protocol.report_bytes
-                yield group, rows + start, block[rows, head : head + width]
+            for group, rows in self._by_group(from_bytes(block[:, : self._head])):
+                yield group, rows + start, block.take(rows, axis=0)
+
+    def _inner(self, group: int, reports: Bytes) -> Bytes:
+        """What the group's own protocol wrote."""
+        width = self.groups[group].protocol.report_bytes
+        inner = np.empty((len(reports), width), dtype=np.uint8)
+        _copy(reports[:, self._head : self._head + width], inner)
+        return inner
 
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return self._each(reports, lambda protocol, inner: protocol._valid(inner))
@@ -194,11 +221,11 @@ class Groups(Protocol):
     def _each(self, reports: Bytes, good: Callable[[Protocol, Bytes], NDArray[np.bool_]]) -> NDArray[np.bool_]:
         """Which reports are about a group that exists, good by its protocol, and padded with zeros."""
         found = np.zeros(len(reports), dtype=np.bool_)
-        for group, rows, inner in self._split(reports):
+        for group, rows, own in self._split(reports):
             protocol = self.groups[group].protocol
-            end = self._head + protocol.report_bytes
-            padded = True if end == self.report_bytes else ~reports[rows, end:].any(axis=1)
-            found[rows] = good(protocol, inner) & padded
+            padding = own[:, self._head + protocol.report_bytes :]
+            right = good(protocol, self._inner(group, own))
+            found[rows] = right & ~padding.any(axis=1) if padding.size else right
         return found
 
     def _count(self, reports: Bytes) -> Counts:
@@ -214,9 +241,7 @@ class Groups(Protocol):
         numbers = from_bytes(array[:, : self._head])
         yield 0, np.bincount(numbers, minlength=len(self.groups))
         for group, rows in self._by_group(numbers):
-            protocol = self.groups[group].protocol
-            inner = array[rows, self._head : self._head + protocol.report_bytes]
-            for start, counts in protocol.pieces(inner):
+            for start, counts in self.groups[group].protocol.pieces(self._inner(group, array.take(rows, axis=0))):
                 yield self._starts[group] + start, counts
 
     def spoken(self, report: bytes) -> str:
@@ -285,6 +310,15 @@ class Groups(Protocol):
         return max(known) if len(known) == len(figures) else None
 
 
+def _copy(source: Bytes, target: Bytes) -> None:
+    """Column by column where there are few: numpy goes along the rows, and short ones cost it most."""
+    if source.shape[1] > _FEW_BYTES:
+        target[:] = source
+        return
+    for column in range(source.shape[1]):
+        target[:, column] = source[:, column]
+
+
 class _GroupAdder:
     """Takes reports apart once and hands each group's to its own adder."""
 
@@ -294,9 +328,9 @@ class _GroupAdder:
         self._adders = [group.protocol._adder() for group in protocol.groups]
 
     def add(self, reports: Bytes) -> None:
-        for group, rows, inner in self._protocol._split(reports):
+        for group, rows, own in self._protocol._split(reports):
             self._people[group] += rows.size
-            self._adders[group].add(inner)
+            self._adders[group].add(self._protocol._inner(group, own))
 
     def counts(self) -> Counts:
         return np.concatenate([self._people, *(adder.counts() for adder in self._adders)])
