@@ -108,6 +108,17 @@ def test_who_was_not_drawn_is_missing_among_those_who_answered_too(studies: Any,
     assert hits < least
 
 
+def test_repeated_collections_are_right_on_average() -> None:
+    """The mean of 300 runs is within 5 of its own standard errors of the truth: all 9 fail for 5e-6 of all seeds."""
+    protocol = Attributes(HABITS, 4)
+    study = protocol.simulate(people(600, np.random.default_rng(3)), runs=300, seed=2)
+    figures = study.figures()
+    assert figures.shape == (300, 9)
+    off = (figures.mean(axis=0) - study.truth) / (figures.std(axis=0) / np.sqrt(300))
+    assert np.abs(off).max() < 5
+    assert protocol.truth([{"smoke": "yes", "bread": 1, "sleep": 3.0}] * 2).tolist() == [1, 0, 0, 1, 0, 0, 0, 0, 3]
+
+
 def test_errors_over_epochs_know_that_people_and_groups_are_drawn_anew() -> None:
     """Of K epochs with fresh choices a person stands in a group of share f as often as a binomial number says."""
     protocol = Attributes.of({"a": GRR(2, 20), "b": GRR(2, 20)})

@@ -98,7 +98,7 @@ class Records(Domain):
 
     def encode(self, values: Any) -> RecordColumns:
         """Records from a table (pandas, polars, Arrow), a dictionary of columns, or a list of dictionaries."""
-        columns = self._columns(values)
+        columns = self.split(values)
         encoded = []
         for name, domain in self.columns:
             try:
@@ -110,7 +110,8 @@ class Records(Domain):
             raise DomainError("the columns of these records have different lengths")
         return RecordColumns(tuple(encoded), counts.pop())
 
-    def _columns(self, values: Any) -> Mapping[str, Any]:
+    def split(self, values: Any) -> Mapping[str, Any]:
+        """Records in any of these forms as columns by name; names are checked, answers are not."""
         if isinstance(values, Mapping):
             if not any(hasattr(column, "__len__") and not isinstance(column, str) for column in values.values()):
                 values = [values]

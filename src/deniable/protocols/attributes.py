@@ -156,9 +156,8 @@ class Attributes(Groups):
 
     def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The figures of all columns, one after the other."""
-        columns = zip(self.group_names, self.groups, strict=True)
-        each = [(group.protocol, [answer[name] for answer in answers]) for name, group in columns]
-        return np.concatenate([protocol.truth(column, people) for protocol, column in each])
+        columns, named = self.domain.split(answers), zip(self.group_names, self.groups, strict=True)
+        return np.concatenate([group.protocol.truth(columns[name], people) for name, group in named])
 
     # -- the law -----------------------------------------------------------------------------------
 

@@ -223,9 +223,10 @@ class Groups(Protocol):
         found = np.zeros(len(reports), dtype=np.bool_)
         for group, rows, own in self._split(reports):
             protocol = self.groups[group].protocol
-            padding = own[:, self._head + protocol.report_bytes :]
             right = good(protocol, self._inner(group, own))
-            found[rows] = right & ~padding.any(axis=1) if padding.size else right
+            for column in range(self._head + protocol.report_bytes, self.report_bytes):
+                right = right & (own[:, column] == 0)
+            found[rows] = right
         return found
 
     def _count(self, reports: Bytes) -> Counts:

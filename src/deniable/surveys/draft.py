@@ -6,6 +6,7 @@
 
 answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" for any text,
            {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"} (the mean of a number),
+           {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one),
            {"table": proof} (a mechanism that `deniable design` proved, with its proof; "hypotheses": [...] names the
            laws that it tells apart), or the spec of a domain
 other      the label for every answer that is not listed
@@ -274,8 +275,8 @@ def _domain(entry: Mapping[str, Any], name: Any) -> Domain:
     found = domain_of_answers(entry["answers"], labels | {"key": f"{name}/{entry['id']}"})
     if found is None:
         raise SpecError(
-            'the answers are a list, {"low": ..., "high": ...}, {"number": {"low": ..., "high": ...}}, "text" or the '
-            "spec of a domain"
+            'the answers are a list, {"low": ..., "high": ...}, {"number": {"low": ..., "high": ...}}, '
+            '{"record": {...}}, "text" or the spec of a domain'
         )
     return found
 
