@@ -169,7 +169,7 @@ def test_a_local_session_gives_the_same_integers_for_every_protocol(tmp_path: Pa
         ran = CliRunner().invoke(app, command)
         assert ran.exit_code == 1  # the file that is cut off
         assert json.loads(ran.stdout) == expected
-    (found,) = finished(start("local[2]", tmp_path, {"spark.ui.enabled": "false"}), tmp_path)
+    (found,) = finished(start("local[1]", tmp_path, {"spark.ui.enabled": "false"}), tmp_path)
     check(found, expected)
     # The comparison could fail.
     found[0]["tallies"]["q3"]["counts"][0] += 1

@@ -41,14 +41,21 @@ test("and find nothing in the SDK as it is", async () => {
 
 /** Whether a module disagrees with a vector that is given in full, or with one of the first of a case. */
 function differs(module) {
-  const report = (entry, value, random) => {
+  const loaded = ({ spec }) => {
+    try {
+      return module.loadProtocol(spec);
+    } catch {
+      return null;
+    }
+  };
+  const report = (protocol, value, random) => {
     let at = 0;
     const bits = new module.RandomBits((bytes) => {
       bytes.set(random(at, bytes.length));
       at += bytes.length;
     }, 8);
     try {
-      return module.hex(module.loadProtocol(entry.spec).privatize(answer(value), bits));
+      return module.hex(protocol.privatize(answer(value), bits));
     } catch {
       return null;
     }
@@ -56,18 +63,19 @@ function differs(module) {
   const full = vectors.explicit.some((entry) => {
     const bytes = Buffer.from(entry.random, "hex");
     const random = (at, n) => (at + n <= bytes.length ? bytes.subarray(at, at + n) : new Uint8Array(n));
-    return report(entry, entry.answer, random) !== entry.report;
+    return report(loaded(entry), entry.answer, random) !== entry.report;
   });
   return (
     full ||
-    vectors.cases.some((entry) =>
-      entry.words.some((_, i) => {
+    vectors.cases.some((entry) => {
+      const protocol = loaded(entry);
+      return entry.words.some((_, i) => {
         const seed = entry.first + i;
         const random = (at) => block(seed, at >> 5).subarray(at & 31, (at & 31) + 8);
         const value = entry.answers[i % entry.answers.length];
-        return report(entry, value, random) !== entry.reports.slice(2 * i * entry.bytes, 2 * (i + 1) * entry.bytes);
-      }),
-    )
+        return report(protocol, value, random) !== entry.reports.slice(2 * i * entry.bytes, 2 * (i + 1) * entry.bytes);
+      });
+    })
   );
 }
 
