@@ -8,9 +8,11 @@ from pathlib import Path
 from benchmarks.frequency import (
     CONSISTENT,
     GUESS,
+    ONE_BY_ONE,
     ORACLES,
     OURS,
     RESCALED,
+    SINGLE,
     error_label,
     largest_label,
     ratio_label,
@@ -40,10 +42,12 @@ def markdown(results: Sequence[Result]) -> str:
     ]
     for result in chosen:
         best = {timing.task: timing.best for timing in result.timings}
-        for side in SIDES:
+        ours = {side: task_name(side, OURS) for side in SIDES} | {ONE_BY_ONE: task_name("client", SINGLE)}
+        for side, task in ours.items():
             figures = [ratio(result, side, package) for package in PACKAGES]
             cells = ["" if figure is None else f"{ratio_text(figure.value)}x" for figure in figures]
-            lines.append(_row(result.name, side, time_text(best[task_name(side, OURS)]), *cells))
+            if task in best:
+                lines.append(_row(result.name, side, time_text(best[task]), *cells))
     return "\n".join([*lines, "", *_errors(chosen)]) + "\n"
 
 

@@ -122,4 +122,4 @@ def test_every_oracle_is_served_by_its_rivals_scripts(name):
     for package in oracle.rivals:
         script = environments.HERE / f"run_{package.replace('-', '_')}.py"
         assert f'"{name}":' in script.read_text(encoding="utf-8")
-    assert {*oracle.client_goals, *oracle.server_goals} <= {*oracle.rivals}
+    assert {*oracle.client_goals, *oracle.single_goals, *oracle.server_goals} <= {*oracle.rivals}

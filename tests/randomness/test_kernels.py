@@ -171,7 +171,7 @@ class _TwoLanes(Bits):
 @pytest.mark.parametrize("eighths", range(9))
 def test_digit_by_digit_comparison_has_the_exact_law(eighths: int) -> None:
     threshold = eighths * WORD // 8
-    law = exhaust(lambda bits: int(kernels.packed_one(_TwoLanes(bits), threshold, 2)[0])).law
+    law = exhaust(lambda bits: _TwoLanes(bits).lanes(Dyadic(threshold), 2)).law
     p = Fraction(eighths, 8)
     expected = {0: (1 - p) ** 2, 1: p * (1 - p), 2: p * (1 - p), 3: p**2}
     assert law == {outcome: weight for outcome, weight in expected.items() if weight}
@@ -186,6 +186,36 @@ def test_one_packed_report_consumes_words_as_documented() -> None:
     assert lanes[:64].all()
     # Second block: word 1 sets lanes 0..5 to "bit 1 where Q has 1" -> undecided; word 0b111 decides.
     assert lanes[64:].tolist() == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("before", [0, 8, 4080, 3], ids=lambda count: f"after {count} bytes")
+@pytest.mark.parametrize("threshold", [0, 1, WORD // 2, 3 * WORD // 4, 12345678901234567890, WORD - 1, WORD])
+def test_many_lanes_are_drawn_from_the_same_words_as_one_by_one(threshold: int, before: int) -> None:
+    for lanes in (1, 63, 64, 65, 1000, 5000):
+        fast, slow = Simulation(lanes), Simulation(lanes)
+        assert fast.take(before) == slow.take(before)
+        for _ in range(3):
+            assert fast.lanes(Dyadic(threshold), lanes) == Bits.lanes(slow, Dyadic(threshold), lanes)
+            assert fast.word() == slow.word()
+
+
+def test_a_kept_value_and_a_drawn_one_are_two_words_and_more_only_after_a_rejection() -> None:
+    keep = Dyadic(WORD // 2)
+    bits = Scripted(*words(5, 8), *words(WORD // 2, WORD - 1, WORD - 2), *words(4))
+    assert bits.kept_and_drawn(keep, 3) == (True, 2)
+    assert bits.kept_and_drawn(keep, 3) == (False, (WORD - 2) % 3)  # 2^64 - 1 would make 0 more likely than 2
+    assert bits.kept_and_drawn(keep, 1) == (True, 0)
+    assert bits.items == []
+    law = exhaust(lambda bits: bits.kept_and_drawn(Dyadic(WORD // 4), 2)).law
+    assert law == {(kept, y): Fraction(1 if kept else 3, 8) for kept in (True, False) for y in (0, 1)}
+
+
+@pytest.mark.parametrize("below", [1, 2, 6, 1024, WORD, WORD + 1])
+def test_integers_one_after_the_other(below: int) -> None:
+    for count in (0, 1, 2, 5):
+        together, alone = Simulation(3), Simulation(3)
+        assert together.integer_list(below, count) == [alone.integers(below) for _ in range(count)]
+        assert together.word() == alone.word()
 
 
 def test_keep_or_uniform_matches_its_parts() -> None:

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.errors import NumberError
+from deniable.exact import WORD, Dyadic
 from deniable.randomness import SYSTEM, Secure, Simulation, secure
 
 KIB = 1024
@@ -160,10 +161,22 @@ def test_bytes_handed_out_are_overwritten() -> None:
     assert taken != bytes(64)
     assert taken not in bytes(buffer._bytes)
     assert bytes(buffer._bytes[:64]) == bytes(64)
-    assert bytes(buffer._bytes[64:]) != bytes(len(buffer._bytes) - 64)
+    bits.pair()
+    bits.lanes(Dyadic(WORD // 3), 128)
+    used = buffer._at
+    assert used >= 64 + 16 + 16
+    assert bytes(buffer._bytes[:used]) == bytes(used)
+    assert all(buffer._words[place] for place in range(used // 8, len(buffer._bytes) // 8))
+    halves(bits, 64 * 600)  # more than the reserve holds
+    assert bytes(buffer._bytes[: buffer._at]) == bytes(buffer._at)
 
 
 STREAMS = ("secure.py", "keystream.py")
+
+
+def halves(bits: Secure, count: int) -> bytes:
+    """The words behind so many lanes: at one half a block takes one word, and a lane is set where its bit is 0."""
+    return (bits.lanes(Dyadic(WORD // 2), count) ^ ((1 << count) - 1)).to_bytes(count // 8, "little")
 
 
 def interrupted(draw: Callable[[], object], interrupt: Callable[[], object], files: tuple[str, ...] = STREAMS) -> int:
@@ -200,6 +213,8 @@ def test_a_draw_may_be_interrupted_by_a_draw_at_any_point(size: int) -> None:
         lambda: bits.word().to_bytes(8, "little"),
         lambda: bits.take(size),
         lambda: bits.words(size // 8).tobytes(),
+        lambda: b"".join(word.to_bytes(8, "little") for word in bits.pair()),
+        lambda: halves(bits, 128),
     ]
     turn = itertools.cycle(kinds)
 
@@ -257,24 +272,28 @@ def test_a_draw_that_is_broken_off_repeats_nothing() -> None:
 
     def attempt() -> None:
         words.extend(bits.word() for _ in range(2))
+        words.extend(bits.pair())
+        lanes = halves(bits, 128)
+        words.extend(int.from_bytes(lanes[i : i + 8], "little") for i in (0, 8))
 
     def stop(left: Iterator[int]) -> None:
         if next(left) == 0:
             raise KeyboardInterrupt
 
-    for step in range(60):
+    for step in range(250):
         try:
             interrupted(attempt, partial(stop, itertools.count(step, -1)))
         except KeyboardInterrupt:
             broken += 1
         attempt()
-    assert broken > 30
+    assert broken > 150
     assert len(set(words)) == len(words)
     assert 0 not in words
 
 
+@pytest.mark.parametrize(("kind", "every"), [("word", 5), ("pair", 7), ("lanes", 30)])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_fork_in_the_middle_of_a_draw_shares_no_word() -> None:
+def test_a_fork_in_the_middle_of_a_draw_shares_no_word(kind: str, every: int) -> None:
     bits = Secure()
     bits.word()
     reading, writing = os.pipe()
@@ -282,8 +301,8 @@ def test_a_fork_in_the_middle_of_a_draw_shares_no_word() -> None:
     forks = itertools.count()
 
     def fork() -> None:
-        # At every fifth point one child is forked; it finishes the parent's draw and says what it got.
-        if os.getpid() == parent and next(forks) % 5 == 0:
+        # At some points a child is forked; it finishes the parent's draw and says what it got.
+        if os.getpid() == parent and next(forks) % every == 0:
             child = os.fork()
             if child:
                 children.append(child)
@@ -293,7 +312,10 @@ def test_a_fork_in_the_middle_of_a_draw_shares_no_word() -> None:
 
     def draw() -> None:
         nonlocal word
-        word = bits.word()
+        if kind == "word":
+            word = bits.word()
+        else:
+            word = bits.pair()[1] if kind == "pair" else int.from_bytes(halves(bits, 64), "little")
 
     interrupted(draw, fork, files=("keystream.py",))
     assert word is not None

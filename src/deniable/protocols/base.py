@@ -42,7 +42,7 @@ from deniable.labels import Label
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.studies import Study, study
 from deniable.protocols.tally import Adder, Counter, Counts, PlainAdder, Tally
-from deniable.randomness import Bits, Counting, exhaust, source_of
+from deniable.randomness import SYSTEM, Bits, Counting, exhaust, source_of
 from deniable.results import Mean, Misfit, Result
 from deniable.specs import fingerprint, parsed
 
@@ -341,11 +341,11 @@ class Protocol(ABC):
         >>> len(GRR(["yes", "no"], epsilon=1).report("yes"))
         1
         """
-        return self._one(self.domain.encode_one(value), source_of(bits))
+        return self._one(self.domain.encode_one(value), SYSTEM if bits is None else source_of(bits))
 
     def report_encoded(self, encoded: Any, bits: Bits | None = None) -> bytes:
         """The same for an answer that `domain.encode_one` has read already, as a ledger that remembers answers does."""
-        return self._one(encoded, source_of(bits))
+        return self._one(encoded, SYSTEM if bits is None else source_of(bits))
 
     # -- the collector -----------------------------------------------------------------------------
 

@@ -86,6 +86,16 @@ class Exhaustive(Bits):
             return self._uniform(below)
         return np.array([self._uniform(below) for _ in range(size)], dtype=np.int64)
 
+    def integer_list(self, below: int, count: int) -> list[int]:
+        return [self._uniform(below) for _ in range(count)]
+
+    def kept_and_drawn(self, keep: Dyadic, below: int) -> tuple[bool, int]:
+        return self.bernoulli(keep), self._uniform(below)
+
+    def lanes(self, probability: Dyadic, count: int) -> int:
+        p = probability.value
+        return sum((self._branch([1 - p, p])) << lane for lane in range(count))
+
     def packed(self, probability: Dyadic, lanes: int, size: int | None = None) -> NDArray[np.uint8]:
         rows = [self.bernoulli(probability, lanes) for _ in range(1 if size is None else size)]
         packed = np.packbits(np.array(rows, dtype=np.bool_).reshape(len(rows), lanes), axis=1, bitorder="little")

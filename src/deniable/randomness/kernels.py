@@ -132,26 +132,6 @@ def keep_or_uniform(bits: Bits, values: NDArray[Any], keep: int, below: int) -> 
     return out.reshape(values.shape)
 
 
-def packed_one(bits: Bits, threshold: int, lanes: int) -> NDArray[np.uint8]:
-    """One report's lanes, in the documented order: the comparison of 64 numbers at a time, digit by digit."""
-    blocks = bytearray()
-    for start in range(0, lanes, WORD_BITS):
-        undecided = (1 << min(WORD_BITS, lanes - start)) - 1
-        true = undecided if threshold == WORD else 0
-        digits = threshold % WORD
-        # Once the digits of Q that remain are all zero, no undecided lane can fall below it.
-        while undecided and digits:
-            word = bits.word()
-            if digits >> (WORD_BITS - 1):
-                true |= undecided & ~word
-                undecided &= word
-            else:
-                undecided &= ~word
-            digits = (digits << 1) % WORD
-        blocks += true.to_bytes(8, "little")
-    return np.frombuffer(bytes(blocks[: -(-lanes // 8)]), dtype=np.uint8).copy()
-
-
 @dataclass(frozen=True, slots=True)
 class LaneTable:
     """Outcomes of eight lanes: 65,536 slots, of which those from `escapes` on mean "draw from `residual`"."""

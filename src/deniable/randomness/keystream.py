@@ -5,6 +5,9 @@ Source     RFC 8439; the cipher is `cryptography`'s. Zeros are encrypted, so the
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from operator import length_hint
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,8 @@ from numpy.typing import NDArray
 # Long enough to hide the cost of a call, short enough to stay in the cache.
 CHUNK = 1 << 17
 _ZEROS = memoryview(bytes(CHUNK))
-_EIGHT = bytes(8)
+_ALL_ONES = (1 << 64) - 1
+_LITTLE = sys.byteorder == "little"
 
 
 class Keystream:
@@ -43,15 +47,16 @@ class Buffer:
     must not run at once: the owner ensures that one ends before the next begins.
     """
 
-    __slots__ = ("_at", "_bytes", "_produce", "_view")
+    __slots__ = ("_at", "_bytes", "_produce", "_view", "_words")
 
     # A first draw should be cheap; a device draws a few hundred bytes.
-    SIZE = 1024
+    SIZE = 4096
 
     def __init__(self, produce: Any) -> None:
         self._produce = produce
         self._bytes = bytearray(self.SIZE)
         self._view = memoryview(self._bytes)
+        self._words = self._view.cast("Q")
         self._at = self.SIZE
 
     def take(self, count: int) -> bytes:
@@ -68,13 +73,90 @@ class Buffer:
     def word(self) -> int:
         """`take(8)` as an integer, but faster: a single report may draw hundreds of words."""
         start = self._at
-        end = start + 8
-        if end > self.SIZE:
+        if start & 7 or not _LITTLE:
             return int.from_bytes(self.take(8), "little")
-        self._at = end
-        value = int.from_bytes(self._view[start:end], "little")
-        self._bytes[start:end] = _EIGHT
+        if start == self.SIZE:
+            self._produce(self._view)
+            start = 0
+        self._at = start + 8
+        value: int = self._words[start >> 3]
+        self._words[start >> 3] = 0
         return value
+
+    def pair(self) -> tuple[int, int]:
+        """`word()` twice."""
+        start = self._at
+        if start & 7 or start > self.SIZE - 16 or not _LITTLE:
+            return self.word(), self.word()  # at the end of the reserve, too
+        self._at = start + 16
+        words, place = self._words, start >> 3
+        first, second = words[place], words[place + 1]
+        words[place] = words[place + 1] = 0
+        return first, second
+
+    def lanes(self, digits: Sequence[int], count: int) -> int:
+        """So many bits, lane i is bit i, each set with the probability of these binary digits.
+
+        Blocks of 64 lanes, one word per digit until every lane of the block is decided: a lane is decided at the first
+        digit that differs from its bit, and set if that digit is 1. About as many words as that takes are taken at
+        once, and those that were not used are given back in the end: an exception in between loses them.
+        """
+        if not digits:
+            return 0
+        total = block = 0
+        start, words = self._claim(1 + count // 8)
+        ahead = iter(words)
+        while block < count:
+            undecided = _ALL_ONES if count - block >= 64 else (1 << count - block) - 1
+            true, left_digits = 0, digits
+            while left_digits:
+                ready = length_hint(ahead)
+                for digit, word in zip(left_digits, ahead, strict=False):
+                    if digit:
+                        equal = undecided & word
+                        true |= undecided ^ equal
+                        undecided = equal
+                    else:
+                        undecided &= ~word
+                    if not undecided:
+                        break
+                if not undecided or ready >= len(left_digits):
+                    break
+                # There were too few words, or the reserve came to its end within the block.
+                left_digits = left_digits[ready:]
+                self._overwrite(start, len(words))
+                start, words = self._claim(16)
+                ahead = iter(words)
+            total |= true << block
+            block += 64
+        used = len(words) - length_hint(ahead)
+        self._overwrite(start, used)
+        if start >= 0:
+            self._at = start + 8 * used
+        return total
+
+    def _claim(self, most: int) -> tuple[int, list[int]]:
+        """Up to so many words, at least one, and where they stand; between two words it is one, and the place is -1."""
+        start = self._at
+        if start & 7 or not _LITTLE:
+            return -1, [self.word()]
+        if start == self.SIZE:
+            self._produce(self._view)
+            start = 0
+        end = min(start + 8 * most, self.SIZE)
+        self._at = end
+        words: list[int] = self._words[start >> 3 : end >> 3].tolist()
+        return start, words
+
+    def _overwrite(self, start: int, words: int) -> None:
+        if start >= 0:
+            self._bytes[start : start + 8 * words] = bytes(8 * words)
+
+    def align(self) -> None:
+        """Drop bytes up to the next whole word, where nobody can tell."""
+        odd = self._at & 7
+        if odd:
+            self.take(8 - odd)
 
     def fill(self, out: NDArray[np.uint8]) -> None:
         target = memoryview(out.data).cast("B")

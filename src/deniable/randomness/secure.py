@@ -5,6 +5,7 @@ Threads    each thread has its own key and reserve, so nothing is shared and not
 Re-entry   a draw that interrupts another one of its thread (in a signal handler or a finalizer) takes its bytes from
            the OS; a draw that ends in an exception (Ctrl-C) gives up its key
 Fork       a child process draws new keys before its first byte, and repeats a draw that the fork interrupted
+Words      after a draw of bytes the rest of a word is dropped, so that single words are read at once
 Memory     bytes are overwritten in the reserve when handed out (Python may still hold copies elsewhere)
 
 Bits for studies that must repeat; never for a device, because anyone who knows the seed knows every bit.
@@ -22,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import NumberError
+from deniable.exact import WORD, Dyadic
 from deniable.randomness.keystream import CHUNK, Buffer, Keystream
-from deniable.randomness.source import Bits
+from deniable.randomness.source import Bits, digits_of
 
 KEY_LIFE = 1 << 20
 
@@ -76,7 +78,10 @@ class Secure(Bits):
 
     def _claim(self) -> _Stream | None:
         """This thread's stream, marked as busy; None while another draw of this thread is under way."""
-        stream: _Stream | None = getattr(self._local, "stream", None)
+        try:
+            stream: _Stream | None = self._local.stream
+        except AttributeError:  # the first draw of a thread
+            stream = None
         if stream is None or stream.forks != _forks:
             stream = self._local.stream = _Stream()
         # An interruption between the question and the mark draws to its end before this goes on.
@@ -100,6 +105,7 @@ class Secure(Bits):
             return
         try:
             stream.buffer.fill(out)
+            stream.buffer.align()
         except BaseException:
             self._give_up()
             raise
@@ -112,6 +118,7 @@ class Secure(Bits):
             return os.urandom(count)
         try:
             taken = stream.buffer.take(count)
+            stream.buffer.align()
         except BaseException:
             self._give_up()
             raise
@@ -127,6 +134,36 @@ class Secure(Bits):
             self._give_up()
             raise
         return value if self._release(stream) else self.word()
+
+    def pair(self) -> tuple[int, int]:
+        # What most single reports draw, so `_claim`, the reserve and `_release` are written out here.
+        try:
+            stream = self._local.stream
+            if stream.forks != _forks or stream.busy:
+                return self.word(), self.word()
+        except AttributeError:  # the first draw of a thread
+            return self.word(), self.word()
+        stream.busy = True
+        try:
+            found: tuple[int, int] = stream.buffer.pair()
+        except BaseException:
+            self._give_up()
+            raise
+        stream.busy = False
+        return found if stream.forks == _forks else self.pair()
+
+    def lanes(self, probability: Dyadic, count: int) -> int:
+        if probability.numerator == WORD:
+            return (1 << count) - 1
+        stream = self._claim()
+        if stream is None:
+            return super().lanes(probability, count)
+        try:
+            drawn = stream.buffer.lanes(digits_of(probability.numerator), count)
+        except BaseException:
+            self._give_up()
+            raise
+        return drawn if self._release(stream) else self.lanes(probability, count)
 
     def __reduce__(self) -> tuple[type[Secure], tuple[()]]:
         # A copy is a new source: no two objects ever share a keystream.
@@ -201,6 +238,18 @@ class Simulation(Bits):
             finally:
                 self._busy = False
 
+    def lanes(self, probability: Dyadic, count: int) -> int:
+        if probability.numerator == WORD:
+            return (1 << count) - 1
+        with self._lock:
+            if self._busy:
+                raise _interrupted()
+            self._busy = True
+            try:
+                return self._buffer.lanes(digits_of(probability.numerator), count)
+            finally:
+                self._busy = False
+
     def __reduce__(self) -> tuple[type[Simulation], tuple[int]]:
         # A copy starts over: the seed is all that a simulation is.
         return (Simulation, (self.seed,))
@@ -229,6 +278,8 @@ class Counting(Simulation):
     def word(self) -> int:
         self.bytes_taken += 8
         return super().word()
+
+    lanes = Bits.lanes  # word by word
 
 
 def _interrupted() -> NumberError:

@@ -11,6 +11,9 @@ packed(Q, d)      blocks of 64 lanes, lane i is bit i; digits of Q from the top,
 draw(law)         one word, compared with the law's boundaries; further words only on a tie
 keep_or_uniform   bernoulli(keep), then integers(m), always both
 
+kept_and_drawn    the same as a truth value and a number, for one value
+integer_list      integers(m), so many times
+
 An array is drawn in whatever order is fastest; its law is the same.
 """
 
@@ -18,15 +21,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import NumberError
-from deniable.exact import WORD_BITS, Dyadic
+from deniable.exact import WORD, WORD_BITS, Dyadic
 from deniable.randomness import kernels
 from deniable.randomness.law import Law
+
+
+@lru_cache(maxsize=64)
+def digits_of(threshold: int) -> tuple[int, ...]:
+    """The binary digits of threshold / 2^64 from the top, up to the last 1: no later digit lets a lane be true."""
+    digits = f"{threshold:064b}".rstrip("0")
+    return tuple(map(int, digits))
 
 
 class Bits(ABC):
@@ -44,6 +55,10 @@ class Bits(ABC):
 
     def word(self) -> int:
         return int.from_bytes(self.take(8), "little")
+
+    def pair(self) -> tuple[int, int]:
+        """`word()` twice."""
+        return self.word(), self.word()
 
     def words(self, count: int) -> NDArray[np.uint64]:
         return self.uniform(count, np.uint64)
@@ -84,14 +99,56 @@ class Bits(ABC):
             if value < limit:
                 return value % below
 
+    def integer_list(self, below: int, count: int) -> list[int]:
+        """`integers(below)` so many times, one after the other."""
+        if below & (below - 1) or not 1 < below <= WORD:
+            return [self.integers(below) for _ in range(count)]
+        mask = below - 1
+        found: list[int] = []
+        for _ in range(count // 2):
+            first, second = self.pair()
+            found += (first & mask, second & mask)
+        return [*found, self.word() & mask] if count % 2 else found
+
     def packed(self, probability: Dyadic, lanes: int, size: int | None = None) -> NDArray[np.uint8]:
         """Independent bits, each set with the given probability, packed eight to a byte (padding is zero).
 
         Shape (bytes,) for one report, (size, bytes) for many.
         """
         if size is None:
-            return kernels.packed_one(self, probability.numerator, lanes)
+            drawn = self.lanes(probability, lanes).to_bytes(-(-lanes // 8), "little")
+            return np.frombuffer(drawn, dtype=np.uint8).copy()
         return kernels.packed(self, probability.numerator, lanes, size)
+
+    def lanes(self, probability: Dyadic, count: int) -> int:
+        """`packed` for one report, as a whole number: lane i is bit i."""
+        threshold, drawn = probability.numerator, 0
+        if threshold == WORD:
+            return (1 << count) - 1
+        for start in range(0, count, WORD_BITS):
+            undecided, true = (1 << min(WORD_BITS, count - start)) - 1, 0
+            for digit in digits_of(threshold):
+                word = self.word()
+                if digit:
+                    true |= undecided & ~word
+                    undecided &= word
+                else:
+                    undecided &= ~word
+                if not undecided:
+                    break
+            drawn |= true << start
+        return drawn
+
+    def kept_and_drawn(self, keep: Dyadic, below: int) -> tuple[bool, int]:
+        """`bernoulli(keep)`, then `integers(below)`; always both."""
+        if below == 1:
+            return self.bernoulli(keep), 0
+        first, second = self.pair()
+        if second >= WORD - below:  # hardly ever: it may have to be drawn again
+            limit = WORD - WORD % below
+            while second >= limit:
+                second = self.word()
+        return first < keep.numerator, second % below
 
     @overload
     def draw(self, law: Law) -> int: ...

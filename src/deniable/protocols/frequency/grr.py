@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from deniable.channels import RandomizedResponse
 from deniable.channels.inference.ibu import response_mle
+from deniable.exact import Dyadic
 from deniable.labels import text
 from deniable.protocols.base import WORD_BYTES, Cost, Positions
 from deniable.protocols.frequency.histogram import PureProtocol
@@ -98,8 +99,14 @@ class GRR(PureProtocol):
         return self.domain.size
 
     def _one(self, value: int, bits: Bits) -> bytes:
-        kept, drawn = bits.bernoulli(self.response.keep), bits.integers(self.domain.size)
-        return (value if kept else drawn).to_bytes(self.report_bytes, "little")
+        keep, size, width = self._single
+        kept, drawn = bits.kept_and_drawn(keep, size)
+        return (value if kept else drawn).to_bytes(width, "little")
+
+    @cached_property
+    def _single(self) -> tuple[Dyadic, int, int]:
+        """What a single report needs, looked up once."""
+        return self.response.keep, self.domain.size, self.report_bytes
 
     def _many(self, values: Positions, bits: Bits) -> Bytes:
         narrow = values.astype(narrow_type(self.report_bytes))

@@ -122,7 +122,7 @@ class HadamardResponse(FrequencyProtocol):
         return self.blocks * self.block_size
 
     def _one(self, value: int, bits: Bits) -> bytes:
-        kept, output = bits.bernoulli(self.response.keep), bits.integers(self.tally_size)
+        kept, output = bits.kept_and_drawn(self.response.keep, self.tally_size)
         if kept:
             block, row = value % self.blocks, value // self.blocks + 1
             column = output % self.block_size

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from deniable.channels import RandomizedResponse
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
-from deniable.exact import Number, as_epsilon
+from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
 from deniable.protocols.frequency.hadamard_response import walsh_hadamard
 from deniable.protocols.frequency.histogram import PureProtocol
@@ -134,14 +134,21 @@ class LocalHashing(PureProtocol):
         return 1 << self.index_bits
 
     def _one(self, value: int, bits: Bits) -> bytes:
-        length, rows = self.index_bits, self.hash_bits
-        matrix = [bits.integers(1 << length) for _ in range(rows)]
-        kept, drawn = bits.bernoulli(self.response.keep), bits.integers(1 << rows)
-        report = 0
-        for j, row in enumerate(matrix):
-            bit = (row & value).bit_count() & 1 if kept else drawn >> j & 1
-            report |= (row | bit << length) << j * (length + 1)
-        return report.to_bytes(self.report_bytes, "little")
+        length, keep, width = self._single
+        matrix = bits.integer_list(1 << length, self.hash_bits)
+        kept, drawn = bits.kept_and_drawn(keep, 1 << self.hash_bits)
+        report = place = 0
+        for row in matrix:
+            bit = (row & value).bit_count() & 1 if kept else drawn & 1
+            report |= (row | bit << length) << place
+            drawn >>= 1
+            place += length + 1
+        return report.to_bytes(width, "little")
+
+    @cached_property
+    def _single(self) -> tuple[int, Dyadic, int]:
+        """What a single report needs, looked up once."""
+        return self.index_bits, self.response.keep, self.report_bytes
 
     def _many(self, values: Positions, bits: Bits) -> Bytes:
         # The keystream is the matrix, and where the hash is not kept, the random bits as well: only the hash bits

@@ -164,13 +164,12 @@ class RAPPOR(TextProtocol):
     # -- the device --------------------------------------------------------------------------------
 
     def _one_text(self, text: str, cohort: int, bits: Bits) -> bytes:
-        row = bits.packed(self.flip, self.bloom_bits)
+        row = bits.lanes(self.flip, self.bloom_bits)
         for place in self.positions(text, cohort):
-            mask = np.uint8(1 << place % 8)
-            row[place // 8] &= ~mask
-            if bits.bernoulli(self.flip.complement):
-                row[place // 8] |= mask
-        return row.tobytes()
+            row |= 1 << place
+            if not bits.bernoulli(self.flip.complement):
+                row ^= 1 << place
+        return row.to_bytes(-(-self.bloom_bits // 8), "little")
 
     def _many_texts(self, labels: Sequence[Label], which: Positions, cohorts: Positions, bits: Bits) -> Bytes:
         pairs, where = np.unique(which * self.cohorts + cohorts, return_inverse=True)

@@ -94,12 +94,11 @@ class UnaryProtocol(PureProtocol):
         return self.domain.size
 
     def _one(self, value: int, bits: Bits) -> bytes:
-        row = bits.packed(self.other_bit, self.domain.size)
-        mask = np.uint8(1 << value % 8)
-        row[value // 8] &= ~mask
-        if bits.bernoulli(self.true_bit):
-            row[value // 8] |= mask
-        return row.tobytes()
+        row, own = bits.lanes(self.other_bit, self.domain.size), 1 << value
+        row |= own
+        if not bits.bernoulli(self.true_bit):
+            row ^= own
+        return row.to_bytes(self.report_bytes, "little")
 
     def _many(self, values: Positions, bits: Bits) -> Bytes:
         rows = bits.packed(self.other_bit, self.domain.size, values.size)
