@@ -175,7 +175,7 @@ def test_a_survey_by_its_name_or_the_beginning_of_its_fingerprint(tmp_path, monk
     assert "note" not in CliRunner().invoke(app, ["estimate", "daily", *service, "--epochs", "0..39"]).stderr
     # A file of that name comes first.
     plain().save("daily")
-    assert "no reports" in deniable("estimate", "daily", *service, code=2)
+    assert json.loads(deniable("estimate", "daily", *service))["survey"] == plain().fingerprint
 
 
 def test_a_service_that_names_surveys_falsely(tmp_path, monkeypatch, live):

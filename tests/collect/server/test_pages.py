@@ -23,7 +23,7 @@ def entry(name: str, state: str = OPEN, begins: int = -10) -> Entry:
 
 def said(entry: Entry) -> Listed:
     """What the list says, of a survey whose current epoch was not closed."""
-    return listed(entry, TODAY, entry.phase(TODAY) == "collecting", None)
+    return listed(entry, TODAY, entry.phase(TODAY) == "collecting")
 
 
 def whole(entries: list[Entry], origin: str | None = None) -> str:

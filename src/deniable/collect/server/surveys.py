@@ -14,7 +14,7 @@ from deniable.collect.server.api import Answer, Call, Operation, Parameter, json
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem
 from deniable.collect.server.progress import taken
-from deniable.collect.server.registry import Entry, Registry
+from deniable.collect.server.registry import Entry
 from deniable.collect.server.rounds import refuse_early
 from deniable.collect.server.service import Service
 from deniable.collect.server.telemetry import log
@@ -72,7 +72,17 @@ class Publication(msgspec.Struct):
 
 
 async def listing(service: Service, entries: Iterable[Entry], now: float) -> list[Listed]:
-    return [listed(service.registry, one, now, await _is_open(service, one, now)) for one in entries]
+    known = service.registry
+    return [
+        listed(
+            one,
+            now,
+            await _is_open(service, one, now),
+            known.successors.get(one.fingerprint),
+            known.followers.get(one.fingerprint),
+        )
+        for one in entries
+    ]
 
 
 async def _is_open(service: Service, entry: Entry, now: float) -> bool:
@@ -86,7 +96,10 @@ async def _is_open(service: Service, entry: Entry, now: float) -> bool:
     return current in taken(entry, progress, now)
 
 
-def listed(registry: Registry, entry: Entry, now: float, is_open: bool) -> Listed:
+def listed(
+    entry: Entry, now: float, is_open: bool, successor: str | None = None, follower: str | None = None
+) -> Listed:
+    """What a list says of a survey; `successor` replaces it, `follower` is the next round of its campaign."""
     survey, terms = entry.survey, entry.terms
     place = terms.campaign
     return Listed(
@@ -102,10 +115,10 @@ def listed(registry: Registry, entry: Entry, now: float, is_open: bool) -> Liste
         None if survey.lifetime_epsilon is None else canonical(survey.lifetime_epsilon),
         is_open,
         terms.replaces,
-        registry.successors.get(entry.fingerprint),
+        successor,
         None if place is None else place.number,
         None if place is None else place.campaign.rounds,
-        registry.followers.get(entry.fingerprint),
+        follower,
     )
 
 
