@@ -49,6 +49,10 @@ class Coded:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def slice(self, start: int, count: int) -> Coded:
+        """Some of its rows."""
+        return Coded(self.codes[start : start + count], self.entries)
+
     def map(self, meaning: Callable[[Any], Any]) -> Coded:
         """The column with another entry in the place of each."""
         return Coded(self.codes, [meaning(entry) for entry in self.entries])

@@ -82,11 +82,33 @@ def test_a_record_comes_in_one_column_or_in_several(run, folder):
     renamed = "Smoke?,town,sleep,nap\n" + "".join(f"{r['smoke']},{r['town']},{r['sleep']},no\n" for r in rows())
     Path("renamed.csv").write_text(renamed, encoding="utf-8")
     more = {"renamed.csv": ["--column", "habits.smoke=Smoke?", "--column", "nap=nap"]}
-    for name in ("parts.parquet", "structures.parquet", "cells.csv", "renamed.csv"):
+    Path("whole.jsonl").write_text("".join(json.dumps({"habits": r, "nap": "no"}) + "\n" for r in rows()))
+    Path("flat.jsonl").write_text("\n".join(json.dumps({**r, "nap": "no", "more": [1]}) for r in rows()))
+    for name in ("parts.parquet", "structures.parquet", "cells.csv", "renamed.csv", "whole.jsonl", "flat.jsonl"):
         run("privatize", "survey.json", name, "-o", "reports.parquet", *more.get(name, []))
         check(run("estimate", "survey.json", "reports.parquet", "--json").json)
     refused = run("privatize", "survey.json", "cells.csv", "--column", "habits.teeth=x", "-o", "no.parquet", code=2)
     assert "no part" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"smoke": "no", "town": "S3CRET", "sleep": 7, "nap": "no"}', "row 3 of 'wrong.jsonl', column 'town'"),
+        ('{"smoke": "no", "sleep": 7, "nap": "no"}', "row 3 of 'wrong.jsonl', column 'town' is missing"),
+        ('["S3CRET"]', "row 3 of 'wrong.jsonl' is no JSON object"),
+        ("S3CRET", "row 3 of 'wrong.jsonl' is no JSON object"),
+        ('{"smoke": NaN}', "row 3 of 'wrong.jsonl' is no JSON object"),
+    ],
+    ids=["wrong", "missing", "list", "text", "nan"],
+)
+def test_a_bad_line_of_json_is_named_by_its_row(run, folder, line, words):
+    good = json.dumps({**rows(1)[0], "nap": "yes"})
+    Path("wrong.jsonl").write_text(f"{good}\n\n{good}\n{line}\n", encoding="utf-8")
+    refused = run("privatize", "survey.json", "wrong.jsonl", "-o", "reports.parquet", code=2).err
+    assert words in refused
+    assert "S3CRET" not in refused
+    assert not Path("reports.parquet").exists()
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,7 @@ def test_an_answer_that_is_not_listed_counts_as_other(tmp_path: Path, out: Path)
         (b"PK\x03\x04 SECRET", r"an Excel workbook.*save the sheet as CSV"),
         (b"\xd0\xcf\x11\xe0 SECRET", r"an Excel workbook.*save the sheet as CSV"),
         (b"ARROW1\0\0 SECRET", r"an Arrow file: .*survey.privatize\(table\)"),
-        (b'[{"smoke": "SECRET"}]', r"is JSON: write the answers as CSV"),
+        (b'[{"smoke": "SECRET"}]', r"is JSON in one piece: write one object per line"),
         (b"\x7fELF\0 SECRET", "neither Parquet nor text"),
         (
             b"Smoker,age\nSECRET,1\n",

@@ -48,8 +48,8 @@ def privatize(
         list[str],
         typer.Argument(
             metavar="ANSWERS...",
-            help="CSV with a header, or Parquet; '-' for CSV on standard input. One row per person, one column per "
-            "question. Several files, a pattern or a directory go with a directory as the output.",
+            help="CSV with a header, JSON lines, or Parquet; '-' for the first two on standard input. One row per "
+            "person, one column per question. Several files, a pattern or a directory go with a directory as the output.",
             show_default=False,
         ),
     ],

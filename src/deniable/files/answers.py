@@ -3,8 +3,9 @@
 CSV        UTF-8, with a header; comma, semicolon or tab, whichever is most frequent in the header; blank lines do
            not count
 Parquet    one column per question, of text, numbers or truth values, not of lists
-Records    a column of structures (Parquet) or of JSON (CSV) called like the question; else one column per part, called
-           like the part
+JSON       one object per line, {"smoke": "yes", "age": 44}, in UTF-8; a key that is not there is a missing answer
+Records    a column of structures (Parquet) or of objects (JSON, also as text in a CSV) called like the question; else
+           one column per part, called like the part
 Equal      as in every table (`surveys.tables`). Where one answer is 1 and another "1", text of Parquet is the text, and
            a cell of a CSV that could be either is refused
 Missing    an empty cell, a null, and empty text that is no category: refused, unless the question says which answer
@@ -21,13 +22,15 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from deniable._extras import require
-from deniable.columns import kind
+from deniable._files import parse_json
+from deniable.columns import Coded, coded, kind
 from deniable.domains import Domain
 from deniable.errors import DomainError, ReportError, SpecError
 from deniable.files.layout import ID, ID_BYTES, Layout
@@ -43,7 +46,7 @@ WORKING_BYTES = 1 << 23
 
 
 BLOCK_BYTES = 1 << 20
-BATCH_ROWS = 1 << 16
+BATCH_ROWS, JSON_ROWS = 1 << 16, 1 << 13
 
 NOT_UTF8 = (
     'is not in UTF-8 but perhaps in Latin-1, as Excel writes it: save it as "CSV UTF-8", or convert it with '
@@ -64,16 +67,19 @@ _OTHER_FORMATS = {
     b"\xff\xff\xff\xff": "an Arrow stream: write the table as Parquet, or give it to survey.privatize(table)",
     b"SQLite format 3": "a database of SQLite: export the table as CSV",
     b"{": "JSON: write the answers as CSV with a header, or as Parquet",
-    b"[{": "JSON: write the answers as CSV with a header, or as Parquet",
+    b"[{": "JSON in one piece: write one object per line, or the answers as CSV with a header, or as Parquet",
 }
 
 _CELLS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
 def read_answers(source: Source, columns: Columns, domains: Mapping[str, Domain]) -> Iterator[dict[str, Any]]:
-    """Batches of Arrow arrays by question id, as the file has them; the parts of a record are one structure."""
+    """Batches of columns by question id, as the file has them; the parts of a record are one structure."""
     if source.is_empty:
         raise ReportError(f"{source.name} is empty")
+    if source.head.startswith(b"{"):
+        yield from _from_json_lines(source, columns, domains)
+        return
     pa = require("pyarrow", "files")
     for batch in (_from_parquet if source.is_parquet else _from_csv)(source, columns, domains):
         found = joined(batch)
@@ -97,7 +103,9 @@ def column_names(source: Source) -> tuple[list[str], list[str]]:
 
 
 def as_answers(domain: Domain, column: Any, typed: bool) -> Any:
-    """A column of Arrow as the domain takes it; numbers and truth values are left as they are."""
+    """A column as the domain takes it; of Arrow, numbers and truth values are left as they are."""
+    if isinstance(column, Coded):
+        return tables.as_answers(domain, column)
     types = require("pyarrow", "files").types
     kind = getattr(column.type, "value_type", column.type)
     if domain.columns:
@@ -181,6 +189,37 @@ def refuse_format(source: Source) -> None:
     for start, what in _OTHER_FORMATS.items():
         if source.head.startswith(start):
             raise ReportError(f"{source.name} is {what}")
+
+
+# -- JSON -----------------------------------------------------------------------------------------------
+
+
+def _from_json_lines(source: Source, columns: Columns, domains: Mapping[str, Domain]) -> Iterator[dict[str, Any]]:
+    lines = (line for line in source.stream() if line.strip())
+    row = 0
+    while batch := [_object(line, row + 1 + i, source.name) for i, line in enumerate(islice(lines, JSON_ROWS))]:
+        names = list(dict.fromkeys(name for one in batch for name in one))
+        found: dict[str, list[Any]] = {}
+        for key, name in spread(columns, domains, names).items():
+            id, dot, part = key.partition(".")
+            held = [one.get(name) for one in batch]
+            if not dot:
+                found[id] = held
+                continue
+            records = found.setdefault(id, [{} for _ in batch])
+            for record, value in zip(records, held, strict=True):
+                record[part] = value
+        yield {id: coded(values) for id, values in found.items()}
+        row += len(batch)
+
+
+def _object(line: bytes, row: int, where: str) -> dict[str, Any]:
+    """The object in a line; messages do not quote it."""
+    with suppress(SpecError):
+        found = parse_json(line, where)
+        if isinstance(found, dict):
+            return found
+    raise ReportError(f"row {row} of {where} is no JSON object: one per line is wanted, with the answers by name")
 
 
 # -- Parquet --------------------------------------------------------------------------------------------
