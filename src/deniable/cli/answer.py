@@ -273,7 +273,15 @@ def _some_answer(question: Question) -> Any:
 
 
 def _ask(question: Question, no_echo: bool) -> Any:
-    """Ask until the entry is an answer to the question."""
+    """Ask until the entry is an answer to the question; for a record, part by part."""
+    parts = {name: inner for name, (inner, _) in question.protocol.parts(1).items() if name}
+    if not parts:
+        return _prompted(question, no_echo)
+    asked = {name: Question(question.id, f"{question.text}: {name}", inner) for name, inner in parts.items()}
+    return {name: _prompted(part, no_echo) for name, part in asked.items()}
+
+
+def _prompted(question: Question, no_echo: bool) -> Any:
     choices = shown(question.protocol.domain.choices)
     while True:
         text = f"{shown(question.text)}\n  {choices}"

@@ -49,7 +49,7 @@ def privatize(
         typer.Argument(
             metavar="ANSWERS...",
             help="CSV with a header, JSON lines, or Parquet; '-' for the first two on standard input. One row per "
-            "person, one column per question. Several files, a pattern or a directory go with a directory as the output.",
+            "person, one column per question. Several files, a pattern or a directory go with an output directory.",
             show_default=False,
         ),
     ],

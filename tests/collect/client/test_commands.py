@@ -7,15 +7,17 @@ import os
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
+from deniable.cli.answer import _ask
 from deniable.collect.client import Ledger, OptOuts
 from deniable.domains import Strings
 from deniable.errors import DomainError
-from deniable.protocols import GRR, FrequencyProtocol, registered
-from deniable.surveys import Question, Survey
+from deniable.protocols import GRR, Attributes, FrequencyProtocol, registered
+from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import promises
 from deniable.surveys.terms import write_time
 from tests.cli.conftest import Ran, sane
@@ -99,6 +101,35 @@ def test_answers_from_a_file(server, address, tmp_path, form, run):
     ran = run(*address, "--answers", "-", stdin=lines) if form == "stdin" else run(*address, "--answers", str(file))
     assert "warning" not in ran.err
     assert len(server.posts) == 1
+
+
+def test_a_record_is_answered_whole_and_refused_by_its_part(run, server, tmp_path):
+    """All parts are read, one is reported; a repeated answer repeats the report, whichever part it was about."""
+    protocol = Attributes.of({"smoke": GRR(["yes", "no"], 1), "cups": GRR(9, 1)})
+    rule = Longitudinal("memoize", epochs=3, values=1)
+    survey = Survey("habits", [Question("habits", "Your habits", protocol)], terms(longitudinal=rule))
+    server.publish(survey)
+    address = ["answer", server.url, survey.fingerprint]
+    file = tmp_path / "answers"
+    for wrong, words in (({"smoke": "no"}, "column 'cups' is missing"), ({"smoke": "sentinel", "cups": 1}, "'smoke'")):
+        file.write_text(json.dumps({"habits": wrong}), encoding="utf-8")
+        refused = run(*address, "--answers", str(file), code=2).err
+        assert words in refused
+        assert "sentinel" not in refused
+    file.write_text(json.dumps({"habits": {"smoke": "no", "cups": 8}}), encoding="utf-8")
+    out = run(*address, "--answers", str(file)).out
+    assert " ".join(promises(survey)["parts"].split()) in " ".join(out.split())
+    (body,) = server.posts
+    assert protocol.valid(np.frombuffer(body[24:], dtype=np.uint8)[None, :]).all()
+    assert run(*address, """habits={"smoke": "no", "cups": 8}""", "--dry-run").code == 0
+
+
+def test_a_record_is_asked_part_by_part():
+    protocol = Attributes.of({"smoke": GRR(["yes", "no"], 1), "cups": GRR(9, 1)})
+    with CliRunner().isolation(input="no\nmany\n8\n") as (_, said, _):
+        assert _ask(Question("habits", "Your habits", protocol), no_echo=False) == {"smoke": "no", "cups": 8}
+        shown = said.getvalue().decode()
+    assert (shown.count("Your habits: smoke"), shown.count("Your habits: cups")) == (1, 2)
 
 
 def test_a_survey_that_is_not_on_the_published_list_is_refused(run, server, address, tmp_path):
