@@ -65,7 +65,7 @@ def test_p_values_are_those_of_the_definition(name: str) -> None:
             assert found.p_value(place) == (exactly, exactly), counts
 
 
-@pytest.mark.parametrize("level", [Fraction(1, 100), Fraction(1, 20), Fraction(1, 64), Fraction(1, 5)])
+@pytest.mark.parametrize("level", [Fraction(1, 64), Fraction(1, 20)])
 @pytest.mark.parametrize("name", CASES)
 def test_the_truth_is_rejected_at_most_as_often_as_the_level_says(name: str, level: Fraction) -> None:
     """Exact, over all counts of 9 reports; a sharper statistic that forgot ties would pass the level at 1/64."""
@@ -91,7 +91,15 @@ def bounds_of(laws: list[list[int]], counts: list[int], place: int, way: str) ->
     return float(low), float(high)
 
 
-@pytest.mark.parametrize("name", ["three ratios", "ties of different counts", "three laws", "three laws, uneven"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ties of different counts",
+        "three laws",
+        pytest.param("three ratios", marks=pytest.mark.slow),
+        pytest.param("three laws, uneven", marks=pytest.mark.slow),
+    ],
+)
 def test_the_ways_to_a_p_value_agree(name: str) -> None:
     """Exact fractions lie in what floats and brackets claim; floats are within 1e-9 of them even where counts tie."""
     laws = CASES[name]
@@ -171,8 +179,8 @@ def test_the_truth_is_missed_as_rarely_as_the_best_test_misses_it() -> None:
 
 
 def test_the_number_of_people_that_an_undecided_study_names_decides_nine_times_in_ten() -> None:
-    channel, laws = randomized_response(2, 1), {"rare": [0.9, 0.1], "common": [0.6, 0.4]}
-    first = decide(channel, laws, [6, 4])
+    channel, laws = randomized_response(2, 2), {"rare": [0.9, 0.1], "common": [0.6, 0.4]}
+    first = decide(channel, laws, [5, 2])
     assert first.outcome == "undecided"
     assert f"about {first.more:,} more people" in first.verdict
 

@@ -15,6 +15,7 @@ import typer
 
 from deniable import exact
 from deniable._files import parse_json, read_json
+from deniable.channels.hypothesis import Decision
 from deniable.cli import output
 from deniable.cli.load_survey import (
     epsilon_words,
@@ -540,6 +541,18 @@ def _print_made(made: Survey, plans: dict[str, Plan], draft: Any) -> None:
     _print_division(made, draft)
     _print_plans(made, plans)
     _print_expected(made, draft)
+    _print_decisions(made)
+
+
+def _print_decisions(made: Survey) -> None:
+    """Of questions that were designed for hypotheses: how many people decide between them."""
+    for question in made:
+        start = question.protocol.verdict(question.protocol.empty())
+        if isinstance(start, Decision):
+            names = ", ".join(shown(name) for name in start.names)
+            enough = "no number of people decides" if start.people is None else f"about {start.people:,} people decide"
+            level = exact.shown(start.level)
+            output.write(f"\n{question.id}: {enough} between {names}, at level {level} nine times in ten\n")
 
 
 def _advise(made: Survey, draft: Any) -> None:
