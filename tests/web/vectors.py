@@ -14,6 +14,7 @@ stages      of protocols in two stages: an answer, random bytes, the kept state,
             the other
 surveys     specs, canonical bytes and fingerprints
 ids         a survey's key for the epoch `start`, the key of a later epoch, and the id of that epoch's submission
+stories     a spec, an answer and a seed, and what chance does to the answer, in sentences
 changes     two surveys, and what is different in the second: [what, what it does to privacy]
 """
 
@@ -381,6 +382,17 @@ def ids() -> Iterator[dict[str, Any]]:
     }
 
 
+def stories() -> Iterator[dict[str, Any]]:
+    """What chance does to some answers, in the words of every protocol of this package."""
+    ours = [kind for _, kind in sorted(registered().items()) if kind.__module__.startswith("deniable.")]
+    for kind in ours:
+        for example in kind.examples():
+            for seed, answer in enumerate(some_answers(example.domain)[:7]):
+                steps = example.explain(answer, example.privatize([answer], Hashed(seed)).to_bytes())[:-1]
+                texts = [step.text for step in steps]
+                yield {"spec": example.spec(), "answer": answer_spec(answer), "seed": seed, "texts": texts}
+
+
 def changes() -> Iterator[dict[str, Any]]:
     """What is different in one survey that can be collected, seen from another."""
     one, other = surveys()[2:4]
@@ -427,6 +439,7 @@ def document() -> dict[str, Any]:
         "canonical": [{"value": value, "bytes": canonical_bytes(value).hex()} for value in CANONICAL],
         "surveys": published,
         "ids": list(ids()),
+        "stories": list(stories()),
         "changes": list(changes()),
     }
 

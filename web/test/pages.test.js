@@ -9,7 +9,7 @@ import { promises } from "../pages/promises.js";
 import { FIELDS } from "../pages/questions.js";
 import { Recorder } from "../pages/rehearsal.js";
 import { STORIES, deniable, steps } from "../pages/story.js";
-import { hashed, law, share, spec as survey } from "./support.js";
+import { answer, hashed, law, share, spec as survey, vectors } from "./support.js";
 
 const head = { kind: "protocol", version: 1, epsilon: "1" };
 const hours = { kind: "interval", low: "-5", high: "95", unit: "hours" };
@@ -176,4 +176,15 @@ test("a survey with a delta says so, and is weak unless that is rarer than one i
   const often = await promised([["49", "50", "1"], ["50", "50", "0"]], "3/200");
   assert.deepEqual([often.band, often.rare], ["Protection: weak.", "All numbers here leave out cases whose probability is at most 1 in 66 per report."]);
   assert.equal((await promised([["2", "1", "1"], ["1", "2", "1"]])).rare, undefined);
+});
+
+test("both languages tell the same steps", () => {
+  assert.ok(vectors.stories.length > 100);
+  const named = new Set(vectors.stories.map(({ spec }) => spec.protocol));
+  assert.deepEqual(KINDS.protocols.filter((name) => !named.has(name)), []);
+  for (const { spec, answer: written, seed, texts } of vectors.stories) {
+    const { told } = rehearsed(spec, answer(written), seed);
+    const found = told.map(({ text }) => text).filter((text) => text !== "What the report says:");
+    assert.deepEqual(found, texts, JSON.stringify(spec).slice(0, 120));
+  }
 });

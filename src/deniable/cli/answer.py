@@ -82,6 +82,10 @@ def answer(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the law and an example; ask, record and send nothing.")
     ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Say step by step what chance does to the answers; record and send nothing."),
+    ] = False,
     wait: Annotated[float, typer.Option(metavar="SECONDS", help="Keep trying to send for so long.")] = 0.0,
     token: IngestToken = None,
     accept_changes: Annotated[
@@ -100,6 +104,7 @@ def answer(
     """
     only_one_stdin(file, fingerprints)
     published = None if fingerprints is None else _listed(fingerprints)
+    dry_run = dry_run or explain
     if answers and not dry_run:
         output.note(
             "warning",
@@ -108,7 +113,7 @@ def answer(
         )
     with Client(server, fingerprint, ledger, token=token, insecure=insecure, published=published) as client:
         if dry_run:
-            _rehearse(client, _given(client, answers or [], file), as_json)
+            _rehearse(client, _given(client, answers or [], file), as_json, explain)
             return
         if client.ledger.opted_out(fingerprint):
             where = "" if ledger is None else f" --ledger {shlex.quote(str(ledger))}"
@@ -177,7 +182,7 @@ def _submission(client: Client, epoch: int) -> Submission | None:
     return next((known for known in client.history() if known.epoch == epoch), None)
 
 
-def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool) -> None:
+def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool, explain: bool) -> None:
     """Show what would be sent, for the answers in `texts` and examples for the others. Nothing is recorded."""
     survey, epoch = client.survey(record=False), client.epoch(record=False)
     answers = {
@@ -191,6 +196,8 @@ def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool) -> None:
     _introduce(survey, numbers=True)
     for question in survey:
         _law(question)
+    if explain:
+        _explain(survey, answers, body)
     output.write("\n")
     if len(texts) < len(survey):
         some = listed(f"{id}={shown(answer)}" for id, answer in answers.items() if id not in texts)
@@ -200,6 +207,18 @@ def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool) -> None:
         "This was a rehearsal: the bytes above were drawn with throw-away randomness, and a real submission will have "
         "others. Nothing was recorded or sent."
     )
+
+
+def _explain(survey: Survey, answers: Mapping[str, Any], body: bytes) -> None:
+    """The life of the report of each question, step by step."""
+    place = HEADER_BYTES + ID_BYTES
+    for question in survey:
+        report = body[place : place + question.protocol.report_bytes]
+        place += question.protocol.report_bytes
+        output.write("\n")
+        output.heading(f"{question.id}: the life of this report")
+        for number, step in enumerate(question.protocol.explain(answers[question.id], report), start=1):
+            output.prose(f"{number}. {step.text} {shown(step.outcome)}".rstrip())
 
 
 def _collect(survey: Survey, texts: Mapping[str, Any], as_json: bool, no_echo: bool) -> tuple[dict[str, Any], bool]:

@@ -168,6 +168,9 @@ class Attributes(Groups):
     def project(self, value: Any, group: int) -> Any:
         return value[group]
 
+    def part(self, value: Any, group: int) -> Any:
+        return value.get(self.group_names[group])
+
     def project_many(self, values: RecordColumns, group: int, rows: NDArray[np.intp]) -> Any:
         return values.columns[group].take(rows)
 

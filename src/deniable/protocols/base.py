@@ -82,6 +82,16 @@ class Guarantee(NamedTuple):
 Mixture = Mapping[int, Fraction]
 """Rows of a channel with their weights, which add up to one."""
 
+
+class Step(NamedTuple):
+    """One step of a report's life, in words."""
+
+    text: str
+    """What is done by chance, and how likely each outcome is."""
+    outcome: str = ""
+    """What came out, as far as the report shows it."""
+
+
 _KINDS: dict[str, type[Protocol]] = {}
 
 
@@ -218,6 +228,30 @@ class Protocol(ABC):
     def spoken(self, report: bytes) -> str:
         """What one report says, for people: the answer that it is, or its bytes."""
         return report.hex()
+
+    def explain(self, value: Any, report: bytes) -> list[Step]:
+        """The life of a report, for the person whose answer it is: what chance did to it, and what the report says.
+
+        The last step has the outcome. What the single coins said is not in a report, and nobody can tell it. Raises
+        DomainError for what is no answer, and ReportError for what is no report.
+
+        >>> from deniable.protocols import GRR
+        >>> *steps, said = GRR(["yes", "no"], epsilon=1).explain("yes", bytes([1]))
+        >>> len(steps), said
+        (2, Step(text='What the report says:', outcome='no'))
+        """
+        encoded = self.domain.encode_one(value)
+        if not self.valid(as_rows([list(report)]))[0]:
+            raise ReportError("these bytes are no report of this protocol")
+        said = Step("What the report says:", self.spoken(report))
+        return [*(Step(text) for text in self._steps(value, encoded, report)), said]
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        """What chance does to an answer, in sentences; those of the browser's pages, word for word."""
+        return [
+            f"{self.name} changes the answer by chance: no report is more than {float(self.ratio):.4g} times as likely "
+            "under one answer as under another."
+        ]
 
     @abstractmethod
     def _one(self, value: Any, bits: Bits) -> bytes: ...
@@ -560,6 +594,15 @@ class Protocol(ABC):
     @cached_property
     def fingerprint(self) -> str:
         return fingerprint("protocol", self.spec())
+
+
+def percent(share: float, digits: int = 2) -> str:
+    """A probability for people, with the unit on the same line.
+
+    >>> percent(0.46211).replace("\N{NO-BREAK SPACE}", " ")
+    '46.21 %'
+    """
+    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def registered() -> Mapping[str, type[Protocol]]:

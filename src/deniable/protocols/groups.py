@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import MismatchError, SpecError
-from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol
+from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol, percent
 from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, width_of
 from deniable.protocols.tally import Adder, Counts, Tally
 from deniable.randomness import Bits
@@ -35,6 +35,9 @@ from deniable.results.misfit import too_few, too_many
 
 MOST_WEIGHT = 1 << 32
 """The weights add up to less than this."""
+
+_SHOWN = 12
+"""Groups that are named in words."""
 
 _ROWS = 1 << 16
 """Rows that are taken apart at once, so that what is taken apart stays in the cache."""
@@ -244,6 +247,23 @@ class Groups(Protocol):
         for group, rows in self._by_group(numbers):
             for start, counts in self.groups[group].protocol.pieces(self._inner(group, array.take(rows, axis=0))):
                 yield self._starts[group] + start, counts
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        group = int.from_bytes(report[: self._head], "little")
+        protocol = self.groups[group].protocol
+        inner = report[self._head : self._head + protocol.report_bytes]
+        named = zip(self.group_names, self.chances, strict=True)
+        chances = [f"“{name}” with probability {percent(float(share), 1)}" for name, share in named]
+        more = f" and {len(chances) - _SHOWN:,} more" if len(chances) > _SHOWN else ""
+        choice = (
+            "Only one part of your answer is reported. Chance chooses it, whatever you answered: "
+            f"{', '.join(chances[:_SHOWN])}{more}."
+        )
+        return [choice, *protocol._steps(self.part(value, group), self.project(encoded, group), inner)]
+
+    def part(self, value: Any, group: int) -> Any:
+        """What a group is about, of one answer as it was given."""
+        return value
 
     def spoken(self, report: bytes) -> str:
         group = int.from_bytes(report[: self._head], "little")

@@ -34,7 +34,7 @@ from deniable.channels.witness import largest_factor
 from deniable.domains import Categories, Domain, Integers, ListedDomain
 from deniable.errors import ChannelError, DeniableError, DomainError, MismatchError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, label_key, label_spec, load_label, text
-from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol
+from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol, percent
 from deniable.protocols.frequency.histogram import ShareProtocol
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
@@ -51,6 +51,9 @@ MOST_COMPARED = 1 << 20
 
 MOST_LAWS = 64
 """Hypotheses of one table."""
+
+_SHOWN = 12
+"""Outputs that are named in words."""
 
 _HEX = frozenset("0123456789abcdef")
 _OPTIONAL = frozenset({"certificate", "delta", "laws"})
@@ -284,6 +287,16 @@ class Table(ShareProtocol):
     def _input_count(self) -> int:
         return len(self.rows)
 
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        row = self.rows[encoded]
+        total, first = sum(row), zip(self.outputs, row[:_SHOWN], strict=False)
+        chances = ", ".join(f"“{_said(label)}” {percent(10**9 * weight // total / 1e9)}" for label, weight in first)
+        more = f" and {len(row) - _SHOWN:,} more" if len(row) > _SHOWN else ""
+        return [
+            f"There are {len(row):,} possible reports. A published table says how likely each is for your answer: "
+            f"{chances}{more}. One is drawn."
+        ]
+
     def spoken(self, report: bytes) -> str:
         return text(self.outputs[int.from_bytes(report, "little")])
 
@@ -480,3 +493,8 @@ def _rank_modulo(rows: Sequence[Sequence[int]], prime: int) -> int:
         if rank == len(left):
             break
     return rank
+
+
+def _said(label: Label) -> str:
+    """An output as people read it."""
+    return {True: "yes (true)", False: "no (false)"}[label] if isinstance(label, bool) else text(label)

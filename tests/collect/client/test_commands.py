@@ -61,6 +61,16 @@ def kinds() -> Survey:
 MIXED = ["smoke=no", "drink=3", "age=42", "town=7"]
 
 
+def test_the_life_of_a_report_is_told_and_nothing_is_sent(run, address, server):
+    told = run(*address, *MIXED, "--explain").out
+    flat = " ".join(told.split())
+    assert "smoke: the life of this report" in flat
+    assert "1. A coin decides whether your answer is kept." in flat
+    assert "What the report says:" in flat
+    assert "Nothing was recorded or sent" in flat
+    assert server.posts == []
+
+
 def test_a_successor_is_shown_before_anything_is_asked(run, server):
     """What is different stands there before the question, and without a word of agreement nothing is sent."""
     before = plain()

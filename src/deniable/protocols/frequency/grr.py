@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from deniable.channels import RandomizedResponse
 from deniable.channels.inference.ibu import response_mle
 from deniable.exact import Dyadic
 from deniable.labels import text
-from deniable.protocols.base import WORD_BYTES, Cost, Positions
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, percent
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.reports import Bytes, Reports, from_bytes, histogram, narrow_type, to_bytes, width_of
 from deniable.protocols.studies import kept_or_uniform, spread_evenly
@@ -67,6 +67,14 @@ class GRR(PureProtocol):
 
     def spoken(self, report: bytes) -> str:
         return text(self.domain.labels[int.from_bytes(report, "little")])
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        keep = percent(float(self.response.keep))
+        return [
+            f"A coin decides whether your answer is kept. It says “keep” with probability {keep}.",
+            f"One of the {self.domain.size:,} answers is drawn, each with the same probability, yours among them. It "
+            "counts only after “replace”.",
+        ]
 
     @property
     def support_size(self) -> int:

@@ -30,7 +30,7 @@ from deniable.channels import RandomizedResponse
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import Number, as_epsilon
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
 from deniable.protocols.frequency.histogram import FrequencyProtocol
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.studies import even_columns, kept_or_uniform, spread_evenly
@@ -79,6 +79,14 @@ class HadamardResponse(FrequencyProtocol):
     def response(self) -> RandomizedResponse:
         """The choice between "my half block" and "any of the 2 B half blocks"."""
         return RandomizedResponse.at(2 * self.blocks, self.epsilon)
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        keep = percent(float(self.response.keep))
+        return [
+            f"Every possible report speaks for some of the {self.domain.size:,} answers. One is drawn from all of "
+            f"them, {self.tally_size:,} in number.",
+            f"A coin decides whether it is moved to one that speaks for yours; it says “move” with probability {keep}.",
+        ]
 
     @property
     def ratio(self) -> Fraction:

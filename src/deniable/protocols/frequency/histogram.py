@@ -30,7 +30,7 @@ from deniable.channels.inference.em import Model
 from deniable.domains import Domain, DomainLike, ListedDomain
 from deniable.errors import ChannelError, ReportError
 from deniable.exact import Number
-from deniable.labels import Label
+from deniable.labels import Label, text
 from deniable.protocols.base import Positions, Protocol
 from deniable.protocols.frequency import mle
 from deniable.protocols.reports import Bytes, Reports
@@ -38,6 +38,9 @@ from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, Support, quantile
 from deniable.results.misfit import too_few, too_many
+
+SPOKEN, MOST_SPOKEN = 12, 20_000
+"""Answers that are named in words, and listed at all."""
 
 
 class ShareProtocol(Protocol):
@@ -143,6 +146,14 @@ class FrequencyProtocol(ShareProtocol):
     def _distinct_reports(self, tally: Tally) -> Bytes | None:
         """The reports behind each counter, where a tally is a list of how often each report came."""
         return None
+
+    def spoken(self, report: bytes) -> str:
+        if not isinstance(self.domain, ListedDomain) or self.domain.size > MOST_SPOKEN:
+            return report.hex()
+        speaks = np.flatnonzero(self.support(np.frombuffer(report, dtype=np.uint8).reshape(1, -1))[0])
+        labels = [text(self.domain.labels[place]) for place in speaks[:SPOKEN]]
+        more = f" and {len(speaks) - SPOKEN:,} more" if len(speaks) > SPOKEN else ""
+        return f"it speaks for {', '.join(labels) or 'no answer'}{more}"
 
     def support(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
         """A matrix of truth values: which answers each report supports."""

@@ -40,7 +40,7 @@ from deniable.channels import RandomizedResponse
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
 from deniable.protocols.frequency.hadamard_response import walsh_hadamard
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.frequency.mle import NEWTON_LIMIT, SupportModel, Supports
@@ -95,6 +95,19 @@ class LocalHashing(PureProtocol):
         g, lie = 1 << self.hash_bits, float(self.response.false)
         used = mean_image(self.domain.size, self.hash_bits)
         return (float(self.p) * used + lie * (g - used)) / self.domain.size
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        return self._told("answers")
+
+    def _told(self, noun: str) -> list[str]:
+        groups, size = 1 << self.hash_bits, self.domain.size
+        each = math.floor(max(1.0, size / groups) + 0.5)
+        keep = percent(float(self.response.keep))
+        return [
+            f"A hash function is drawn for this report alone. It puts the {size:,} {noun} into {groups} groups of "
+            f"about {each:,} each.",
+            f"A coin decides whether your group is kept. It says “keep” with probability {keep}.",
+        ]
 
     @property
     def index_bits(self) -> int:

@@ -51,6 +51,14 @@ ENOUGH = 2.0
 """How many standard errors an estimate must reach to count as seen."""
 
 
+def cohort_step(cohorts: int, cells: int) -> str:
+    """The first step of every report about a text, in words."""
+    return (
+        f"One of {cohorts:,} public hash functions is drawn, each with the same probability. It puts every text there "
+        f"is into one of {cells:,} cells, so many texts share yours."
+    )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TextEstimate(Estimate):
     """An estimate of listed strings, with what they leave over."""

@@ -38,9 +38,9 @@ from deniable.domains.text import as_key, text_digest
 from deniable.errors import DomainError, NumberError
 from deniable.exact import Dyadic, Number
 from deniable.labels import Label
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
 from deniable.protocols.frequency.bit_rows import positional_popcount, row_weights, usual_weights
-from deniable.protocols.frequency.open_text import MOST_COUNTERS, TextEstimate, TextProtocol, as_text
+from deniable.protocols.frequency.open_text import MOST_COUNTERS, TextEstimate, TextProtocol, as_text, cohort_step
 from deniable.protocols.frequency.rappor_decoding import Cohorts, fit, non_negative, select
 from deniable.protocols.frequency.unary import bitmap_operations, packed_bytes, padding_is_zero, set_bits
 from deniable.protocols.reports import Bytes, Reports
@@ -134,6 +134,14 @@ class RAPPOR(TextProtocol):
         if self.hashes == 1:
             return super().waived
         return {**super().waived, "support": "Bloom filters overlap in part: there are more than two likelihoods"}
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        flip = percent(float(self.flip))
+        return [
+            cohort_step(self.cohorts, self.bloom_bits),
+            f"That hash function sets {self.hashes} of {self.bloom_bits:,} bits for your text. Then every bit is "
+            f"flipped with probability {flip}, one coin each.",
+        ]
 
     @property
     def cohort_count(self) -> int:

@@ -42,15 +42,15 @@ from deniable.errors import DomainError
 from deniable.exact import Number
 from deniable.labels import Label
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
-from deniable.protocols.frequency.histogram import PureProtocol
-from deniable.protocols.frequency.local_hashing import BLH, OLH
+from deniable.protocols.frequency.local_hashing import BLH, OLH, LocalHashing
 from deniable.protocols.frequency.open_text import (
     MOST_COUNTERS,
     TextEstimate,
     TextProtocol,
     as_text,
+    cohort_step,
 )
-from deniable.protocols.frequency.unary import SUE
+from deniable.protocols.frequency.unary import SUE, UnaryProtocol
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
@@ -89,7 +89,7 @@ class SketchProtocol(TextProtocol):
 
     @property
     @abstractmethod
-    def inner(self) -> PureProtocol:
+    def inner(self) -> UnaryProtocol | LocalHashing:
         """The protocol that reports the cell."""
 
     def parameters(self) -> dict[str, Any]:
@@ -126,6 +126,9 @@ class SketchProtocol(TextProtocol):
     @property
     def ratio(self) -> Fraction:
         return self.inner.ratio
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        return [cohort_step(self.cohort_count, self.hashing.cells), *self.inner._told("cells")]
 
     def _closed(self, labels: Sequence[Label]) -> Self:
         return replace(self, domain=Categories(labels), hashing=self.hashing)

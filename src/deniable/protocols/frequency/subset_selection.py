@@ -26,7 +26,7 @@ from deniable.channels.closed_forms import best_subset_size
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
 from deniable.protocols.frequency.bit_rows import (
     BitCounter,
     positional_popcount,
@@ -88,6 +88,14 @@ class SubsetSelection(PureProtocol):
     def ratio(self) -> Fraction:
         rest = self.domain.size - self.subset_size
         return self.p * rest / ((1 - self.p) * self.subset_size)
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        holds = percent(float(self.holds))
+        return [
+            f"The report is a set of {self.subset_size:,} of the {self.domain.size:,} answers. A coin puts yours among "
+            f"them with probability {holds}.",
+            "All other members are drawn from the other answers, each with the same probability.",
+        ]
 
     @property
     def support_size(self) -> int:

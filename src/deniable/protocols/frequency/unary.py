@@ -30,7 +30,7 @@ from deniable import exact
 from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
 from deniable.protocols.frequency.bit_rows import BitCounter, positional_popcount, row_weights, usual_weights
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.reports import Bytes, Reports
@@ -80,6 +80,17 @@ class UnaryProtocol(PureProtocol):
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(["never", "once", "often"], 1)
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        return self._told("answers")
+
+    def _told(self, noun: str) -> list[str]:
+        other, own = percent(float(self.other_bit)), percent(float(self.true_bit))
+        return [
+            f"There is one bit for each of the {self.domain.size:,} {noun}. Each bit of one that you did not give is "
+            f"set with probability {other}, one coin each.",
+            f"The bit of yours is set with probability {own}.",
+        ]
 
     @property
     def report_bytes(self) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from deniable.channels import RandomizedResponse
 from deniable.domains import ListedDomain
 from deniable.errors import ChannelError, EpsilonError
 from deniable.exact import WORD, Dyadic, floor_of, shown
-from deniable.protocols.base import WORD_BYTES, Cost, Positions
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, percent
 from deniable.protocols.frequency.grr import GRR
 from deniable.protocols.memoized import Memoized
 from deniable.protocols.reports import Bytes, from_bytes, narrow_type, to_bytes
@@ -63,6 +63,21 @@ class LGRR(Memoized, GRR):
         if keep == 0:
             raise ChannelError(f"at these levels an answer among {size} would never be kept: raise `first`")
         return RandomizedResponse(size, Dyadic(keep))
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        first, second = percent(float(self.response.keep)), percent(float(self.instant.keep))
+        drawn = (
+            f"One of the {self.domain.size:,} answers is drawn, each with the same probability. It counts only after "
+            "“replace”."
+        )
+        return [
+            "First stage, once per answer: a coin decides whether your answer is kept. It says “keep” with probability "
+            f"{first}.",
+            drawn,
+            "Second stage, for every report: another coin decides whether the outcome of the first stage is sent. It "
+            f"says “send” with probability {second}.",
+            drawn,
+        ]
 
     @cached_property
     def kept(self) -> Fraction:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from deniable.domains import Domain, DomainLike, Integers, Interval
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import WORD_BYTES, Cost, Protocol
+from deniable.protocols.base import WORD_BYTES, Cost, Protocol, percent
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
@@ -267,6 +267,38 @@ class Window(Protocol):
         """m forged reports among n move the mean by at most m / n times this, in the unit."""
         return float(self._scale * (self.outputs - 1))
 
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        low, high = self._ends
+        number = encoded + low if isinstance(self.domain, Integers) else encoded
+        s = min(((number - low) * (self.positions - 1)) / (high - low), float(self.positions - 1))
+        below, rest = math.floor(s), s - math.floor(s)
+        marks = [quantity(low + i * (high - low) / (self.positions - 1), self.unit) for i in range(self.positions)]
+        beyond = "" if number == float(value) else "Your answer lies beyond an end, so it is taken as "
+        beyond += f"{quantity(number, self.unit)}. " if beyond else ""
+        between = f"There are {self.positions:,} marks from {marks[0]} to {marks[-1]}, evenly spaced."
+        if self.positions == 2:
+            between = f"Both ends are marked, {marks[0]} and {marks[1]}."
+        up = math.floor(rest * _FRACTION) / _FRACTION
+        rounding = "Your answer lies on a mark, so there is nothing to round."
+        if rest:
+            rounding = (
+                f"Your answer lies between {marks[below]} and {marks[below + 1]}. A coin rounds it to one of them: up "
+                f"with probability {percent(up)}, so that nothing is lost on average."
+            )
+        where = "in the window of" if self.width > 1 else "at"
+        window = (
+            f"The window of this mark is {self.width:,} of the {self.outputs:,} possible reports. One of them is "
+            "drawn, each with the same probability."
+        )
+        return [
+            f"{beyond}{between} {rounding}",
+            f"A coin decides whether the report stays {where} this mark. It says “stay” with probability "
+            f"{percent(float(self.keep))}.",
+            *([window] if self.width > 1 else []),
+            f"One of all {self.outputs:,} possible reports is drawn, each with the same probability. It counts only "
+            "after “anywhere”.",
+        ]
+
     def spoken(self, report: bytes) -> str:
         return f"output {int.from_bytes(report, 'little') + 1} of {self.outputs}"
 
@@ -304,6 +336,19 @@ class OneBitMean(Window):
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(Interval(-1, 1), 1)
+
+
+def quantity(value: float, unit: str = "") -> str:
+    """A number with its unit, in about six digits.
+
+    >>> quantity(0.25), quantity(1234567.0), quantity(1500.5, "km").replace("\N{NO-BREAK SPACE}", " ")
+    ('0.25', '1,234,570', '1500.5 km')
+    """
+    rounded = float(f"{value:.6g}")
+    digits = f"{abs(rounded):,.12f}".rstrip("0").rstrip(".")
+    grouped = digits if abs(rounded) >= 10_000 else digits.replace(",", "")
+    sign = "\N{MINUS SIGN}" if rounded < 0 else ""
+    return f"{sign}{grouped}" + (unit and f"\N{NO-BREAK SPACE}{unit}")
 
 
 def _worst(positions: int, width: int, t: float) -> float:

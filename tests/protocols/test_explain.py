@@ -1,0 +1,66 @@
+"""The life of a report in words: its probabilities are those of the law. Shared vectors bind the browser's words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from deniable.domains import Interval
+from deniable.errors import DomainError, ReportError
+from deniable.protocols import GRR, OUE, Protocol, SubsetSelection, Window, registered
+
+OURS = {name: kind for name, kind in registered().items() if kind.__module__.startswith("deniable.")}
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_every_protocol_tells_its_own_steps(name):
+    assert OURS[name]._steps is not Protocol._steps
+    for example in OURS[name].examples():
+        answer = example.domain.example
+        *steps, said = example.explain(answer, example.privatize([answer]).to_bytes())
+        assert steps
+        assert said.text == "What the report says:"
+        assert said.outcome
+
+
+def stated(protocol, answer):
+    """The probabilities in the steps, as shares."""
+    text = " ".join(step.text for step in protocol.explain(answer, protocol.report(answer)))
+    return [float(number) / 100 for number in re.findall(r"([0-9.]+)\N{NO-BREAK SPACE}%", text)]
+
+
+def test_the_stated_probabilities_are_those_of_the_bytes():
+    # Of GRR a kept answer comes once more by chance, of a bitmap each bit is what it is: from the enumerated law.
+    grr = GRR(["a", "b", "c"], epsilon=1)
+    (keep,) = stated(grr, "a")
+    law = grr.channel()
+    assert keep + (1 - keep) / 3 == pytest.approx(float(law.probability("a", "00")), abs=1e-4)
+    oue = OUE(["a", "b", "c"], epsilon=1)
+    other, own = stated(oue, "a")
+    bits = {output: int(str(output), 16) for output in oue.channel().outputs}
+    chances = [
+        sum(float(oue.channel().probability("a", output)) for output, byte in bits.items() if byte >> place & 1)
+        for place in range(3)
+    ]
+    assert chances == pytest.approx([own, other, other], abs=1e-4)
+    subset = SubsetSelection(5, epsilon=1, subset_size=2)
+    assert stated(subset, 0) == pytest.approx([float(subset.p)], abs=1e-4)
+    window = Window(Interval(0, 10), 1, 3, 1)
+    assert stated(window, 6.0) == pytest.approx([0.2, float(window.keep)], abs=1e-4)
+
+
+def test_what_is_no_answer_or_no_report_is_refused():
+    grr = GRR(["a", "b", "c"], epsilon=1)
+    with pytest.raises(ReportError, match="no report of this protocol"):
+        grr.explain("a", bytes([7]))
+    with pytest.raises(ReportError, match="1 bytes"):
+        grr.explain("a", bytes(2))
+    with pytest.raises(DomainError):
+        grr.explain("z", bytes(1))
+
+
+def test_a_report_that_speaks_for_several_answers_names_them():
+    assert OUE(["a", "b", "c"], epsilon=1).spoken(bytes([5])) == "it speaks for a, c"
+    assert OUE(["a", "b", "c"], epsilon=1).spoken(bytes([0])) == "it speaks for no answer"
+    assert OUE(40, epsilon=1).spoken(bytes([255] * 5)).endswith("and 28 more")
