@@ -105,6 +105,8 @@ export interface Protocol {
     readonly forms: number;
     /** The integers out of 2^64 that the law consists of. */
     readonly thresholds: Readonly<Record<string, Threshold>>;
+    /** Between which inputs, in words. */
+    readonly over?: string;
     /** With how much probability a report may tell more than epsilon says: an exact fraction; absent where none does. */
     readonly delta?: string;
     /** Of Window and OneBitMean: the positions that numbers are rounded to, and the outputs of each. */
@@ -115,6 +117,9 @@ export interface Protocol {
     readonly outputs?: readonly Answer[];
     readonly rows?: readonly (readonly bigint[])[];
     readonly total?: bigint;
+    /** Of ProfileTable: the row of a read answer, and which outputs each profile can give. */
+    rowOf?(read: readonly [number, number]): number;
+    readonly possible?: readonly (readonly boolean[])[];
     /** Of Table: the hypotheses that the reports decide between, if there are any. */
     readonly laws?: readonly { readonly name: Answer; readonly weights: readonly bigint[] }[];
     /** Of Attributes: the columns, of which a report is about one. */

@@ -850,6 +850,82 @@ function table({ size }, epsilon, { outputs: labels, rows: written, certificate,
   return { reportBytes, forms: outputs.length, thresholds: {}, draw, outputs: Object.freeze(outputs), rows, total, delta, laws };
 }
 
+/**
+ * A profile mechanism: of a record of profile and value, the value is drawn from the row of both, and the profile never
+ * leaves. Its level holds between two profiles that an edge joins, over the values that their laws say; that is checked.
+ */
+function profileTable({ columns }, epsilon, { mechanism, profiles: written, edges, rows: weights, read }) {
+  const named = columns.length === 2 && columns[0].name === "profile" && columns[1].name === "value";
+  check(named && columns.every(({ domain }) => domain.size), "a profile table asks for a listed profile and a listed value");
+  check(isText(mechanism), "the name of a mechanism is text");
+  check(read === "values" || read === "profiles", 'a profile table is read for "values" or "profiles"');
+  const [{ domain: names }, { domain: values }] = columns;
+  const laws = readProfiles(written, names.size, values.size);
+  const joined = readEdges(edges, names.size);
+  check(Array.isArray(weights) && weights.length === names.size * values.size, "a profile table needs one row per profile and value");
+  const rows = weights.map((row) => {
+    check(Array.isArray(row) && row.length === values.size, "a row of a table has one weight per output");
+    return row.map(readWeight);
+  });
+  const sums = rows.map((row) => row.map(((sum) => (weight) => (sum += weight))(0n)));
+  check(sums.every((row) => row.at(-1) === WORD), "a row of a profile table adds up to 2^64");
+  const released = laws.map(({ tops }, i) => Array.from({ length: values.size }, (_, y) => tops.reduce((sum, top, x) => sum + top * rows[i * values.size + x][y], 0n)));
+  const within = joined.every(([i, j]) => isHidden(released, laws, i, j, epsilon) && isHidden(released, laws, j, i, epsilon));
+  check(within, "the table tells more about a profile than its epsilon says");
+  const reportBytes = bytesFor(values.size);
+  const rowOf = ([profile, value]) => profile * values.size + value;
+  const draw = (answer, bits) => toBytes(bits.draw(sums[rowOf(answer)]), reportBytes);
+  const outputs = Object.freeze(Array.from({ length: values.size }, (_, i) => values.label(i)));
+  const possible = released.map((law) => law.map((weight) => weight > 0n));
+  const table = { reportBytes, forms: values.size, thresholds: {}, draw, outputs, rows, total: WORD, rowOf, possible };
+  return { ...table, relation: "profiles", over: `two joined profiles: ${pairWords(joined, names)}` };
+}
+
+/** The laws of the profiles, each as numerators over one denominator. */
+function readProfiles(written, count, size) {
+  check(Array.isArray(written) && written.length === count, "there is one law per profile");
+  return written.map((law) => {
+    check(Array.isArray(law) && law.length === size, "the law of a profile has one probability per value");
+    const chances = law.map((text) => (text === "0" ? [0n, 1n] : readFraction(text, "a probability of a profile")));
+    const bottom = chances.reduce((all, [, below]) => (all / gcd(all, below)) * below, 1n);
+    const tops = chances.map(([top, below]) => (top * bottom) / below);
+    check(tops.reduce((sum, top) => sum + top) === bottom, "the probabilities of a profile do not add up to 1");
+    return { tops, bottom };
+  });
+}
+
+/** Which profiles must look alike: pairs of different places, each once. */
+function readEdges(edges, count) {
+  check(Array.isArray(edges) && edges.length > 0, "a profile table without joined profiles protects nobody");
+  const seen = new Set();
+  for (const edge of edges) {
+    const [i, j] = Array.isArray(edge) && edge.length === 2 ? edge : [];
+    check(isWhole(i, 0, count - 1) && isWhole(j, i + 1, count - 1), "an edge is a pair of places of profiles, the smaller first");
+    seen.add(i * count + j);
+  }
+  check(seen.size === edges.length, "two edges are the same");
+  return edges;
+}
+
+/** Whether no output is more than e^epsilon times as likely from profile i as from profile j. */
+function isHidden(released, laws, i, j, epsilon) {
+  let [top, bottom] = [1n, 1n];
+  for (let y = 0; y < released[i].length; y++) {
+    const [more, less] = [released[i][y] * laws[j].bottom, released[j][y] * laws[i].bottom];
+    if (more * bottom > top * less) [top, bottom] = [more, less];
+  }
+  return bottom > 0n && isWithin(top, bottom, epsilon);
+}
+
+const PAIRS_NAMED = 6;
+
+/** The joined profiles in words: the first few pairs, and how many more there are. */
+function pairWords(edges, names) {
+  const said = edges.slice(0, PAIRS_NAMED).map(([i, j]) => `${labelText(names.label(i))} and ${labelText(names.label(j))}`);
+  const more = edges.length - said.length;
+  return said.join("; ") + (more ? `; and ${more.toLocaleString("en")} more ${more === 1 ? "pair" : "pairs"}` : "");
+}
+
 /** The hypotheses that a table's reports decide between: names, and integer weights of the answers. */
 function readLaws(written, size) {
   check(Array.isArray(written) && isWhole(written.length, 2, MOST_LAWS), `the laws of a table are a list of 2 to ${MOST_LAWS}`);
@@ -925,9 +1001,11 @@ function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: l
     return out;
   };
   const forms = groups.reduce((sum, { protocol }) => sum + protocol.forms, 0);
+  check(groups.every(({ protocol }) => protocol.relation === groups[0].protocol.relation), "the groups are about different relations");
+  const { relation } = groups[0].protocol;
   const deltas = groups.map(({ protocol }) => protocol.delta).filter(Boolean);
   const delta = deltas.length ? writeFraction(largest(deltas)) : undefined;
-  return { reportBytes, forms, thresholds: {}, draw, groups: Object.freeze(groups), delta };
+  return { reportBytes, forms, thresholds: {}, draw, groups: Object.freeze(groups), delta, relation };
 }
 
 /**
@@ -952,6 +1030,7 @@ const PROTOCOLS = {
   Window: { law: windowResponse, shape: "window", needs: "number", parameters: ["positions", "width", "read"] },
   OneBitMean: { law: oneBitMean, shape: "window", needs: "number" },
   Table: { law: table, shape: "output", parameters: ["outputs", "rows"], optional: ["certificate", "delta", "laws"] },
+  ProfileTable: { law: profileTable, shape: "profile output", needs: "columns", parameters: ["mechanism", "profiles", "edges", "rows", "read"] },
   Attributes: { law: attributes, shape: "part", needs: "columns", parameters: ["groups"] },
 };
 
@@ -1004,6 +1083,7 @@ export function loadProtocol(spec) {
     shape,
     epsilon: spec.epsilon,
     relation: RELATIONS[0],
+    over: "any two answers",
     domain,
     ...law,
     thresholds: Object.freeze(thresholds),

@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from deniable.protocols import Tally as Tally
     from deniable.protocols import Window as Window
     from deniable.protocols import combine as combine
+    from deniable.protocols import load as load
     from deniable.protocols import profiles as profiles
-    from deniable.protocols.kinds import load as load
     from deniable.randomness import Secure as Secure
     from deniable.randomness import Simulation as Simulation
     from deniable.results import Mean as Mean
@@ -83,9 +83,8 @@ _HOMES = {
         *("BLH", "CMS", "GRR", "HCMS", "LGRR", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
         *("Attributes", "Estimate", "HadamardResponse", "OLHSketch", "OneBitMean", "Protocol", "Reports"),
         *("SubsetSelection", "Table", "Tally", "Window"),
-        "combine",
+        *("combine", "load"),
     ),
-    "protocols.kinds": ("load",),
     "randomness": ("Secure", "Simulation"),
     "results": ("Mean",),
     "surveys": ("Campaign", "Narrowing", "Question", "Survey", "SurveyTally"),

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from deniable.cli.design import NAMES
-from deniable.protocols import profiles
+from deniable.protocols import GRR, load, profiles
 
 BITS = "profile,p\nnorth,0\nsouth,0.5\nharbour,1\nisland,0.3\n"
 EDGES = "one,other\nnorth,south\nsouth,harbour\n"
@@ -107,20 +107,23 @@ def test_what_is_saved_is_checked_there(run, write, bits, tmp_path):
     run("design", "profiles", *bits, "--save", saved)
     assert run("design", "verify", saved).out.endswith("verdict  verified (proved)\n")
     spec = json.loads(saved.read_text())
-    assert profiles.load(spec).spec() == spec
+    assert load(spec).spec() == spec
     # Less noise than the level needs: the same form, a false claim.
-    spec["table"][0] = [[str(2**64), "0"], ["0", str(2**64)]]
+    spec["rows"][:2] = [[str(2**64), "0"], ["0", str(2**64)]]
     false = write(json.dumps(spec), "false.json")
     wrong = run("design", "verify", false, "--json", code=1).json
     assert not wrong["verified"]
     assert [check["name"] for check in wrong["checks"] if not check["holds"]] == ["epsilon"]
     assert "not verified" in run("design", "verify", false, code=1).out
-    # No distribution, no table, no known mechanism: no mechanism at all.
-    spec["table"][0][0][1] = "5"
+    # No distribution, no table: no mechanism at all.
+    spec["rows"][0][1] = "5"
     assert "sum to 2^64" in run("design", "verify", write(json.dumps(spec)), code=2).err
-    assert "table" in run("design", "verify", write('{"kind": "table"}'), code=2).err
-    spec = json.loads(saved.read_text()) | {"mechanism": "Oracle"}
-    assert "Oracle" in run("design", "verify", write(json.dumps(spec)), code=2).err
+    assert (
+        "misses domain"
+        in run("design", "verify", write('{"kind": "protocol", "version": 1, "protocol": "ProfileTable"}'), code=2).err
+    )
+    other = write(json.dumps(GRR(2, 1).spec()), "other.json")
+    assert "only profile mechanisms are shown here" in run("design", "verify", other, code=2).err
 
 
 @pytest.mark.parametrize(

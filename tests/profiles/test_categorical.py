@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from deniable.errors import DeniableError
-from deniable.protocols.profiles import KaryResponse, ProfileGraph, SmoothCategorical, SmoothOneBit, load, verify
+from deniable.protocols import GRR, load
+from deniable.protocols.profiles import (
+    KaryResponse,
+    ProfileGraph,
+    ProfileMechanism,
+    SmoothCategorical,
+    SmoothOneBit,
+    verify,
+)
 from deniable.protocols.profiles import _program as program
 from deniable.protocols.profiles._repair import holds, repaired, round_rows
 from deniable.protocols.profiles.categorical import _paper
@@ -117,21 +125,31 @@ def test_a_prior_and_a_cost_are_minimized():
 
 def test_specs_keep_the_integers_and_a_changed_one_is_refused():
     mechanism = SmoothCategorical(CHAIN, 0.2)
-    assert load(mechanism.spec()) == mechanism
+    assert ProfileMechanism.of(load(mechanism.spec())) == mechanism
     spec = mechanism.spec()
     one = 1 << 64
-    spec["table"] = [[[str(one if x == y else 0) for y in range(4)] for x in range(4)]] * 3
+    spec["rows"] = [[str(one if x == y else 0) for y in range(4)] for x in range(4)] * 3
     with pytest.raises(DeniableError, match=r"do not hold epsilon 0\.2"):
         load(spec)
-    spec["table"] = [[["1", "2", "3", "4"]] * 4] * 3
+    spec["rows"] = [["1", "2", "3", "4"]] * 12
     with pytest.raises(DeniableError, match=r"sum to 2\^64"):
         load(spec)
     with pytest.raises(DeniableError, match="no profile mechanism 'Best'"):
-        load(mechanism.spec() | {"mechanism": "Best"})
-    with pytest.raises(DeniableError, match="kind"):
-        load({"kind": "protocol"})
-    with pytest.raises(DeniableError, match="not JSON"):
-        load("{")
+        ProfileMechanism.of(load(mechanism.spec() | {"mechanism": "Best"}))
+    with pytest.raises(DeniableError, match="no table of a profile mechanism, but a GRR"):
+        ProfileMechanism.of(GRR(2, 1))
+    for key, wrong in (
+        ("profiles", [["1", "0", "0", "0"]]),
+        ("edges", [[0, 7]]),
+        ("edges", []),
+        ("rows", []),
+        ("read", "mean"),
+        ("mechanism", 1),
+        ("more", 1),
+        ("domain", {"kind": "integers", "low": 0, "high": 3}),
+    ):
+        with pytest.raises(DeniableError):
+            load(mechanism.spec() | {key: wrong})
 
 
 def test_refusals():

@@ -11,12 +11,13 @@ import pytest
 
 from deniable.errors import DeniableError
 from deniable.exact import WORD
+from deniable.protocols import load
 from deniable.protocols.profiles import (
     OneBitCluster,
     ProfileGraph,
+    ProfileMechanism,
     SmoothOneBit,
     Warner,
-    load,
     pair_flip,
     pair_program,
     verify,
@@ -159,7 +160,7 @@ def test_many_small_components():
 
 def test_specs_keep_the_integers():
     mechanism = SmoothOneBit(ProfileGraph.chain([0.1, 0.5, 0.7]), 0.4)
-    again = load(mechanism.spec())
+    again = ProfileMechanism.of(load(mechanism.spec()))
     assert type(again) is SmoothOneBit
     assert again == mechanism
     np.testing.assert_array_equal(again.table, mechanism.table)

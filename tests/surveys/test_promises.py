@@ -38,6 +38,7 @@ from deniable.protocols import (
     Table,
     Window,
 )
+from deniable.protocols.profiles import OneBitCluster, ProfileGraph, SmoothCategorical, Warner, same_sample
 from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, promises
 from tests.collect.surveys import terms
@@ -63,6 +64,7 @@ PROTOCOLS: dict[str, Any] = {
     "Window": lambda e: Window(Interval(0, 10, unit="hours"), e, positions=3, width=2),
     "CMS": lambda e: CMS(Strings(cells=64, cohorts=8, key="promises"), e),
     "Table with a delta": lambda e: leaky(e),
+    "ProfileTable": lambda e: Table(Warner(ProfileGraph.chain({"north": 0, "south": 1}), e)),
     "Attributes": lambda e: Attributes.of({"a": GRR(2, e), "b": GRR(["x", "y", "z"], e)}, {"a": 1, "b": 2}),
 }
 
@@ -88,7 +90,8 @@ def asked(protocols: list[Protocol], rule: Longitudinal, retention: str = "tally
     questions = [Question(f"q{i}", f"Question {i}?", protocol) for i, protocol in enumerate(protocols)]
     made = terms(longitudinal=rule, budget=10**6, retention=retention)
     delta = sum(protocol.guarantee.delta for protocol in protocols) * rule.draws
-    return Survey("promises", questions, replace(made, budget=replace(made.budget, delta=delta)))
+    relation = protocols[0].guarantee.relation
+    return Survey("promises", questions, replace(made, budget=replace(made.budget, delta=delta, relation=relation)))
 
 
 def combinations() -> list[Survey]:
@@ -140,6 +143,7 @@ BEHAVIOUR = {
     "people": "tests/surveys/test_promises.py::test_the_people_and_the_guesses_are_those_of_the_law",
     "changes": "tests/surveys/test_promises.py::test_two_stages_tell_no_more_than_is_said",
     "factor": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
+    "profiles": "tests/surveys/test_promises.py::test_of_profiles_the_profile_is_hidden_and_the_value_is_not",
     "rare": "tests/surveys/test_promises.py::test_a_delta_is_said_per_report_and_in_all",
     "questions": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
     "device": "tests/collect/test_promises_kept.py::test_a_device_keeps_what_the_sentence_says",
@@ -195,7 +199,11 @@ def law(survey: Survey) -> np.ndarray:
     """How likely each report is under each set of answers, by running the sampler along every branch."""
     rows = np.ones((1, 1))
     for question in survey:
-        rows = np.kron(rows, np.asarray(question.protocol.channel().rows))
+        channel = np.asarray(question.protocol.channel().rows)
+        if question.protocol.guarantee.relation == "profiles":  # all profiles of these surveys are joined
+            laws = {tuple(one.items()): None for pair in question.protocol.related() for one in pair}
+            channel = np.array([sum(float(weight) * channel[i] for i, weight in law) for law in laws])
+        rows = np.kron(rows, channel)
     return rows
 
 
@@ -272,6 +280,35 @@ def test_nobody_becomes_surer_than_the_sentence_says(survey: Survey) -> None:
         assert len(stated) == 1
 
 
+def test_of_profiles_the_profile_is_hidden_and_the_value_is_not() -> None:
+    """A value of profiles that overlap may be reported as it is, and one value reported twice tells more than two."""
+    graph = ProfileGraph({"A": "1/4", "B": "3/8", "C": 1}, [("A", "B")])
+    made = asked([Table(OneBitCluster(graph, 1))], RULES["once"])
+    rows, said = made.questions[0].protocol.table, promises(made)
+    clear = [label for i, label in enumerate(graph.labels) if (rows[i] > 0).sum() == 2]
+    assert clear == ["A", "B", "C"], "values are not changed at all"
+    assert "Your value itself is not hidden, and profiles that are not joined can be told apart." in said["seen"]
+    assert said["profiles"].startswith("Your profile stays in this device: ")
+    assert said["profiles"].endswith("The numbers are about two joined profiles: A and B.")
+    for name in ("sure", "people", "factor"):
+        assert "knows no more of your value than the profiles say" in said[name]
+    report = made.questions[0].protocol.report({"profile": "A", "value": 1})
+    assert report == b"\1", "one byte, the value: the profile is not in it"
+    again = asked([Table(OneBitCluster(graph, 1))], RULES["three times"])
+    assert "independently of the others" in promises(again)["profiles"]
+    # One value that is reported twice tells more than twice the epsilon: the sentence names the condition.
+    once = SmoothCategorical(ProfileGraph.chain({"a": ["1/2", "1/2", 0], "b": ["1/2", "1/4", "1/4"]}), "1/10")
+    assert same_sample(once, once).epsilon > 16 * once.epsilon
+
+
+def test_surveys_of_two_relations_are_refused() -> None:
+    profiled = PROTOCOLS["ProfileTable"]("1")
+    with pytest.raises(SpecError, match=r"'q0' is about the relation 'profiles' and 'q1' is about .* separate surveys"):
+        asked([profiled, GRR(2, 1)], RULES["once"])
+    with pytest.raises(SpecError, match="the questions are about the relation 'profiles' and the budget about 'any'"):
+        Survey("promises", [Question("q", "What?", profiled)], terms())
+
+
 def test_a_delta_is_said_per_report_and_in_all() -> None:
     """The stated probabilities are at least the hockey-stick divergences of one report and of all together."""
     found = set()
@@ -316,7 +353,7 @@ def test_nobody_is_said_in_the_strong_band_alone() -> None:
     for survey in ALL:
         said, level = promises(survey), band(survey)
         found.add(level)
-        assert said["band"] == f"Protection: {level}."
+        assert said["band"] in (f"Protection: {level}.", f"Protection of your profile: {level}.")
         assert ("Nobody" in " ".join(said.values())) == (level == STRONG)
         assert ("openly" in said["seen"]) == (level == WEAK)
         if survey.shows_changes or survey.budget_delta > Fraction(1, 10**6):

@@ -142,6 +142,19 @@ function drawn({ domain, outputs, rows }, _spec, bytes, at) {
   return { rows: [{ from: at, to: at + bytes.length, meaning: `report number ${count(output)}: ${text}` }], text, supports, speaks };
 }
 
+/** A value drawn for a profile: the report is a value, and speaks for the profiles that could have led to it. */
+function drawnForProfile({ domain, outputs, possible }, _spec, bytes, at) {
+  const output = number(bytes);
+  const text = `“${label(outputs[output])}”`;
+  const names = domain.columns[0].domain;
+  const able = possible.flatMap((law, i) => (law[output] ? [i] : []));
+  const speaks =
+    able.length < possible.length
+      ? `Only the profiles ${able.map((i) => `“${label(names.label(i))}”`).join(", ")} could have led to it.`
+      : `Each of the ${count(possible.length)} profiles could have led to it. The profile is not in it.`;
+  return { rows: [{ from: at, to: at + bytes.length, meaning: `the reported value: ${text}` }], text, supports: null, speaks };
+}
+
 /** The part of a record that a report is about, and where its own report stands. */
 export function partOf({ groups }, bytes) {
   const width = widthFor(groups.length);
@@ -176,6 +189,7 @@ export const DECODERS = {
   filter: cohort(bitwise, "a filter with "),
   window: windowed,
   output: drawn,
+  "profile output": drawnForProfile,
   part,
 };
 

@@ -86,6 +86,14 @@ export function byteView(survey, body) {
   );
 }
 
+/** How much likelier one case may have led to the bytes than another. */
+function likelihoods(survey) {
+  const times = factor(fraction(survey.epsilon));
+  if (survey.relation === "profiles") return `Of two joined profiles none is more than ${times} times as likely to have led to them as the other.`;
+  const rare = survey.delta && `Leaving out cases whose probability is at most ${decimal(survey.delta)}, no`;
+  return `${rare || "Any answer could have led to these bytes; no"} answer is more than ${times} times as likely to have led to them as another.`;
+}
+
 /** All of it, for a rehearsed submission. */
 export function life(survey, values, { parts, body }) {
   const specs = specsOf(survey);
@@ -110,7 +118,7 @@ export function life(survey, values, { parts, body }) {
     h(
       "p",
       {},
-      `${promises(survey).address} ${survey.delta ? `Leaving out cases whose probability is at most ${decimal(survey.delta)}, no` : "Any answer could have led to these bytes; no"} answer is more than ${factor(fraction(survey.epsilon))} times as likely to have led to them as another.`,
+      `${promises(survey).address} ${likelihoods(survey)}`,
     ),
   );
 }

@@ -10,6 +10,31 @@ const [STRONG_UP_TO, MODERATE_UP_TO] = [1n, 3n]; // the largest epsilon of a ban
 
 const WATCHERS = "those who ask, whoever runs the server and whoever listens on the way";
 const CAREFUL = "Answer only what you would also say openly.";
+
+/** What the numbers of a survey are about, in words for its sentences. */
+function about({ relation, questions: asked }) {
+  if (relation === "profiles") {
+    const unknown = "and knows no more of your value than the profiles say,";
+    return {
+      protection: "Protection of your profile",
+      wavers: `Somebody who finds two joined profiles equally likely, ${unknown}`,
+      guesses: "two equally likely profiles that are joined, by somebody who knows no more of your value than the profiles say",
+      odds: `Whatever your profile is, the odds that somebody who knows no more of your value than the profiles say gives to one of two joined profiles`,
+      secret: "which of two joined profiles is yours",
+      beside: " Your value itself is not hidden, and profiles that are not joined can be told apart.",
+    };
+  }
+  const several = asked.length > 1;
+  return {
+    protection: "Protection",
+    wavers: `Somebody who finds two ${several ? "possible sets of answers" : "possible answers"} equally likely`,
+    guesses: "two equally likely answers",
+    odds: `Whatever you answer, the odds that anybody gives to ${several ? "your answers" : "your answer"}`,
+    secret: "what you chose",
+    beside: "",
+  };
+}
+
 /**
  * The sentences that hold for this survey, by name. `here` is what keeps the ledger: a device or a browser. If it has not
  * promised to keep it, `lasting` is false, and a survey of several epochs states nothing about all reports together.
@@ -17,9 +42,10 @@ const CAREFUL = "Answer only what you would also say openly.";
 export function promises(survey, here = "this browser", lasting = true) {
   const bounded = lasting || epochsOf(survey) === 1;
   const said = {
-    band: `Protection: ${band(survey, lasting)}.`,
+    band: `${about(survey).protection}: ${band(survey, lasting)}.`,
     sure: sureOf(survey, bounded),
     seen: seen(survey, lasting),
+    profiles: profiles(survey, here),
     parts: parts(survey, here),
     people: people(survey, lasting),
     factor: factors(survey, bounded),
@@ -74,8 +100,7 @@ const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const thousands = (n) => n.toLocaleString("en");
 
 function sureOf(survey, bounded) {
-  const what = survey.questions.length === 1 ? "possible answers" : "possible sets of answers";
-  const said = `Somebody who finds two ${what} equally likely can become ${upTo(survey.epsilon)} sure of one of them`;
+  const said = `${about(survey).wavers} can become ${upTo(survey.epsilon)} sure of one of them`;
   if (survey.showsChanges) return `${said} from one report. For all reports together no number holds.`;
   if (!bounded) return `${said} from one report.`;
   if (addsUp(survey)) return `${said} from one report, and ${upTo(survey.lifetimeEpsilon)} sure from all ${thousands(epochsOf(survey))} together.`;
@@ -102,12 +127,23 @@ function changes({ terms, budgetEpsilon }) {
   return `What is counted, epsilon ${epsilonText(budgetEpsilon)}, bounds what all reports tell about your answers to somebody who knows already in which periods they were the same. In which periods they were the same is protected by the number for all reports together only.`;
 }
 
+/** Of answers with a profile: what stays here, and which profiles the numbers are about. */
+function profiles(survey, here) {
+  if (survey.relation !== "profiles") return "";
+  const { questions: asked } = survey;
+  const said = asked.map(({ id, protocol }) => `The numbers ${asked.length > 1 ? `of ${id} ` : ""}are about ${protocol.over}.`);
+  const several = asked.length > 1 || (survey.terms !== null && survey.terms.draws > 1);
+  const together = several ? " Numbers for several values together hold if each value comes from your profile independently of the others." : "";
+  return `Your profile stays in ${here}: it decides how chance changes your value, and what comes out is sent. ${said.join(" ")}${together}`;
+}
+
 function seen(survey, lasting) {
   if (survey.showsChanges) return `${capital(WATCHERS)} can see when your answer changes and when an earlier one returns. ${CAREFUL}`;
+  const { secret, beside } = about(survey);
   return {
-    [STRONG]: "Nobody gets to see what you chose: not those who ask, not whoever runs the server, not whoever listens on the way.",
-    [MODERATE]: `${epochsOf(survey) === 1 ? "Your report does" : "Your reports do"} not prove what you chose, but ${WATCHERS} can make a good guess.`,
-    [WEAK]: `${capital(WATCHERS)} can find out what you chose, or nearly so. ${CAREFUL}`,
+    [STRONG]: `Nobody gets to see ${secret}: not those who ask, not whoever runs the server, not whoever listens on the way.${beside}`,
+    [MODERATE]: `${epochsOf(survey) === 1 ? "Your report does" : "Your reports do"} not prove ${secret}, but ${WATCHERS} can make a good guess.${beside}`,
+    [WEAK]: `${capital(WATCHERS)} can find out ${secret}, or nearly so.${beside} ${CAREFUL}`,
   }[band(survey, lasting)];
 }
 
@@ -130,7 +166,7 @@ export function people(survey, lasting = true) {
   if (survey.questions.length === 1 && sendsAnother(question) !== null) return `${another(question)}${addsUp(survey) ? " each time" : ""}.`;
   const many = epochsOf(survey) > 1;
   const all = many ? (lasting ? "all reports of one person" : "one report") : "a report like yours";
-  return `Of 100 guesses between two equally likely answers, made from ${survey.showsChanges ? "one report" : all}, at most about ${rightOf100(survey, lasting)} are right.`;
+  return `Of 100 guesses between ${about(survey).guesses}, made from ${survey.showsChanges ? "one report" : all}, at most about ${rightOf100(survey, lasting)} are right.`;
 }
 
 /** Of 100 guesses between two equally likely cases, how many are right on average at most. */
@@ -152,8 +188,7 @@ function another(question) {
 }
 
 function factors(survey, bounded) {
-  const what = survey.questions.length > 1 ? "your answers" : "your answer";
-  const said = `Whatever you answer, the odds that anybody gives to ${what} change by at most a factor of ${level(survey.epsilon)}`;
+  const said = `${about(survey).odds} change by at most a factor of ${level(survey.epsilon)}`;
   if (survey.showsChanges) return `${said} from one report; for all reports together no factor holds.`;
   if (!bounded) return `${said} from one report.`;
   if (survey.terms?.stages) return `${said} from one report, and ${level(survey.lifetimeEpsilon)} in all, however often you take part.`;

@@ -178,8 +178,8 @@ function windowed({ protocol, domain, value, draws: [up, keep, near, far], says 
 const SHOWN = 12;
 
 /** A table: one draw from the row of the answer. */
-function drawn({ protocol: { outputs, rows, total }, domain, value, draws: [pick], says }) {
-  const row = rows[domain.read(value)];
+function drawn({ protocol: { outputs, rows, total, rowOf = (place) => place }, domain, value, draws: [pick], says }) {
+  const row = rows[rowOf(domain.read(value))];
   const chances = row.slice(0, SHOWN).map((weight, i) => `“${label(outputs[i])}” ${percent(Number((weight * 10n ** 9n) / total) / 1e9, 2)}`);
   const more = row.length > SHOWN ? ` and ${count(row.length - SHOWN)} more` : "";
   return [
@@ -225,6 +225,7 @@ export const STORIES = {
   filter: (told) => [hashed(told).step, ...rappor(told.spec, told.draws, told.says)],
   window: windowed,
   output: drawn,
+  "profile output": drawn,
   part,
 };
 

@@ -507,6 +507,60 @@ test("a ledger debits deltas, and refuses what goes beyond the group's smallest"
   assert.equal((await (await device(leaks("fourth", "1/10"), { store })).client.budget()).deltaCap, "0");
 });
 
+// -- profiles ------------------------------------------------------------------------------------------------------
+
+const QUARTER = String(WORD / 4n);
+const REST = String(WORD - WORD / 4n);
+const where = { kind: "records", columns: [{ name: "profile", domain: { kind: "categories", values: ["north", "south"] } }, { name: "value", domain: { kind: "integers", low: 0, high: 1 } }] };
+const flip = [[REST, QUARTER], [QUARTER, REST]];
+const profiled = (changes = {}) => ({
+  ...head, protocol: "ProfileTable", domain: where, epsilon: "11/10", mechanism: "Warner",
+  profiles: [["1", "0"], ["0", "1"]], edges: [[0, 1]], rows: [...flip, ...flip], read: "values", ...changes,
+});
+
+test("ProfileTable: the row is that of profile and value, and only the drawn value leaves", () => {
+  const protocol = loadProtocol(profiled({ rows: [...flip, ["0", String(WORD)], [QUARTER, REST]] , epsilon: "11/10" }));
+  assert.deepEqual([protocol.relation, protocol.over, protocol.forms], ["profiles", "two joined profiles: north and south", 2]);
+  const chance = (profile, value) => share(law(protocol, { profile, value }).get("01") ?? [0n, 1n]);
+  assert.deepEqual([chance("north", 0), chance("north", 1), chance("south", 0), chance("south", 1)], [0.25, 0.75, 1, 0.75]);
+  assert.throws(() => protocol.privatize({ profile: "west", value: 0 }), refused("domain", /^column "profile"/));
+  assert.throws(() => protocol.privatize({ value: 0 }), refused("domain", /missing/));
+});
+
+test("a profile table whose joined profiles are told apart is refused, to the last digit", () => {
+  loadProtocol(profiled()); // ln 3 = 1.0986...
+  loadProtocol(profiled({ epsilon: "1", profiles: [["9/10", "1/10"], ["1/10", "9/10"]] }));
+  const told = refused("spec", "the table tells more about a profile than its epsilon says");
+  assert.throws(() => loadProtocol(profiled({ epsilon: "1" })), told);
+  assert.throws(() => loadProtocol(profiled({ epsilon: "60", rows: [[String(WORD), "0"], flip[1], ...flip] })), told);
+  for (const changes of [
+    { profiles: [["1", "0"]] }, { profiles: [["1", "0"], ["0", "9/10"]] }, { profiles: [["1", "0"], ["0", "2/2"]] }, { profiles: [["2", "-1"], ["0", "1"]] },
+    { edges: [] }, { edges: [[1, 0]] }, { edges: [[0, 1], [0, 1]] }, { edges: [[0, 2]] }, { edges: [[0]] },
+    { rows: flip }, { rows: [...flip, ...flip.map((row) => row.map((weight) => String(BigInt(weight) / 2n)))] },
+    { read: "mean" }, { mechanism: 1 }, { more: 1 }, { domain: { ...where, columns: [...where.columns].reverse() } }, { domain: bread },
+  ]) {
+    assert.throws(() => loadProtocol(profiled(changes)), refused("spec", /./), JSON.stringify(changes));
+  }
+});
+
+test("a budget group has one relation", async () => {
+  const once = { longitudinal: { rule: "none", epochs: 1 } };
+  const asking = (relation) => survey({ ...once, name: "where", questions: [{ id: "q", text: "Where?", protocol: profiled() }], budget: { group: "guild", epsilon: "9", ...relation } });
+  const bytes = canonicalBytes(asking({}));
+  await assert.rejects(fingerprint("survey", bytes).then((pinned) => Survey.fromBytes(bytes, pinned)), refused("spec", /another relation/));
+  const mixed = canonicalBytes(survey({ ...once, questions: [{ id: "a", text: "a?", protocol: profiled() }, { id: "b", text: "b?", protocol: grr(bread) }], budget: { group: "guild", epsilon: "9", relation: "profiles" } }));
+  await assert.rejects(fingerprint("survey", mixed).then((pinned) => Survey.fromBytes(mixed, pinned)), refused("spec", /different relations, whose levels cannot be added/));
+  const { client: first, store } = await device(survey({ ...once, budget: { group: "guild", epsilon: "9" } }));
+  await first.answer({ smoke: "yes" });
+  const { client } = await device(asking({ relation: "profiles" }), { store });
+  const { relation, related, enough } = await client.budget();
+  assert.deepEqual([relation, related, enough], ["any", false, false]);
+  await assert.rejects(client.answer({ q: "no such answer" }), refused("budget", /another relation on this device, and the two are never added/));
+  const alone = await device(asking({ relation: "profiles" }));
+  assert.equal((await alone.client.answer({ q: { profile: "north", value: 0 } })).state, "sent");
+  assert.equal((await alone.client.budget()).relation, "profiles");
+});
+
 // -- the tests can fail --------------------------------------------------------------------------------------------
 
 const MUTATIONS = [
@@ -572,5 +626,5 @@ test("and nothing in the SDK as it is", async () => {
 
 test("the kinds are those that are documented", () => {
   assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records"]);
-  assert.deepEqual(KINDS.protocols.slice(-4), ["Window", "OneBitMean", "Table", "Attributes"]);
+  assert.deepEqual(KINDS.protocols.slice(-5), ["Window", "OneBitMean", "Table", "ProfileTable", "Attributes"]);
 });

@@ -43,11 +43,12 @@ from deniable.errors import DeniableError, InternalError, LabelError, NumberErro
 from deniable.exact import WORD, epsilon_text, level_text
 from deniable.labels import Label, as_labels, label_key, label_spec, load_label
 from deniable.planning.information import information as report_information
+from deniable.protocols import load
 from deniable.protocols import profiles as mechanisms
-from deniable.protocols.profiles import ProfileGraph, ProfileMechanism, Verdict
+from deniable.protocols.profiles import ProfileGraph, ProfileMechanism, ProfileTable, Verdict
 from deniable.protocols.profiles.mechanism import off_diagonal
+from deniable.protocols.profiles.table import ToldApart
 from deniable.results import finite
-from deniable.specs import read_integer
 from deniable.trace import Progress, summary
 
 app = new_app()
@@ -954,7 +955,7 @@ def verify(
     Of a profile mechanism, rows and ratios are checked; it claims no bound. The exit code is 1 if any check fails.
     """
     content = parse_json(read_text(source), named(source))
-    if isinstance(content, dict) and content.get("kind") == "table":
+    if isinstance(content, dict) and content.get("kind") == "protocol":
         if not _verify_profiles(content, named(source), as_json):
             raise typer.Exit(1)
         return
@@ -986,12 +987,14 @@ def verify(
 def _verify_profiles(content: dict[str, Any], where: str, as_json: bool) -> bool:
     """Check a saved mechanism with integers, and show the result. Returns whether it holds."""
     try:
-        verdict: Verdict = mechanisms.load(content).verdict
+        table = load(content)
+        if not isinstance(table, ProfileTable):
+            raise SpecError("a saved protocol is verified where it is loaded; only profile mechanisms are shown here")
+        verdict = table.worst_edge
+    except ToldApart as wrong:
+        verdict = wrong.verdict
     except DeniableError as wrong:
-        told = _told_apart(content)
-        if told is None or told.holds:
-            raise type(wrong)(f"{where}: {wrong}") from None
-        verdict = told
+        raise type(wrong)(f"{where}: {wrong}") from None
     asked, first, second = exact.as_epsilon(content["epsilon"]), *map(shown, verdict.edge)
     detail = (
         f"{level_text(verdict.ratio)} over the edges, {'at most' if verdict else 'more than'} {epsilon_text(asked)}; "
@@ -1017,21 +1020,6 @@ def _verify_profiles(content: dict[str, Any], where: str, as_json: bool) -> bool
             + [("verdict", f"{'verified' if verdict else 'not verified'} (proved)")]
         )
     return verdict.holds
-
-
-def _told_apart(content: dict[str, Any]) -> Verdict | None:
-    """How well the channels of a refused file tell profiles apart; None if it holds no channels."""
-    try:
-        rows = [
-            [[Fraction(read_integer(entry), WORD) for entry in row] for row in channel] for channel in content["table"]
-        ]
-        return (
-            mechanisms.verify(ProfileGraph.load(content["graph"]), rows, content["epsilon"])
-            if content["mechanism"]
-            else None
-        )
-    except (DeniableError, KeyError, TypeError, ValueError):
-        return None
 
 
 def _level(asked: Fraction, verdict: Verdict) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from deniable.conformance.campaigns import campaign_duties
 from deniable.conformance.channels import channel_duties
 from deniable.conformance.findings import ConformanceError, Duty, Finding, run
-from deniable.conformance.profiles import profile_duties
 from deniable.conformance.protocols import enumerated, examples, protocol_duties, registered_examples
 from deniable.protocols import Protocol
 from deniable.surveys import Campaign
@@ -30,7 +29,7 @@ __all__ = [
 
 
 def duties(kind: type[Protocol] | type[Campaign] | None = None) -> Iterator[Duty]:
-    """Every check of a kind of protocol or campaign; without one, of everything, channels and profiles included.
+    """Every check of a kind of protocol or campaign; without one, of everything, channels included.
 
     Raises SpecError if the kind gives no examples.
     """
@@ -42,7 +41,6 @@ def duties(kind: type[Protocol] | type[Campaign] | None = None) -> Iterator[Duty
         return
     yield from protocol_duties(registered_examples())
     yield from channel_duties()
-    yield from profile_duties()
     yield from campaign_duties()
 
 

@@ -143,7 +143,7 @@ def _batches(protocol: Protocol, value: int, n: int) -> Iterator[NDArray[np.uint
     answer = inputs(protocol)[value]
     yield protocol.privatize([answer] * first, bits).array
     one, most = protocol.domain.encode([answer]), min(n, 1 << 18)
-    column = np.repeat(one, most) if isinstance(one, np.ndarray) else protocol.domain.encode([answer] * most)
+    column = one.repeat(most) if hasattr(one, "repeat") else protocol.domain.encode([answer] * most)
     for start in range(first, n, most):
         yield protocol._many(column[: n - start], bits)
 

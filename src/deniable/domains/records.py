@@ -37,6 +37,10 @@ class RecordColumns:
     def __len__(self) -> int:
         return self.count
 
+    def repeat(self, times: int) -> RecordColumns:
+        """Each record so many times."""
+        return RecordColumns(tuple(np.repeat(column, times) for column in self.columns), self.count * times)
+
     def __getitem__(self, place: Any) -> Any:
         """One record, or with a slice or an array those of several rows."""
         if not isinstance(place, int | np.integer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deniable.protocols import frequency, longitudinal, numeric
+from deniable.protocols import frequency, longitudinal, numeric, profiles
 from deniable.protocols.attributes import Attributes
 from deniable.protocols.base import Cost, Guarantee, Protocol, load, registered
 from deniable.protocols.frequency import *  # noqa: F403  # one list of them, in their own package
@@ -45,6 +45,7 @@ __all__ = [
     "load",
     "longitudinal",
     "numeric",
+    "profiles",
     "registered",
 ]
 __all__ += frequency.__all__

@@ -282,6 +282,11 @@ class Protocol(ABC):
         return False
 
     @property
+    def unreadable(self) -> str:
+        """Why nothing can be estimated from the reports; empty where it can. A question refuses such a protocol."""
+        return ""
+
+    @property
     def tests(self) -> int:
         """How many figures an estimate has, which are looked at together."""
         return 1
@@ -622,8 +627,6 @@ def load(spec: Any) -> Protocol:
     True
     """
     spec = parsed(spec)
-    if isinstance(spec, dict) and spec.get("kind") == "table":
-        raise SpecError("this is the spec of a profile mechanism, which deniable.load and deniable.profiles.load take")
     if not isinstance(spec, dict) or spec.get("kind") != "protocol":
         raise SpecError('this is not the spec of a protocol: it needs "kind": "protocol"')
     if spec.get("version") != 1:

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,6 +85,11 @@ class Table(ShareProtocol):
     laws: Laws | None = None
     """The hypotheses between which the reports are to decide, as laws of the answers."""
 
+    def __new__(cls, mechanism: Any = None, *_: Any, **__: Any) -> Self:
+        """A mechanism may ask for a table of its own kind: `table_kind` of a profile mechanism is `ProfileTable`."""
+        kind: type[Self] = getattr(mechanism, "table_kind", cls) if cls is Table else cls
+        return super().__new__(kind)
+
     def __init__(
         self,
         mechanism: Any,
@@ -144,7 +149,7 @@ class Table(ShareProtocol):
                 f"outputs are more than {MOST_COMPARED:,} comparisons; merge answers or outputs"
             )
         ratio = self.ratio
-        stated = _epsilon_above(ratio, bool(self.delta)) if epsilon is None else exact.as_epsilon(epsilon)
+        stated = epsilon_above(ratio, bool(self.delta)) if epsilon is None else exact.as_epsilon(epsilon)
         object.__setattr__(self, "epsilon", stated)
         if not exact.exp_at_least(stated, ratio):
             held = f" at delta {exact.shown(self.delta)}" if self.delta else ""
@@ -220,6 +225,10 @@ class Table(ShareProtocol):
     def matrix(self) -> Channel:
         """The exact channel from answers to outputs."""
         return Channel.from_integers(self.rows, sum(self.rows[0]), list(self.domain.labels), list(self.outputs))
+
+    def reading(self, read: str) -> Table:
+        """The same law, read for something else; a table of answers is read for their shares alone."""
+        raise SpecError(f"this table is read for the shares of its answers, not for {read!r}")
 
     @property
     def guarantee(self) -> Guarantee:
@@ -306,7 +315,7 @@ class Table(ShareProtocol):
     def _inverse(self) -> Floats | None:
         """A matrix W with C W = 1, outputs x answers; None where there is none."""
         rows = self.matrix.rows
-        if rows.shape[0] > rows.shape[1] or _rank(self.rows) < rows.shape[0]:
+        if rows.shape[0] > rows.shape[1] or rank(self.rows) < rows.shape[0]:
             return None
         # Outputs that come often weigh more: least squares with the variances of a uniform population.
         scale = np.sqrt(rows.mean(axis=0))
@@ -458,7 +467,7 @@ def _is_weight(entry: Any) -> bool:
     return isinstance(entry, str) and entry.isascii() and entry.isdigit() and (entry == "0" or entry[0] != "0")
 
 
-def _epsilon_above(ratio: Fraction, tells: bool) -> Fraction:
+def epsilon_above(ratio: Fraction, tells: bool = False) -> Fraction:
     """A short number that is at least log(ratio); zero is refused unless the channel `tells` something beyond it."""
     guess = Fraction(math.ceil(exact.log(ratio) * 10**12), 10**12)
     if ratio == 1 and tells:
@@ -468,7 +477,7 @@ def _epsilon_above(ratio: Fraction, tells: bool) -> Fraction:
     return exact.as_epsilon(guess)
 
 
-def _rank(rows: Sequence[Sequence[int]]) -> int:
+def rank(rows: Sequence[Sequence[int]]) -> int:
     """The exact rank of integer rows, by elimination over a large prime: never above the true one.
 
     A matrix of full rank loses it modulo one of two primes only if both divide all of its minors.

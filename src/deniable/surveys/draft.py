@@ -8,7 +8,9 @@ answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" f
            {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"} (the mean of a number),
            {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one),
            {"table": proof} (a mechanism that `deniable design` proved, with its proof; "hypotheses": [...] names the
-           laws that it tells apart), or the spec of a domain
+           laws that it tells apart), {"table": spec} (a saved table, such as a profile mechanism: its answers are
+           records of profile and value, and "read" says whether the shares of "values" or of "profiles" are asked
+           for), or the spec of a domain
 other      the label for every answer that is not listed
 missing    the label for every missing answer, "no answer" say; without it an empty cell is refused. A range of numbers
            becomes a list of these numbers and the label. Also once for all questions
@@ -246,15 +248,20 @@ def _wanted(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Pro
 
 
 def _table(entry: Mapping[str, Any]) -> Protocol:
-    """The mechanism of a proof that `deniable design` wrote, with its own epsilon, unless the question states more."""
+    """The mechanism that `deniable design` wrote, with its own epsilon, unless the question states more.
+
+    That is a proof with its mechanism, or the spec of a table, such as that of a profile mechanism.
+    """
     from deniable.design import Certificate
 
-    keys(entry["answers"], ("table",), "answers", optional=("hypotheses",))
     proof = entry["answers"]["table"]
     if not isinstance(proof, dict):
         raise SpecError('{"table": ...} holds a proof of deniable design, or on the command line its file')
     if extra := [key for key in ("protocol", "parameters", "other", "missing") if key in entry]:
         raise SpecError(f"a table brings its own mechanism: leave {', '.join(extra)} out")
+    if proof.get("kind") == "protocol":
+        return _stored_table(proof, entry)
+    keys(entry["answers"], ("table",), "answers", optional=("hypotheses",))
     known = Certificate.load(proof)
     verdict = known.verify()
     if not verdict:
@@ -267,6 +274,17 @@ def _table(entry: Mapping[str, Any]) -> Protocol:
         laws = laws.renamed([load_label(name) for name in names])
     level = entry.get("epsilon", getattr(known, "epsilon", None))
     return Table(known.mechanism, level, fingerprint("proof", proof), laws=laws)
+
+
+def _stored_table(spec: Mapping[str, Any], entry: Mapping[str, Any]) -> Protocol:
+    """A table that was saved as a spec; a question may read it in another way than the spec says."""
+    keys(entry["answers"], ("table",), "answers", optional=("read",))
+    if "epsilon" in entry:
+        raise SpecError("a saved table has its own epsilon: leave it out")
+    table = load_protocol(spec)
+    if not isinstance(table, Table):
+        raise SpecError(f'{{"table": ...}} holds a proof or the spec of a table, not of {table.name}')
+    return table if "read" not in entry["answers"] else table.reading(entry["answers"]["read"])
 
 
 def _domain(entry: Mapping[str, Any], name: Any) -> Domain:

@@ -8,6 +8,9 @@ Bands        strong up to epsilon 1 (73.2 % sure), moderate up to epsilon 3 (95.
              number holds. Only the strong band says that nobody gets to see an answer
 Another      "send another answer" is said of reports that are an answer (GRR) alone
 Parts        of an answer with several parts one is reported, which the coins of the device choose; everybody sees which
+About        what the numbers are about, by the relation of the survey: any two answers, or two joined profiles. Of
+             profiles the value itself is not hidden, and whoever knows more about it than the profiles say may learn
+             more; the sentences say both
 Rare         what a delta leaves out of the promise, per report and in all; more than 1 in a million in all is weak
 Number       memoizing several values shows changes and returns of answers: no number over all epochs is stated
 Two stages   the number for all reports is `Survey.lifetime_epsilon`, which holds whatever the answers are. "changes"
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import NamedTuple
 
 from deniable.exact import epsilon_text
 from deniable.surveys.question import Question
@@ -36,6 +40,41 @@ _NEARLY_CERTAIN = math.log(999)
 CAREFUL = "Answer only what you would also say openly."
 
 
+class _About(NamedTuple):
+    """What the numbers of a survey are about, in words for its sentences."""
+
+    protection: str
+    wavers: str
+    guesses: str
+    odds: str
+    secret: str
+    beside: str = ""
+
+
+_UNKNOWING = "knows no more of your value than the profiles say"
+_PROFILES = _About(
+    "Protection of your profile",
+    f"Somebody who finds two joined profiles equally likely, and {_UNKNOWING},",
+    f"two equally likely profiles that are joined, by somebody who {_UNKNOWING}",
+    f"Whatever your profile is, the odds that somebody who {_UNKNOWING} gives to one of two joined profiles",
+    "which of two joined profiles is yours",
+    " Your value itself is not hidden, and profiles that are not joined can be told apart.",
+)
+
+
+def _about(survey: Survey) -> _About:
+    if survey.relation == "profiles":
+        return _PROFILES
+    several = len(survey) > 1
+    return _About(
+        "Protection",
+        f"Somebody who finds two {'possible sets of answers' if several else 'possible answers'} equally likely",
+        "two equally likely answers",
+        f"Whatever you answer, the odds that anybody gives to {'your answers' if several else 'your answer'}",
+        "what you chose",
+    )
+
+
 def promises(survey: Survey, here: str = "this device", lasting: bool = True) -> dict[str, str]:
     """The sentences that hold for this survey, by name.
 
@@ -44,9 +83,10 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
     """
     kept_for_sure = lasting or _epochs(survey) == 1
     said = {
-        "band": f"Protection: {band(survey, lasting)}.",
+        "band": f"{_about(survey).protection}: {band(survey, lasting)}.",
         "sure": _sure(survey, kept_for_sure),
         "seen": _seen(survey, lasting),
+        "profiles": _profiles(survey, here),
         "parts": _parts(survey, here),
         "people": people(survey, lasting),
         "factor": _factor(survey, kept_for_sure),
@@ -111,8 +151,7 @@ def _up_to(epsilon: Fraction) -> str:
 
 
 def _sure(survey: Survey, bounded: bool) -> str:
-    what = "possible answers" if len(survey) == 1 else "possible sets of answers"
-    said = f"Somebody who finds two {what} equally likely can become {_up_to(survey.epsilon)} sure of one of them"
+    said = f"{_about(survey).wavers} can become {_up_to(survey.epsilon)} sure of one of them"
     if survey.shows_changes:
         return f"{said} from one report. For all reports together no number holds."
     if not bounded:
@@ -161,12 +200,33 @@ def _seen(survey: Survey, lasting: bool) -> str:
     report = "Your report does" if _epochs(survey) == 1 else "Your reports do"
     if survey.shows_changes:
         return f"{_capital(WATCHERS)} can see when your answer changes and when an earlier one returns. {CAREFUL}"
+    about = _about(survey)
     return {
-        STRONG: "Nobody gets to see what you chose: not those who ask, not whoever runs the server, not whoever "
-        "listens on the way.",
-        MODERATE: f"{report} not prove what you chose, but {WATCHERS} can make a good guess.",
-        WEAK: f"{_capital(WATCHERS)} can find out what you chose, or nearly so. {CAREFUL}",
+        STRONG: f"Nobody gets to see {about.secret}: not those who ask, not whoever runs the server, not whoever "
+        f"listens on the way.{about.beside}",
+        MODERATE: f"{report} not prove {about.secret}, but {WATCHERS} can make a good guess.{about.beside}",
+        WEAK: f"{_capital(WATCHERS)} can find out {about.secret}, or nearly so.{about.beside} {CAREFUL}",
     }[band(survey, lasting)]
+
+
+def _profiles(survey: Survey, here: str) -> str:
+    """Of answers with a profile: what stays here, and which profiles the numbers are about.
+
+    That levels add up holds for values that are drawn anew from the profile, not for one value that is reported twice.
+    """
+    if survey.relation != "profiles":
+        return ""
+    said = []
+    for question in survey:
+        which = f"of {question.id} " if len(survey) > 1 else ""
+        said.append(f"The numbers {which}are about {question.protocol.guarantee.over}.")
+    if len(survey) > 1 or survey.draws > 1:
+        alone = "each value comes from your profile independently of the others"
+        said.append(f"Numbers for several values together hold if {alone}.")
+    return (
+        f"Your profile stays in {here}: it decides how chance changes your value, and what comes out is sent. "
+        f"{' '.join(said)}"
+    )
 
 
 def _parts(survey: Survey, here: str) -> str:
@@ -195,7 +255,8 @@ def people(survey: Survey, lasting: bool = True) -> str:
     if survey.shows_changes:
         seen = "one report"
     right = right_of_100(survey, lasting)
-    return f"Of 100 guesses between two equally likely answers, made from {seen}, at most about {right} are right."
+    guesses = _about(survey).guesses
+    return f"Of 100 guesses between {guesses}, made from {seen}, at most about {right} are right."
 
 
 def right_of_100(survey: Survey, lasting: bool = True) -> int:
@@ -219,10 +280,7 @@ def _another(question: Question) -> str:
 
 
 def _factor(survey: Survey, bounded: bool) -> str:
-    said = (
-        f"Whatever you answer, the odds that anybody gives to {'your answers' if len(survey) > 1 else 'your answer'} "
-        f"change by at most a factor of {factor(survey.epsilon)}"
-    )
+    said = f"{_about(survey).odds} change by at most a factor of {factor(survey.epsilon)}"
     if survey.shows_changes:
         return f"{said} from one report; for all reports together no factor holds."
     if not bounded:

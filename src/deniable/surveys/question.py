@@ -40,6 +40,8 @@ class Question:
             raise SpecError(f"the id of a question is 1 to 64 characters of a-z, 0-9, _ and -, not {short(self.id)}")
         if not isinstance(self.protocol, Protocol):
             raise SpecError(f"question {self.id!r} needs a protocol, not a {type(self.protocol).__name__}")
+        if self.protocol.unreadable:
+            raise SpecError(f"question {self.id!r} could never be evaluated: {self.protocol.unreadable}")
         object.__setattr__(self, "text", as_text(self.text, f"the text of question {self.id!r}"))
         check_texts(self.protocol.spec(), f"an answer or key of question {self.id!r}")
 

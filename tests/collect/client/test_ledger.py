@@ -13,9 +13,18 @@ from fractions import Fraction
 import pytest
 
 from deniable.channels import Channel
-from deniable.collect.client import BudgetSpent, Ledger, LedgerError, OptOuts, Untrusted, default_path
+from deniable.collect.client import (
+    BudgetSpent,
+    Ledger,
+    LedgerError,
+    OptOuts,
+    OtherRelation,
+    Untrusted,
+    default_path,
+)
 from deniable.errors import DomainError
 from deniable.protocols import GRR, Table
+from deniable.protocols.profiles import ProfileGraph, Warner
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Budget, Longitudinal
 from tests.collect.surveys import SMOKE, daily, memoized, mixed, terms
@@ -231,6 +240,25 @@ def test_a_survey_without_a_delta_promises_that_its_group_has_none(ledger):
     ledger.submit(pure, 0, YES)
     with pytest.raises(BudgetSpent, match="of which 0 is left"):
         ledger.submit(leaky("later", "1/10"), 0, {"leak": "yes"})
+
+
+def test_a_group_has_one_relation(ledger):
+    """Refused before the answers are looked at, in both orders; another group is free."""
+    hidden = Table(Warner(ProfileGraph.chain({"north": 0, "south": 1}), 1))
+    profiled = Question("where", "Where from, and yes or no?", hidden)
+
+    def asking(question: Question, group: str) -> Survey:
+        budget = Budget(group, 100, relation=question.protocol.guarantee.relation)
+        return Survey("asked", [question], replace(terms(), budget=budget))
+
+    answers = {"where": {"profile": "north", "value": 0}}
+    for first, second, given in ((SMOKE, profiled, YES), (profiled, SMOKE, answers)):
+        group = f"of-{first.id}"
+        ledger.submit(asking(first, group), 0, given)
+        with pytest.raises(OtherRelation, match=f"group '{group}' .* never added"):
+            ledger.submit(asking(second, group), 0, {second.id: "no such answer"})
+    assert {known.group: known.relation for known in ledger.budgets()} == {"of-smoke": "any", "of-where": "profiles"}
+    assert ledger.submit(asking(profiled, "elsewhere"), 0, answers)[0].body[24:] in (b"\0", b"\1")
 
 
 # -- leaving ---------------------------------------------------------------------------------------------

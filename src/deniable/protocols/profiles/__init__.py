@@ -1,7 +1,8 @@
 """Profile-based privacy: hide which distribution a person's data come from, and not more than that.
 
 A `ProfileGraph` says which profiles must look alike; `OneBitCluster`, `SmoothOneBit` and `SmoothCategorical` find how
-little noise that takes; `verify` checks any set of channels exactly; `compose` says what several releases tell.
+little noise that takes; a `ProfileTable` is such a mechanism as the protocol of a question; `verify` checks any set of
+channels exactly; `compose` says what several releases tell.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from deniable.protocols.profiles.composition import (
     same_sample,
 )
 from deniable.protocols.profiles.graph import ProfileGraph
-from deniable.protocols.profiles.loading import MECHANISMS, load
-from deniable.protocols.profiles.mechanism import ProfileMechanism
+from deniable.protocols.profiles.mechanism import MECHANISMS, ProfileMechanism
 from deniable.protocols.profiles.onebit import OneBitCluster, SmoothOneBit, pair_flip, pair_program
 from deniable.protocols.profiles.reading import from_csv, from_data, from_json, from_networkx
+from deniable.protocols.profiles.table import ProfileTable
 from deniable.protocols.profiles.verifier import Verdict, verify
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "OneBitCluster",
     "ProfileGraph",
     "ProfileMechanism",
+    "ProfileTable",
     "SmoothCategorical",
     "SmoothOneBit",
     "SolverError",
@@ -45,7 +47,6 @@ __all__ = [
     "independent_profiles",
     "independent_samples",
     "linked_profiles",
-    "load",
     "pair_flip",
     "pair_program",
     "post_process",

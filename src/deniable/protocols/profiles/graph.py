@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.domains import Categories, ListedDomain, as_listed
-from deniable.errors import LabelError, ShapeError, SpecError
-from deniable.labels import Label, as_labels, index_of, label_spec, load_label
-from deniable.protocols.profiles._input import position_of, read_edges, read_law, read_profiles
+from deniable.errors import LabelError, ProbabilityError, ShapeError, SpecError
+from deniable.exact import fraction, shown
+from deniable.labels import Label, as_label, as_labels, index_of, label_key, label_spec, load_label
 
 Integers = NDArray[np.object_]
 Positions = NDArray[np.int64]
@@ -70,14 +70,14 @@ class ProfileGraph:
     domain: ListedDomain
     whole: Part
 
-    def __init__(self, profiles: Any, edges: Any, values: Iterable[Any] | None = None) -> None:
-        names, rows, own = read_profiles(profiles)
+    def __init__(self, profiles: Any, edges: Any, values: Iterable[Any] | ListedDomain | None = None) -> None:
+        names, rows, own = _read_profiles(profiles)
         if len(rows) < 2:
             raise ShapeError(
                 f"a profile graph needs at least 2 profiles, not {len(rows)}: one has nobody to hide among"
             )
         labels = as_labels(names, len(rows), "profile")
-        laws = [read_law(row, label) for row, label in zip(rows, labels, strict=True)]
+        laws = [_read_law(row, label) for row, label in zip(rows, labels, strict=True)]
         width = len(laws[0])
         for label, law in zip(labels, laws, strict=True):
             if len(law) != width:
@@ -86,12 +86,13 @@ class ProfileGraph:
                 )
         if width < 2:
             raise ShapeError("a profile needs at least 2 values: with one there is nothing to report")
-        listed = own if values is None else list(values)
+        listed = own if values is None else list(values.labels if isinstance(values, ListedDomain) else values)
         if listed is not None and len(listed) != width:
             raise ShapeError(f"there are {len(listed)} names of values for profiles of {width} values")
         self.__dict__["labels"] = labels
-        self.__dict__["domain"] = as_listed(width if listed is None else listed)
-        self.__dict__["whole"] = _integers(laws, read_edges(edges, labels))
+        named = values if isinstance(values, ListedDomain) else width if listed is None else listed
+        self.__dict__["domain"] = as_listed(named)
+        self.__dict__["whole"] = _integers(laws, _read_edges(edges, labels))
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a profile graph does not change: build a new one instead of setting {name!r}")
@@ -105,12 +106,12 @@ class ProfileGraph:
         >>> ProfileGraph.chain([0, 0.5, 1]).edges
         ((0, 1), (1, 2))
         """
-        return cls(profiles, pairwise(read_profiles(profiles)[0]), values)
+        return cls(profiles, pairwise(_read_profiles(profiles)[0]), values)
 
     @classmethod
     def complete(cls, profiles: Any, values: Iterable[Any] | None = None) -> Self:
         """Every two profiles must look alike."""
-        return cls(profiles, combinations(read_profiles(profiles)[0], 2), values)
+        return cls(profiles, combinations(_read_profiles(profiles)[0], 2), values)
 
     @classmethod
     def clusters(cls, groups: Mapping[Any, Mapping[Any, Any]], values: Iterable[Any] | None = None) -> Self:
@@ -155,7 +156,7 @@ class ProfileGraph:
         return tuple((self.labels[i], self.labels[j]) for i, j in self.whole.edges.tolist())
 
     def position(self, label: Any) -> int:
-        return position_of(self._index, label, "profile")
+        return _position_of(self._index, label, "profile")
 
     @cached_property
     def _index(self) -> dict[Any, int]:
@@ -252,3 +253,68 @@ def _components(size: int, edges: Positions) -> Positions:
         a, b = root(i), root(j)
         parent[max(a, b)] = min(a, b)
     return np.array([root(i) for i in range(size)], dtype=np.int64)
+
+
+# -- what people give for profiles and edges ------------------------------------------------------------
+
+# A row of floats that is off by more than this was not meant to be a distribution.
+_ROUNDING = Fraction(1, 10**9)
+
+
+def _read_profiles(profiles: Any) -> tuple[list[Any], list[Any], list[Any] | None]:
+    """Labels, rows, and the names of values where the profiles bring them."""
+    if isinstance(profiles, Mapping):
+        rows = list(profiles.values())
+        if rows and all(isinstance(row, Mapping) for row in rows):
+            values = list(rows[0])
+            keys = {label_key(as_label(value)) for value in values}
+            for name, row in profiles.items():
+                if {label_key(as_label(value)) for value in row} != keys:
+                    raise ShapeError(f"profile {name!r} has other values than the first profile: all need the same")
+            return list(profiles), [[row[value] for value in values] for row in rows], values
+        return list(profiles), rows, None
+    if isinstance(profiles, str) or not hasattr(profiles, "__iter__"):
+        raise ShapeError("profiles are a dictionary, a list or an array, one entry a profile")
+    rows = list(profiles)
+    return list(range(len(rows))), rows, None
+
+
+def _read_law(row: Any, label: Label) -> list[Fraction]:
+    """A profile read exactly; a lone number is a Bernoulli parameter, the probability of 1."""
+    what = f"profile {label!r}"
+    if isinstance(row, str) or not hasattr(row, "__iter__"):
+        chance = fraction(row, what)
+        if not 0 <= chance <= 1:
+            raise ProbabilityError(f"{what} has the parameter {shown(chance)}: a probability lies between 0 and 1")
+        return [1 - chance, chance]
+    entries = [fraction(entry, f"an entry of {what}") for entry in row]
+    if entries and min(entries) < 0:
+        raise ProbabilityError(f"{what} has a negative entry ({shown(min(entries))})")
+    total = sum(entries, Fraction(0))
+    if abs(total - 1) > _ROUNDING:
+        raise ProbabilityError(f"{what} sums to {shown(total)}, not to 1: divide it by its sum")
+    return [entry / total for entry in entries]
+
+
+def _read_edges(edges: Any, labels: tuple[Label, ...]) -> NDArray[np.int64]:
+    index = index_of(labels)
+    try:
+        listed = [(a, b) for a, b in getattr(edges, "edges", edges)]
+    except (TypeError, ValueError):
+        raise ShapeError("edges are a list of pairs of profile labels") from None
+    found: dict[tuple[int, int], None] = {}
+    for a, b in listed:
+        i, j = (_position_of(index, end, "end of an edge") for end in (a, b))
+        if i == j:
+            raise LabelError(f"the profile {a!r} has an edge to itself: an edge joins two different profiles")
+        found[min(i, j), max(i, j)] = None
+    if not found:
+        raise ShapeError("the graph has no edges, so it protects nobody: join the profiles that must look alike")
+    return np.array(list(found), dtype=np.int64)
+
+
+def _position_of(index: dict[Any, int], label: Any, what: str) -> int:
+    place = index.get(label_key(as_label(label)))
+    if place is None:
+        raise LabelError(f"the {what} {label!r} is not one of the {len(index)} profiles")
+    return place

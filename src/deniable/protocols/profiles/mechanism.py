@@ -1,10 +1,10 @@
-"""What all profile mechanisms share: one channel a profile, in integers over 2^64, and both sides of a collection.
+"""What all profile mechanisms share: one channel per profile, in integers over 2^64, designed and verified.
 
 Law        a value x of a person with profile i becomes y with probability table[i, x, y] / 2^64
 Privacy    `epsilon` is the exact largest log-ratio over the graph's edges, never above what was asked for
-Device     one 64-bit word w a value; the output is the number of running sums of the row that are <= w
-Report     the output's position, in as few bytes as hold it; the profile's identity stays on the device
-Spec       kind "table": the graph, epsilon and the integers; a design is stored, never computed again
+Device     one 64-bit word w per value; the output is the number of running sums of the row that are <= w
+Collected  as a `ProfileTable`, the protocol of a question: reports, tally, estimates and spec are its own. A design is
+           stored with its integers, never computed again
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.errors import DomainError, InternalError, MismatchError, ReportError, ShapeError, SpecError
+from deniable.domains.records import RecordColumns
+from deniable.errors import DomainError, InternalError, ShapeError, SpecError
 from deniable.exact import WORD
 from deniable.protocols.profiles.graph import Floats, Integers, Part, Positions, ProfileGraph
+from deniable.protocols.profiles.table import ProfileTable
 from deniable.protocols.profiles.verifier import Verdict, output_laws, worst
-from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes, width_of
+from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes
 from deniable.protocols.tally import Tally
-from deniable.randomness import Bits, Law, source_of
+from deniable.randomness import Bits, source_of
 from deniable.results import Estimate
-from deniable.specs import fingerprint, integer_text
 from deniable.trace import Progress, Step, Watch, summary
 
 Design = Callable[[Part, Watch], Integers]
+
+MECHANISMS: dict[str, type[ProfileMechanism]] = {}
+"""Every design by its name: registered by being defined."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -47,6 +51,29 @@ class ProfileMechanism:
     """What the solver did to find the table; empty where none was needed, and after loading."""
 
     name: ClassVar[str] = "table"
+    table_kind: ClassVar[type[ProfileTable]] = ProfileTable
+    """What `Table(mechanism)` makes."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "name" in cls.__dict__:
+            MECHANISMS[cls.name] = cls
+
+    @classmethod
+    def of(cls, table: ProfileTable) -> ProfileMechanism:
+        """The mechanism of a loaded table; raises SpecError where its design is not known here.
+
+        >>> from deniable.protocols.profiles import OneBitCluster
+        >>> mechanism = OneBitCluster(ProfileGraph.chain([0.2, 0.7]), epsilon=1)
+        >>> ProfileMechanism.of(mechanism.protocol) == mechanism
+        True
+        """
+        if not isinstance(table, ProfileTable):
+            raise SpecError(f"this is no table of a profile mechanism, but a {type(table).__name__}")
+        if table.mechanism not in MECHANISMS:
+            known = ", ".join(sorted(MECHANISMS))
+            raise SpecError(f"there is no profile mechanism {table.mechanism!r}; there are {known}")
+        return MECHANISMS[table.mechanism]._stored(table.graph, table.epsilon, table.table)
 
     def _set(self, graph: ProfileGraph, epsilon: Fraction, table: Integers, trace: tuple[Step, ...] = ()) -> None:
         if not isinstance(graph, ProfileGraph):
@@ -104,7 +131,7 @@ class ProfileMechanism:
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
-        """One exact channel a profile, in the graph's order."""
+        """One exact channel per profile, in the graph's order."""
         values = self.graph.values
         return tuple(Channel.from_integers(rows, WORD, values, values) for rows in self.table)
 
@@ -112,11 +139,10 @@ class ProfileMechanism:
         values = self.graph.values
         return Channel.from_integers(self.table[self.graph.position(profile)], WORD, values, values)
 
-    @cached_property
+    @property
     def laws(self) -> Floats:
         """Float view: row i is the distribution of outputs of profile i, P_i A^i."""
-        view: Floats = (self._laws / self._bottoms[:, None]).astype(np.float64)
-        return view
+        return self.protocol.released
 
     @cached_property
     def _laws(self) -> Integers:
@@ -157,7 +183,7 @@ class ProfileMechanism:
     def report(self, values: Any, profiles: Any, bits: Bits | None = None) -> Reports:
         """`privatize`, packed into reports that carry this mechanism's fingerprint."""
         outputs = self._draw(values, profiles, bits)
-        return Reports(self.fingerprint, to_bytes(outputs, self.report_bytes))
+        return Reports(self.fingerprint, to_bytes(outputs, self.protocol.report_bytes))
 
     def _draw(self, values: Any, profiles: Any, bits: Bits | None) -> Positions:
         if isinstance(values, np.ndarray) and values.dtype == np.bool_ and self.graph.values == (0, 1):
@@ -169,81 +195,41 @@ class ProfileMechanism:
             raise DomainError(f"among the profiles, {wrong}") from None
         if i.size not in (1, x.size):
             raise ShapeError(f"there are {i.size} profiles for {x.size} values: give one for all, or one for each")
+        given = RecordColumns((np.broadcast_to(i, x.shape), x), x.size)
         if x.size == 1:
-            return np.array([source_of(bits).draw(Law(self.table[i[0], x[0]]))], dtype=np.int64)
-        rows = i * self.graph.whole.width + x
-        words = source_of(bits).words(x.size)
-        outputs = np.zeros(x.size, dtype=np.int64)
-        for before, never in self._boundaries:
-            # Running sums may be 2^64 itself, which a word cannot hold: w >= s is w > s - 1, unless s = 0.
-            outputs += (words > before[rows]) | never[rows]
-        return outputs
-
-    @cached_property
-    def _boundaries(self) -> list[tuple[NDArray[np.uint64], NDArray[np.bool_]]]:
-        sums = np.cumsum(self.table.reshape(-1, self.table.shape[2]), axis=1)[:, :-1]
-        steps = []
-        for column in sums.T:
-            empty = np.array([entry == 0 for entry in column], dtype=np.bool_)
-            before = np.array([max(int(entry) - 1, 0) for entry in column], dtype=np.uint64)
-            steps.append((before, empty))
-        return steps
+            return from_bytes(np.frombuffer(self.protocol._one(given[0], source_of(bits)), np.uint8)[None, :])
+        return from_bytes(self.protocol._many(given, source_of(bits)))
 
     # -- the collector -----------------------------------------------------------------------------
 
-    @property
-    def report_bytes(self) -> int:
-        return width_of(self.graph.whole.width)
-
-    @property
-    def tally_size(self) -> int:
-        """The number of counters in a tally: one an output."""
-        return self.graph.whole.width
-
-    def valid(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
-        """Which reports could have come from this mechanism; the others must not be counted."""
-        return np.asarray(from_bytes(self._rows(reports)) < self.tally_size)
+    @cached_property
+    def protocol(self) -> ProfileTable:
+        """The mechanism as the protocol of a question, whose answer is a record {profile, value}."""
+        return ProfileTable(self)
 
     def tally(self, reports: Reports | Bytes, source: str | None = None) -> Tally:
         """How often each output came; refuses the whole batch if one report is malformed."""
-        rows = self._rows(reports)
-        outputs = from_bytes(rows)
-        bad = int((outputs >= self.tally_size).sum())
-        if bad:
-            raise ReportError(f"{bad} of {len(rows)} reports are malformed: nothing was counted")
-        return Tally(self.fingerprint, len(rows), np.bincount(outputs, minlength=self.tally_size), source)
-
-    def empty(self, source: str | None = None) -> Tally:
-        """The tally of no reports."""
-        return Tally(self.fingerprint, 0, np.zeros(self.tally_size, dtype=np.int64), source)
-
-    def _rows(self, reports: Reports | Bytes) -> Bytes:
-        if isinstance(reports, Reports) and reports.fingerprint != self.fingerprint:
-            raise MismatchError(f"these reports belong to {reports.fingerprint[:16]}, not to {self.fingerprint[:16]}")
-        rows = reports.array if isinstance(reports, Reports) else np.ascontiguousarray(reports, dtype=np.uint8)
-        if rows.ndim != 2 or rows.shape[1] != self.report_bytes:
-            raise ReportError(f"a report of this mechanism has {self.report_bytes} bytes, not {rows.shape[-1]}")
-        return rows
+        return self.protocol.tally(reports, source)
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mix of profiles among the people who reported, unbiased, with error bars."""
-        from deniable.protocols.profiles.mix import estimate_mix
+        self.protocol._check_tally(tally)
+        return self.protocol.mix(tally)
 
-        if tally.fingerprint != self.fingerprint:
-            raise MismatchError(f"this tally belongs to {tally.fingerprint[:16]}, not to {self.fingerprint[:16]}")
-        return estimate_mix(self, tally)
+    def values(self, tally: Tally) -> Estimate:
+        """The shares of the values among them; raises ChannelError where the outputs do not determine them."""
+        self.protocol._check_tally(tally)
+        return self.protocol.values(tally)
 
     # -- identity ----------------------------------------------------------------------------------
 
     def spec(self) -> dict[str, Any]:
-        """JSON with the integers themselves: `deniable.load(spec)` gives the mechanism again."""
-        rows = [[[integer_text(int(entry)) for entry in row] for row in channel] for channel in self.table]
-        head = {"kind": "table", "version": 1, "mechanism": self.name, "graph": self.graph.spec()}
-        return head | {"epsilon": exact.canonical(self.asked), "table": rows}
+        """JSON with the integers themselves: `ProfileMechanism.of(deniable.load(spec))` is this mechanism again."""
+        return self.protocol.spec()
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
-        return fingerprint("table", self.spec())
+        return self.protocol.fingerprint
 
     def __eq__(self, other: object) -> bool:
         return self.fingerprint == other.fingerprint if isinstance(other, ProfileMechanism) else NotImplemented
