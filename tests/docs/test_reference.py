@@ -62,4 +62,4 @@ def test_a_name_that_is_left_out_is_caught(entries: dict[str, set[str]]) -> None
     assert missing(module, ["plan", "Plan"], {**entries, "deniable": set(), "deniable.planning": {"plan"}}) == ["Plan"]
     # Another thing of the same name is no entry.
     other = importlib.import_module("deniable.protocols.profiles")
-    assert missing(other, ["load"], {"deniable": {"load"}, "deniable.protocols": set()}) == ["load"]
+    assert missing(other, ["compose"], {"deniable.channels": {"compose"}, "deniable.protocols": set()}) == ["compose"]

@@ -288,7 +288,7 @@ def test_of_profiles_the_profile_is_hidden_and_the_value_is_not() -> None:
     clear = [label for i, label in enumerate(graph.labels) if (rows[i] > 0).sum() == 2]
     assert clear == ["A", "B", "C"], "values are not changed at all"
     assert "Your value itself is not hidden, and profiles that are not joined can be told apart." in said["seen"]
-    assert said["profiles"].startswith("Your profile stays in this device: ")
+    assert said["profiles"].startswith("Your profile does not leave this device: ")
     assert said["profiles"].endswith("The numbers are about two joined profiles: A and B.")
     for name in ("sure", "people", "factor"):
         assert "knows no more of your value than the profiles say" in said[name]

@@ -23,7 +23,8 @@ def test_every_protocol_has_enough_vectors():
     counts: Counter[str] = Counter()
     for entry in json.loads(vectors.FILE.read_text(encoding="ascii"))["cases"]:
         counts[entry["spec"]["protocol"]] += len(entry["words"])
-    assert set(counts) == set(registered())
+    ours = {name for name, kind in registered().items() if kind.__module__.startswith("deniable.")}
+    assert set(counts) == ours
     assert min(counts.values()) >= 1000
 
 

@@ -134,7 +134,7 @@ function profiles(survey, here) {
   const said = asked.map(({ id, protocol }) => `The numbers ${asked.length > 1 ? `of ${id} ` : ""}are about ${protocol.over}.`);
   const several = asked.length > 1 || (survey.terms !== null && survey.terms.draws > 1);
   const together = several ? " Numbers for several values together hold if each value comes from your profile independently of the others." : "";
-  return `Your profile stays in ${here}: it decides how chance changes your value, and what comes out is sent. ${said.join(" ")}${together}`;
+  return `Your profile does not leave ${here}: it decides how chance changes your value, and what comes out is sent. ${said.join(" ")}${together}`;
 }
 
 function seen(survey, lasting) {

@@ -224,7 +224,7 @@ def _profiles(survey: Survey, here: str) -> str:
         alone = "each value comes from your profile independently of the others"
         said.append(f"Numbers for several values together hold if {alone}.")
     return (
-        f"Your profile stays in {here}: it decides how chance changes your value, and what comes out is sent. "
+        f"Your profile does not leave {here}: it decides how chance changes your value, and what comes out is sent. "
         f"{' '.join(said)}"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from deniable.domains import Categories, Integers, Strings
@@ -55,7 +56,9 @@ def staged(name: str = "two stages", values: int = 2) -> Survey:
 
 
 def single(protocol: Protocol, name: str, budget: int = 64) -> Survey:
-    return Survey(name, [Question("q", "What is it?", protocol)], terms(budget=budget))
+    made, promise = terms(budget=budget), protocol.guarantee
+    group = replace(made.budget, relation=promise.relation, delta=promise.delta)
+    return Survey(name, [Question("q", "What is it?", protocol)], replace(made, budget=group))
 
 
 def every() -> list[Survey]:
