@@ -12,6 +12,7 @@ from deniable.conformance.statistics import accepts
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
 from deniable.randomness import Bits, Exhaustive, Simulation, exhaust, kernels
+from deniable.randomness.keystream import Buffer
 from tests.randomness.scripted import Scripted, words
 
 ALL_SHORT = np.arange(1 << 16, dtype="<u2")
@@ -197,6 +198,21 @@ def test_many_lanes_are_drawn_from_the_same_words_as_one_by_one(threshold: int, 
         for _ in range(3):
             assert fast.lanes(Dyadic(threshold), lanes) == Bits.lanes(slow, Dyadic(threshold), lanes)
             assert fast.word() == slow.word()
+
+
+@pytest.mark.parametrize("lanes", [64, 1024, 5000])
+def test_lanes_that_take_every_digit_take_their_words_and_no_more(lanes: int) -> None:
+    # Words of ones against digits of ones: no lane is decided before the digits end, which chance never brings about.
+    produced = 0
+
+    def produce(out: memoryview) -> None:
+        nonlocal produced
+        out[:] = b"\xff" * len(out)
+        produced += len(out)
+
+    buffer = Buffer(produce)
+    assert buffer.lanes((1,) * 64, lanes) == 0
+    assert produced - (buffer.SIZE - buffer._at) == 8 * 64 * -(-lanes // 64)
 
 
 def test_a_kept_value_and_a_drawn_one_are_two_words_and_more_only_after_a_rejection() -> None:

@@ -6,8 +6,10 @@ Source     RFC 8439; the cipher is `cryptography`'s. Zeros are encrypted, so the
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Sequence
 from operator import length_hint
+from struct import unpack_from
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ CHUNK = 1 << 17
 _ZEROS = memoryview(bytes(CHUNK))
 _ALL_ONES = (1 << 64) - 1
 _LITTLE = sys.byteorder == "little"
+_MOST_WORDS = 256
 
 
 class Keystream:
@@ -72,12 +75,11 @@ class Buffer:
 
     def word(self) -> int:
         """`take(8)` as an integer, but faster: a single report may draw hundreds of words."""
-        start = self._at
-        if start & 7 or not _LITTLE:
+        if not _LITTLE:
             return int.from_bytes(self.take(8), "little")
-        if start == self.SIZE:
-            self._produce(self._view)
-            start = 0
+        start = self._at
+        if start & 7 or start > self.SIZE - 8:
+            start = self._shift()
         self._at = start + 8
         value: int = self._words[start >> 3]
         self._words[start >> 3] = 0
@@ -85,9 +87,11 @@ class Buffer:
 
     def pair(self) -> tuple[int, int]:
         """`word()` twice."""
+        if not _LITTLE:
+            return self.word(), self.word()
         start = self._at
-        if start & 7 or start > self.SIZE - 16 or not _LITTLE:
-            return self.word(), self.word()  # at the end of the reserve, too
+        if start & 7 or start > self.SIZE - 16:
+            start = self._shift()
         self._at = start + 16
         words, place = self._words, start >> 3
         first, second = words[place], words[place + 1]
@@ -98,65 +102,56 @@ class Buffer:
         """So many bits, lane i is bit i, each set with the probability of these binary digits.
 
         Blocks of 64 lanes, one word per digit until every lane of the block is decided: a lane is decided at the first
-        digit that differs from its bit, and set if that digit is 1. About as many words as that takes are taken at
-        once, and those that were not used are given back in the end: an exception in between loses them.
+        digit that differs from its bit, and set if that digit is 1. More words than that takes are taken at once, and
+        those that were not used are given back in the end: an exception in between loses them.
         """
-        if not digits:
-            return 0
-        total = block = 0
-        start, words = self._claim(1 + count // 8)
-        ahead = iter(words)
-        while block < count:
-            undecided = _ALL_ONES if count - block >= 64 else (1 << count - block) - 1
-            true, left_digits = 0, digits
-            while left_digits:
-                ready = length_hint(ahead)
-                for digit, word in zip(left_digits, ahead, strict=False):
-                    if digit:
-                        equal = undecided & word
-                        true |= undecided ^ equal
-                        undecided = equal
-                    else:
-                        undecided &= ~word
-                    if not undecided:
-                        break
-                if not undecided or ready >= len(left_digits):
-                    break
-                # There were too few words, or the reserve came to its end within the block.
-                left_digits = left_digits[ready:]
-                self._overwrite(start, len(words))
-                start, words = self._claim(16)
-                ahead = iter(words)
-            total |= true << block
-            block += 64
-        used = len(words) - length_hint(ahead)
-        self._overwrite(start, used)
-        if start >= 0:
-            self._at = start + 8 * used
-        return total
-
-    def _claim(self, most: int) -> tuple[int, list[int]]:
-        """Up to so many words, at least one, and where they stand; between two words it is one, and the place is -1."""
+        masks = [_ALL_ONES] * (count // 64)
+        if count % 64:
+            masks.append((1 << count % 64) - 1)
+        most = 9 * len(masks) if len(masks) > 1 else 64  # hardly ever too few
+        if most > _MOST_WORDS:
+            return self._in_halves(digits, count)
         start = self._at
-        if start & 7 or not _LITTLE:
-            return -1, [self.word()]
-        if start == self.SIZE:
-            self._produce(self._view)
-            start = 0
-        end = min(start + 8 * most, self.SIZE)
-        self._at = end
-        words: list[int] = self._words[start >> 3 : end >> 3].tolist()
-        return start, words
+        if start & 7 or start > self.SIZE - 8 * most:
+            start = self._shift()
+        self._at = end = start + 8 * most
+        words = self._words[start >> 3 : end >> 3].tolist() if _LITTLE else unpack_from(f"<{most}Q", self._bytes, start)
+        ahead, blocks = iter(words), array("Q")
+        for undecided in masks:
+            true = 0
+            for digit, word in zip(digits, ahead, strict=False):
+                if digit:
+                    equal = undecided & word
+                    true |= undecided ^ equal
+                    undecided = equal
+                else:
+                    undecided &= ~word
+                if not undecided:
+                    break
+            else:
+                if len(masks) > 1 and not length_hint(ahead):
+                    self._at = start
+                    return self._in_halves(digits, count)
+            blocks.append(true)
+        used = 8 * (most - length_hint(ahead))
+        self._bytes[start : start + used] = bytes(used)
+        self._at = start + used
+        if not _LITTLE:
+            blocks.byteswap()
+        return int.from_bytes(blocks.tobytes(), "little")
 
-    def _overwrite(self, start: int, words: int) -> None:
-        if start >= 0:
-            self._bytes[start : start + 8 * words] = bytes(8 * words)
+    def _in_halves(self, digits: Sequence[int], count: int) -> int:
+        half = (count + 127) // 128 * 64
+        return self.lanes(digits, half) | self.lanes(digits, count - half) << half
 
-    def align(self) -> None:
-        """Drop bytes up to the next whole word, where nobody can tell."""
-        odd = self._at & 7
-        if odd:
-            self.take(8 - odd)
+    def _shift(self) -> int:
+        """Move what is left of the reserve to its front and fill the rest: it begins at 0 then."""
+        rest = bytes(self._view[self._at :])
+        self._at = self.SIZE
+        self._view[: len(rest)] = rest
+        self._produce(self._view[len(rest) :])
+        self._at = 0
+        return 0
 
     def fill(self, out: NDArray[np.uint8]) -> None:
         target = memoryview(out.data).cast("B")

@@ -5,7 +5,6 @@ Threads    each thread has its own key and reserve, so nothing is shared and not
 Re-entry   a draw that interrupts another one of its thread (in a signal handler or a finalizer) takes its bytes from
            the OS; a draw that ends in an exception (Ctrl-C) gives up its key
 Fork       a child process draws new keys before its first byte, and repeats a draw that the fork interrupted
-Words      after a draw of bytes the rest of a word is dropped, so that single words are read at once
 Memory     bytes are overwritten in the reserve when handed out (Python may still hold copies elsewhere)
 
 Bits for studies that must repeat; never for a device, because anyone who knows the seed knows every bit.
@@ -105,7 +104,6 @@ class Secure(Bits):
             return
         try:
             stream.buffer.fill(out)
-            stream.buffer.align()
         except BaseException:
             self._give_up()
             raise
@@ -118,7 +116,6 @@ class Secure(Bits):
             return os.urandom(count)
         try:
             taken = stream.buffer.take(count)
-            stream.buffer.align()
         except BaseException:
             self._give_up()
             raise

@@ -105,11 +105,17 @@ class UnaryProtocol(PureProtocol):
         return self.domain.size
 
     def _one(self, value: int, bits: Bits) -> bytes:
-        row, own = bits.lanes(self.other_bit, self.domain.size), 1 << value
+        other_bit, true_bit, size, width = self._single
+        row, own = bits.lanes(other_bit, size), 1 << value
         row |= own
-        if not bits.bernoulli(self.true_bit):
+        if not bits.bernoulli(true_bit):
             row ^= own
-        return row.to_bytes(self.report_bytes, "little")
+        return row.to_bytes(width, "little")
+
+    @cached_property
+    def _single(self) -> tuple[Dyadic, Dyadic, int, int]:
+        """What a single report needs, looked up once."""
+        return self.other_bit, self.true_bit, self.domain.size, self.report_bytes
 
     def _many(self, values: Positions, bits: Bits) -> Bytes:
         rows = bits.packed(self.other_bit, self.domain.size, values.size)
