@@ -141,6 +141,21 @@ def test_the_planner_compares_sampling_with_splitting(run, folder):
     run("plan", "--record", "parts.json", "--categories", "3", "--epsilon", "1", "--people", "20000", code=2)
 
 
+def test_whole_collections_of_records_are_repeated(run, folder):
+    """Errors as the formulas say, and intervals that hold for those who answered, over all parts."""
+    options = ["--protocol", "Attributes", "--epsilon", "2", "--people", "2000", "--runs", "40"]
+    (row,) = run("simulate", *options, "--record", "parts.json", "-o", "study.parquet", "--json").json
+    assert 0.6 < row["variance"] / row["variance_theory"] < 1.3  # of a mean the formula is the worst case
+    assert row["coverage"] > 0.9
+    assert (row["distribution"], row["interval"]) == ("usual", "")
+    again = run("simulate", *options, "--record", json.dumps(PARTS), "-o", "study.parquet", "--plot", "study.png")
+    assert "1 of 1 cells are taken" in again.err
+    assert " record " in again.out
+    run("simulate", *options, "--record", "parts.json", "--distribution", "uniform,spike:0.3")
+    for wrong in (["--protocol", "GRR"], ["--distribution", "zipf"], ["--categories", "4"]):
+        run("simulate", *options, "--record", "parts.json", *wrong, code=2)
+
+
 @pytest.mark.parametrize(
     "answers",
     [{"record": PARTS, "ask": 2}, {"record": PARTS, "ask": "pairs"}, {"record": {"a": 3}}, {"record": {}}],

@@ -62,7 +62,7 @@ def test_a_study_of_means(run, folder):
         assert row["coverage"] >= 0.87
         assert row["variance"] <= 1.5 * row["variance_theory"]
         assert row["mae"] <= row["variance"] ** 0.5
-    assert run(*numbers, *crowd[:-1], "spike:0.3", "--csv").out.splitlines()[1].endswith("0..24 hours")
+    assert run(*numbers, *crowd[:-1], "spike:0.3", "--csv").out.splitlines()[1].endswith("0..24 hours,")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
+from deniable._files import parse_json
 from deniable.cli import output
-from deniable.cli.options import Csv, Engine, Json, Master, Plot, Wheel, new_app, one_format
+from deniable.cli.options import Csv, Engine, Json, Master, Plot, Wheel, is_json, named, new_app, one_format, read_text
 from deniable.cli.output import examples, progress, save_figure
 from deniable.errors import SpecError
 from deniable.files.spark import connect
@@ -34,6 +36,7 @@ def _list(help: str, metavar: str) -> Any:
         "--distribution zipf,uniform,spike:0.8 --plot study.png",
         "deniable simulate --protocol Window,OneBitMean --epsilon 1,4 --number 0..24 --unit hours --people 10000",
         "deniable simulate --protocol Window --epsilon 2 --number 0..24 --people 1000 --distribution values:6/7.5/9",
+        "deniable simulate --protocol Attributes --epsilon 1,2 --record parts.json --people 10000",
     )
 )
 def simulate(
@@ -42,6 +45,14 @@ def simulate(
     people: Annotated[list[str], _list("Numbers of people.", "N,...")],
     categories: Annotated[list[str] | None, _list("Numbers of possible answers.", "N,...")] = None,
     number: Annotated[list[str] | None, _list("The mean of a number between these.", "LOW..HIGH,...")] = None,
+    record: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|JSON",
+            help='The parts of a record, as in a draft: {"smoke": ["yes", "no"], "age": {"low": 18, "high": 99}}.',
+            show_default=False,
+        ),
+    ] = None,
     unit: Annotated[str, typer.Option(metavar="UNIT", help="The unit of the number.", show_default=False)] = "",
     distribution: Annotated[
         list[str] | None,
@@ -81,11 +92,12 @@ def simulate(
     coverage is about 95% intervals among those who answered, who are the same in every run. The column "of theory" is
     the measured variance divided by the formula's for these people. Of numbers, bell:c is a normal distribution around
     c, where 0 is the low end and 1 the high one; ends:a has the share a at the high end and the others at the low one;
-    values:a/b/c are the given numbers in turn.
+    values:a/b/c are the given numbers in turn. Of a record the parts are independent, and errors are parts of the range
+    of each figure.
     """
     one_format(as_json, as_csv)
-    if bool(categories) == bool(number):
-        raise SpecError("give one of --categories N,... and --number LOW..HIGH,...")
+    if [bool(categories), bool(number), record is not None].count(True) != 1:
+        raise SpecError("give one of --categories N,..., --number LOW..HIGH,... and --record FILE")
     if unit and not number:
         raise SpecError("--unit goes with --number")
     if engine is Engine.local and (master is not None or wheel is not None):
@@ -99,6 +111,7 @@ def simulate(
         runs,
         seed,
         [" ".join(filter(None, (text, unit))) for text in _split(number or [])],
+        [] if record is None else [json.dumps(parse_json(*_json(record)), separators=(",", ":"), ensure_ascii=False)],
     )
     known = {row.cell for row in load_study(to, missing_is_empty=True)} if to is not None else set()
     reused = sum(cell in known for cell in cells)
@@ -126,6 +139,11 @@ def _engine(engine: Engine, workers: int | None, master: str | None, wheel: Path
         yield by_spark(session)
 
 
+def _json(record: str) -> tuple[str, str]:
+    """The text of a record, and what messages call it."""
+    return (record, "--record") if is_json(record) else (read_text(record), named(record))
+
+
 def _split(given: list[str]) -> list[str]:
     return [part.strip() for entry in given for part in entry.split(",") if part.strip()]
 
@@ -147,7 +165,7 @@ def _print(rows: list[Any]) -> None:
             row.protocol,
             row.distribution,
             f"{row.epsilon:g}",
-            row.interval or f"{row.answers}",
+            row.interval or (f"{row.answers}" if row.answers else "record"),
             f"{row.people}",
             f"{math.sqrt(row.variance):.4g}",
             f"{relative_error(row):.3f}",

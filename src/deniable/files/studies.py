@@ -21,7 +21,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable._extras import require
-from deniable._files import atomic_write
-from deniable.domains import Domain, Interval, ListedDomain, as_domain
+from deniable._files import atomic_write, parse_json
+from deniable.domains import Domain, Interval, ListedDomain, as_domain, as_listed, read_record
 from deniable.errors import DeniableError, LabelError, NumberError, SpecError
 from deniable.files.units import run_all, worker_count
 from deniable.planning.result import COLORS, GRID, INK, STYLES
@@ -110,6 +110,9 @@ def people_of(distribution: str, answers: int, people: int) -> NDArray[np.int64]
     return counts
 
 
+USUAL = "usual"
+"""Of a record: zipf for listed answers, bell for numbers."""
+
 _BELL = 0.15
 """The standard deviation of a bell, as a part of the interval's width."""
 
@@ -172,9 +175,13 @@ class Cell:
     seed: int
     interval: str = ""
     """For numbers: "0..24 hours"; then there are no listed answers."""
+    record: str = ""
+    """For records: their parts in JSON, as in a draft."""
 
     @property
     def domain(self) -> Domain:
+        if self.record:
+            return read_record(parse_json(self.record, "the record"))
         if self.interval:
             ends, _, unit = self.interval.partition(" ")
             return Interval.between(ends, unit)
@@ -189,10 +196,23 @@ class Cell:
     def crowd(self) -> tuple[Any, Any]:
         """Answers, and how many people hold each of them; None for one each."""
         domain = self.domain
+        if self.record:
+            random = np.random.default_rng(self.own_seed)
+            return {name: self._column(part, random) for name, part in domain.columns}, None
         if isinstance(domain, Interval):
             return numbers_of(self.distribution, domain, self.people), None
         counts = people_of(self.distribution, self.answers, self.people)
         return domain.labels if isinstance(domain, ListedDomain) else (), counts
+
+    def _column(self, part: Domain, random: np.random.Generator) -> Any:
+        """The answers of all people to one part of a record; the parts are independent."""
+        if isinstance(part, Interval):
+            held = "bell" if self.distribution == USUAL else self.distribution
+            return random.permutation(numbers_of(held, part, self.people))
+        listed = as_listed(part)
+        held = "zipf" if self.distribution == USUAL else self.distribution
+        places = np.repeat(np.arange(listed.size), people_of(held, listed.size, self.people))
+        return [listed.labels[place] for place in random.permutation(places).tolist()]
 
     @property
     def own_seed(self) -> int:
@@ -221,6 +241,7 @@ class Row:
     coverage: float
     seconds: float
     interval: str = ""
+    record: str = ""
 
     @property
     def unit(self) -> str:
@@ -229,7 +250,7 @@ class Row:
 
     @property
     def cell(self) -> Cell:
-        settings = (self.people, self.answers, self.distribution, self.runs, self.seed, self.interval)
+        settings = (self.people, self.answers, self.distribution, self.runs, self.seed, self.interval, self.record)
         return Cell(self.protocol, self.epsilon_exact, *settings)
 
 
@@ -245,21 +266,24 @@ def grid(
     runs: int = 100,
     seed: int = 0,
     intervals: Sequence[str] = (),
+    records: Sequence[str] = (),
 ) -> list[Cell]:
-    """All combinations, each checked before anything runs: of so many listed answers, or of intervals of numbers.
+    """All combinations, each checked before anything runs: of so many listed answers, of intervals, or of records.
 
-    An interval is text such as "0..24 hours". Without a distribution people hold answers by "zipf", numbers by "bell".
+    An interval is text such as "0..24 hours", a record its parts in JSON. Without a distribution people hold answers by
+    "zipf" and numbers by "bell", which for records is called "usual".
     """
-    if bool(answers) == bool(intervals):
-        raise SpecError("a study is about listed answers or about intervals of numbers: give one of the two")
+    if [bool(answers), bool(intervals), bool(records)].count(True) != 1:
+        raise SpecError("a study is about listed answers, intervals of numbers or records: give one of the three")
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise NumberError(f"the number of runs is a positive whole number, not {runs!r}")
     levels = [exact.canonical(exact.as_epsilon(epsilon)) for epsilon in epsilons]
-    kinds = [(size, "") for size in answers] or [(0, interval) for interval in intervals]
-    held = distributions or ["bell" if intervals else "zipf"]
+    kinds = [(size, "", "") for size in answers]
+    kinds += [(0, interval, "") for interval in intervals] + [(0, "", record) for record in records]
+    held = distributions or [USUAL if records else "bell" if intervals else "zipf"]
     cells = [
-        Cell(protocol, level, number, size, distribution, runs, seed, interval)
-        for protocol, level, number, (size, interval), distribution in itertools.product(
+        Cell(protocol, level, number, size, distribution, runs, seed, interval, record)
+        for protocol, level, number, (size, interval, record), distribution in itertools.product(
             protocols, levels, people, kinds, held
         )
     ]
@@ -268,9 +292,9 @@ def grid(
         if isinstance(number, bool) or number < 1:
             raise NumberError(f"the number of people is a positive whole number, not {number!r}")
     for cell in cells:
-        about = cell.interval or f"{cell.answers} answers"
+        about = cell.interval or (f"{cell.answers} answers" if cell.answers else "a record")
         try:
-            numbers_of(cell.distribution, cell.domain, 1) if cell.interval else shares(cell.distribution, cell.answers)  # type: ignore[arg-type]
+            replace(cell, people=1).crowd()
             cell.build()
         except DeniableError as wrong:
             raise type(wrong)(f"{cell.protocol}, epsilon {cell.epsilon}, {about}: {wrong}") from None
@@ -284,9 +308,10 @@ def run_cell(shared: Any, cell: Cell) -> Row:
     answers, people = cell.crowd()
     study = protocol.simulate(answers if people is None else people, cell.runs, cell.own_seed)
     squared = absolute = largest = covered = 0.0
+    scales = protocol.figure_scales
     for run in range(cell.runs):
         found = protocol.estimate(study.tally(run)).table(LEVEL, population=False)
-        error = found.value - study.truth
+        error = (found.value - study.truth) / scales
         squared += float(np.mean(error**2))
         absolute += float(np.mean(np.abs(error)))
         largest += float(np.max(np.abs(error)))
@@ -296,7 +321,7 @@ def run_cell(shared: Any, cell: Cell) -> Row:
         **(asdict(cell) | levels),
         exact=study.exact,
         variance=squared / cell.runs,
-        variance_theory=float(np.mean(protocol.figure_variances(answers, people))),
+        variance_theory=float(np.mean(protocol.figure_variances(answers, people) / scales**2)),
         mae=absolute / cell.runs,
         max_error=largest / cell.runs,
         coverage=covered / cell.runs,
@@ -422,7 +447,9 @@ def draw(rows: Sequence[Row]) -> Any:
         raise SpecError("there is nothing to draw: the study has no cells")
     plt = require("matplotlib.pyplot", "plot")
     axis = max(_AXES, key=lambda name: len(_values(rows, name)))
-    others = [name for name in (*_AXES, "interval", "distribution") if name != axis and len(_values(rows, name)) > 1]
+    others = [
+        name for name in (*_AXES, "interval", "record", "distribution") if name != axis and len(_values(rows, name)) > 1
+    ]
     across, down, third = [*others, None, None, None][:3]
     columns, lines = _values(rows, across), _values(rows, down)
     size = (7.2, 4.4) if not others else (2.9 * len(columns) + 2.2, 2.7 * len(lines) + 0.7)
@@ -511,6 +538,8 @@ def _value(row: Row, name: str | None) -> Any:
 
 def _of(row: Row) -> str:
     unit = f", {row.unit}" if row.unit else ""
+    if row.record:
+        return " of a part's figure, in parts of its range"
     return f" of a mean{unit}" if row.interval else " of a share"
 
 
@@ -550,6 +579,6 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _named(name: str | None, value: Any) -> str:
-    if name in ("distribution", "interval"):
+    if name in ("distribution", "interval", "record"):
         return str(value)
     return f"{value:,} {name}" if isinstance(value, int) else f"{name} {value:g}"

@@ -159,6 +159,19 @@ class Attributes(Groups):
         columns, named = self.domain.split(answers), zip(self.group_names, self.groups, strict=True)
         return np.concatenate([group.protocol.truth(columns[name], people) for name, group in named])
 
+    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """The noise of the people that a column gets, and the error of having heard only them of all who answered."""
+        columns, found = self.domain.split(answers), []
+        for name, chance, (_, protocol) in zip(self.group_names, map(float, self.chances), self.groups, strict=True):
+            column = columns[name]
+            noise = protocol.figure_variances(column) / chance
+            found.append(noise + (1 - chance) / chance * protocol.figure_spreads(column) / len(column))
+        return np.concatenate(found)
+
+    @property
+    def figure_scales(self) -> NDArray[np.float64]:
+        return np.concatenate([np.full(group.protocol.tests, group.protocol.scale) for group in self.groups])
+
     # -- the law -----------------------------------------------------------------------------------
 
     @property

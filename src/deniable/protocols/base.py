@@ -512,6 +512,15 @@ class Protocol(ABC):
         n = len(answers) if people is None else int(np.sum(people))
         return np.array([self.noise(n) ** 2])
 
+    def figure_spreads(self, answers: Any) -> NDArray[np.float64]:
+        """By how much these people differ in what each figure is about, in variance; here of their numbers."""
+        return np.array([np.var(self.domain.encode(answers))])
+
+    @property
+    def figure_scales(self) -> NDArray[np.float64]:
+        """What errors of the figures are divided by before a study averages them: figures of one unit by nothing."""
+        return np.ones(1)
+
     formula_for: ClassVar[str] = "the worst case"
     """What `figure_variances` is about, where it is not about these very people."""
 

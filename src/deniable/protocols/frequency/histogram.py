@@ -69,6 +69,10 @@ class ShareProtocol(Protocol):
         spread: NDArray[np.float64] = np.asarray(self.variance(n, self.truth(answers, people), population=False)) / n**2
         return spread
 
+    def figure_spreads(self, answers: Any) -> NDArray[np.float64]:
+        shares = self.truth(answers)
+        return shares * (1 - shares)
+
     def worst_variance(self, n: int, frequency: float = 0.0, population: bool = True) -> float:
         """The variance of the count of an answer of that frequency, whatever the others gave."""
         return float(self.variance(n, frequency, population))
