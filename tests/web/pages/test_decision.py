@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +53,7 @@ def designed(folder: Path, service: Service) -> Survey:
     proof, draft, file, token = (folder / name for name in ("proof.json", "draft.json", "survey.json", "token"))
     deniable("design", "extremal", "--p0", laws[0], "--p1", laws[1], "--epsilon", 2, "--save", proof)
     content = {
-        "name": f"effect {time.time_ns()}",
+        "name": "effect",
         "owner": "Example Institute",
         "purpose": "To learn whether the remedy helps.",
         "days": 30,

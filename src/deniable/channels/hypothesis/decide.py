@@ -11,8 +11,8 @@ Fit        a verdict compares the hypotheses with each other; the truth may be n
            would hardly ever be so little ahead (p-value of the fit below 0.001), a note says so
 One look   this holds for a number of reports that was fixed beforehand. Who looks again and again, and stops when
            something is decided, compares `anytime` with the level instead
-Floats     p-values are fractions or proven brackets; what is compared with the level is the upper end. Two processors
-           can differ only where that end is within about 1e-9 of the level, relatively, with thousands of reports
+Floats     p-values are fractions or proven brackets with few digits; what is compared with the level is the upper end.
+           Two processors can differ only where many reports lie, to 10 digits, on the edge between two such numbers
 More       an undecided study says how many people would decide nine times in ten: between the two remaining hypotheses
            that are the hardest to tell apart
 Source     Neyman and Pearson 1933; Ville 1939 for `anytime`
@@ -39,7 +39,7 @@ from deniable.channels.hypothesis.ratio_test import MOST_REPORTS
 from deniable.channels.laws import Laws, read_laws
 from deniable.errors import MismatchError, NumberError, ShapeError
 from deniable.labels import Label, label_spec, text
-from deniable.results import Result, Rows
+from deniable.results import Floats, Result, Rows
 
 LEVEL = Fraction(1, 20)
 MISSED = 0.1
@@ -126,9 +126,9 @@ class Decision(Result):
     level: Fraction
     bounds: tuple[Bounds, ...]
     """Each p-value lies between these two fractions, which are equal where it is known exactly."""
-    posterior: Any
+    posterior: Floats
     """The probability of each hypothesis, if one of them is true and all were equally likely beforehand."""
-    anytime: Any
+    anytime: Floats
     """P-values that hold however often one looks."""
     fit: Bounds
     """How often the likeliest hypothesis, if it were true, would be so little ahead of the next one."""

@@ -11,6 +11,8 @@ Binomial   two different ratios: sums of integers, rounded down and up, relative
 Types      up to 300,000 types: floats, widened by a bound on all of their rounding errors
 Otherwise  per pair of hypotheses the bracket of `_bracket.tail_bracket`. The evidence is the largest of several ratios,
            so the p-value lies between the largest and the sum of the pairs' p-values
+Rounding   what floats have found is rounded outwards to a few digits: processors that differ in the last bits give the
+           same numbers, unless one of them happens to lie on the edge
 Anytime    the mean of the ratios P_g / P_h is a martingale under H_h. It ever exceeds 1/a with probability a at most
            (Ville), so its inverse is a p-value that holds however often one looks; it is larger than the other
 Source     Neyman and Pearson 1933; Ville 1939
@@ -21,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -189,8 +191,14 @@ class Evidence:
             return ALL
         total = sum(self.laws[place])
         pair = read_pair(*([w / total for w in self.laws[one]] for one in (place, rival)))
-        low, high = tail_bracket(pair, self.n, -float(bar.log))
-        return Fraction(low), Fraction(high)
+        return _outwards(*tail_bracket(pair, self.n, -float(bar.log)), 6)
+
+
+def _outwards(low: float, high: float, digits: int) -> Bounds:
+    """Bounds with so many digits around two floats."""
+    down = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal_from_float(max(low, 0.0))
+    up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(high)
+    return Fraction(down), min(Fraction(up), Fraction(1))
 
 
 def _sum(counted: Sequence[tuple[int, _Step]], size: int) -> _Step:
@@ -353,7 +361,7 @@ def _by_types(columns: _Columns, n: int, bar: _Step) -> Bounds:
         maybe |= near
     low = float(mass[sure].sum()) * (1 - slip)
     high = float(mass[sure | maybe].sum()) * (1 + slip)
-    return Fraction(max(low, 0.0)), min(Fraction(high), Fraction(1))
+    return _outwards(low, high, 9)
 
 
 def _all_counts(n: int, parts: int) -> NDArray[np.int64]:
