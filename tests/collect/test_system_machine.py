@@ -32,8 +32,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from deniable.collect import wire
 from deniable.collect.client import BudgetSpent, Client, Ledger, NotOpen
 from deniable.collect.client.records import SENT
-from deniable.collect.counting import SurveyCounter
 from deniable.collect.stores import open_store
+from deniable.collect.stores.batches import SurveyCounter
 from deniable.surveys import Longitudinal, Question, Survey
 from tests.collect import surveys
 from tests.collect.client.hooks import hooked

@@ -23,7 +23,7 @@ from deniable.design import (
     several,
     staircase,
 )
-from deniable.design.columns import Information
+from deniable.design.column_utilities import Information
 from deniable.design.dual import _column, _tangent, context, proven_bound, proven_value
 from deniable.design.tangents import Pair, Switches, curve_of, sweep
 from deniable.exact import Dyadic

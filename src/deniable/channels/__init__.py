@@ -18,7 +18,7 @@ from deniable.channels.closed_forms import (
     subset_selection,
     warner,
 )
-from deniable.channels.compose import Collection, collection, group_ratio, mixture, product
+from deniable.channels.compose import Collection, Query, collection, group_ratio, mixture, product
 from deniable.channels.divergences import DIVERGENCES, FDivergence, divergence, marginal_divergence
 from deniable.channels.geometric import truncated_geometric
 from deniable.channels.leakage import (
@@ -40,7 +40,6 @@ from deniable.channels.noise import (
     report_noisy_max,
     two_sided_geometric,
 )
-from deniable.channels.oblivious import Query
 from deniable.channels.utility import Utility, utility
 from deniable.channels.witness import Witness
 

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike
 
 from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.channel import Channel
+from deniable.channels.compose import Query
 from deniable.channels.noise import as_channel
-from deniable.channels.oblivious import Query
 from deniable.errors import LabelError, NumberError, ShapeError
 from deniable.labels import Label, as_label, as_labels, index_of, label_key, text
 

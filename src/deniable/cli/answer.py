@@ -18,8 +18,7 @@ from deniable.cli import output
 from deniable.cli.options import IngestToken, Json, LedgerFile, is_json, named, new_app, only_one_stdin, read_text
 from deniable.cli.output import examples, shown
 from deniable.collect.client import Client, OptedOut, Receipt, Submission, TookPart
-from deniable.collect.client.answers import check_id, encoded, from_text, listed, preview
-from deniable.collect.client.records import OPTED_OUT
+from deniable.collect.client.records import OPTED_OUT, check_id, encoded, from_text, listed, preview
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.errors import DeniableError, LabelError, SpecError
 from deniable.exact import epsilon_text
@@ -27,7 +26,7 @@ from deniable.protocols import PureProtocol
 from deniable.specs import is_fingerprint
 from deniable.surveys import Question, Survey
 from deniable.surveys.campaign import round_of
-from deniable.surveys.diff import Change
+from deniable.surveys.diff import Edit
 from deniable.surveys.promises import promises
 from deniable.surveys.terms import write_time
 
@@ -346,7 +345,7 @@ def _introduce(survey: Survey, numbers: bool = False) -> None:
     output.write("\n")
 
 
-def _show_changes(found: Sequence[Change]) -> None:
+def _show_changes(found: Sequence[Edit]) -> None:
     """Say on standard error how a survey differs from the one that it replaces."""
     for change in found:
         if change.what == "replaces":  # which is why they are compared

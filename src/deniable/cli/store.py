@@ -26,9 +26,9 @@ from deniable.cli.options import Json, new_app
 from deniable.cli.output import examples, many, shown
 from deniable.cli.store_url import DEFAULT, StoreUrl, existing, sqlite_file
 from deniable.collect.analyst import read_range
-from deniable.collect.counting import SurveyCounter
 from deniable.collect.stores import Store
 from deniable.collect.stores.base import CLOSED
+from deniable.collect.stores.batches import SurveyCounter
 from deniable.errors import LabelError, SpecError
 from deniable.files import report_writer
 from deniable.protocols.reports import Bytes

@@ -33,7 +33,7 @@ from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.divergences import FDivergence, find_divergence
 from deniable.channels.laws import Laws, read_hypotheses
 from deniable.design.base import Certificate, Check, Design, Verdict
-from deniable.design.columns import (
+from deniable.design.column_utilities import (
     ColumnUtility,
     Custom,
     Divergences,

@@ -27,7 +27,7 @@ LIFETIME, NO_BOUND = "epsilon of a lifetime", "no number"
 
 
 @dataclass(frozen=True)
-class Change:
+class Edit:
     """One difference, and what it does to privacy."""
 
     what: str
@@ -37,7 +37,7 @@ class Change:
     privacy: str = NEUTRAL
 
 
-def diff(before: Survey, after: Survey) -> list[Change]:
+def diff(before: Survey, after: Survey) -> list[Edit]:
     """All changes from one survey to the next; an empty list if they are the same."""
     if before.fingerprint == after.fingerprint:
         return []
@@ -52,36 +52,36 @@ def diff(before: Survey, after: Survey) -> list[Change]:
     ]
 
 
-def weaker(changes: list[Change]) -> list[Change]:
+def weaker(changes: list[Edit]) -> list[Edit]:
     """Those of the changes by which privacy gets worse."""
     return [change for change in changes if change.privacy == WEAKER]
 
 
-def _lifetime(before: Fraction | None, after: Fraction | None) -> Iterator[Change]:
+def _lifetime(before: Fraction | None, after: Fraction | None) -> Iterator[Edit]:
     """A lifetime without a bound is weaker than any with one."""
     if before != after:
         old, new = (NO_BOUND if level is None else level for level in (before, after))
         if before is None or after is None:
-            yield Change(LIFETIME, old, new, WEAKER if after is None else STRONGER)
+            yield Edit(LIFETIME, old, new, WEAKER if after is None else STRONGER)
         else:
-            yield Change(LIFETIME, old, new, _direction(before, after, STRONGER))
+            yield Edit(LIFETIME, old, new, _direction(before, after, STRONGER))
 
 
-def _questions(before: Survey, after: Survey) -> Iterator[Change]:
+def _questions(before: Survey, after: Survey) -> Iterator[Edit]:
     old, new = ({question.id: question for question in survey} for survey in (before, after))
     for id in old:
         if id not in new:
-            yield Change(f"question {id}", _described(old[id]), "not asked", STRONGER)
+            yield Edit(f"question {id}", _described(old[id]), "not asked", STRONGER)
     for id, question in new.items():
         if id not in old:
-            yield Change(f"question {id}", "not asked", _described(question), WEAKER)
+            yield Edit(f"question {id}", "not asked", _described(question), WEAKER)
         else:
             yield from _question(old[id], question)
     if list(old) != list(new) and set(old) == set(new):
-        yield Change("order of the questions", ", ".join(old), ", ".join(new))
+        yield Edit("order of the questions", ", ".join(old), ", ".join(new))
 
 
-def _question(old: Question, new: Question) -> Iterator[Change]:
+def _question(old: Question, new: Question) -> Iterator[Edit]:
     where = f"question {old.id}"
     yield from _compared(f"{where}: text", old.text, new.text)
     yield from _answers(where, old.protocol.domain, new.protocol.domain)
@@ -92,29 +92,29 @@ def _question(old: Question, new: Question) -> Iterator[Change]:
         yield from _compared(f"{where}: {key}", mine.get(key, "none"), other.get(key, "none"))
 
 
-def _answers(where: str, old: Domain, new: Domain) -> Iterator[Change]:
+def _answers(where: str, old: Domain, new: Domain) -> Iterator[Edit]:
     extras = {"other": "unlisted answers", "missing": "missing answers"}
     before, after = old.spec(), new.spec()
     if any(before.get(key) != after.get(key) for key in (before | after).keys() - extras.keys()):
-        yield Change(f"{where}: answers", str(old), str(new))
+        yield Edit(f"{where}: answers", str(old), str(new))
     for key, what in extras.items():
         if before.get(key) != after.get(key):
             kept = (f"count as {spec[key]}" if key in spec else "refused" for spec in (before, after))
-            yield Change(f"{where}: {what}", *kept)
+            yield Edit(f"{where}: {what}", *kept)
 
 
-def _terms(old: Terms | None, new: Terms | None) -> Iterator[Change]:
+def _terms(old: Terms | None, new: Terms | None) -> Iterator[Edit]:
     if old is None or new is None:
         if old is not None:
-            yield Change("collection", "over the network", "from files only")
+            yield Edit("collection", "over the network", "from files only")
         elif new is not None:
-            yield Change("collection", "from files only", "over the network")
+            yield Edit("collection", "from files only", "over the network")
         return
     # A budget belongs to an owner's group: what was spent in another does not count in the new one.
     yield from _compared("owner", old.owner, new.owner, privacy=WEAKER)
     yield from _compared("purpose", old.purpose, new.purpose)
     if old.budget.group != new.budget.group:
-        yield Change("budget group", old.budget.group, new.budget.group, WEAKER)
+        yield Edit("budget group", old.budget.group, new.budget.group, WEAKER)
     yield from _compared("lifetime budget", old.budget.epsilon, new.budget.epsilon, less_is=STRONGER)
     yield from _compared("delta of the budget", old.budget.delta, new.budget.delta, less_is=STRONGER)
     yield from _rules(old, new)
@@ -139,11 +139,11 @@ def _round(terms: Terms) -> str:
     return f"round {place.number} of {place.campaign.rounds}, {place.campaign.kind}{parameters}"
 
 
-def _rules(old: Terms, new: Terms) -> Iterator[Change]:
+def _rules(old: Terms, new: Terms) -> Iterator[Edit]:
     before, after = old.longitudinal, new.longitudinal
     if before.rule != after.rule:
         (shown_before, old_rule), (shown_after, new_rule) = _shows(before), _shows(after)
-        yield Change("longitudinal rule", old_rule, new_rule, _direction(shown_before, shown_after, STRONGER))
+        yield Edit("longitudinal rule", old_rule, new_rule, _direction(shown_before, shown_after, STRONGER))
     else:
         yield from _compared("values that a device memoizes", before.values, after.values, less_is=STRONGER)
     if before.forever is not None and after.forever is not None:
@@ -166,10 +166,10 @@ def _shows(rule: Longitudinal) -> tuple[int, str]:
     return 2, f"memoize {rule.values} answers, which shows changes and returns"
 
 
-def _compared(what: str, old: Any, new: Any, less_is: str | None = None, privacy: str = NEUTRAL) -> Iterator[Change]:
+def _compared(what: str, old: Any, new: Any, less_is: str | None = None, privacy: str = NEUTRAL) -> Iterator[Edit]:
     if old != new:
         before, after = (value if isinstance(value, Fraction) else str(value) for value in (old, new))
-        yield Change(what, before, after, privacy if less_is is None else _direction(old, new, less_is))
+        yield Edit(what, before, after, privacy if less_is is None else _direction(old, new, less_is))
 
 
 def _direction(old: Any, new: Any, less_is: str) -> str:

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from deniable.collect.client import BudgetSpent, Client
-from deniable.collect.client.answers import preview
 from deniable.collect.client.client import judged
+from deniable.collect.client.records import preview
 from tests.collect.client.hooks import hooked
 
 ANSWERS = {"smoke": "yes", "drink": 3, "age": 42, "town": 7}

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.collect.client import AsyncClient, Ledger
-from deniable.collect.client.answers import preview
+from deniable.collect.client.records import preview
 from deniable.errors import DeniableError
 from tests.collect.client.test_commands import app
 from tests.collect.surveys import mixed

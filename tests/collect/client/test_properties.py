@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from deniable.collect.client import Client, NotOpen, Refused
-from deniable.collect.client.answers import preview
 from deniable.collect.client.client import send
 from deniable.collect.client.ledger import STEPS
+from deniable.collect.client.records import preview
 from deniable.protocols import GRR, OUE
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal

@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from deniable.channels import randomized_response
-from deniable.collect.counting import SurveyCounter
 from deniable.collect.server import estimates, progress
 from deniable.collect.stores import open_store
+from deniable.collect.stores.batches import SurveyCounter
 from deniable.protocols import GRR, Table
 from deniable.surveys import Longitudinal, Question, Survey, SurveyTally
 from deniable.surveys.results import SAME_DEVICES, SAME_NOISE, SAME_PEOPLE, find

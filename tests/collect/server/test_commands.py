@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from deniable.cli import app
 from deniable.collect.analyst import Analyst, ListedSurvey
-from deniable.collect.counting import SurveyCounter
 from deniable.collect.server import Settings, serve
 from deniable.collect.stores import open_store
+from deniable.collect.stores.batches import SurveyCounter
 from deniable.files import tally_files
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import SAME_NOISE, SAME_PEOPLE

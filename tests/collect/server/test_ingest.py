@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from deniable.collect.counting import SurveyCounter
 from deniable.collect.server.writer import Parcel, Taken, Transaction
+from deniable.collect.stores.batches import SurveyCounter
 from deniable.collect.wire import BINARY, JSON, to_text
 from deniable.surveys import Survey
 from tests.collect.server.live import Live, body, eventually, in_thread

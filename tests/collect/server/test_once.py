@@ -11,8 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from deniable.collect.counting import SurveyCounter
 from deniable.collect.stores import open_store
+from deniable.collect.stores.batches import SurveyCounter
 from deniable.collect.wire import BINARY
 from deniable.surveys import Survey
 from tests.collect.server.live import Process, body, eventually, in_thread, prepare

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from deniable.collect.counting import SurveyCounter
 from deniable.collect.server.run import refuse_workers
 from deniable.collect.stores import StoreError, open_store
+from deniable.collect.stores.batches import SurveyCounter
 from tests.collect.server.live import Client, Process, eventually, prepare
 from tests.collect.surveys import crowd, current, daily, plain
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable.collect.counting import SurveyCounter
 from deniable.collect.stores import Store, open_store
+from deniable.collect.stores.batches import SurveyCounter
 from tests.collect.stores.adder import BIG, KEPT, POOL, pools
 from tests.collect.surveys import current
 

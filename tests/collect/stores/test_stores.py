@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable.collect.counting import Blocks, SurveyCounter
 from deniable.collect.stores import Added, Batch, Store, StoreError, Token, open_store
+from deniable.collect.stores.batches import Blocks, SurveyCounter
 from deniable.collect.stores.sqlite import SqliteStore
 from deniable.errors import ReportError, SpecError
 from deniable.surveys import Survey

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable.collect.counting import BLOCK, Blocks, SurveyCounter
 from deniable.collect.stores import Store, open_store
-from deniable.collect.stores.batches import StoredSurvey
+from deniable.collect.stores.batches import BLOCK, Blocks, StoredSurvey, SurveyCounter
 from deniable.surveys import Survey
 from tests.collect.postgres import PostgresServer
 from tests.collect.surveys import all_surveys, crowd, mixed, text

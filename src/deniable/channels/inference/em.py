@@ -7,7 +7,7 @@ Stop       log max_i f_i <= tolerance: the log-likelihood per person is concave 
 Speed      SQUAREM extrapolates each pair of maps (scheme S3); after a few pairs damped Newton steps finish
            the job where the number of inputs allows. A candidate that lowers the likelihood is dropped
            for the plain map
-Model      the likelihoods C_iy come as a matrix (`Rows`) or as anything else that can mix them (`Model`): a
+Model      the likelihoods C_iy come as a matrix (`MatrixModel`) or as anything else that can mix them (`Model`): a
            protocol's reports are too many for a matrix
 Source     Dempster, Laird and Rubin 1977; Agrawal and Aggarwal 2001; Varadhan and Roland 2008
 
@@ -108,7 +108,7 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class MatrixModel:
     """Likelihoods as a matrix, inputs x observations."""
 
     matrix: Floats

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels._vectors import Floats, counts_vector, probability_vector
 from deniable.channels.channel import Channel
-from deniable.channels.inference.em import Acceleration, Rows, Solution, maximize, progress_bar
+from deniable.channels.inference.em import Acceleration, MatrixModel, Solution, maximize, progress_bar
 from deniable.channels.inference.fisher import Curvature, fisher_stderr
 from deniable.channels.inference.result import BinomialView, Inference, ScoreView
 from deniable.errors import ChannelError, NumberError, ProbabilityError
@@ -214,7 +214,7 @@ def solve(
     """The iteration on arrays; outputs that were never seen do not enter the likelihood."""
     seen = observed > 0
     share = observed[seen] / observed.sum()
-    return maximize(Rows(rows[:, seen]), share, start, acceleration, tolerance, max_iterations, report)
+    return maximize(MatrixModel(rows[:, seen]), share, start, acceleration, tolerance, max_iterations, report)
 
 
 def _acceleration(accelerate: bool | str) -> Acceleration:

@@ -61,7 +61,7 @@ from deniable.collect.client.records import (
 from deniable.collect.http import TIMEOUT, Reply, Transport, Turn, Unreachable
 from deniable.errors import DeniableError
 from deniable.surveys import Survey
-from deniable.surveys.diff import WEAKER, Change, diff
+from deniable.surveys.diff import WEAKER, Edit, diff
 from deniable.surveys.terms import Terms, write_time
 
 SHORTEST, LONGEST = 1.0, 30.0
@@ -198,7 +198,7 @@ class Client:
 
     # -- answering ---------------------------------------------------------------------------------
 
-    def changes(self, record: bool = True) -> list[Change]:
+    def changes(self, record: bool = True) -> list[Edit]:
         """How this survey differs from the one that it replaces, as far as that matters here.
 
         Empty where it replaces none that this device has pinned, and once it was answered here: then somebody has
@@ -211,7 +211,7 @@ class Client:
         try:
             return diff(verified(known, before), survey)
         except Untrusted:  # a newer version may refuse what an older one has taken
-            return [Change("survey", "one that cannot be read here any more", survey.name, WEAKER)]
+            return [Edit("survey", "one that cannot be read here any more", survey.name, WEAKER)]
 
     def answer(self, answers: Mapping[str, Any], *, wait: float | None = 0.0, accept_changes: bool = False) -> Receipt:
         """Randomize, debit and queue the answers of this epoch, and try to send them.
@@ -427,7 +427,7 @@ class AsyncClient:
     async def epoch(self, record: bool = True) -> int:
         return await asyncio.to_thread(self.client.epoch, record)
 
-    async def changes(self, record: bool = True) -> list[Change]:
+    async def changes(self, record: bool = True) -> list[Edit]:
         return await asyncio.to_thread(self.client.changes, record)
 
     async def answer(

@@ -58,7 +58,6 @@ from pathlib import Path
 from typing import Any
 
 from deniable.collect import wire
-from deniable.collect.client.answers import check_questions, drawn, encoded
 from deniable.collect.client.ledger_file import LedgerFile
 from deniable.collect.client.records import (
     DELETED,
@@ -76,6 +75,9 @@ from deniable.collect.client.records import (
     Submission,
     TookPart,
     check_fingerprint,
+    check_questions,
+    drawn,
+    encoded,
 )
 from deniable.errors import NumberError, ReportError
 from deniable.exact import canonical, epsilon_text, fraction

@@ -28,12 +28,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from deniable.collect.counting import SurveyCounter
 from deniable.collect.server.limits import Bucket
 from deniable.collect.server.problems import Problem, overloaded
 from deniable.collect.server.settings import Settings
 from deniable.collect.server.telemetry import log
 from deniable.collect.stores.base import CLOSED, Epoch, Published, Store, StoreError, Token
+from deniable.collect.stores.batches import SurveyCounter
 from deniable.collect.wire import hashed
 from deniable.errors import DeniableError
 from deniable.surveys import Survey, Terms

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable.collect.counting import Blocks, digest
 from deniable.collect.stores.base import (
     CLOSED,
     OPEN,
@@ -24,7 +23,7 @@ from deniable.collect.stores.base import (
     still_open,
     unknown,
 )
-from deniable.collect.stores.batches import BatchResults, StoredSurvey, grouped, joined, rows
+from deniable.collect.stores.batches import BatchResults, Blocks, StoredSurvey, digest, grouped, joined, rows
 from deniable.collect.stores.sql import Row
 from deniable.collect.stores.sqlite import write_copy
 from deniable.protocols.tally import Counts

@@ -35,7 +35,6 @@ from typing import Any
 
 import numpy as np
 
-from deniable.collect.counting import BLOCK, Blocks, digest
 from deniable.collect.stores.base import (
     CLOSED,
     OPEN,
@@ -51,7 +50,17 @@ from deniable.collect.stores.base import (
     still_open,
     unknown,
 )
-from deniable.collect.stores.batches import BatchResults, EpochGroup, Flags, StoredSurvey, grouped, joined
+from deniable.collect.stores.batches import (
+    BLOCK,
+    BatchResults,
+    Blocks,
+    EpochGroup,
+    Flags,
+    StoredSurvey,
+    digest,
+    grouped,
+    joined,
+)
 from deniable.collect.wire import ID_BYTES
 from deniable.errors import DeniableError
 from deniable.protocols.tally import Counts

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deniable.channels.inference.em import Model, Rows
+from deniable.channels.inference.em import MatrixModel, Model
 from deniable.domains import Categories, DomainLike, Strings
 from deniable.domains.text import as_key, text_digest
 from deniable.errors import DomainError, NumberError
@@ -230,7 +230,7 @@ class RAPPOR(TextProtocol):
         cohorts, rest = self._split(reports)
         odds = float(self.flip.complement.value / self.flip.value) ** 2
         hits = self._hits(rest, cohorts, self.domain.labels).T.astype(np.float64)
-        return Rows(np.power(odds, hits - self.hashes))
+        return MatrixModel(np.power(odds, hits - self.hashes))
 
     # -- the analyst -------------------------------------------------------------------------------
 
