@@ -257,6 +257,13 @@ def test_the_service_the_dashboard_and_the_browser(stranger: Stranger, service: 
     close_to_the_truth(stranger, [question["rows"] for question in found["series"][0]["questions"]])
     with urllib.request.urlopen(f"{address}/v1/plan?categories=3&epsilon=1&people=1000", timeout=20) as reply:
         assert "Teller" in reply.read().decode()
+    device, given = f"answer {address} {fingerprint} --ledger ledger.db", "bread=rye warm=21.5"
+    rehearsed, explained, sent = stranger.commands(
+        f"{device} --dry-run", f"{device} {given} --explain", f"{device} {given}"
+    )
+    assert "Thermometer" in rehearsed
+    assert "Teller changes the answer by chance" in explained
+    assert "sent" in sent
     with chromium() as browser:
         tab = browser.new_page()
         tab.goto(f"{address}/dashboard/{fingerprint}")
