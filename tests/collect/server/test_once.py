@@ -190,6 +190,7 @@ def test_counting_twice_is_caught(one, monkeypatch):
     def forgetful(self: SqliteStore, *arguments: object) -> object:
         added = real(self, *arguments)
         self._query("DELETE FROM seen")
+        self._runs.clear()
         return added
 
     real = SqliteStore.add

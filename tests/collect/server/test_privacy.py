@@ -118,7 +118,7 @@ def test_figures_that_tell_when_somebody_sent_need_a_token(shared):
 def test_the_log_of_a_file_is_emptied_within_seconds(tmp_path):
     """What SQLite notes of each commit, ids beside sums, is gone soon after, while the service runs."""
     survey, people = text(), crowd(text(), 5)
-    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, mix_seconds=0.2) as live:
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, tidy_seconds=0.2) as live:
         for place in range(5):
             assert live.send(survey, 10, people[[place]]).status == 200
         eventually(lambda: (tmp_path / "store.db-wal").stat().st_size == 0)
@@ -127,24 +127,16 @@ def test_the_log_of_a_file_is_emptied_within_seconds(tmp_path):
         assert people.ids[0].tobytes() in content
 
 
-@pytest.mark.parametrize("seconds", [0.2, 3600])
-def test_a_service_mixes_what_came(seconds, postgres_url):
-    """While it runs, and at last when it stops."""
+def test_a_service_removes_what_postgres_keeps_of_earlier_states(postgres_server, postgres_url):
     from deniable.collect.stores import open_store
-
-    def unmixed():
-        return store._query("SELECT COUNT(*) FROM fresh_1_0")[0][0]
+    from tests.collect.stores.test_postgres_versions import versions_on_disk
 
     survey, people = plain(), crowd(plain(), 40)
     with open_store(postgres_url) as store:
-        with in_thread(postgres_url, survey, mix_seconds=seconds) as service:
+        with in_thread(postgres_url, survey, tidy_seconds=0.2) as service:
             for at in range(0, 40, 10):
                 assert service.send(survey, 0, people[at : at + 10]).status == 200
-            if seconds < 1:
-                eventually(lambda: unmixed() == 0)
-            else:
-                assert unmixed() == 40
-        assert unmixed() == 0
+            eventually(lambda: versions_on_disk(store, postgres_server, "seen_1_0") == 1)
         assert store.check() == []
         assert [epoch.n for epoch in store.epochs(survey.fingerprint)] == [40]
 

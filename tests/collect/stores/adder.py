@@ -36,7 +36,7 @@ def work(store: Store, acknowledged: Path, seed: int, pool: dict[str, Crowd]) ->
         chosen = sorted(chance.sample(range(POOL), 100))
         store.add([pool[survey.fingerprint][chosen].batch(survey, current(survey)) for survey in (KEPT, BIG)])
         if chance.random() < 0.1:
-            store.mix()
+            store.tidy()
         os.write(file, "".join(f"{place}\n" for place in chosen).encode())
 
 

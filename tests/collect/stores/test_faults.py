@@ -208,7 +208,8 @@ def test_closed_epochs_leave_no_id_in_the_file(tmp_path: Path) -> None:
             people = crowd(survey, 400)
             store.publish(survey)
             store.add([people.batch(survey, 10)])
-            assert sum(bytes(id) in contents(tmp_path) for id in people.ids) == 400
+            # All but those that lie across the end of a page.
+            assert sum(bytes(id) in contents(tmp_path) for id in people.ids) > 390
             store.close_epoch(survey.fingerprint, 10)
             assert sum(bytes(id) in contents(tmp_path) for id in people.ids) == 0
         assert not any(bytes(raw) in contents(tmp_path) for raw in crowd(BIG, 400).answers)
@@ -222,7 +223,7 @@ def test_an_interrupted_closing_is_finished(durable_url: str, monkeypatch: pytes
             store.publish(survey)
             store.add([crowd(survey, 50).batch(survey, 10)])
             store.close_epoch(survey.fingerprint, 10)
-        assert ["still there" in problem for problem in store.check()] == [True]
+        assert ["still there" in problem for problem in store.check()] == [True, True]
     monkeypatch.undo()
     with open_store(durable_url) as store:
         assert store.check() == []

@@ -113,8 +113,8 @@ class Machine(RuleBasedStateMachine):
         self.model.close_survey(SURVEYS[survey].fingerprint)
 
     @rule(by=st.integers(0, 1))
-    def mix(self, by: int) -> None:
-        self.stores[by].mix()
+    def tidy(self, by: int) -> None:
+        self.stores[by].tidy()
 
     @rule(by=st.integers(0, 1))
     def reopen(self, by: int) -> None:
@@ -153,9 +153,19 @@ def run(fresh: Callable[[], Callable[[int], Store]], **changes: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers are read and mixed five at a time, so that all of it happens in a short run."""
-    monkeypatch.setattr("deniable.collect.stores.batches.MOST", 5)
-    monkeypatch.setattr("deniable.collect.stores.postgres.MIXED", 5)
+    """Answers are read five at a time, and rows and runs are small, so that all of it happens in a short run."""
+    for name, value in {
+        "batches.MOST": 5,
+        "postgres.ROW_RECORDS": 3,
+        "postgres.ROW_BYTES": 50,
+        "runs.RATIO": 2,
+        **{
+            f"{table}.{name}": value
+            for table in ("sqlite.FileRuns", "postgres.ServerRuns")
+            for name, value in {"pool": 2, "chunk": 2, "largest": 16}.items()
+        },
+    }.items():
+        monkeypatch.setattr(f"deniable.collect.stores.{name}", value)
 
 
 def files(directory: Path, kind: type[SqliteStore]) -> Callable[[], Callable[[int], Store]]:
@@ -196,8 +206,8 @@ def test_postgres(postgres_server: PostgresServer, examples: int) -> None:
 class CountsTwice(SqliteStore):
     """Takes every submission for new."""
 
-    def _claim(self, entry: Any, group: EpochGroup, careful: bool) -> Flags:
-        known = super()._claim(entry, group, careful)
+    def _claim(self, entry: Any, group: EpochGroup) -> Flags:
+        known = super()._claim(entry, group)
         return known | True
 
 

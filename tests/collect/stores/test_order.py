@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deniable.collect.stores import Added, Batch, Store, open_store
-from deniable.collect.stores.batches import EpochGroup, Flags
+from deniable.collect.stores import Batch, Store
+from deniable.collect.stores.batches import EpochGroup, Flags, joined, rows
 from deniable.collect.stores.sqlite import SqliteStore
-from deniable.surveys import Survey
-from tests.collect.postgres import PostgresServer
+from tests.collect.postgres import in_memory
 from tests.collect.surveys import crowd, daily, mixed, text
 
 SURVEYS = [daily(), mixed(retention="reports"), text()]
@@ -57,13 +57,7 @@ def collected(make: Callable[[int], Store], directory: Path, seed: int) -> list[
 
 def test_sqlite(tmp_path: Path) -> None:
     first, second = (collected(lambda seed: SqliteStore(tmp_path / f"{seed}.db"), tmp_path, seed) for seed in (1, 2))
-    assert len(first[0]["seen"]) == 360
-    same = first == second
-    assert same
-
-
-def test_postgres(tmp_path: Path, postgres_server: PostgresServer) -> None:
-    first, second = (collected(lambda _: open_store(postgres_server.new_database()), tmp_path, seed) for seed in (1, 2))
+    assert sum(len(ids) for *_, ids in first[0]["seen"]) == 360 * 16
     same = first == second
     assert same
 
@@ -71,11 +65,11 @@ def test_postgres(tmp_path: Path, postgres_server: PostgresServer) -> None:
 class Numbered(SqliteStore):
     """Keeps ids in a table with row numbers as well."""
 
-    def _claim(self, entry: Any, group: EpochGroup, careful: bool) -> Flags:
+    def _claim(self, entry: Any, group: EpochGroup) -> Flags:
         self._query("CREATE TABLE IF NOT EXISTS log (id BLOB)")
-        for id in group.ids:
+        for id in rows(group.ids):
             self._query("INSERT INTO log VALUES (?)", id)
-        return super()._claim(entry, group, careful)
+        return super()._claim(entry, group)
 
 
 def test_a_table_in_order_of_arrival_is_found(tmp_path: Path) -> None:
@@ -89,63 +83,41 @@ def test_rows_of_submissions_have_no_number(tmp_path: Path, table: str) -> None:
         store._query(f"SELECT rowid FROM {table}")
 
 
-def places(store: Any, table: str) -> list[bytes]:
-    """Ids by the place of their rows: what PostgreSQL betrays to everyone who may read."""
-    return [id for (id,) in store._query(f"SELECT id FROM {table} ORDER BY ctid")]
-
-
-def transactions(store: Any, table: str) -> int:
-    return len(store._query(f"SELECT DISTINCT xmin::text FROM {table}"))
-
-
-@pytest.fixture
-def one_by_one(postgres_url: str) -> Iterator[tuple[Any, Survey, list[bytes]]]:
-    """A store whose submissions came each for itself, and their ids in that order."""
-    survey, people = SURVEYS[1], POOLS[1]
-    with open_store(postgres_url) as store:
-        store.publish(survey)
-        for place in range(60):
-            store.add([people[[place]].batch(survey, 10)])
-        yield store, survey, [bytes(id) for id in people.ids]
-
-
-def test_mixing_leaves_no_order_in_postgres(one_by_one: tuple[Any, Survey, list[bytes]]) -> None:
-    store, survey, arrived = one_by_one
-    # What is to be removed is there, or this would show nothing.
-    assert places(store, "fresh_1_10") == arrived
-    assert transactions(store, "fresh_1_10") == 60
-    store.mix()
-    assert places(store, "seen_1_10") == sorted(arrived)
-    assert transactions(store, "seen_1_10") == 1
-    # Not even dead rows: their places are free again.
-    assert store._query("SELECT pg_relation_size('fresh_1_10')") == [(0,)]
-    assert store.add([POOLS[1].batch(survey, 10)]) == [Added(0, 60)]
-
-
-def test_some_ids_are_taken_from_the_whole_period(
-    one_by_one: tuple[Any, Survey, list[bytes]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ids move in several transactions, by id: which of them tells nothing either."""
-    monkeypatch.setattr("deniable.collect.stores.postgres.MIXED", 7)
-    store, _, arrived = one_by_one
-    store.mix()
-    assert places(store, "seen_1_10") == sorted(arrived)
-    assert transactions(store, "seen_1_10") == 9
-
-
-def test_postgres_writes_kept_reports_anew(one_by_one: tuple[Any, Survey, list[bytes]]) -> None:
-    store, survey, arrived = one_by_one
-    store.close_epoch(survey.fingerprint, 10)
-    assert places(store, "report") == sorted(arrived)
-    assert transactions(store, "report") == 1
-
-
-def test_mixing_empties_the_log_of_sqlite(tmp_path: Path) -> None:
+def test_tidying_empties_the_log_of_sqlite(tmp_path: Path) -> None:
     survey, people = SURVEYS[1], POOLS[1]
     with SqliteStore(tmp_path / "store.db") as store:
         store.publish(survey)
         store.add([people.batch(survey, 10)])
         log = tmp_path / "store.db-wal"
         assert people.ids[0].tobytes() in log.read_bytes()
-        store.mix()
+        store.tidy()
         assert log.stat().st_size == 0
+
+
+def kept_together(path: Path) -> list[list[bytes]]:
+    """The ids of each run."""
+    with closing(sqlite3.connect(path)) as file:
+        found = file.execute("SELECT run, ids FROM seen ORDER BY run, first").fetchall()
+    return [rows(joined([raw for own, raw in found if own == run], 16)) for run in {run for run, _ in found}]
+
+
+@pytest.mark.parametrize(("pool", "mixed_well"), [(24, True), (1, False)])
+def test_runs_of_sqlite_tell_no_order(monkeypatch: pytest.MonkeyPatch, pool: int, mixed_well: bool) -> None:
+    """A run says in which period an id came, and nothing within it. Power: without a pool the runs are the commits."""
+    monkeypatch.setattr("deniable.collect.stores.sqlite.FileRuns.pool", pool)
+    monkeypatch.setattr("deniable.collect.stores.runs.RATIO", 1000)
+    people = crowd(SURVEYS[0], 200, seed=7)
+    with tempfile.TemporaryDirectory(dir=in_memory()) as name:
+        with SqliteStore(Path(name, "store.db")) as store:
+            store.publish(SURVEYS[0])
+            for place in range(200):
+                store.add([people[[place]].batch(SURVEYS[0], 10)])
+            store.tidy()
+        runs = kept_together(Path(name, "store.db"))
+    arrived = {bytes(id): place for place, id in enumerate(people.ids)}
+    assert all(run == sorted(run) for run in runs)
+    assert sum(map(len, runs)) == 200
+    assert (min(map(len, runs)) >= 24) == mixed_well
+    # Chosen at random, some stay in the pool for several runs: no run holds a period without gaps.
+    periods = [(min(arrived[id] for id in run), max(arrived[id] for id in run), len(run)) for run in runs]
+    assert any(last - first < size for first, last, size in periods) != mixed_well

@@ -158,7 +158,7 @@ def test_a_deleted_report_is_out_of_the_sum_and_not_counted_again(store: Store) 
     assert store.tally(name).spec() == SurveyCounter(survey).tally(77, counted).spec()
     assert sum(len(batch.ids) for batch in store.reports(name)) == 77
     assert store.check() == []
-    store.mix()
+    store.tidy()
     assert store.add([people.batch(survey, 11)]) == [Added(0, 40)]
     closed = store.close_epoch(name, 11)
     assert (closed.n, closed.deleted) == (38, 2)
@@ -171,10 +171,11 @@ def test_a_deleted_report_is_out_of_the_sum_and_not_counted_again(store: Store) 
 class ForgetsTheId(SqliteStore):
     """Deletes a report together with its id."""
 
-    def _bury(self, entry: Any, epoch: int, id: bytes) -> bytes | None:
-        answers = super()._bury(entry, epoch, id)
-        self._query("DELETE FROM seen WHERE survey = ? AND epoch = ? AND id = ?", entry.key, epoch, id)
-        return answers
+    def _erase(self, entry: Any, epoch: int, id: bytes) -> bytes | None:
+        for run, ids in self._query("SELECT run, ids FROM seen WHERE survey = ? AND epoch = ?", entry.key, epoch):
+            self._query("UPDATE seen SET ids = ? WHERE run = ? AND ids = ?", ids.replace(id, b""), run, ids)
+        self._runs.clear()
+        return super()._erase(entry, epoch, id)
 
 
 class DeletesTheRowOnly(SqliteStore):

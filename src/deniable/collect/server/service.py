@@ -55,9 +55,9 @@ class Service:
         self.stopping = False
 
     @property
-    def _mix_seconds(self) -> float:
+    def _tidy_seconds(self) -> float:
         # A SQLite file has its log emptied, which costs nothing; PostgreSQL has rows written anew.
-        return self.settings.mix_seconds or (5.0 if self.settings.store.startswith("sqlite:") else 60.0)
+        return self.settings.tidy_seconds or (5.0 if self.settings.store.startswith("sqlite:") else 60.0)
 
     def _open(self) -> Store:
         return open_store(self.settings.store, self.settings.shard)
@@ -112,15 +112,15 @@ class Service:
             self.stopping = True
             await self.writer.stop()
             with suppress(Problem, StoreError):
-                await self.readers.run(lambda store: store.mix())
+                await self.readers.run(lambda store: store.tidy())
             await asyncio.get_running_loop().run_in_executor(None, self.readers.stop)
             self.side_work.stop()
             log("stopped", shard=self.settings.shard)
 
     async def _keep_house(self) -> None:
-        """Learn what other processes changed, close epochs whose time is over, and mix what came."""
+        """Learn what other processes changed, close epochs whose time is over, and remove traces of order."""
         due = time.monotonic()
-        mixing, logging, mixed = due + self._mix_seconds, due + self.settings.log_seconds, 0
+        tidying, logging, tidied = due + self._tidy_seconds, due + self.settings.log_seconds, 0
         while True:
             try:
                 await self.registry.refresh()
@@ -131,11 +131,11 @@ class Service:
                 if time.monotonic() >= logging:
                     logging += self.settings.log_seconds
                     self.writer.report()
-                if time.monotonic() >= mixing:
-                    mixing = time.monotonic() + self._mix_seconds
-                    if self.writer.commits != mixed:
-                        mixed = self.writer.commits
-                        await self.readers.run(lambda store: store.mix())
+                if time.monotonic() >= tidying:
+                    tidying = time.monotonic() + self._tidy_seconds
+                    if self.writer.commits != tidied:
+                        tidied = self.writer.commits
+                        await self.readers.run(lambda store: store.tidy())
             except (Problem, StoreError) as error:
                 log("error", where="housekeeping", kind=type(error).__name__)
             except Exception as error:  # a bug here must not end the loop silently

@@ -76,7 +76,7 @@ class Settings:
     """How old may be what a process knows of surveys, tokens and sums that others change."""
     housekeeping_seconds: float = 10.0
     """How often epochs whose time is over are closed."""
-    mix_seconds: float | None = None
+    tidy_seconds: float | None = None
     """How often traces of the order of arrival are removed from the store; None: 5 in a file, 60 in PostgreSQL."""
     log_seconds: float = 3600.0
     log_minimum: int = 100
@@ -94,7 +94,7 @@ class Settings:
         for name in positive.split():
             if getattr(self, name) <= 0:
                 raise NumberError(f"{name} is above zero, not {getattr(self, name)}")
-        for name in ("rate", "survey_rate", "mix_seconds"):
+        for name in ("rate", "survey_rate", "tidy_seconds"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise NumberError(f"{name} is above zero, not {value}")

@@ -4,8 +4,8 @@ Once        one transaction per group of batches: ids are inserted, only those t
             their sum is added to the tally; so n equals the number of distinct ids, whatever is sent again or killed
 Durable     what `add` has returned survives kill -9 and power loss
 Sums        where reports are not kept, a submission leaves its id and its part of a sum, and nothing else
-Order       nothing says in what order submissions came: rows are found by random id. What a database notes below its
-            tables is gone after `mix`
+Order       nothing says in what order submissions came: ids lie among others in groups that are sorted by id. Earlier
+            states of a group, which a database keeps below its tables, are gone after `tidy`
 Closing     an epoch's tally is hashed, later reports of it are refused, and then its ids are dropped: the only safe way
             to forget them, because a replay is refused by its epoch
 Identity    ids are remembered by survey and epoch, as a replay repeats both
@@ -29,6 +29,9 @@ OPEN, CLOSED = "open", "closed"
 
 class StoreError(DeniableError, RuntimeError):
     """A store that cannot be used: unreachable, of another version, damaged."""
+
+    code: str | None = None
+    """What the database calls it: an SQLSTATE, or the name of SQLite's error."""
 
 
 class StorageFull(StoreError):
@@ -167,8 +170,11 @@ class Store(ABC):
     # -- care --------------------------------------------------------------------------------------
 
     @abstractmethod
-    def mix(self) -> None:
-        """Remove the traces of the order of arrival that the database itself keeps; ingest goes on meanwhile."""
+    def tidy(self) -> None:
+        """Remove what the database itself keeps of earlier states, from which an order could be read.
+
+        Ingest goes on meanwhile.
+        """
 
     @abstractmethod
     def check(self, deep: bool = True) -> list[str]:

@@ -145,6 +145,7 @@ def digest(n: int, counts: Counts) -> str:
 
 
 Flags = NDArray[np.bool_]
+Keys = NDArray[np.bytes_]
 
 MOST = 1 << 16
 """Answers read at a time, at most."""
@@ -227,7 +228,7 @@ class EpochGroup:
 
     survey: str
     epoch: int
-    ids: list[bytes]
+    ids: Bytes
     answers: Bytes
     batch: NDArray[np.int64]
     """Which batch each of them came in."""
@@ -266,7 +267,7 @@ def grouped(batches: Sequence[Batch]) -> Iterator[EpochGroup]:
 
     >>> ids = np.arange(48, dtype=np.uint8).reshape(3, 16)[[2, 0, 2]]
     >>> group, = grouped([Batch("s", 0, ids, np.array([[7], [8], [9]], dtype=np.uint8))])
-    >>> [id[0] for id in group.ids], group.answers.tolist()
+    >>> group.ids[:, 0].tolist(), group.answers.tolist()
     ([0, 32], [[8], [7]])
     """
     members: dict[tuple[str, int], list[int]] = {}
@@ -288,7 +289,20 @@ def _group(survey: str, epoch: int, batches: Sequence[Batch], places: list[int])
     first = np.ones(len(order), dtype=np.bool_)
     first[1:] = (high[order[1:]] != high[order[:-1]]) | (low[order[1:]] != low[order[:-1]])
     order = order[first]
-    return EpochGroup(survey, epoch, rows(ids[order]), answers[order], batch[order], tuple(places))
+    return EpochGroup(survey, epoch, ids[order], answers[order], batch[order], tuple(places))
+
+
+def keys(ids: Bytes) -> Keys:
+    """Ids as numpy compares them: byte by byte. (Taken out one by one they would lose zeros at their end.)"""
+    return np.ascontiguousarray(ids).view(f"S{ID_BYTES}").reshape(-1)
+
+
+def found(known: Keys, wanted: Keys) -> Flags:
+    """Which of the wanted ids are among the known ones, which ascend."""
+    if not len(known):
+        return np.zeros(len(wanted), dtype=np.bool_)
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return known[at] == wanted  # type: ignore[no-any-return]
 
 
 def rows(array: Bytes) -> list[bytes]:

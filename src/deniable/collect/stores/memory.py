@@ -23,9 +23,11 @@ from deniable.collect.stores.base import (
     still_open,
     unknown,
 )
-from deniable.collect.stores.batches import BatchResults, Blocks, StoredSurvey, digest, grouped, joined, rows
+from deniable.collect.stores.batches import BatchResults, Blocks, StoredSurvey, digest, grouped, joined, keys, rows
+from deniable.collect.stores.runs import chunks
 from deniable.collect.stores.sql import Row
-from deniable.collect.stores.sqlite import write_copy
+from deniable.collect.stores.sqlite import FileRuns, write_copy
+from deniable.collect.wire import ID_BYTES
 from deniable.protocols.tally import Counts
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.terms import LAST_EPOCH
@@ -98,7 +100,7 @@ class MemoryStore(Store):
             if survey.state == CLOSED or known.state == CLOSED:
                 results.closed(group)
                 continue
-            fresh = np.array([id not in known.ids for id in group.ids], dtype=np.bool_)
+            fresh = np.array([id not in known.ids for id in rows(group.ids)], dtype=np.bool_)
             sums = survey.entry.counter.count(group.answers[fresh])
             changes.append((survey, group, fresh, sums, results.counted(group, fresh)))
         for survey, group, fresh, sums, duplicates in changes:
@@ -106,7 +108,7 @@ class MemoryStore(Store):
             if not fresh.any():
                 continue
             known = survey.epoch(group.epoch)
-            new = [id for id, is_new in zip(group.ids, fresh, strict=True) if is_new]
+            new = rows(group.ids[fresh])
             known.ids.update(new)
             known.n += len(new)
             known.counts = known.counts + sums
@@ -184,7 +186,7 @@ class MemoryStore(Store):
 
     # -- care --------------------------------------------------------------------------------------
 
-    def mix(self) -> None:
+    def tidy(self) -> None:
         pass
 
     def check(self, deep: bool = True) -> list[str]:
@@ -213,8 +215,9 @@ class MemoryStore(Store):
                 for block, raw in zip(sums.places.tolist(), survey.entry.packed(sums), strict=True):
                     numbers = (0, 0) if block else (epoch.n, epoch.deleted)
                     tables["tally"].append((key, place, 0, block, *numbers, raw))
-                for id in sorted(epoch.ids | set(epoch.kept)):
-                    tables["seen"].append((key, place, id, epoch.kept.get(id)))
+                tables["report"] += [(key, place, *kept) for kept in sorted(epoch.kept.items())]
+                ids = keys(joined(sorted(epoch.ids), ID_BYTES))
+                tables["seen"] += [(key, place, 1, *chunk) for chunk in chunks(ids, FileRuns.chunk)]
         tables["token"] = [(token.sha256, token.role, token.label) for token in self._tokens.values()]
         return tables
 

@@ -1,27 +1,26 @@
 """A store in PostgreSQL, for several workers.
 
-Closing     whoever adds holds the rows of survey and epoch (FOR SHARE), whoever closes waits for them (FOR UPDATE)
+Closing     whoever adds holds the row of the survey (FOR SHARE) and that of the epoch (FOR UPDATE), as whoever closes
 Shards      each worker adds to rows of its own; readers add up the shards
 Lost        after a lost connection one call fails with `StoreError`, and the next connects anew. Whether a commit that
             was under way took place is not known then: sending the same ids again is safe either way
 
-How the ids of an epoch are kept, and how the order in which they came is lost:
+How the ids of an epoch are kept, so that the order in which they came is nowhere:
 
-Tables      an epoch has two: `fresh_<survey>_<epoch>` takes new ids, `seen_<survey>_<epoch>` has those that were mixed.
-            Both are dropped when the epoch closes; kept reports then move to `report`, by id
-Once        INSERT ... ON CONFLICT DO NOTHING RETURNING id, ids ascending: two workers with the same ids wait for each
-            other in one direction only. An id that was mixed is looked up
-Order       PostgreSQL numbers rows by place (ctid) and by transaction (xmin), and both follow the arrivals. Mixing
-            writes the new ids again, in the order of the ids and many per transaction, and clears their old places:
-            what can be told afterwards is in which period between two mixings an id may have come, not where in it
-Locks       whoever adds or closes holds the epoch's row and whoever mixes takes it alone, so nobody looks for an id
-            while it moves
+Tables      `seen_<survey>_<epoch>` has the ids in sorted runs (`runs.py`), until the epoch closes;
+            `report_<survey>_<epoch>` has id and answers of reports that are kept, until they are dropped
+Reports     a row holds those of all ids with the same first bits, in the order of ids; one that is full is cut by the
+            next bit. So rows are the same in whatever order the reports came
+Numbers     PostgreSQL numbers the last change of a row (xmin). A row holds many submissions, and it does not say which
+            of them came then
+Once        whoever adds holds the epoch's row, so nobody else looks for ids meanwhile; workers take turns
+Earlier     PostgreSQL keeps the row as it was before a change until it is vacuumed, which `tidy` does
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -32,9 +31,12 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError
-from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, rows
+from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, joined, keys, rows
+from deniable.collect.stores.runs import POOL, RunTable
 from deniable.collect.stores.sql import TABLES, Place, Row, SqlStore, make_tables
 from deniable.collect.stores.sqlite import write_copy
+from deniable.collect.wire import ID_BYTES
+from deniable.protocols.reports import Bytes
 
 CONNECT_SECONDS = 10
 _LOCK = 0x64656E69
@@ -43,8 +45,8 @@ BACKUPS = 5
 """How often a copy is begun anew because an epoch closed meanwhile."""
 PATIENCE = 1000
 """Milliseconds to wait for readers of a table that is to be dropped."""
-MIXED = 20_000
-"""Ids that move in one transaction, so that ingest goes on between; taken by id, of the whole period."""
+ROW_BYTES, ROW_RECORDS = 2000, 32
+"""A row holds records of so many bytes in all, or so many records if that is more."""
 _DISK_FULL, _NO_TABLE, _TAKEN = "53100", "42P01", "55P03"
 
 _TABLES = """
@@ -55,10 +57,6 @@ _TABLES = """
     CREATE TABLE epoch (
         survey INTEGER NOT NULL, epoch BIGINT NOT NULL, state TEXT NOT NULL, sha256 TEXT,
         PRIMARY KEY (survey, epoch)
-    );
-    CREATE TABLE report (
-        survey INTEGER NOT NULL, epoch BIGINT NOT NULL, id BYTEA NOT NULL, answers BYTEA NOT NULL,
-        PRIMARY KEY (survey, epoch, id)
     );
     CREATE TABLE tally (
         survey INTEGER NOT NULL, epoch BIGINT NOT NULL, shard INTEGER NOT NULL, block INTEGER NOT NULL,
@@ -93,7 +91,6 @@ class PostgresStore(SqlStore):
     def __init__(self, url: str, shard: int = 0) -> None:
         super().__init__(shard)
         self._url = url
-        self._ready_epochs: set[tuple[int, int]] = set()
         self._psycopg = require("psycopg", "postgres")
         self._open: Any = None
         try:
@@ -126,6 +123,9 @@ class PostgresStore(SqlStore):
             raise self._translated(error) from None
 
     def _translated(self, error: Any) -> StoreError:
+        return _coded(self._named(error), error.sqlstate)
+
+    def _named(self, error: Any) -> StoreError:
         if error.sqlstate == _DISK_FULL:
             return StorageFull("the PostgreSQL store is full: nothing of this was written; make room on its disk")
         if error.sqlstate == _NO_TABLE:
@@ -150,6 +150,8 @@ class PostgresStore(SqlStore):
                 raise StoreError("the connection to PostgreSQL was lost in a transaction: nothing is known of it")
             self._query("COMMIT")
         except BaseException:
+            for runs in self._runs.values():
+                runs.undone()
             if self._open is begun:
                 with suppress(StoreError):
                     self._query("ROLLBACK")
@@ -172,130 +174,141 @@ class PostgresStore(SqlStore):
 
     def _ready(self, entry: StoredSurvey, epoch: int) -> None:
         """The epoch's row and its tables. Made apart, for whoever makes a table must not wait for others' ids."""
-        if (entry.key, epoch) in self._ready_epochs:
+        if (entry.key, epoch) in self._runs:
             return
         with self._locked():
             if self._query("SELECT state FROM survey WHERE key = ? FOR SHARE", entry.key) == [(CLOSED,)]:
                 return
             insert = "INSERT INTO epoch VALUES (?, ?, ?, NULL) ON CONFLICT DO NOTHING RETURNING epoch"
             if self._query(insert, entry.key, epoch, OPEN):
-                for table in _tables(entry.key, epoch):
-                    self._query(f"CREATE TABLE {table} (id BYTEA PRIMARY KEY, answers BYTEA)")
-        self._ready_epochs.add((entry.key, epoch))
+                columns = "run BIGINT NOT NULL, first BYTEA NOT NULL, ids BYTEA NOT NULL, PRIMARY KEY (run, first)"
+                self._make(_seen(entry, epoch), columns, "ids")
+                if entry.keeps:
+                    columns = "first BYTEA PRIMARY KEY, bits INTEGER NOT NULL, records BYTEA NOT NULL"
+                    self._make(_report(entry, epoch), columns, "records")
+                    self._query(f"INSERT INTO {_report(entry, epoch)} VALUES (?, 0, '')", bytes(ID_BYTES))
+        runs = self._begin_runs((entry.key, epoch), ServerRuns(self._query, _seen(entry, epoch)))
+        # Before anybody is kept waiting. If the epoch is closed there is nothing to read.
+        with suppress(MissingTableError), self._reading():
+            runs.catch_up()
+
+    def _make(self, table: str, columns: str, content: str) -> None:
+        # Never compressed, and outside of the row only if it does not fit into a page.
+        self._query(f"CREATE TABLE {table} ({columns}) WITH (toast_tuple_target = 8160)")
+        self._query(f"ALTER TABLE {table} ALTER {content} SET STORAGE EXTERNAL")
 
     def _state(self, entry: StoredSurvey, epoch: int) -> str:
         join = "survey s JOIN epoch e ON e.survey = s.key"
-        select = f"SELECT s.state, e.state FROM {join} WHERE s.key = ? AND e.epoch = ? FOR SHARE"
+        locks = "FOR SHARE OF s FOR UPDATE OF e"
+        select = f"SELECT s.state, e.state FROM {join} WHERE s.key = ? AND e.epoch = ? {locks}"
         return OPEN if self._query(select, entry.key, epoch) == [(OPEN, OPEN)] else CLOSED
 
-    def _claim(self, entry: StoredSurvey, group: EpochGroup, careful: bool) -> Flags:
-        fresh, seen = _tables(entry.key, group.epoch)
-        columns, values = ("id, answers", "?b, ?b") if entry.keeps else ("id", "?b")
-        given = [group.ids, rows(group.answers)] if entry.keeps else [group.ids]
-        # LIMIT keeps the planner from reading all of `seen` to join it with a few ids.
-        known = f"LEFT JOIN LATERAL (SELECT 1 AS one FROM {seen} s WHERE s.id = given.id LIMIT 1) known ON true"
-        new = f"SELECT given.* FROM unnest({values}) given ({columns}) {known} WHERE known.one IS NULL"
-        found = self._query(f"INSERT INTO {fresh} ({columns}) {new} ON CONFLICT DO NOTHING RETURNING id", *given)
-        if len(found) == len(group):
-            return np.ones(len(group), dtype=np.bool_)
-        counted = {id for (id,) in found}
-        return np.array([id in counted for id in group.ids], dtype=np.bool_)
+    def _claim(self, entry: StoredSurvey, group: EpochGroup) -> Flags:
+        return self._runs[entry.key, group.epoch].claim(keys(group.ids))
 
-    def _bury(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
-        fresh, seen = _tables(entry.key, epoch)
-        for table in (fresh, seen):
-            found = self._query(f"DELETE FROM {table} WHERE id = ? AND answers IS NOT NULL RETURNING answers", id)
-            if found:
-                # Among the new ones in either case: there it tells the next mixing that something was deleted.
-                self._query(f"INSERT INTO {fresh} VALUES (?, NULL)", id)
-                return bytes(found[0][0])
+    def _keep(self, entry: StoredSurvey, epoch: int, ids: Bytes, answers: Bytes) -> None:
+        table, given = _report(entry, epoch), np.concatenate([ids, answers], axis=1)
+        row_of = f"SELECT t.first FROM {table} t WHERE t.first <= given.id ORDER BY t.first DESC LIMIT 1"
+        wanted = f"ARRAY(SELECT DISTINCT ({row_of}) FROM unnest(?b) given (id))"
+        select = f"SELECT first, bits, records FROM {table} WHERE first = ANY({wanted}) ORDER BY first"
+        found = self._query(select, rows(ids))
+        firsts, bits, content = zip(*found, strict=True)
+        held = joined(content, given.shape[1])
+        merged = np.insert(held, np.searchsorted(keys(held[:, :ID_BYTES]), keys(ids)), given, axis=0)
+        starts = np.searchsorted(keys(merged[:, :ID_BYTES]), keys(joined(firsts, ID_BYTES)))
+        pieces = np.split(merged, starts[1:])
+        changed = [row for cell in zip(firsts, bits, pieces, strict=True) for row in _cut(*cell)]
+        insert = f"INSERT INTO {table} SELECT * FROM unnest(?b, ?::int[], ?b)"
+        change = "ON CONFLICT (first) DO UPDATE SET bits = excluded.bits, records = excluded.records"
+        self._query(f"{insert} {change}", *(list(column) for column in zip(*changed, strict=True)))
+
+    def _erase(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
+        table, width = _report(entry, epoch), ID_BYTES + entry.counter.width
+        select = f"SELECT first, records FROM {table} WHERE first <= ? ORDER BY first DESC LIMIT 1"
+        ((first, raw),) = self._query(select, id)
+        records = rows(joined([raw], width))
+        for at, record in enumerate(records):
+            if record.startswith(id):
+                del records[at]
+                self._query(f"UPDATE {table} SET records = ? WHERE first = ?", b"".join(records), first)
+                return record[ID_BYTES:]
         return None
 
-    def _forget_buried(self, entry: StoredSurvey, epoch: int) -> None:
-        for table in _tables(entry.key, epoch):
-            self._query(f"DELETE FROM {table} WHERE answers IS NULL")
+    def tidy(self) -> None:
+        """Vacuum rows of ids and sums: what they were before a change. One worker at a time; it waits for nobody."""
+        if self._query(f"SELECT pg_try_advisory_lock({_LOCK}, 1)") != [(True,)]:
+            return
+        skipped: list[tuple[str, str]] = []
 
-    # -- mixing ------------------------------------------------------------------------------------
+        def note(notice: Any) -> None:
+            if notice.sqlstate != _TAKEN:
+                skipped.append((notice.sqlstate, notice.message_primary))
 
-    def mix(self) -> None:
-        for fingerprint, epoch in self._query(
-            "SELECT fingerprint, epoch FROM epoch e JOIN survey s ON s.key = e.survey WHERE e.state = ?", OPEN
-        ):
-            entry = self._entry(fingerprint)
-            fresh, seen = _tables(entry.key, epoch)
-            deleted = self._any_buried(entry, epoch)
-            moved = False
-            while self._mix_some(entry, epoch):
-                moved = True
-            if moved:
-                # Rows that were deleted stay in their old places until this, and earlier sums too. It waits for nobody.
-                self._query(f"VACUUM (SKIP_LOCKED) {fresh}, tally{f', {seen}' if deleted else ''}")
+        # A table that may not be vacuumed is no error to PostgreSQL.
+        self._connection.add_notice_handler(note)
+        try:
+            self._query("SET vacuum_cost_delay = 1")  # milliseconds of rest between some pages
+            for table in self._open_tables():
+                # A table may be gone by now.
+                with suppress(MissingTableError):
+                    self._query(f"VACUUM (SKIP_LOCKED, TRUNCATE FALSE) {table}")
+        finally:
+            self._connection.remove_notice_handler(note)
+            self._query(f"SELECT pg_advisory_unlock({_LOCK}, 1)")
+        for code, message in skipped:
+            raise _coded(StoreError(f"PostgreSQL does not vacuum the store: {message}"), code)
 
-    def _any_buried(self, entry: StoredSurvey, epoch: int) -> bool:
-        """Whether reports were deleted since the last mixing."""
-        with self._writing():
-            if not entry.keeps or self._hold(entry, epoch) != OPEN:
-                return False
-            fresh, _ = _tables(entry.key, epoch)
-            return self._query(f"SELECT EXISTS (SELECT 1 FROM {fresh} WHERE answers IS NULL)") == [(True,)]
-
-    def _mix_some(self, entry: StoredSurvey, epoch: int) -> bool:
-        """Move some ids; returns whether any moved."""
-        fresh, seen = _tables(entry.key, epoch)
-        with self._writing():
-            if self._hold(entry, epoch) != OPEN:
-                return False
-            last = f"SELECT MAX(id) FROM (SELECT id FROM {fresh} ORDER BY id LIMIT {MIXED}) chosen"
-            moved = f"WITH moved AS (DELETE FROM {fresh} WHERE id <= ({last}) RETURNING id, answers)"
-            insert = f"INSERT INTO {seen} SELECT * FROM moved ORDER BY id RETURNING 1"
-            return self._query(f"{moved}, written AS ({insert}) SELECT COUNT(*) FROM written") != [(0,)]
+    def _open_tables(self) -> list[str]:
+        """Those that submissions change."""
+        of_epoch = "(VALUES ('seen'), ('report')) kind (name), epoch WHERE state = ?"
+        select = f"SELECT to_regclass(kind.name || '_' || survey || '_' || epoch)::text FROM {of_epoch}"
+        return ["tally", *(table for (table,) in self._query(select, OPEN) if table is not None)]
 
     # -- forgetting --------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
-        table = "to_regclass('seen_' || e.survey || '_' || e.epoch)"
-        left = f"FROM epoch e JOIN survey s ON s.key = e.survey WHERE e.state = ? AND {table} IS NOT NULL"
-        for fingerprint, epoch in self._query(f"SELECT fingerprint, epoch {left}", CLOSED):
-            # Tables that are being read, as by a backup, are dropped by a later sweep.
-            with suppress(TakenError):
-                self._forget(self._entry(fingerprint), epoch)
-
-    def _forget(self, entry: StoredSurvey, epoch: int) -> None:
-        with self._writing():
-            self._query(f"SET LOCAL lock_timeout = {PATIENCE}")
-            self._query(f"SELECT pg_advisory_xact_lock({entry.key}, {epoch - (1 << 31)})")
-            if not self._has_tables(entry, epoch):
-                return
-            if entry.keeps:
-                both = _both(entry, epoch)
-                self._query(f"INSERT INTO report SELECT {entry.key}, {epoch}, id, answers FROM {both} ORDER BY id")
-            self._query(f"DROP TABLE {', '.join(_tables(entry.key, epoch))}")
+        table = "to_regclass('seen_' || survey || '_' || epoch)"
+        left = f"SELECT {table}::text FROM epoch WHERE state = ? AND {table} IS NOT NULL"
+        for (seen,) in self._query(left, CLOSED):
+            # A table that is being read, as by a backup, is dropped by a later sweep.
+            with suppress(TakenError), self._writing():
+                self._query(f"SET LOCAL lock_timeout = {PATIENCE}")
+                self._query(f"DROP TABLE IF EXISTS {seen}")
 
     def _drop(self, entry: StoredSurvey, epoch: int) -> int:
-        where, dropped = "WHERE survey = ? AND epoch = ?", self._remembered(entry, epoch)
-        self._query(f"DELETE FROM report {where}", entry.key, epoch)
-        if self._has_tables(entry, epoch):
-            self._query(f"TRUNCATE {', '.join(_tables(entry.key, epoch))}")
+        dropped = self._kept(entry, epoch)
+        if dropped:
+            self._query(f"DROP TABLE {_report(entry, epoch)}")
         return dropped
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _has_tables(self, entry: StoredSurvey, epoch: int) -> bool:
-        return self._query("SELECT to_regclass(?) IS NOT NULL", _tables(entry.key, epoch)[1]) == [(True,)]
+    def _has(self, table: str) -> bool:
+        return self._query("SELECT to_regclass(?) IS NOT NULL", table) == [(True,)]
 
-    def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> list[Row]:
-        if self._has_tables(entry, epoch):
-            both = _both(entry, epoch)
-            return self._query(f"SELECT id, answers FROM {both} WHERE id > ? ORDER BY id LIMIT ?", after, entry.page)
-        select = "SELECT id, answers FROM report WHERE survey = ? AND epoch = ? AND id > ? ORDER BY id LIMIT ?"
-        return self._query(select, entry.key, epoch, after, entry.page)
+    def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> Bytes:
+        table, width = _report(entry, epoch), ID_BYTES + entry.counter.width
+        if not self._has(table):
+            return np.empty((0, width), dtype=np.uint8)
+        # Rows may be cut in two while they are read: so by id, not by row.
+        begin = f"COALESCE((SELECT first FROM {table} WHERE first <= ? ORDER BY first DESC LIMIT 1), '')"
+        select = f"SELECT records FROM {table} WHERE first >= {begin} ORDER BY first LIMIT ?"
+        found = self._query(select, after, 2 + entry.page // ROW_RECORDS)
+        records = joined([raw for (raw,) in found], width)
+        if not after:
+            return records
+        return records[keys(records[:, :ID_BYTES]) > keys(joined([after], ID_BYTES))]
 
     def _remembered(self, entry: StoredSurvey, epoch: int) -> int:
-        select = "SELECT COUNT(*) FROM report WHERE survey = ? AND epoch = ?"
-        n = int(self._query(select, entry.key, epoch)[0][0])
-        if self._has_tables(entry, epoch):
-            n += int(self._query(f"SELECT COUNT(*) FROM {_both(entry, epoch)}")[0][0])
-        return n
+        return self._bytes(_seen(entry, epoch), "ids") // ID_BYTES
+
+    def _kept(self, entry: StoredSurvey, epoch: int) -> int:
+        return self._bytes(_report(entry, epoch), "records") // (ID_BYTES + entry.counter.width)
+
+    def _bytes(self, table: str, column: str) -> int:
+        if not self._has(table):
+            return 0
+        return int(self._query(f"SELECT COALESCE(SUM(length({column})), 0) FROM {table}")[0][0])
 
     # -- sums --------------------------------------------------------------------------------------
 
@@ -321,7 +334,14 @@ class PostgresStore(SqlStore):
 
     def _damage(self, deep: bool) -> list[str]:
         """PostgreSQL has no check of its own that everyone may run; reading everything is the next best."""
-        return []
+        found = []
+        if self._query("SELECT current_setting('track_commit_timestamp')") != [("off",)]:
+            found.append("PostgreSQL notes the time of every commit: turn track_commit_timestamp off")
+        try:
+            self.tidy()
+        except StoreError as error:
+            found.append(f"what is gone cannot be removed from its files ({error.code}): {error}")
+        return found
 
     def backup(self, path: Path) -> None:
         for _ in range(BACKUPS):
@@ -336,16 +356,26 @@ class PostgresStore(SqlStore):
             places = "SELECT survey, epoch, shard FROM tally WHERE block = 0 ORDER BY survey, epoch, shard"
             for place in self._query(places):
                 yield from self._query("SELECT * FROM tally WHERE survey = ? AND epoch = ? AND shard = ?", *place)
-        elif table == "seen":
+        elif table in ("seen", "report"):
             for published in self.surveys():
                 entry = self._entry(published.fingerprint)
                 for (epoch,) in self._query("SELECT epoch FROM epoch WHERE survey = ? ORDER BY epoch", entry.key):
-                    after = b""
-                    while page := self._page(entry, epoch, after):
-                        after = page[-1][0]
-                        yield from ((entry.key, epoch, *row) for row in page)
+                    content = self._seen_rows if table == "seen" else self._report_rows
+                    yield from ((entry.key, epoch, *row) for row in content(entry, epoch))
         else:
             yield from self._query(f"SELECT * FROM {table} ORDER BY 1, 2")
+
+    def _seen_rows(self, entry: StoredSurvey, epoch: int) -> Iterator[Row]:
+        table = _seen(entry, epoch)
+        runs = self._query(f"SELECT DISTINCT run FROM {table} ORDER BY run") if self._has(table) else []
+        for (run,) in runs:
+            yield from self._query(f"SELECT run, first, ids FROM {table} WHERE run = ? ORDER BY first", run)
+
+    def _report_rows(self, entry: StoredSurvey, epoch: int) -> Iterator[Row]:
+        after = b""
+        while entry.keeps and len(page := self._page(entry, epoch, after)):
+            after = page[-1, :ID_BYTES].tobytes()
+            yield from ((raw[:ID_BYTES], raw[ID_BYTES:]) for raw in rows(page))
 
     def ping(self) -> None:
         select = "SELECT version, current_setting('transaction_read_only') FROM schema_version"
@@ -358,14 +388,65 @@ class PostgresStore(SqlStore):
             self._open = None
 
 
-def _tables(survey: int, epoch: int) -> tuple[str, str]:
-    """Of new ids, and of mixed ones."""
-    return f"fresh_{survey}_{epoch}", f"seen_{survey}_{epoch}"
+class ServerRuns(RunTable):
+    """Runs in a table: rows of about a page, and a pool that fits on one beside what it was before."""
+
+    pool, chunk, largest = 120, 480, 1 << 18
+
+    def __init__(self, query: Callable[..., list[Row]], table: str) -> None:
+        self._query, self._table = query, table
+
+    def version(self) -> object:
+        # Every change writes the pool, and a row has the number of the transaction that wrote it.
+        return self._query(f"SELECT xmin::text FROM {self._table} WHERE run = {POOL}")
+
+    def sizes(self) -> dict[int, int]:
+        sizes = f"SELECT run, (SUM(length(ids)) / {ID_BYTES})::bigint FROM {self._table} WHERE run <> {POOL} GROUP BY 1"
+        return dict(self._query(sizes))
+
+    def read(self, run: int) -> list[bytes]:
+        return [raw for (raw,) in self._query(f"SELECT ids FROM {self._table} WHERE run = ? ORDER BY first", run)]
+
+    def known(self, ids: list[bytes], runs: Collection[int]) -> set[bytes]:
+        select = f"SELECT ids FROM {self._table} t WHERE t.run = r.run AND first <= given.id"
+        row = f"LATERAL ({select} ORDER BY first DESC LIMIT 1) row"
+        held = f"FROM unnest(?b) given (id), unnest(?::bigint[]) r (run), {row} WHERE position(given.id IN row.ids) > 0"
+        return {id for (id,) in self._query(f"SELECT given.id {held}", ids, list(runs))}
+
+    def drop(self, run: int) -> None:
+        self._query(f"DELETE FROM {self._table} WHERE run = ?", run)
+
+    def write(self, run: int, chunks: Iterable[tuple[bytes, bytes]]) -> None:
+        columns = [list(column) for column in zip(*chunks, strict=True)]
+        self._query(f"INSERT INTO {self._table} SELECT ?, * FROM unnest(?b, ?b)", run, *columns)
+
+    def write_pool(self, ids: bytes) -> None:
+        change = "ON CONFLICT (run, first) DO UPDATE SET ids = excluded.ids"
+        self._query(f"INSERT INTO {self._table} VALUES ({POOL}, '', ?) {change}", ids)
 
 
-def _both(entry: StoredSurvey, epoch: int) -> str:
-    fresh, seen = _tables(entry.key, epoch)
-    return f"(SELECT * FROM {fresh} UNION ALL SELECT * FROM {seen}) ids"
+def _coded(failure: StoreError, code: str | None) -> StoreError:
+    failure.code = code
+    return failure
+
+
+def _seen(entry: StoredSurvey, epoch: int) -> str:
+    return f"seen_{entry.key}_{epoch}"
+
+
+def _report(entry: StoredSurvey, epoch: int) -> str:
+    return f"report_{entry.key}_{epoch}"
+
+
+def _cut(first: bytes, bits: int, records: Bytes) -> Iterator[tuple[bytes, int, bytes]]:
+    """The rows for these records, whose ids begin with so many bits of the first: one, or as many as are needed."""
+    if len(records) <= max(ROW_RECORDS, ROW_BYTES // records.shape[1]) or bits == 8 * ID_BYTES:
+        yield first, bits, records.tobytes()
+        return
+    middle = (int.from_bytes(first, "big") | 1 << 8 * ID_BYTES - 1 - bits).to_bytes(ID_BYTES, "big")
+    at = int(np.searchsorted(keys(records[:, :ID_BYTES]), keys(joined([middle], ID_BYTES)))[0])
+    yield from _cut(first, bits + 1, records[:at])
+    yield from _cut(middle, bits + 1, records[at:])
 
 
 @cache

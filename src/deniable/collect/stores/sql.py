@@ -14,23 +14,23 @@ The tables, with a version; a store of another version is refused:
 
 survey      fingerprint, the published bytes, state; other tables use its short key
 epoch       state, and the hash of the final tally once closed; it has a row from its first report on
-seen        ids that were counted, with the answers where reports are kept. In PostgreSQL each epoch has tables of its
-            own, so that forgetting is dropping them; kept reports then move to `report`.
-            An id without answers in a survey that keeps them is of a report that was deleted
+seen        ids that were counted, many per row, until the epoch closes
+report      ids and answers where reports are kept. In PostgreSQL each epoch has tables of its own for both, so that
+            forgetting is dropping them. A report that was deleted has left its id in `seen`
 tally       counters of each survey, epoch and shard, in blocks; those of zeros have no row. Block 0 always has one, and
             it holds how many submissions are in the sum and how many were deleted
 duplicate   how many submissions came again, by survey and shard
 rejected    how many were refused, by survey, day, reason and shard
 token       SHA-256, role and label
 
-No row of a submission has a number, a time or a place in a queue: each is found by its random id.
+No submission has a number, a time or a place in a queue: each is found by its random id.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -61,16 +61,17 @@ from deniable.collect.stores.batches import (
     grouped,
     joined,
 )
+from deniable.collect.stores.runs import RunTable, SortedRuns
 from deniable.collect.wire import ID_BYTES
 from deniable.errors import DeniableError
+from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Counts
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.terms import LAST_EPOCH
 
-VERSION = 3
+VERSION = 4
 """Of the tables."""
-TABLES = ("survey", "epoch", "seen", "tally", "duplicate", "rejected", "token")
-ATTEMPTS = 4
+TABLES = ("survey", "epoch", "seen", "report", "tally", "duplicate", "rejected", "token")
 
 Row = tuple[Any, ...]
 Place = tuple[int, int, int]
@@ -94,10 +95,6 @@ def make_tables(statements: Sequence[str], version: int, run: Callable[[str], ob
             run(statement)
 
 
-class AgainError(Exception):
-    """What a transaction took for granted is not so: it is undone, and tried anew with more care."""
-
-
 class SqlStore(Store):
     """The statements that all databases share; `?` stands for a parameter."""
 
@@ -109,6 +106,8 @@ class SqlStore(Store):
             raise StoreError(f"the shard of a worker is a number from 0 on, not {shard}")
         self._shard = shard
         self._entries: dict[str, StoredSurvey] = {}
+        self._runs: dict[tuple[int, int], SortedRuns] = {}
+        """What is known of the ids of each survey and epoch."""
 
     # -- what a database adds ----------------------------------------------------------------------
 
@@ -120,12 +119,16 @@ class SqlStore(Store):
         """A transaction that only reads, and sees everything as of one moment."""
 
     @abstractmethod
-    def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> list[Row]:
-        """Ids and answers of kept reports after this id, ascending; a deleted report has an id only."""
+    def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> Bytes:
+        """Kept reports after this id, ascending: rows of id and answers, none after the last."""
 
     @abstractmethod
     def _remembered(self, entry: StoredSurvey, epoch: int) -> int:
         """How many ids of this epoch there are."""
+
+    @abstractmethod
+    def _kept(self, entry: StoredSurvey, epoch: int) -> int:
+        """How many reports of this epoch there are."""
 
     @abstractmethod
     def _writing(self) -> AbstractContextManager[None]:
@@ -139,16 +142,16 @@ class SqlStore(Store):
         """OPEN if reports of this epoch are taken, else CLOSED; it stays so until the transaction ends."""
 
     @abstractmethod
-    def _claim(self, entry: StoredSurvey, group: EpochGroup, careful: bool) -> Flags:
-        """Insert a group's ids; returns which of them were new. `careful` looks for known ids first."""
+    def _claim(self, entry: StoredSurvey, group: EpochGroup) -> Flags:
+        """Insert a group's ids; returns which of them were new."""
 
     @abstractmethod
-    def _bury(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
-        """Erase the answers of an id and keep the id; returns the answers, None if there are none."""
+    def _keep(self, entry: StoredSurvey, epoch: int, ids: Bytes, answers: Bytes) -> None:
+        """Add reports, by ascending ids that are new."""
 
     @abstractmethod
-    def _forget_buried(self, entry: StoredSurvey, epoch: int) -> None:
-        """Drop the ids of deleted reports."""
+    def _erase(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
+        """Remove the report of an id, which stays known; returns the answers, None if there are none."""
 
     @abstractmethod
     def _blocks(self, place: Place, blocks: list[int]) -> list[Row]:
@@ -179,6 +182,13 @@ class SqlStore(Store):
                 raise unknown(fingerprint)
             self._entries[fingerprint] = StoredSurvey.read(found[0][0], bytes(found[0][1]))
         return self._entries[fingerprint]
+
+    def _begin_runs(self, place: tuple[int, int], table: RunTable) -> SortedRuns:
+        """Get to know the ids of an epoch, and forget those of closed ones."""
+        for closed in self._query("SELECT survey, epoch FROM epoch WHERE state = ?", CLOSED):
+            self._runs.pop(closed, None)
+        self._runs[place] = SortedRuns(table)
+        return self._runs[place]
 
     def surveys(self) -> list[Published]:
         found = self._query("SELECT fingerprint, canonical, state FROM survey ORDER BY key")
@@ -223,12 +233,9 @@ class SqlStore(Store):
         most = LAST_EPOCH if last is None else last
         for (epoch,) in self._query(f"SELECT epoch FROM epoch {where} ORDER BY epoch", entry.key, first, most):
             after = b""
-            while page := self._page(entry, epoch, after):
-                after = bytes(page[-1][0])
-                kept = [(id, raw) for id, raw in page if raw is not None]
-                if kept:
-                    ids = joined([id for id, _ in kept], ID_BYTES)
-                    yield Batch(fingerprint, epoch, ids, joined([raw for _, raw in kept], entry.counter.width))
+            while len(page := self._page(entry, epoch, after)):
+                after = page[-1, :ID_BYTES].tobytes()
+                yield Batch(fingerprint, epoch, page[:, :ID_BYTES], page[:, ID_BYTES:])
 
     def rejections(self, fingerprint: str) -> list[tuple[int, str, int]]:
         select = "SELECT day, reason, SUM(n) FROM rejected WHERE survey = ? GROUP BY day, reason ORDER BY day, reason"
@@ -265,21 +272,18 @@ class SqlStore(Store):
         refused = {(self._entry(name).key, day, reason): n for (name, day, reason), n in (rejected or {}).items()}
         for group in groups:
             self._ready(entries[group.survey], group.epoch)
-        for attempt in range(ATTEMPTS):
-            results = BatchResults(batches)
-            with suppress(AgainError):
-                with self._writing():
-                    for group in groups:
-                        self._add_group(entries[group.survey], group, results, careful=attempt > 0)
-                    self._add_rejections(refused)
-                return results.added
-        raise StoreError("the store changed under this transaction again and again: try later")
+        results = BatchResults(batches)
+        with self._writing():
+            for group in groups:
+                self._add_group(entries[group.survey], group, results)
+            self._add_rejections(refused)
+        return results.added
 
-    def _add_group(self, entry: StoredSurvey, group: EpochGroup, results: BatchResults, careful: bool) -> None:
+    def _add_group(self, entry: StoredSurvey, group: EpochGroup, results: BatchResults) -> None:
         if self._state(entry, group.epoch) != OPEN:
             results.closed(group)
             return
-        fresh = self._claim(entry, group, careful)
+        fresh = self._claim(entry, group)
         duplicates = results.counted(group, fresh)
         if duplicates:
             insert = "INSERT INTO duplicate VALUES (?, ?, ?)"
@@ -287,7 +291,9 @@ class SqlStore(Store):
             self._query(f"{insert} {change}", entry.key, self._shard, duplicates)
         if not fresh.any():
             return
-        answers = group.answers if fresh.all() else group.answers[fresh]
+        ids, answers = (group.ids, group.answers) if fresh.all() else (group.ids[fresh], group.answers[fresh])
+        if entry.keeps:
+            self._keep(entry, group.epoch, ids, answers)
         self._increase(entry, group.epoch, entry.counter.blocks(answers), len(answers))
 
     def _increase(self, entry: StoredSurvey, epoch: int, sums: Blocks, n: int, deleted: int = 0) -> None:
@@ -307,7 +313,7 @@ class SqlStore(Store):
         select = "SELECT epoch FROM epoch WHERE survey = ? AND state = ? ORDER BY epoch"
         with self._writing():
             for (epoch,) in self._query(select, entry.key, OPEN):
-                answers = self._bury(entry, epoch, id) if self._state(entry, epoch) == OPEN else None
+                answers = self._erase(entry, epoch, id) if self._state(entry, epoch) == OPEN else None
                 if answers is not None:
                     sums = -entry.counter.blocks(joined([answers], entry.counter.width))
                     self._increase(entry, epoch, sums, -1, 1)
@@ -334,8 +340,6 @@ class SqlStore(Store):
             self._query("INSERT INTO epoch VALUES (?, ?, ?, NULL) ON CONFLICT DO NOTHING", entry.key, epoch, OPEN)
             if self._hold(entry, epoch) == OPEN:
                 n, deleted, counts = self._total(entry, epoch, epoch)
-                if deleted:
-                    self._forget_buried(entry, epoch)
                 self._query(f"DELETE FROM tally {where}", entry.key, epoch)
                 self._put((entry.key, epoch, 0), _numbered(entry, Blocks.of(counts), n, deleted))
                 final = (CLOSED, digest(n, counts), entry.key, epoch)
@@ -409,12 +413,12 @@ def _wrong_epoch(store: SqlStore, entry: StoredSurvey, epoch: int, deep: bool) -
         found.append(f"{n} submissions are in the tally{besides}, but there are {ids} ids")
     if state == CLOSED and digest(n, counts) != sha256:
         found.append("the tally is not the one that was closed")
-    if state == CLOSED and not entry.keeps and ids:
+    if state == CLOSED and ids:
         found.append(f"it is closed, but {ids} ids are still there: close it again")
-    if state == CLOSED and entry.keeps and ids not in (0, n):
-        found.append(f"of {n} reports {ids} are kept")
-    complete = ids == (n if state == CLOSED else n + deleted)
-    if deep and entry.keeps and complete and not np.array_equal(_recounted(store, entry, epoch), counts):
+    kept = store._kept(entry, epoch) if entry.keeps else 0
+    if entry.keeps and kept != n and (kept or state != CLOSED):
+        found.append(f"of {n} reports {kept} are kept")
+    if deep and entry.keeps and kept == n and not np.array_equal(_recounted(store, entry, epoch), counts):
         found.append("the reports that are kept do not give the tally")
     return found
 

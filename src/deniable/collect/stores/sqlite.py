@@ -2,9 +2,9 @@
 
 Durable     write-ahead log, synchronous FULL: a commit is on the disk before `add` returns
 Writers     one at a time (BEGIN IMMEDIATE); others wait up to half a minute. Readers wait for nobody
-Fast        new ids are inserted without looking; only if one was there is the transaction undone and done with care
+Ids         lie in sorted runs (`runs.py`), kept reports in a tree by id
 Forgetting  dropped ids and answers are overwritten (secure_delete)
-Order       the log holds recent commits in their order until `mix` empties it, as far as readers allow
+Order       the log holds recent commits in their order until `tidy` empties it, as far as readers allow
 Private     the file is readable by its owner only
 Copies      a copy of any store is a SQLite file of this form, verified, that appears whole or not at all
 """
@@ -16,7 +16,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,18 +25,19 @@ import numpy as np
 
 from deniable._files import atomic_path
 from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError
-from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, rows
-from deniable.collect.stores.sql import AgainError, Place, Row, SqlStore, make_tables
+from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, joined, keys, rows
+from deniable.collect.stores.runs import POOL, RunTable, chunks
+from deniable.collect.stores.sql import Place, Row, SqlStore, make_tables
+from deniable.collect.wire import ID_BYTES
+from deniable.protocols.reports import Bytes
 
 BUSY_SECONDS = 30.0
-CHUNK = 500
-"""Ids looked up in one statement."""
 LONGEST = 1 << 12
 """Rows of one statement, at most."""
 PATIENCE = 250
 """Milliseconds to wait for others before the log is emptied."""
-FORGOTTEN = 20_000
-"""Ids dropped in one transaction, so that ingest goes on between."""
+FORGOTTEN = 64
+"""Rows of ids dropped in one transaction, so that ingest goes on between."""
 
 _SETTINGS = (
     "PRAGMA synchronous = FULL",
@@ -46,7 +47,7 @@ _SETTINGS = (
     # Random ids touch many pages; a longer log writes each back less often.
     "PRAGMA wal_autocheckpoint = 8192",
 )
-_SEEN = "survey = ? AND epoch = ?"
+_EPOCH = "survey = ? AND epoch = ?"
 
 _TABLES = """
     CREATE TABLE survey (
@@ -57,7 +58,11 @@ _TABLES = """
         PRIMARY KEY (survey, epoch)
     ) WITHOUT ROWID;
     CREATE TABLE seen (
-        survey INTEGER NOT NULL, epoch INTEGER NOT NULL, id BLOB NOT NULL, answers BLOB,
+        survey INTEGER NOT NULL, epoch INTEGER NOT NULL, run INTEGER NOT NULL, first BLOB NOT NULL, ids BLOB NOT NULL,
+        PRIMARY KEY (survey, epoch, run, first)
+    ) WITHOUT ROWID;
+    CREATE TABLE report (
+        survey INTEGER NOT NULL, epoch INTEGER NOT NULL, id BLOB NOT NULL, answers BLOB NOT NULL,
         PRIMARY KEY (survey, epoch, id)
     ) WITHOUT ROWID;
     CREATE TABLE tally (
@@ -137,7 +142,9 @@ class SqliteStore(SqlStore):
         try:
             yield
         except sqlite3.Error as error:
-            raise self._translated(error) from None
+            failure = self._translated(error)
+            failure.code = getattr(error, "sqlite_errorname", None)
+            raise failure from None
         except OSError as error:
             raise StoreError(f"{str(self._path)!r} cannot be opened as a store: {error.strerror}") from None
 
@@ -170,6 +177,8 @@ class SqliteStore(SqlStore):
             yield
             self._query("COMMIT")
         except BaseException:
+            for runs in self._runs.values():
+                runs.undone()
             # Some errors have undone it already.
             if self._connection.in_transaction:
                 with suppress(sqlite3.Error):
@@ -192,24 +201,22 @@ class SqliteStore(SqlStore):
             return OPEN
         return CLOSED if survey == CLOSED else str(state)
 
-    def _claim(self, entry: StoredSurvey, group: EpochGroup, careful: bool) -> Flags:
-        fresh = np.ones(len(group), dtype=np.bool_)
-        if careful:
-            known = self._known(entry, group)
-            fresh = np.array([id not in known for id in group.ids], dtype=np.bool_)
-        kept: list[bytes | None] = list(rows(group.answers)) if entry.keeps else [None] * len(group)
-        new = [(id, raw) for id, raw, is_new in zip(group.ids, kept, fresh.tolist(), strict=True) if is_new]
-        if self._insert("INSERT OR IGNORE INTO seen", (entry.key, group.epoch), new) != len(new):
-            raise AgainError
-        return fresh
+    def _claim(self, entry: StoredSurvey, group: EpochGroup) -> Flags:
+        place = entry.key, group.epoch
+        if place not in self._runs:
+            self._begin_runs(place, FileRuns(self._query, place))
+        return self._runs[place].claim(keys(group.ids))
 
-    def _insert(self, into: str, place: tuple[int, ...], content: Sequence[Row]) -> int:
-        """Insert rows that begin with a place; returns how many were changed.
+    def _keep(self, entry: StoredSurvey, epoch: int, ids: Bytes, answers: Bytes) -> None:
+        self._insert("INSERT INTO report", (entry.key, epoch), list(zip(rows(ids), rows(answers), strict=True)))
+
+    def _insert(self, into: str, place: tuple[int, ...], content: Sequence[Row]) -> None:
+        """Insert rows that begin with a place.
 
         Many rows per statement: between two statements other threads of a service take their turn, and a group would
         wait for them once per row. Sizes are powers of four, so that few statements have to be compiled.
         """
-        inserted, at = 0, 0
+        at = 0
         with self._errors():
             while at < len(content):
                 size = min(LONGEST, 4 ** ((len(content) - at).bit_length() - 1 >> 1))
@@ -219,9 +226,8 @@ class SqliteStore(SqlStore):
                 numbered = [f"?{i + 1}" for i in range(len(place))] + [f"column{i + 1}" for i in range(width)]
                 statement = f"{into} SELECT {', '.join(numbered)} FROM (VALUES {values})"
                 flat = [part for row in some for part in row]
-                inserted += self._connection.execute(statement, [*place, *flat]).rowcount
+                self._connection.execute(statement, [*place, *flat])
                 at += size
-        return inserted
 
     def _blocks(self, place: Place, blocks: list[int]) -> list[Row]:
         select = "SELECT block, n, deleted, counts FROM tally WHERE survey = ? AND epoch = ? AND shard = ?"
@@ -232,30 +238,16 @@ class SqliteStore(SqlStore):
     def _put(self, place: Place, blocks: Sequence[Row]) -> None:
         self._insert("INSERT OR REPLACE INTO tally", place, blocks)
 
-    def _bury(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
-        where = f"{_SEEN} AND id = ? AND answers IS NOT NULL"
-        found = self._query(f"SELECT answers FROM seen WHERE {where}", entry.key, epoch, id)
-        if not found:
-            return None
-        self._query(f"UPDATE seen SET answers = NULL WHERE {where}", entry.key, epoch, id)
-        return bytes(found[0][0])
-
-    def _forget_buried(self, entry: StoredSurvey, epoch: int) -> None:
-        self._query(f"DELETE FROM seen WHERE {_SEEN} AND answers IS NULL", entry.key, epoch)
-
-    def _known(self, entry: StoredSurvey, group: EpochGroup) -> set[bytes]:
-        known: set[bytes] = set()
-        for at in range(0, len(group), CHUNK):
-            ids = group.ids[at : at + CHUNK]
-            select = f"SELECT id FROM seen WHERE {_SEEN} AND id IN ({', '.join('?' * len(ids))})"
-            known.update(id for (id,) in self._query(select, entry.key, group.epoch, *ids))
-        return known
+    def _erase(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
+        delete = f"DELETE FROM report WHERE {_EPOCH} AND id = ? RETURNING answers"
+        erased = self._query(delete, entry.key, epoch, id)
+        return bytes(erased[0][0]) if erased else None
 
     def _sweep(self) -> None:
         self._forget_closed()
-        self.mix()
+        self.tidy()
 
-    def mix(self) -> None:
+    def tidy(self) -> None:
         # Not worth waiting long for readers: the log is emptied some time anyway.
         self._query(f"PRAGMA busy_timeout = {PATIENCE}")
         with suppress(StoreError):
@@ -264,31 +256,34 @@ class SqliteStore(SqlStore):
 
     def _forget_closed(self) -> None:
         some = "EXISTS (SELECT 1 FROM seen s WHERE s.survey = e.survey AND s.epoch = e.epoch)"
-        left = f"SELECT fingerprint, epoch FROM epoch e JOIN survey ON key = e.survey WHERE e.state = ? AND {some}"
-        for fingerprint, epoch in self._query(left, CLOSED):
-            entry = self._entry(fingerprint)
-            while not entry.keeps and self._forget_some(entry.key, epoch):
+        for key, epoch in self._query(f"SELECT survey, epoch FROM epoch e WHERE e.state = ? AND {some}", CLOSED):
+            self._runs.pop((key, epoch), None)
+            while self._forget_some(key, epoch):
                 pass
 
     def _forget_some(self, key: int, epoch: int) -> bool:
         """Drop ids; returns whether there may be more."""
-        with self._writing():
-            ids = f"SELECT id FROM seen WHERE {_SEEN} ORDER BY id LIMIT {FORGOTTEN}"
-            where = f"WHERE {_SEEN} AND id <= (SELECT MAX(id) FROM ({ids}))"
-            with self._errors():
-                return self._connection.execute(f"DELETE FROM seen {where}", (key, epoch) * 2).rowcount == FORGOTTEN
+        with self._writing(), self._errors():
+            some = f"SELECT run, first FROM seen WHERE {_EPOCH} LIMIT {FORGOTTEN}"
+            delete = f"DELETE FROM seen WHERE {_EPOCH} AND (run, first) IN ({some})"
+            return self._connection.execute(delete, (key, epoch) * 2).rowcount == FORGOTTEN
 
     def _drop(self, entry: StoredSurvey, epoch: int) -> int:
-        dropped = self._remembered(entry, epoch)
-        self._query(f"DELETE FROM seen WHERE {_SEEN}", entry.key, epoch)
+        dropped = self._kept(entry, epoch)
+        self._query(f"DELETE FROM report WHERE {_EPOCH}", entry.key, epoch)
         return dropped
 
-    def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> list[Row]:
-        select = f"SELECT id, answers FROM seen WHERE {_SEEN} AND id > ? ORDER BY id LIMIT ?"
-        return self._query(select, entry.key, epoch, after, entry.page)
+    def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> Bytes:
+        select = f"SELECT id, answers FROM report WHERE {_EPOCH} AND id > ? ORDER BY id LIMIT ?"
+        found = self._query(select, entry.key, epoch, after, entry.page)
+        return joined([part for row in found for part in row], ID_BYTES + entry.counter.width)
 
     def _remembered(self, entry: StoredSurvey, epoch: int) -> int:
-        return int(self._query(f"SELECT COUNT(*) FROM seen WHERE {_SEEN}", entry.key, epoch)[0][0])
+        select = f"SELECT COALESCE(SUM(LENGTH(ids)), 0) FROM seen WHERE {_EPOCH}"
+        return int(self._query(select, entry.key, epoch)[0][0]) // ID_BYTES
+
+    def _kept(self, entry: StoredSurvey, epoch: int) -> int:
+        return int(self._query(f"SELECT COUNT(*) FROM report WHERE {_EPOCH}", entry.key, epoch)[0][0])
 
     # -- care --------------------------------------------------------------------------------------
 
@@ -313,6 +308,49 @@ class SqliteStore(SqlStore):
 
     def close(self) -> None:
         self._connection.close()
+
+
+class FileRuns(RunTable):
+    """Runs in a file: rows of some pages."""
+
+    pool, chunk, largest = 2048, 1024, 1 << 20
+
+    def __init__(self, query: Callable[..., list[Row]], place: tuple[int, int]) -> None:
+        self._query, self._place = query, place
+
+    def version(self) -> object:
+        return self._query("PRAGMA data_version")[0][0]
+
+    def sizes(self) -> dict[int, int]:
+        select = f"SELECT run, SUM(LENGTH(ids)) / {ID_BYTES} FROM seen WHERE {_EPOCH} AND run <> {POOL} GROUP BY run"
+        return dict(self._query(select, *self._place))
+
+    def read(self, run: int) -> list[bytes]:
+        select = f"SELECT ids FROM seen WHERE {_EPOCH} AND run = ? ORDER BY first"
+        return [raw for (raw,) in self._query(select, *self._place, run)]
+
+    def known(self, ids: list[bytes], runs: Collection[int]) -> set[bytes]:
+        return {id for id in ids if any(self._holds(run, id) for run in runs)}
+
+    def _holds(self, run: int, id: bytes) -> bool:
+        select = f"SELECT ids FROM seen WHERE {_EPOCH} AND run = ? AND first <= ? ORDER BY first DESC LIMIT 1"
+        for (raw,) in self._query(select, *self._place, run, id):
+            at = raw.find(id)
+            while at > 0 and at % ID_BYTES:
+                at = raw.find(id, at + 1)
+            return bool(at >= 0)
+        return False
+
+    def drop(self, run: int) -> None:
+        self._query(f"DELETE FROM seen WHERE {_EPOCH} AND run = ?", *self._place, run)
+
+    def write(self, run: int, chunks: Iterable[tuple[bytes, bytes]]) -> None:
+        for first, raw in chunks:
+            self._query("INSERT INTO seen VALUES (?, ?, ?, ?, ?)", *self._place, run, first, raw)
+
+    def write_pool(self, ids: bytes) -> None:
+        self.drop(POOL)
+        self.write(POOL, chunks(np.frombuffer(ids, dtype=f"S{ID_BYTES}"), self.chunk))
 
 
 @contextmanager

@@ -1,0 +1,160 @@
+"""Every supported PostgreSQL: it counts once, and neither rows nor their numbers nor dead ones tell an order."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deniable.collect.stores import Added, Store, StoreError, open_store
+from tests.collect.postgres import OLDEST, VERSIONS, MissingPostgres, PostgresServer, programs
+from tests.collect.stores.test_machine import told
+from tests.collect.stores.test_order import POOLS, collected
+from tests.collect.surveys import crowd, daily, text
+
+DAILY = daily()
+PEOPLE = crowd(DAILY, 300, seed=3)
+
+
+def test_a_version_that_is_missing_is_named() -> None:
+    with pytest.raises(MissingPostgres, match="no PostgreSQL 9 here"):
+        programs(9)
+    assert min(VERSIONS) == OLDEST
+
+
+def test_the_version_is_the_one_asked_for(each_postgres: PostgresServer, request: pytest.FixtureRequest) -> None:
+    with open_store(each_postgres.new_database()) as opened:
+        store: Any = opened
+        ((number,),) = store._query("SELECT current_setting('server_version_num')::int / 10000")
+    assert number in VERSIONS
+    assert f"[{number}]" in request.node.name
+
+
+def test_a_short_story(each_postgres: PostgresServer) -> None:
+    def fresh() -> Any:
+        url = each_postgres.new_database()
+        return lambda shard: open_store(url, shard)
+
+    told(fresh)
+
+
+def test_reports_are_kept_deleted_and_dropped(each_postgres: PostgresServer, tmp_path: Path) -> None:
+    survey = text(retention="reports")
+    people = crowd(survey, 90, seed=2)
+    with open_store(each_postgres.new_database()) as store:
+        store.publish(survey)
+        assert store.add([people.batch(survey, 10)]) == [Added(90, 0)]
+        assert store.delete(survey.fingerprint, people.ids[7].tobytes())
+        assert not store.delete(survey.fingerprint, people.ids[7].tobytes())
+        assert store.add([people.batch(survey, 10)]) == [Added(0, 90)]
+        store.tidy()
+        assert store.check() == []
+        store.backup(tmp_path / "copy.db")
+        assert store.close_epoch(survey.fingerprint, 10).n == 89
+        assert sum(len(batch.ids) for batch in store.reports(survey.fingerprint)) == 89
+        assert store.drop_reports(survey.fingerprint, 10) == 89
+        assert store.check() == []
+    with open_store(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
+        assert copy.add([people.batch(survey, 10)]) == [Added(0, 90)]
+        assert copy.check() == []
+
+
+# -- order -----------------------------------------------------------------------------------------
+
+
+def test_another_order_leaves_the_same_rows(each_postgres: PostgresServer, tmp_path: Path) -> None:
+    """Of all tables, before and after closing, and the rows that ids are kept in."""
+    assert [len(pool) for pool in POOLS] == [60, 60, 60]
+    first, second = (collected(lambda _: open_store(each_postgres.new_database()), tmp_path, seed) for seed in (1, 2))
+    same = first == second
+    assert same
+
+
+@pytest.fixture(scope="module")
+def one_by_one(each_postgres: PostgresServer) -> Iterator[Any]:
+    """A store whose submissions came each for itself."""
+    with open_store(each_postgres.new_database()) as store:
+        add_one_by_one(store)
+        yield store
+
+
+def add_one_by_one(store: Store) -> None:
+    store.publish(DAILY)
+    for place in range(len(PEOPLE)):
+        store.add([PEOPLE[[place]].batch(DAILY, 10)])
+
+
+def rows_of_ids(store: Any, order: str) -> list[list[int]]:
+    """For each row, in this order of rows, when each of its ids came."""
+    arrived = {bytes(id): place for place, id in enumerate(PEOPLE.ids)}
+    found = store._query(f"SELECT ids FROM seen_1_10 ORDER BY {order}")
+    return [[arrived[ids[at : at + 16]] for at in range(0, len(ids), 16)] for (ids,) in found]
+
+
+@pytest.mark.parametrize("order", ["ctid", "xmin::text::bigint"])
+def test_rows_and_their_numbers_tell_no_order(one_by_one: Any, order: str) -> None:
+    """A row holds many ids, sorted by their bytes, of a period in which others came as well.
+
+    Half of a pool being the first or the last that came has a chance of 2 in 240! / 120!^2.
+    """
+    rows = rows_of_ids(one_by_one, order)
+    assert sorted(place for row in rows for place in row) == list(range(300))
+    ids = [bytes(id) for id in PEOPLE.ids]
+    for row in rows:
+        assert len(row) >= 120
+        assert [ids[place] for place in row] == sorted(ids[place] for place in row)
+        assert max(row) - min(row) >= len(row)
+
+
+def test_a_row_per_commit_would_tell_the_order(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The power of the test above: with no pool to speak of, the numbers of transactions tell who came when."""
+    monkeypatch.setattr("deniable.collect.stores.postgres.ServerRuns.pool", 1)
+    monkeypatch.setattr("deniable.collect.stores.runs.RATIO", 1000)
+    with open_store(postgres_server.new_database()) as store:
+        add_one_by_one(store)
+        (*places,) = (place for row in rows_of_ids(store, "xmin::text::bigint") for place in row)
+        assert sum(abs(place - arrived) for arrived, place in enumerate(places)) / 300 < 5
+
+
+def versions_on_disk(store: Any, server: PostgresServer, table: str) -> int:
+    """How many versions of rows lie in the pages of a table, dead or alive."""
+    ((path,),) = store._query("SELECT pg_relation_filepath(?)", table)
+    store._query("CHECKPOINT")
+    content, found = (server._data / path).read_bytes(), 0
+    for page in range(0, len(content), 8192):
+        (end,) = struct.unpack_from("<H", content, page + 12)
+        items = struct.unpack_from(f"<{(end - 24) // 4}I", content, page + 24) if end > 24 else ()
+        found += sum(item >> 15 & 3 == 1 for item in items)
+    return found
+
+
+def test_tidying_leaves_no_earlier_version_of_a_row(one_by_one: Any, each_postgres: PostgresServer) -> None:
+    ((rows,),) = one_by_one._query("SELECT COUNT(*) FROM seen_1_10")
+    # What is to be removed is there, or this would show nothing.
+    assert versions_on_disk(one_by_one, each_postgres, "seen_1_10") > rows
+    one_by_one.tidy()
+    assert versions_on_disk(one_by_one, each_postgres, "seen_1_10") == rows
+    assert versions_on_disk(one_by_one, each_postgres, "tally") == 1
+    assert one_by_one.add([PEOPLE.batch(DAILY, 10)]) == [Added(0, 300)]
+
+
+def test_tidying_that_fails_is_told(one_by_one: Any) -> None:
+    """PostgreSQL itself only warns of a table that it may not vacuum."""
+    one_by_one._query("CREATE ROLE reader")
+    one_by_one._query("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    one_by_one._query("SET ROLE reader")
+    try:
+        with pytest.raises(StoreError, match=r"does not vacuum.*tally") as failed:
+            one_by_one.tidy()
+        assert failed.value.code == "01000"
+        assert any("01000" in problem for problem in one_by_one.check())
+    finally:
+        one_by_one._query("RESET ROLE")
+        one_by_one.tidy()
+        one_by_one._query("DROP OWNED BY reader")
+        one_by_one._query("DROP ROLE reader")
