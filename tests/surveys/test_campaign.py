@@ -143,6 +143,7 @@ def test_the_next_round_is_asked_where_most_people_are():
     [
         ((400,) * 9, (0, 80)),  # people everywhere: each position has its share of the noise
         ((4, 3, 5, 4, 6, 4, 3, 5, 4), (0, 80)),  # too few to be sure of anything
+        ((100, 100, 100, 100, 200, 100, 100, 100, 100), (0, 80)),  # somebody is seen, but not surely more than half
         ((3000, 300, 300, 300, 300, 300, 300, 300, 300), (0, 10)),  # all at one end
         ((300, 1000, 300, 300, 300, 300, 300, 1000, 300), (0, 80)),  # two groups: the interval takes in both
     ],

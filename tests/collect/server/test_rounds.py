@@ -71,6 +71,9 @@ def test_a_round_is_published_once_the_one_before_is_closed_and_as_its_rule_make
     ]
     assert listed == [[1, 2, second.fingerprint, "closed"], [2, 2, None, "collecting"]]
     assert known[plain().fingerprint]["round"] is None
+    front = live.get("/").body.decode()
+    assert "1 of 2: a device answers one round" in front
+    assert f'href="s/{second.fingerprint}"' in front
 
 
 def test_all_rounds_are_read_together(live):

@@ -244,6 +244,10 @@ def _section(entry: Entry, shown: Listed) -> str:
         "Kept": escape(kept(entry.survey)),
         "Fingerprint": f"<code>{shown.fingerprint}</code>",
     }
+    if shown.round is not None:
+        facts["Round"] = f"{shown.round} of {shown.rounds}: a device answers one round"
+    if shown.next_round is not None:
+        facts["Next round"] = f'<a href="s/{shown.next_round}"><code>{shown.next_round[:12]}</code></a>'
     if shown.replaced_by is not None:
         facts["Replaced by"] = f'<a href="s/{shown.replaced_by}"><code>{shown.replaced_by[:12]}</code></a>'
     rows = "".join(f"<dt>{name}</dt><dd>{content}</dd>" for name, content in facts.items())
