@@ -276,6 +276,9 @@ class Protocol(ABC):
         Noise and sampling error; `population=False` leaves the second out.
         """
 
+    takes_candidates: ClassVar[bool] = False
+    """Whether `estimate(tally, candidates)` looks for texts that the analyst names."""
+
     @property
     def needs_candidates(self) -> bool:
         """Whether an estimate needs a list of what to look for."""

@@ -28,7 +28,7 @@ from deniable import exact
 from deniable.errors import SpecError
 from deniable.labels import text
 from deniable.protocols import Protocol, Tally
-from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
+from deniable.protocols.frequency.open_text import TextEstimate
 from deniable.results import Result, Rows, finite, quantile
 from deniable.surveys.terms import Longitudinal, Terms
 
@@ -173,8 +173,8 @@ def find(
     >>> [round(found.table.records()[0][name], 2) for name in NUMBERS], round(noise_floor(smoke, 1000, 0.95), 2)
     ([0.72, 0.03, 0.65, 0.78], 0.06)
     """
-    if isinstance(protocol, TextProtocol) and candidates is not None:
-        estimated: Any = protocol.estimate(tally, candidates)
+    if protocol.takes_candidates and candidates is not None:
+        estimated: Any = protocol.estimate(tally, candidates)  # type: ignore[call-arg]
     elif protocol.needs_candidates:
         raise SpecError("the answers are open text: name the texts to look for")
     else:

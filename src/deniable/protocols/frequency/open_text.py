@@ -143,6 +143,8 @@ class TextProtocol(FrequencyProtocol):
         if isinstance(domain, Strings):  # a list of answers is better served without hashing
             yield cls(domain, epsilon)
 
+    takes_candidates: ClassVar[bool] = True
+
     @property
     def waived(self) -> Mapping[str, str]:
         return {"unbiased": "a fixed hash collides: the estimate is unbiased over redrawn keys"}
