@@ -28,6 +28,14 @@ function picture(survey, sentence, lasting) {
   return crowd(another === null ? rightOf100(survey, lasting) : Math.floor(another + 0.5), sentence);
 }
 
+/** What the tiles with their percentages are about. */
+function wavering({ relation }) {
+  if (relation === "profiles") {
+    return "Somebody wavers between two joined profiles and finds them equally likely. With all the computers in the world, but without knowing more of your value than the profiles say, this is how sure of one of them they can become at most:";
+  }
+  return "Somebody wavers between two possibilities of what you say and finds them equally likely. With all the computers in the world and whatever else is known about you, this is how sure of one of them they can become at most:";
+}
+
 export function promise(survey, lasting = true) {
   const said = promises(survey, "this browser", lasting);
   const level = band(survey, lasting);
@@ -42,8 +50,9 @@ export function promise(survey, lasting = true) {
     said.rare ? h("p", {}, said.rare) : null,
     picture(survey, said.people, lasting),
     h("p", level === WEAK ? { class: "error" } : {}, said.seen),
+    said.profiles ? h("p", {}, said.profiles) : null,
     said.parts ? h("p", {}, said.parts) : null,
-    h("p", {}, "Your browser changes the answer by chance before anything leaves. ", said.address),
+    h("p", {}, survey.relation === "profiles" ? "Chance decides in your browser what leaves. " : "Your browser changes the answer by chance before anything leaves. ", said.address),
     survey.terms.longitudinal.epochs > 1 ? h("p", {}, said.often) : null,
     said.round ? h("p", {}, said.round) : null,
     said.storage ? h("p", { class: "card warn" }, said.storage) : null,
@@ -52,7 +61,7 @@ export function promise(survey, lasting = true) {
       {},
       h("summary", {}, again ? "What these numbers mean" : "What this number means"),
       h("p", {}, words(said.factor)),
-      h("p", {}, "Somebody wavers between two possibilities of what you say and finds them equally likely. With all the computers in the world and whatever else is known about you, this is how sure of one of them they can become at most:"),
+      h("p", {}, wavering(survey)),
       h(
         "div",
         { class: "tiles" },
@@ -62,7 +71,7 @@ export function promise(survey, lasting = true) {
       h(
         "p",
         {},
-        `In the language of the field this is local differential privacy with epsilon ${decimal(survey.epsilon)}`,
+        `In the language of the field this is ${survey.relation === "profiles" ? "profile-based" : "local differential"} privacy with epsilon ${decimal(survey.epsilon)}${survey.delta === null ? "" : ` and delta ${survey.delta}`}`,
         again && bound !== null ? ` for one report and ${decimal(bound)} for all of them; the factors are e to these powers.` : `${again ? " for one report" : ""}; the factor is e to that power.`,
         ` Protection is called strong up to epsilon 1 (${words(sure("1"))} sure), moderate up to 3 (${words(sure("3"))}) and weak above, counted over all that you may send.`,
       ),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ from deniable.cli.output import examples, shown
 from deniable.collect.client import Client, OptedOut, Receipt, Submission, TookPart
 from deniable.collect.client.records import OPTED_OUT, check_id, encoded, from_text, listed, preview
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
+from deniable.domains import Domain
 from deniable.errors import DeniableError, LabelError, SpecError
 from deniable.exact import epsilon_text
 from deniable.protocols import PureProtocol
@@ -292,22 +294,31 @@ def _some_answer(question: Question) -> Any:
 
 def _ask(question: Question, no_echo: bool) -> Any:
     """Ask until the entry is an answer to the question; for a record, part by part."""
-    parts = {name: inner for name, (inner, _) in question.protocol.parts(1).items() if name}
-    if not parts:
-        return _prompted(question, no_echo)
-    asked = {name: Question(question.id, f"{question.text}: {name}", inner) for name, inner in parts.items()}
-    return {name: _prompted(part, no_echo) for name, part in asked.items()}
+    domain = question.protocol.domain
+    if not domain.parts:
+        return _prompted(question.text, domain, partial(_read, question), no_echo)
+
+    def ask(name: str, part: Domain) -> Any:
+        return _prompted(f"{question.text}: {name}", part, partial(_read_part, question, part), no_echo)
+
+    return {name: ask(name, part) for name, part in domain.parts.items()}
 
 
-def _prompted(question: Question, no_echo: bool) -> Any:
-    choices = shown(question.protocol.domain.choices)
+def _prompted(asked: str, domain: Domain, read: Callable[[str], Any], no_echo: bool) -> Any:
+    choices = shown(domain.choices)
     while True:
-        text = f"{shown(question.text)}\n  {choices}"
+        text = f"{shown(asked)}\n  {choices}"
         entry = typer.prompt(text, err=True, prompt_suffix=": ", hide_input=no_echo)
         try:
-            return _read(question, entry)
+            return read(entry)
         except DeniableError as wrong:
             output.note("please", str(wrong))
+
+
+def _read_part(question: Question, part: Domain, entry: str) -> Any:
+    value = from_text(part, entry)
+    encoded(question, value, typed=True, part=part)  # or it is refused
+    return value
 
 
 def _read(question: Question, entry: Any) -> Any:
@@ -337,7 +348,8 @@ def _introduce(survey: Survey, numbers: bool = False) -> None:
     )
     output.write("\n")
     rest = ("factor", "questions") if numbers else ()
-    order = (("band", "sure"), ("people",), ("seen",), ("parts",), ("often", "round"), ("device",), ("address",), rest)
+    numbered = (("band", "sure", "rare"), ("people",), ("seen",), ("profiles",), ("parts",))
+    order = (*numbered, ("often", "round"), ("device",), ("address",), rest)
     for names in order:
         said = " ".join(promised[name] for name in names if name in promised)
         if said:
@@ -382,7 +394,9 @@ def _law(question: Question) -> None:
         with suppress(DeniableError):  # too many branches to follow them all
             channel = protocol.channel()
     if channel is None:
-        sentence = f"No report is more than {at_most(protocol.ratio)} times as likely under one answer as another."
+        related = protocol.guarantee.relation == "any"
+        which = "one answer as another" if related else f"one as under the other of {protocol.guarantee.over}"
+        sentence = f"No report is more than {at_most(protocol.ratio)} times as likely under {which}."
         if isinstance(protocol, PureProtocol):
             p, q = output.number(float(protocol.p), 4), output.number(float(protocol.q), 4)
             sentence += f" It speaks for your answer with probability {p}, and for each other one with {q}."

@@ -644,7 +644,9 @@ def _print_plans(survey: Survey, plans: Mapping[str, Plan]) -> None:
 
 
 def _level(survey: Survey) -> str:
-    return f"{epsilon_words(survey)}, all questions together"
+    delta = f", with delta {survey.delta}" if survey.delta else ""
+    between = "" if survey.relation == "any" else f", between {survey.questions[0].protocol.guarantee.over}"
+    return f"{epsilon_words(survey)}{delta}, all questions together{between}"
 
 
 def _lifetime(survey: Survey) -> str:
@@ -652,7 +654,8 @@ def _lifetime(survey: Survey) -> str:
         return f"epsilon {epsilon_text(survey.epsilon)} if answered once: a survey for files keeps no count"
     budget = survey.terms.budget
     bound = f"{lifetime(survey)}{'' if survey.shows_changes else ' at most'}"
-    return f"{bound}; a budget of {epsilon_text(budget.epsilon)} for the group {budget.group}"
+    delta = f" and delta {budget.delta}" if budget.delta else ""
+    return f"{bound}; a budget of {epsilon_text(budget.epsilon)}{delta} for the group {budget.group}"
 
 
 def _sizes(survey: Survey) -> str:
@@ -740,6 +743,8 @@ def _describe(survey: Survey) -> dict[str, Any]:
         "name": survey.name,
         "fingerprint": survey.fingerprint,
         "epsilon": str(survey.epsilon),
+        "delta": str(survey.delta),
+        "relation": survey.relation,
         "realized_epsilon": survey.realized_epsilon,
         "ratio": str(survey.ratio),
         "protection": band(survey),

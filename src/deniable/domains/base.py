@@ -89,6 +89,11 @@ class Domain(ABC):
         """One encoded answer as bytes: equal for equal answers, different for different ones."""
 
     @property
+    def parts(self) -> Mapping[str, Domain]:
+        """The domains of the parts of an answer, by name; none where an answer is one thing."""
+        return {}
+
+    @property
     def choices(self) -> str:
         """What a person may answer, in a few words."""
         return str(self)

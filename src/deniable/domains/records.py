@@ -91,6 +91,10 @@ class Records(Domain):
         object.__setattr__(self, "columns", tuple(listed))
 
     @property
+    def parts(self) -> Mapping[str, Domain]:
+        return dict(self.columns)
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.columns)
 

@@ -73,6 +73,8 @@ class Groups(Protocol):
                 raise SpecError("the weight of a group is a positive whole number")
             if not isinstance(protocol, Protocol):
                 raise SpecError(f"a group has a weight and a protocol, not a {type(protocol).__name__}")
+        if len({group.protocol.guarantee.relation for group in self.groups}) > 1:
+            raise SpecError("the groups are about different relations, whose levels cannot be compared")
         if self._sums[-1] >= MOST_WEIGHT:
             raise SpecError("the weights of the groups add up to less than 2^32: divide them by a common factor")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from playwright.sync_api import expect
 
 from deniable.collect.wire import ID_BYTES
 from deniable.domains import Interval, Records
-from deniable.protocols import Attributes, Window
+from deniable.protocols import Attributes, Table, Window
+from deniable.protocols.profiles import ProfileGraph, SmoothCategorical
 from deniable.randomness import Simulation
 from deniable.specs import canonical_bytes, fingerprint
 from deniable.surveys import Question, Survey
@@ -387,3 +389,43 @@ def test_a_record_from_a_browser_to_the_dashboard(service: Service, open_tab: Op
     board.get_by_role("button", name="Compare").click()
     expect(board.locator("[data-compare='habits.sleep'] .chart .value")).to_contain_text("hours")
     expect(board.locator("[data-compare='habits.smoke'] tbody tr")).to_have_count(2)
+
+
+def test_a_profile_mechanism_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
+    """The whole path: profile and value are asked, a drawn value leaves, and the dashboard has shares of the values."""
+    graph = ProfileGraph.chain(
+        {"clerk": [0.5, 0.45, 0.05], "engineer": [0.25, 0.1, 0.65]}, ["idle", "print", "compute"]
+    )
+    protocol = Table(SmoothCategorical(graph, epsilon=1))
+    budget = replace(terms().budget, relation="profiles")
+    survey = Survey("workstation", [Question("job", "Your workstation", protocol)], replace(terms(), budget=budget))
+    service.publish(survey)
+    bits, n = Simulation(5), 4_000
+    profiles = ["clerk", "clerk", "engineer", "clerk"] * (n // 4)
+    random = np.random.default_rng(3)
+    values = [graph.values[random.choice(3, p=graph.profiles[graph.labels.index(one)])] for one in profiles]
+    reports = np.asarray(protocol.privatize({"profile": profiles, "value": values}, bits))
+    ids = bits.words(2 * n).view(np.uint8).reshape(n, ID_BYTES).copy()
+    service.fill_with(survey, current(survey), Crowd(ids, reports))
+    tab = open_tab(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    promised = tab.locator("section.promise").inner_text().replace("\u00a0", " ")
+    for name in ("band", "sure", "seen", "profiles"):
+        assert promises(survey, "this browser")[name] in promised
+    assert "whatever else is known about you" not in promised
+    tab.get_by_label("engineer", exact=True).check()
+    tab.get_by_label("compute", exact=True).check()
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    assert service.count(survey) == n + 1
+    (found,) = service.ask(survey, "estimates")["series"][0]["questions"]
+    truth = dict(zip(graph.values, [0.75, 0.25] @ graph.profiles, strict=True))
+    assert [row["label"] for row in found["rows"]] == list(graph.values)
+    for row in found["rows"]:
+        assert abs(row["value"] - truth[row["label"]]) < 6 * row["stderr"] < 0.1  # 2e-9 of all seeds fail
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector(".chart")
+    panel = board.locator("[data-question=job]")
+    assert all(value in panel.inner_text() for value in graph.values)
+    assert "clerk" not in panel.locator(".chart").inner_text()

@@ -323,13 +323,14 @@ def drawn(question: Question, answer: Any) -> bytes:
         return protocol.report_encoded(protocol.domain.encode_one(answer))
 
 
-def encoded(question: Question, answer: Any, typed: bool = False) -> Any:
+def encoded(question: Question, answer: Any, typed: bool = False, part: Domain | None = None) -> Any:
     """An answer as its protocol takes it; raises DomainError for what is no answer.
 
-    The message has the choices, never the answer; who `typed` it need not be told that it is text.
+    The message has the choices, never the answer; who `typed` it need not be told that it is text. `part` is the domain
+    of a part of the answer, where only that is given.
     """
     with _named(question, typed):
-        return question.protocol.domain.encode_one(answer)
+        return (part or question.protocol.domain).encode_one(answer)
 
 
 @contextmanager

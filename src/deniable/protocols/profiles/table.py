@@ -279,6 +279,10 @@ class ProfileTable(Table):
         profiles, own = values.columns
         return to_bytes(self.matrix.sample_indices(profiles * len(self.outputs) + own, bits), self.report_bytes)
 
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        profile, own = encoded
+        return super()._steps(value, profile * len(self.outputs) + own, report)
+
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         for i, profile in enumerate(self.graph.labels):
             for x, value in enumerate(self.outputs):
