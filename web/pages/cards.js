@@ -24,7 +24,7 @@ export function specCard(survey) {
       fact("Purpose", terms.purpose),
       fact("One submission", level(survey.epsilon)),
       fact("Lifetime", `${survey.lifetimeEpsilon === null ? lifetime(survey) : level(survey.lifetimeEpsilon)}; budget ${decimal(terms.budget.epsilon)}${terms.budget.delta === "0" ? "" : ` and delta ${terms.budget.delta}`} for “${terms.budget.group}”`),
-      fact("Protection", band(survey)),
+      fact("Protection", survey.relation === "any" ? band(survey) : `${band(survey)}, between ${survey.questions[0].protocol.over}`),
       fact("How often", epochs === 1 ? often : `${often}; ${course(terms.longitudinal)}`),
       fact("Open", `${moment(terms.opens)} to ${moment(terms.expires)} (UTC)`),
       fact("Kept", kept(survey)),

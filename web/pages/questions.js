@@ -23,16 +23,30 @@ export const FIELDS = {
  */
 export function questionField({ id, text, protocol }, number, changed) {
   const attributes = { class: "card", "data-question": id };
-  return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, number ? `${number}. ${text}` : text) };
+  const title = number ? `${number}. ${text}` : text;
+  return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, protocol.shape) };
 }
 
-function fieldset(domain, name, text, attributes, changed, title = text) {
+/** What becomes of the parts of a record, and why none may be left out, by the shape of the reports. */
+const PARTS = {
+  __proto__: null,
+  part: {
+    note: "A report is about only one of these, chosen by chance. Nothing about the others is in it.",
+    missing: "Please fill in every part: which one is reported is decided by chance afterwards.",
+  },
+  "profile output": {
+    note: "Both decide how likely each report is. A report is a value, drawn by chance; your profile is not in it.",
+    missing: "Please fill in both: the report is drawn from profile and value.",
+  },
+};
+
+function fieldset(domain, name, text, attributes, changed, title = text, shape = "part") {
   const error = h("p", { class: "error", id: newId("error") });
   const edited = () => {
     complain(null); // whoever corrects an answer need not read what was wrong with it
     changed();
   };
-  const field = FIELDS[domain.kind](domain, name, { text, error, changed: edited });
+  const field = FIELDS[domain.kind](domain, name, { text, error, changed: edited, shape });
   const { content, input, value, problem = () => null } = field;
   const grouped = Array.isArray(input);
   const element = h(
@@ -130,10 +144,10 @@ function textField(_domain, name, { text, error, changed }) {
   return { content: [h("label", { for: id, class: "hidden" }, text), help, input], input, value: () => input.value.trim() || undefined };
 }
 
-/** One field per column. All are asked for and checked, because which one is reported is not known yet. */
-function recordField({ columns }, name, { changed }) {
+/** One field per column. All are asked for and checked. */
+function recordField({ columns }, name, { changed, shape }) {
   const parts = columns.map((column, i) => fieldset(column.domain, `${name}-${i}`, column.name, { class: "part" }, changed));
-  const note = "A report is about only one of these, chosen by chance. Nothing about the others is in it.";
+  const { note, missing } = PARTS[shape];
   const value = () => {
     const values = parts.map((part) => part.value());
     return values.includes(undefined) ? undefined : Object.fromEntries(values.map((one, i) => [columns[i].name, one]));
@@ -141,7 +155,7 @@ function recordField({ columns }, name, { changed }) {
   const wrong = (part) => part.problem() ?? (part.value() === undefined ? UNANSWERED : null);
   const problem = () => {
     for (const part of parts) part.complain(wrong(part));
-    return parts.some(wrong) ? "Please fill in every part: which one is reported is decided by chance afterwards." : null;
+    return parts.some(wrong) ? missing : null;
   };
   const focus = () => (parts.find(wrong) ?? parts[0]).focus();
   return { content: [h("p", { class: "note" }, note), parts.map(({ element }) => element)], input: [], value, problem, focus };

@@ -413,6 +413,9 @@ def test_a_profile_mechanism_from_a_browser_to_the_dashboard(service: Service, o
     for name in ("band", "sure", "seen", "profiles"):
         assert promises(survey, "this browser")[name] in promised
     assert "whatever else is known about you" not in promised
+    asked = tab.locator("form").inner_text()
+    assert "your profile is not in it" in asked
+    assert "only one of these" not in asked
     tab.get_by_label("engineer", exact=True).check()
     tab.get_by_label("compute", exact=True).check()
     tab.click(SEND)
