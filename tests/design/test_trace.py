@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from deniable.design import bayes, compromise, extremal, family, mutual_information, regimes, several, staircase
-from deniable.protocols.profiles import OneBitCluster, ProfileGraph, SmoothCategorical, SmoothOneBit, load
+from deniable.protocols import load
+from deniable.protocols.profiles import OneBitCluster, ProfileGraph, ProfileMechanism, SmoothCategorical, SmoothOneBit
 from deniable.trace import Step, Watch, highs, summary
 
 P0, P1 = [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]
@@ -62,7 +63,7 @@ def test_profile_mechanisms_leave_a_record_that_is_no_part_of_their_identity():
     smooth = SmoothCategorical(CHAIN, 0.3)
     assert [step.status for step in smooth.trace] == ["optimal", "optimal"]
     assert "HiGHS" in repr(smooth)
-    again = load(smooth.spec())
+    again = ProfileMechanism.of(load(smooth.spec()))
     assert again == smooth
     assert again.trace == ()
     assert "HiGHS" not in repr(again)
