@@ -105,7 +105,9 @@ async def ready(call: Call) -> Response:
         except (StoreError, TimeoutError, Problem):
             raise overloaded("the store cannot be written") from None
         service.pinged = time.monotonic()
-    return json_response(Health("ok"))
+    # Submissions are counted all the same, so it is ready.
+    failing = ", ".join(f"{step} ({code})" for step, code in sorted(service.failing.items()))
+    return json_response(Health(f"ok, but housekeeping fails: {failing}" if failing else "ok"))
 
 
 async def metrics(call: Call) -> Response:
@@ -116,6 +118,7 @@ async def metrics(call: Call) -> Response:
         "deniable_queue_bytes": ("Bytes of bodies that wait for a commit.", service.writer.bytes),
         "deniable_arriving_bytes": ("Bytes of bodies that are not whole yet.", service.receiving.bytes),
         "deniable_lag_seconds": ("Age of the transaction of this moment.", service.writer.lag),
+        "deniable_untidied_seconds": ("Age of traces of order that wait to be removed.", service.untidied),
         "deniable_listeners": ("Streams of events.", service.listeners),
         "deniable_surveys": ("Published surveys.", len(service.registry.entries)),
     }

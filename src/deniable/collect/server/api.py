@@ -8,6 +8,7 @@ Headers     nothing is sniffed, framed, referred from or cached unless an answer
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -207,9 +208,13 @@ class Resource:
         operation = self._by_method.get(scope["method"])
         name, close = "other" if operation is None else operation.name, False
         try:
-            response = await self._answer(operation, scope, receive)
+            async with asyncio.timeout(self._service.settings.request_seconds):
+                response = await self._answer(operation, scope, receive)
         except limits.Gone:
             return
+        except TimeoutError:
+            log("error", where=name, kind="deadline")
+            response = overloaded("this took too long: send the same bytes again later", 2.0).response()
         except Problem as problem:
             response, close = problem.response(), problem.close
         except StorageFull:

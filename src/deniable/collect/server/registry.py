@@ -112,13 +112,14 @@ class Readers:
             _close_quietly(store)
             raise
 
-    def stop(self) -> None:
-        """Answer what waits, close the stores."""
+    def stop(self, seconds: float) -> None:
+        """Answer what waits, close the stores; those that do not answer within so many seconds are left as they are."""
         for _ in self._threads:
             self._queue.put(None)
+        end = time.monotonic() + seconds
         for thread in self._threads:
-            thread.join()
-        self._computing.shutdown()
+            thread.join(max(0.0, end - time.monotonic()))
+        self._computing.shutdown(wait=False, cancel_futures=True)
 
 
 def _close_quietly(store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 
@@ -25,8 +25,10 @@ from deniable.collect.server.settings import Settings
 from deniable.collect.server.telemetry import Metrics, log
 from deniable.collect.server.writer import Writer
 from deniable.collect.stores import Store, open_store
-from deniable.collect.stores.base import OPEN, Epoch, StoreError
+from deniable.collect.stores.base import OPEN, Epoch
 
+LAST_SECONDS = 3.0
+"""What the writer and the readers have to end when all requests have ended."""
 WAITING = 8
 """Questions of side work that wait, at most."""
 REST = 4.0
@@ -53,6 +55,14 @@ class Service:
         self.pinged = -1e9
         """When the store could be written, as far as somebody asked."""
         self.stopping = False
+        self.failing: dict[str, str] = {}
+        """Steps of housekeeping that failed the last time, and what the database calls it."""
+        self._tidied, self._tidied_commits = time.monotonic(), 0
+
+    @property
+    def untidied(self) -> float:
+        """For how many seconds there may be earlier states in the store's files."""
+        return 0.0 if self.writer.commits == self._tidied_commits else time.monotonic() - self._tidied
 
     @property
     def _tidy_seconds(self) -> float:
@@ -110,37 +120,48 @@ class Service:
                     await keeper
         finally:
             self.stopping = True
-            await self.writer.stop()
-            with suppress(Problem, StoreError):
-                await self.readers.run(lambda store: store.tidy())
-            await asyncio.get_running_loop().run_in_executor(None, self.readers.stop)
+            await self.writer.stop(LAST_SECONDS)
+            await asyncio.get_running_loop().run_in_executor(None, self.readers.stop, LAST_SECONDS / 2)
             self.side_work.stop()
             log("stopped", shard=self.settings.shard)
 
     async def _keep_house(self) -> None:
         """Learn what other processes changed, close epochs whose time is over, and remove traces of order."""
         due = time.monotonic()
-        tidying, logging, tidied = due + self._tidy_seconds, due + self.settings.log_seconds, 0
+        tidying, logging = due + self._tidy_seconds, due + self.settings.log_seconds
         while True:
-            try:
-                await self.registry.refresh()
-                if time.monotonic() >= due:
-                    due = time.monotonic() + self.settings.housekeeping_seconds
-                    for entry in list(self.registry.entries.values()):
-                        await self._close_past(entry)
-                if time.monotonic() >= logging:
-                    logging += self.settings.log_seconds
-                    self.writer.report()
-                if time.monotonic() >= tidying:
-                    tidying = time.monotonic() + self._tidy_seconds
-                    if self.writer.commits != tidied:
-                        tidied = self.writer.commits
-                        await self.readers.run(lambda store: store.tidy())
-            except (Problem, StoreError) as error:
-                log("error", where="housekeeping", kind=type(error).__name__)
-            except Exception as error:  # a bug here must not end the loop silently
-                log("error", where="housekeeping", kind=type(error).__name__)
+            await self._step("refresh", self.registry.refresh())
+            if time.monotonic() >= due:
+                due = time.monotonic() + self.settings.housekeeping_seconds
+                await self._step("close", self._close_all_past())
+            if time.monotonic() >= logging:
+                logging += self.settings.log_seconds
+                self.writer.report()
+            if time.monotonic() >= tidying:
+                await self._step("tidy", self._tidy())
+                tidying = time.monotonic() + self._tidy_seconds
             await asyncio.sleep(self.settings.refresh_seconds)
+
+    async def _step(self, step: str, work: Awaitable[None]) -> None:
+        """One step, whose failure is told and ends nothing."""
+        try:
+            await work
+            self.failing.pop(step, None)
+        except Exception as error:  # a bug as well: it must not end the loop silently
+            code = getattr(error, "code", None)
+            log("error", where="housekeeping", step=step, kind=type(error).__name__, code=code)
+            self.metrics.count("deniable_housekeeping_failures_total", step=step)
+            self.failing[step] = code or type(error).__name__
+
+    async def _tidy(self) -> None:
+        commits = self.writer.commits
+        if commits != self._tidied_commits:
+            await self.readers.run(lambda store: store.tidy())
+            self._tidied, self._tidied_commits = time.monotonic(), commits
+
+    async def _close_all_past(self) -> None:
+        for entry in list(self.registry.entries.values()):
+            await self._close_past(entry)
 
     async def _close_past(self, entry: Entry) -> None:
         """Epochs that take no report any more: their ids need not be remembered."""

@@ -61,8 +61,10 @@ class Settings:
     head_bytes: int = 65_536
     idle_seconds: int = 15
     """How long a connection without a request is kept."""
+    request_seconds: float = 30.0
+    """How long a request may take until its answer begins; then it is told to come back later."""
     stop_seconds: int = 30
-    """How long requests may take to end after SIGTERM."""
+    """How long requests may take to end after SIGTERM; the process ends at most five seconds after that."""
     connections: int = 4_096
     listeners: int = 100
     """Streams of events at once."""
@@ -77,7 +79,7 @@ class Settings:
     housekeeping_seconds: float = 10.0
     """How often epochs whose time is over are closed."""
     tidy_seconds: float | None = None
-    """How often traces of the order of arrival are removed from the store; None: 5 in a file, 60 in PostgreSQL."""
+    """How often earlier states are removed from the store's files; None: 5 in a file, 60 in PostgreSQL."""
     log_seconds: float = 3600.0
     log_minimum: int = 100
     """How often the log has totals, and of how many submissions at least: fewer wait for the next time."""
@@ -89,7 +91,8 @@ class Settings:
     def __post_init__(self) -> None:
         positive = (
             "max_body max_submissions queue_items queue_bytes group_items group_bytes body_seconds head_seconds "
-            "head_bytes connections readers max_reads refresh_seconds arriving arriving_bytes stall_seconds log_seconds"
+            "head_bytes connections request_seconds readers max_reads refresh_seconds arriving arriving_bytes "
+            "stall_seconds log_seconds"
         )
         for name in positive.split():
             if getattr(self, name) <= 0:

@@ -22,6 +22,7 @@ HELP = {
     "deniable_submissions_total": "Submissions by what became of them.",
     "deniable_groups_total": "Transactions of submissions by outcome.",
     "deniable_epochs_closed_total": "Epochs closed because their time was over.",
+    "deniable_housekeeping_failures_total": "Steps of housekeeping that failed.",
 }
 
 

@@ -8,7 +8,7 @@ Verdicts   a submission is rejected by its epoch, or as implausible, or because 
 Bounds     requests and bytes that wait are limited; the next one is told to come back before its body is read
 Failure    a store that fails gets nothing counted: everybody of the group is told to send the same bytes again, which
            is safe whether or not the commit went through, because ids are counted once. The connection is then renewed
-Stopping   what waits is committed, then the store is closed
+Stopping   what waits is committed, then the store is closed; a store that does not answer is left as it is
 """
 
 from __future__ import annotations
@@ -281,11 +281,14 @@ class Writer:
             done, self._unlogged = self._unlogged, Counter()
         log("committed", **done)
 
-    async def stop(self) -> None:
-        """Commit what waits, then close the store."""
+    async def stop(self, seconds: float) -> None:
+        """Commit what waits, then close the store; give up after so many seconds."""
         self.stopping = True
         self._queue.put(None)
-        await self._loop.run_in_executor(None, self._thread.join)
+        await self._loop.run_in_executor(None, self._thread.join, seconds)
+        if self._thread.is_alive():
+            # Nobody was told that it is counted: those who wait send it again.
+            log("error", where="writer", kind="store does not answer", requests=self.items)
         self.report()
 
     # -- the thread's side -------------------------------------------------------------------------
@@ -339,12 +342,12 @@ class Writer:
             return
         try:
             added = self._connected().add(group.batches, rejected)
-        except StorageFull:
-            self._broken("storage full")
+        except StorageFull as error:
+            self._broken("storage full", error.code)
             group.fail(Problem("storageFull", "nothing was stored: send the same bytes again when there is room"))
             return
         except StoreError as error:
-            self._broken(type(error).__name__)
+            self._broken(type(error).__name__, error.code)
             group.fail(overloaded("the store cannot be written: send the same bytes again later", 2.0))
             return
         self._late.clear()
@@ -366,7 +369,7 @@ class Writer:
             self._connected().add([], self._late)
             self._late.clear()
         except Exception as error:  # as in _commit: the thread goes on, and tries again later
-            self._broken(type(error).__name__)
+            self._broken(type(error).__name__, getattr(error, "code", None))
 
     def _do(self, job: _Job) -> None:
         function, future = job
@@ -377,7 +380,7 @@ class Writer:
         except BaseException as raised:
             error = raised
             if isinstance(raised, StoreError):
-                self._broken(type(raised).__name__)
+                self._broken(type(raised).__name__, raised.code)
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(deliver, future, answer, error)
 
@@ -392,8 +395,8 @@ class Writer:
                 raise
         return self._store
 
-    def _broken(self, kind: str) -> None:
-        log("error", where="store", kind=kind)
+    def _broken(self, kind: str, code: str | None) -> None:
+        log("error", where="store", kind=kind, code=code)
         self._metrics.count("deniable_groups_total", outcome="failed")
         store, self._store = self._store, None
         if store is not None:

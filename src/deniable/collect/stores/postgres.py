@@ -2,6 +2,8 @@
 
 Closing     whoever adds holds the row of the survey (FOR SHARE) and that of the epoch (FOR UPDATE), as whoever closes
 Shards      each worker adds to rows of its own; readers add up the shards
+Waiting     a statement takes at most `ANSWER_SECONDS` and waits for a lock at most `LOCK_SECONDS`: the server sees to
+            it. A connection on which nothing comes is cut by this side a little later, whatever the server does
 Lost        after a lost connection one call fails with `StoreError`, and the next connects anew. Whether a commit that
             was under way took place is not known then: sending the same ids again is safe either way
 
@@ -19,7 +21,11 @@ Earlier     PostgreSQL keeps the row as it was before a change until it is vacuu
 
 from __future__ import annotations
 
+import os
 import re
+import socket
+import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -39,6 +45,10 @@ from deniable.collect.wire import ID_BYTES
 from deniable.protocols.reports import Bytes
 
 CONNECT_SECONDS = 10
+ANSWER_SECONDS, LOCK_SECONDS = 20.0, 10.0
+SILENT_SECONDS = 3.0
+"""How much longer than that an answer is waited for before the connection is cut."""
+VACUUM_SECONDS = 600.0
 _LOCK = 0x64656E69
 """Held while tables are made."""
 BACKUPS = 5
@@ -93,6 +103,7 @@ class PostgresStore(SqlStore):
         self._url = url
         self._psycopg = require("psycopg", "postgres")
         self._open: Any = None
+        self._seconds = ANSWER_SECONDS + SILENT_SECONDS
         try:
             with self._locked():
                 known = self._query("SELECT to_regclass('schema_version') IS NOT NULL") == [(True,)]
@@ -109,9 +120,25 @@ class PostgresStore(SqlStore):
     def _connection(self) -> Any:
         if self._open is None or self._open.closed:
             self._open = self._psycopg.connect(
-                self._url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="deniable"
+                self._url,
+                autocommit=True,
+                connect_timeout=CONNECT_SECONDS,
+                application_name="deniable",
+                keepalives_idle=10,
+                keepalives_interval=5,
+                keepalives_count=3,
+                tcp_user_timeout=int(1000 * (ANSWER_SECONDS + SILENT_SECONDS)),
             )
+            self._limit(ANSWER_SECONDS)
         return self._open
+
+    def _limit(self, seconds: float) -> None:
+        """How long a statement may take from now on."""
+        limits = {"statement_timeout": seconds, "lock_timeout": LOCK_SECONDS}
+        limits["idle_in_transaction_session_timeout"] = seconds
+        self._seconds = seconds + SILENT_SECONDS
+        changes = [f"set_config('{name}', '{1000 * value:.0f}', false)" for name, value in limits.items()]
+        self._query(f"SELECT {', '.join(changes)}")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -137,8 +164,10 @@ class PostgresStore(SqlStore):
 
     def _query(self, sql: str, *parameters: Any) -> list[Row]:
         with self._errors():
-            cursor = self._connection.execute(_percent(sql), parameters or None, binary=True)
-            return cursor.fetchall() if cursor.description else []
+            connection = self._connection
+            with DEADLINES.set(connection, self._seconds):
+                cursor = connection.execute(_percent(sql), parameters or None, binary=True)
+                return cursor.fetchall() if cursor.description else []
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
@@ -245,16 +274,20 @@ class PostgresStore(SqlStore):
                 skipped.append((notice.sqlstate, notice.message_primary))
 
         # A table that may not be vacuumed is no error to PostgreSQL.
-        self._connection.add_notice_handler(note)
+        connection = self._connection
+        connection.add_notice_handler(note)
         try:
+            self._limit(VACUUM_SECONDS)
             self._query("SET vacuum_cost_delay = 1")  # milliseconds of rest between some pages
             for table in self._open_tables():
                 # A table may be gone by now.
                 with suppress(MissingTableError):
                     self._query(f"VACUUM (SKIP_LOCKED, TRUNCATE FALSE) {table}")
         finally:
-            self._connection.remove_notice_handler(note)
-            self._query(f"SELECT pg_advisory_unlock({_LOCK}, 1)")
+            if self._open is connection:
+                connection.remove_notice_handler(note)
+                self._limit(ANSWER_SECONDS)
+                self._query(f"SELECT pg_advisory_unlock({_LOCK}, 1)")
         for code, message in skipped:
             raise _coded(StoreError(f"PostgreSQL does not vacuum the store: {message}"), code)
 
@@ -386,6 +419,43 @@ class PostgresStore(SqlStore):
         if self._open is not None:
             self._open.close()
             self._open = None
+
+
+class Deadlines:
+    """Cuts connections on which an answer is overdue: a silent one would keep its thread waiting for ever."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._due: dict[object, tuple[float, Any]] = {}
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def set(self, connection: Any, seconds: float) -> Iterator[None]:
+        """Within this, the connection is cut after so many seconds."""
+        key = object()
+        with self._lock:
+            self._due[key] = time.monotonic() + seconds, connection
+            if self._thread is None or not self._thread.is_alive():  # also after a fork
+                self._thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._due[key]
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(0.2)
+            with self._lock:  # so that nobody closes the connection meanwhile
+                for due, connection in self._due.values():
+                    if due < time.monotonic():
+                        # The waiting thread is told that the other side has left.
+                        with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as own:
+                            own.shutdown(socket.SHUT_RDWR)
+
+
+DEADLINES = Deadlines()
 
 
 class ServerRuns(RunTable):
