@@ -55,7 +55,7 @@ ORACLES = {
         lambda: dn.GRR(DOMAIN, EPSILON),
         dict.fromkeys(("pure-ldp", *RESCALED), (100_000, 100_000)),
         client_goals={"pure-ldp": at_least(50)},
-        single_goals={"pure-ldp": at_least(0.5)},
+        single_goals={"pure-ldp": at_least(0.5, full_only=True)},
     ),
     "SUE": Oracle(
         lambda: dn.SUE(DOMAIN, EPSILON),
@@ -65,7 +65,7 @@ ORACLES = {
         lambda: dn.OUE(DOMAIN, EPSILON),
         dict.fromkeys(("pure-ldp", *RESCALED), (5_000, 10_000)),
         client_goals={"pure-ldp": at_least(80)},
-        single_goals={"pure-ldp": at_least(1)},
+        single_goals={"pure-ldp": at_least(1, full_only=True)},
         server_goals={"pure-ldp": at_least(25)},
         copy_goal=at_most(4),
     ),
@@ -73,7 +73,7 @@ ORACLES = {
         lambda: dn.OLH(DOMAIN, EPSILON),
         dict.fromkeys(("pure-ldp", *RESCALED), (20_000, 500)),
         client_goals={"pure-ldp": at_least(150)},
-        single_goals={"pure-ldp": at_least(1)},
+        single_goals={"pure-ldp": at_least(1, full_only=True)},
         server_goals=dict.fromkeys(("pure-ldp", "multi-freq-ldpy"), at_least(10_000)),
         people=20_000,  # ten seconds and more for each rival
     ),

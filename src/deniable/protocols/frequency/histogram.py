@@ -21,6 +21,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -219,6 +220,11 @@ class PureProtocol(FrequencyProtocol):
     def q(self) -> Fraction:
         """P(the report supports some other given answer)."""
 
+    @cached_property
+    def _spreads(self) -> tuple[float, float, float]:
+        """p (1 - p), q (1 - q) and p - q as floats."""
+        return float(self.p * (1 - self.p)), float(self.q * (1 - self.q)), float(self.p - self.q)
+
     @property
     def support_size(self) -> int | None:
         """How many answers a report supports, where that is always the same number."""
@@ -267,8 +273,8 @@ class PureProtocol(FrequencyProtocol):
         Noise and sampling error; `population=False` leaves the second out, for the count among those who answered.
         """
         f = np.asarray(frequency, dtype=np.float64)
-        own, other = float(self.p * (1 - self.p)), float(self.q * (1 - self.q))
-        spread = n * (f * own + (1 - f) * other) / float(self.p - self.q) ** 2
+        own, other, gap = self._spreads
+        spread = n * (f * own + (1 - f) * other) / gap**2
         if population:
             spread = spread + n * f * (1 - f)
         return float(spread) if spread.ndim == 0 else spread
