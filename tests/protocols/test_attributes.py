@@ -11,6 +11,7 @@ from scipy import stats
 
 from deniable.domains import Categories, Integers, Interval, Records, Strings
 from deniable.errors import DomainError, LabelError, MismatchError, NumberError, ReportError, SpecError
+from deniable.planning import plan
 from deniable.protocols import CMS, GRR, OLH, OUE, Attributes, OneBitMean, Tally, Window, load
 from deniable.randomness import Simulation
 from deniable.results import Estimate, Mean, Several
@@ -231,6 +232,21 @@ def test_the_weights_make_the_errors_of_the_attributes_alike() -> None:
     even = Attributes.of({name: group.protocol for name, group in zip(records.names, protocol.groups, strict=True)})
     assert even.error(n) > 1.2 * protocol.error(n)
     assert protocol.error(n) < 0.6 * protocol.split_error(n)
+
+
+def test_where_reports_repeat_they_have_few_forms() -> None:
+    """A plan for memoized answers has the best protocols of which all reports together have so few forms."""
+    records = Records({"smoke": ["yes", "no"], "town": 50, "sleep": Interval(0, 24)})
+    usual = plan(records, epsilon=1, n=10_000).best
+    assert usual.report_forms > 1 << 30
+    few = plan(records, epsilon=1, n=10_000, forms=1024).best
+    assert 52 < few.report_forms <= 1024
+    least = plan(records, epsilon=1, n=10_000, forms=60).best
+    assert [group.protocol.name for group in least.groups] == ["GRR", "GRR", "OneBitMean"]
+    noises = [one.parts(1)["town"][0].noise(1000) for one in (usual, few, least)]
+    assert noises == sorted(set(noises))
+    with pytest.raises(DomainError, match="different reports"):
+        plan(records, epsilon=1, n=10_000, forms=53)
 
 
 def test_a_forger_chooses_the_attribute() -> None:

@@ -152,8 +152,9 @@ class _Goal:
             sorted(options.values(), key=lambda option: (digits(option.noise), option is not choice, option.name))
         )
         among = "" if self.forms is None else f"Of the protocols with at most {self.forms:,} different reports, "
+        few = "" if self.forms is None else f" There are at most {self.forms:,} different reports."
         own = choice.protocol.remark(n, self.level, self.population)
-        reason = among + (own or _reason(choice, table, epsilon))
+        reason = f"{own}{few}" if own else among + _reason(choice, table, epsilon)
         return Plan(self.domain, epsilon, n, self.level, solved, table, choice, reason, self.population, self.forever)
 
     def option(self, protocol: Protocol, n: int) -> Option:

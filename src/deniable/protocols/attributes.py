@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Integers, Interval, ListedDomain, Records
 from deniable.domains.records import RecordColumns
-from deniable.errors import NumberError, SpecError
+from deniable.errors import DomainError, NumberError, SpecError
 from deniable.protocols.base import Protocol, load
 from deniable.protocols.choice import build, choose
 from deniable.protocols.frequency import GRR
@@ -40,6 +41,8 @@ from deniable.results import Several, quantile
 
 _PEOPLE = 10_000
 """People per column for whom a protocol is chosen where nobody says how many there are."""
+
+_FORMS = 1 << 10
 
 _STEPS = 4
 """The weight of the column with the smallest variance, before weights are divided by what they have in common."""
@@ -76,10 +79,7 @@ class Attributes(Groups):
         self._settle()
         if people is not None and (isinstance(people, bool) or not isinstance(people, int | np.integer) or people < 1):
             raise NumberError(f"the number of people is a positive whole number, not {people!r}")
-        size = len(self.domain.columns)
-        each = _PEOPLE if people is None else max(1, int(people) // size)
-        chosen = [_best(column, self.epsilon, each) for _, column in self.domain.columns]
-        self._set(self.domain, zip(_weights(chosen, each), chosen, strict=True), self.epsilon)
+        self._set(self.domain, _chosen(self.domain, self.epsilon, people), self.epsilon)
 
     @classmethod
     def of(cls, protocols: Mapping[str, Protocol], weights: Mapping[str, int] | None = None) -> Attributes:
@@ -135,8 +135,14 @@ class Attributes(Groups):
 
     @classmethod
     def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        if isinstance(domain, Records):
-            yield cls(domain, epsilon, n)
+        if not isinstance(domain, Records):
+            return
+        yield cls(domain, epsilon, n)
+        # Where reports repeat, they may have few forms: first a share of a usual limit per column, then the fewest.
+        for forms in (_FORMS // len(domain.columns), 0):
+            with suppress(DomainError):
+                level = exact.as_epsilon(epsilon)
+                yield cls._made(domain, _chosen(domain, level, n, forms), level)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -251,8 +257,17 @@ class Attributes(Groups):
         return f"Attributes({inner}, epsilon={self.epsilon})"
 
 
-def _best(domain: Domain, epsilon: Fraction, n: int) -> Protocol:
-    protocols = build(domain, epsilon, n=n)
+def _chosen(
+    domain: Records, epsilon: Fraction, people: int | None, forms: int | None = None
+) -> Iterator[tuple[int, Protocol]]:
+    """A weight and a protocol per column; with `forms`, protocols with so many different reports, or the fewest."""
+    each = _PEOPLE if people is None else max(1, int(people) // len(domain.columns))
+    found = [_best(column, epsilon, each, forms) for _, column in domain.columns]
+    return zip(_weights(found, each), found, strict=True)
+
+
+def _best(domain: Domain, epsilon: Fraction, n: int, forms: int | None = None) -> Protocol:
+    protocols = build(domain, epsilon, None if forms is None else max(forms, domain.least_forms), n)
     return protocols[choose(protocols, n)]
 
 

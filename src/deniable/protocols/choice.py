@@ -9,6 +9,7 @@ Two stages with `forever` only protocols that keep a state of that epsilon are b
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from deniable import exact
@@ -28,18 +29,17 @@ def build(
     """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms."""
     built: dict[str, Protocol] = {}
     for kind in registered().values():
-        try:
-            offered = (
-                kind.candidates(domain, epsilon, n)
-                if forever is None
-                else kind.two_stage_candidates(domain, epsilon, forever, n)
-            )
-            found = [protocol for protocol in offered if protocol.reads == domain.reads]
-        except ChannelError:
-            continue
-        for protocol in found:
-            if protocol.tally_size <= MOST_COUNTERS:
-                built[protocol.name] = protocol
+        offered = (
+            kind.candidates(domain, epsilon, n)
+            if forever is None
+            else kind.two_stage_candidates(domain, epsilon, forever, n)
+        )
+        with suppress(ChannelError):
+            for protocol in offered:
+                if protocol.reads == domain.reads and protocol.tally_size <= MOST_COUNTERS:
+                    built[protocol.name] = protocol
+                    if _has_few(protocol, forms):  # of several candidates of one kind the first that will do
+                        break
     if not built and forever is not None:
         raise DomainError(f"no protocol in two stages can ask for {domain}: list the answers")
     if not built:
@@ -55,7 +55,9 @@ def build(
     return few
 
 
-def _has_few(protocol: Protocol, forms: int) -> bool:
+def _has_few(protocol: Protocol, forms: int | None) -> bool:
+    if forms is None:
+        return True
     # No protocol has fewer reports than answers, and with many answers the number itself would take long.
     return protocol.domain.least_forms <= forms and protocol.state_forms <= forms
 
