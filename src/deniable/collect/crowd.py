@@ -60,7 +60,8 @@ def send_crowd(
     done = 0
 
     def device(answers: Mapping[str, Any]) -> Sent:
-        raw = b"".join(q.protocol.privatize([answers[q.id]], bits).to_bytes() for q in survey)
+        encoded = ((q.protocol, q.protocol.domain.encode_one(answers[q.id])) for q in survey)
+        raw = b"".join(protocol.report_encoded(answer, bits) for protocol, answer in encoded)
         return Sent(answers, wire.encode(epoch, secrets.token_bytes(wire.ID_BYTES), raw, survey.report_bytes))
 
     def deliver(part: list[Sent]) -> None:
