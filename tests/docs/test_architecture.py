@@ -133,3 +133,25 @@ def test_what_is_no_cycle_is_not_called_one(tmp_path):
     graph = written(tmp_path, {"__init__.py": "", "one.py": typed, "other.py": "from deniable.one import y"})
     assert graph == {"deniable": set(), "deniable.one": set(), "deniable.other": {"deniable.one"}}
     assert reader.cycles(graph) == []
+
+
+SHORTEST = 80
+"""Lines below which a module has to be of use to more than one other."""
+
+
+def fragments(modules: dict[str, reader.Module]) -> list[str]:
+    """Short modules that exactly one other imports, and no front door of a package: they belong inside it."""
+    graph = reader.import_graph(modules)
+    short = [
+        name
+        for name, module in modules.items()
+        if not module.is_package and len(module.path.read_text(encoding="utf-8").splitlines()) < SHORTEST
+    ]
+    users = {name: [other for other, found in graph.items() if name in found] for name in short}
+    return [name for name, found in users.items() if len(found) == 1 and not modules[found[0]].is_package]
+
+
+def test_no_module_is_a_fragment_of_another(modules, tmp_path):
+    assert fragments(modules) == []
+    written(tmp_path, {"__init__.py": "", "one.py": "from deniable.other import x", "other.py": "x = 1"})
+    assert fragments(reader.read_modules(tmp_path / "deniable")) == ["deniable.other"]
