@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from deniable.channels import Channel
 from deniable.domains import Interval
 from deniable.protocols import (
     BLH,
@@ -27,9 +28,11 @@ from deniable.protocols import (
     HadamardResponse,
     Protocol,
     SubsetSelection,
+    Table,
     Window,
     load,
 )
+from deniable.protocols.profiles import KaryResponse, OneBitCluster, ProfileGraph, ProfileTable
 from deniable.randomness import Bits, Simulation
 
 FILE = Path(__file__).parents[1] / "golden" / "protocols.json"
@@ -57,6 +60,10 @@ PINNED: list[Protocol] = [
     LGRR(1000, first=2, forever="7/2"),
     Window(Interval(0, 24, unit="hours"), 3),
     Attributes.of({"smoke": GRR(["yes", "no"], 1), "age": OLH(80, 1), "sleep": Window(Interval(0, 24), 1)}),
+    Table(Channel.from_integers([[3, 1], [1, 3]], 4, ["yes", "no"], ["heads", "tails"]), "1.1"),
+    Table(Channel.from_integers([[97, 2, 1], [2, 98, 0]], 100, ["yes", "no"], ["y", "n", "sure"]), 4, delta="1/100"),
+    ProfileTable(OneBitCluster(ProfileGraph.chain({"north": "1/8", "south": "7/8"}), 1)),
+    ProfileTable(KaryResponse(ProfileGraph.chain([["1/2", "1/3", "1/6"], [0, 0, 1]]), "1/2"), read="profiles"),
 ]
 
 
