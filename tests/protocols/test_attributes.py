@@ -12,7 +12,7 @@ from scipy import stats
 from deniable.domains import Categories, Integers, Interval, Records, Strings
 from deniable.errors import DomainError, LabelError, MismatchError, NumberError, ReportError, SpecError
 from deniable.planning import plan
-from deniable.protocols import CMS, GRR, OLH, OUE, Attributes, OneBitMean, Tally, Window, load
+from deniable.protocols import CMS, GRR, OLH, OUE, Attributes, Guarantee, OneBitMean, Tally, Window, load
 from deniable.randomness import Simulation
 from deniable.results import Estimate, Mean, Several
 
@@ -373,3 +373,17 @@ def test_tables_and_structures_are_records() -> None:
         assert [column.tolist() for column in MISSING.encode(form).columns] == expected
     with pytest.raises(DomainError, match="value 1 is missing"):
         MISSING.encode(pa.array([rows[0], None]))
+
+
+class ByDistance(GRR):
+    """Says that its level holds between other inputs than any two answers."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee("metric", self.epsilon)
+
+
+def test_parts_of_different_relations_are_refused() -> None:
+    assert Attributes.of({"a": ByDistance(2, 1), "b": ByDistance(3, 1)}).guarantee.relation == "metric"
+    with pytest.raises(SpecError, match="different relations"):
+        Attributes.of({"a": GRR(2, 1), "b": ByDistance(3, 1)})

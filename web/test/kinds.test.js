@@ -532,6 +532,9 @@ test("a profile table whose joined profiles are told apart is refused, to the la
   loadProtocol(profiled({ epsilon: "1", profiles: [["9/10", "1/10"], ["1/10", "9/10"]] }));
   const told = refused("spec", "the table tells more about a profile than its epsilon says");
   assert.throws(() => loadProtocol(profiled({ epsilon: "1" })), told);
+  const thirds = { profiles: [["1/3", "2/3"], ["1/2", "1/2"]] }; // ln(6/5) = 0.1823...
+  loadProtocol(profiled({ ...thirds, epsilon: "183/1000" }));
+  assert.throws(() => loadProtocol(profiled({ ...thirds, epsilon: "91/500" })), told);
   assert.throws(() => loadProtocol(profiled({ epsilon: "60", rows: [[String(WORD), "0"], flip[1], ...flip] })), told);
   for (const changes of [
     { profiles: [["1", "0"]] }, { profiles: [["1", "0"], ["0", "9/10"]] }, { profiles: [["1", "0"], ["0", "2/2"]] }, { profiles: [["2", "-1"], ["0", "1"]] },
