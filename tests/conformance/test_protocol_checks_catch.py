@@ -220,12 +220,21 @@ class Promising(Window):
         return 0.9 * super().error(n, population)
 
 
+@dataclass(frozen=True)
+class Studied(Window):
+    """Compares simulations with a formula that is too small."""
+
+    def figure_variances(self, answers: Any, people: Any = None) -> Any:
+        return 0.9 * super().figure_variances(answers, people)
+
+
 def test_means_that_are_wrong() -> None:
     window = Interval(0, 1), 1, 3, 2
     checks.check_unbiased(Window(*window))
     caught(checks.check_unbiased, Rounded(*window), "biased")
     caught(checks.check_unbiased, Sure(*window), "variance")
     caught(checks.check_unbiased, Promising(*window), "error")
+    caught(checks.check_unbiased, Studied(*window), "figure_variances")
 
 
 class Neighbours(Table):

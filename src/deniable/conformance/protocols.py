@@ -269,6 +269,9 @@ def check_unbiased(protocol: Protocol) -> None:
     spread = channel.rows @ figures**2 - mean**2  # of one report, for each answer and figure
     ends = [0, len(answers) - 1]
     noise, share = spread[ends].mean(axis=0), truth[ends].mean(axis=0)
+    if not protocol.formula_for:
+        stated = protocol.figure_variances([answers[end] for end in ends])
+        require(np.allclose(2 * stated, noise, rtol=1e-7), "figure_variances() are not those of the reports")
     if isinstance(protocol, PureProtocol):
         formula = protocol.variance(2, share, population=False)
         require(np.allclose(2 * noise, formula, rtol=1e-7), "the variance is not the formula's")

@@ -386,6 +386,11 @@ class Table(ShareProtocol):
         spread: Floats = self.matrix.rows @ inverse**2 - np.eye(len(self.rows))
         return spread
 
+    def figure_variances(self, answers: Any, people: Any = None) -> Floats:
+        n = len(answers) if people is None else int(np.sum(people))
+        spread: Floats = self.truth(answers, people) @ self._spread / n
+        return spread
+
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
         """For the answer with the largest variance, when all others are spread evenly over the other answers."""
         f = np.asarray(frequency, dtype=np.float64)

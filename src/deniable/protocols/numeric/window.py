@@ -60,6 +60,7 @@ class Window(Protocol):
 
     name: ClassVar[str] = "Window"
     reads: ClassVar[str] = MEAN
+    formula_for: ClassVar[str] = ""
     takes: ClassVar[tuple[type[Domain], ...]] = (Interval, Integers)
     advice: ClassVar[str] = "it needs numbers, dn.Interval(low, high) or dn.Integers(low, high)"
 
@@ -192,6 +193,20 @@ class Window(Protocol):
 
     def _input_count(self) -> int:
         return self.positions
+
+    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """Of the mean of these very numbers."""
+        low, high = self._ends
+        encoded = self.domain.encode(answers)
+        numbers = encoded + low if isinstance(self.domain, Integers) else encoded
+        place, half = (numbers - low) * (self.positions - 1) / (high - low), (self.positions - 1) / 2
+        below = np.floor(place)
+        up, t = place - below, float(self.keep)
+        squares = (1 - up) * (below - half) ** 2 + up * (below + 1 - half) ** 2
+        fixed = (t * (self.width**2 - 1) + (1 - t) * (self.outputs**2 - 1)) / 12
+        each = t * squares + fixed - (t * (place - half)) ** 2
+        n = len(numbers) if people is None else int(np.sum(people))
+        return np.array([float(np.average(each, weights=people)) * float(self._scale) ** 2 / n])
 
     def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The mean of the numbers, clipped to the interval."""

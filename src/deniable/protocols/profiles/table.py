@@ -425,6 +425,9 @@ class ProfileTable(Table):
         spread: Floats = np.maximum(self.released @ weights**2 - meant, 0.0)
         return spread
 
+    formula_for: ClassVar[str] = "the worst case"
+    figure_variances = Protocol.figure_variances
+
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
         """In the worst case: whatever values and profiles the others have."""
         f = np.asarray(frequency, dtype=np.float64)
