@@ -91,36 +91,32 @@ def test_a_record_comes_in_one_column_or_in_several(run, folder):
     assert "no part" in refused.err
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ('{"smoke": "no", "town": "S3CRET", "sleep": 7, "nap": "no"}', "row 3 of 'wrong.jsonl', column 'town'"),
-        ('{"smoke": "no", "sleep": 7, "nap": "no"}', "row 3 of 'wrong.jsonl', column 'town' is missing"),
-        ('["S3CRET"]', "row 3 of 'wrong.jsonl' is no JSON object"),
-        ("S3CRET", "row 3 of 'wrong.jsonl' is no JSON object"),
-        ('{"smoke": NaN}', "row 3 of 'wrong.jsonl' is no JSON object"),
-    ],
-    ids=["wrong", "missing", "list", "text", "nan"],
-)
-def test_a_bad_line_of_json_is_named_by_its_row(run, folder, line, words):
+BAD_LINES = [
+    ('{"smoke": "no", "town": "S3CRET", "sleep": 7, "nap": "no"}', "row 3 of 'wrong.jsonl', column 'town'"),
+    ('{"smoke": "no", "sleep": 7, "nap": "no"}', "row 3 of 'wrong.jsonl', column 'town' is missing"),
+    ('["S3CRET"]', "row 3 of 'wrong.jsonl' is no JSON object"),
+    ("S3CRET", "row 3 of 'wrong.jsonl' is no JSON object"),
+    ('{"smoke": NaN}', "row 3 of 'wrong.jsonl' is no JSON object"),
+]
+
+
+def test_a_bad_line_of_json_is_named_by_its_row(run, folder):
     good = json.dumps({**rows(1)[0], "nap": "yes"})
-    Path("wrong.jsonl").write_text(f"{good}\n\n{good}\n{line}\n", encoding="utf-8")
-    refused = run("privatize", "survey.json", "wrong.jsonl", "-o", "reports.parquet", code=2).err
-    assert words in refused
-    assert "S3CRET" not in refused
-    assert not Path("reports.parquet").exists()
+    for line, words in BAD_LINES:
+        Path("wrong.jsonl").write_text(f"{good}\n\n{good}\n{line}\n", encoding="utf-8")
+        refused = run("privatize", "survey.json", "wrong.jsonl", "-o", "reports.parquet", code=2).err
+        assert words in refused
+        assert "S3CRET" not in refused
+        assert not Path("reports.parquet").exists()
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [("no,S3CRET,7,yes", "row 2 of 'wrong.csv', column 'town'"), ("no,,7,yes", "column 'town' is missing")],
-    ids=["wrong", "missing"],
-)
-def test_what_is_no_answer_is_named_by_row_and_part(run, folder, line, words):
-    Path("wrong.csv").write_text(f"smoke,town,sleep,nap\nyes,1,7,no\n{line}\n", encoding="utf-8")
-    refused = run("privatize", "survey.json", "wrong.csv", "-o", "reports.parquet", code=2).err
-    assert words in refused
-    assert "S3CRET" not in refused
+def test_what_is_no_answer_is_named_by_row_and_part(run, folder):
+    bad = [("no,S3CRET,7,yes", "row 2 of 'wrong.csv', column 'town'"), ("no,,7,yes", "column 'town' is missing")]
+    for line, words in bad:
+        Path("wrong.csv").write_text(f"smoke,town,sleep,nap\nyes,1,7,no\n{line}\n", encoding="utf-8")
+        refused = run("privatize", "survey.json", "wrong.csv", "-o", "reports.parquet", code=2).err
+        assert words in refused
+        assert "S3CRET" not in refused
     Path("few.csv").write_text("smoke,town,nap\nyes,1,no\n", encoding="utf-8")
     assert "no column 'sleep'" in run("privatize", "survey.json", "few.csv", "-o", "reports.parquet", code=2).err
 
@@ -156,13 +152,14 @@ def test_whole_collections_of_records_are_repeated(run, folder):
         run("simulate", *options, "--record", "parts.json", *wrong, code=2)
 
 
-@pytest.mark.parametrize(
-    "answers",
-    [{"record": PARTS, "ask": 2}, {"record": PARTS, "ask": "pairs"}, {"record": {"a": 3}}, {"record": {}}],
-    ids=["two", "pairs", "number", "none"],
-)
-def test_drafts_that_ask_for_no_record_are_refused(run, folder, answers):
-    Path("draft.json").write_text(
-        json.dumps(DRAFT | {"questions": [{"id": "habits", "text": "?", "answers": answers}]}), encoding="utf-8"
-    )
-    run("survey", "new", "draft.json", "-o", "other.json", code=2)
+def test_drafts_that_ask_for_no_record_are_refused(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for answers in (
+        {"record": PARTS, "ask": 2},
+        {"record": PARTS, "ask": "pairs"},
+        {"record": {"a": 3}},
+        {"record": {}},
+    ):
+        asked = [{"id": "habits", "text": "?", "answers": answers}]
+        Path("draft.json").write_text(json.dumps(DRAFT | {"questions": asked}), encoding="utf-8")
+        run("survey", "new", "draft.json", "-o", "other.json", code=2)

@@ -127,6 +127,8 @@ def test_errors_over_epochs_know_that_people_and_groups_are_drawn_anew() -> None
     result = protocol.estimate(protocol.tally(protocol.privatize(table, Simulation(3))))
     once, often = result.shares("a"), result.repeated(1.0, 4.0).shares("a")
     assert np.allclose(often.stderr**2 / once.stderr**2, 0.5 + 0.5 * 4, rtol=0.03)
+    wider = np.ptp(often.interval(), axis=1) / np.ptp(once.interval(), axis=1)
+    assert np.allclose(wider, np.sqrt(2.5), rtol=0.03)
     assert np.allclose(result.repeated(4.0, 4.0).shares("a").stderr ** 2 / once.stderr**2, 4)
 
 
