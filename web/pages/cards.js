@@ -75,6 +75,7 @@ function figures({ text, kind, level, rows }) {
 
 const REASONS = {
   badPayload: "not a possible report",
+  conflict: "an id again, with another report",
   epochClosed: "period closed",
   epochTooEarly: "period not begun",
   epochTooOld: "period long over",

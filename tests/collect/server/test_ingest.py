@@ -247,3 +247,16 @@ def test_deleting_is_limited_like_sending(tmp_path):
     with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, survey_rate=0.1, max_submissions=3) as live:
         answered = [live.ask("DELETE", path).status for _ in range(6)]
         assert (answered[:3], answered[-1]) == ([200] * 3, 429)
+
+
+def test_other_answers_under_a_known_id_are_told_to_the_operator(tmp_path):
+    """The sender hears of a duplicate: nothing can be done about it there."""
+    survey = plain(retention="reports")
+    people = crowd(survey, 6)
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey) as live:
+        live.send(survey, 0, people)
+        assert live.send(survey, 0, Crowd(people.ids, 1 - people.answers)).json == {"accepted": 6, "rejected": []}
+        live.send(survey, 0, people)
+        eventually(
+            lambda: live.get(f"/v1/surveys/{survey.fingerprint}/status", "analyst").json["rejected"] == {"conflict": 6}
+        )

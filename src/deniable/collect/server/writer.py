@@ -37,6 +37,8 @@ from deniable.collect.wire import BAD_PAYLOAD, EPOCH_CLOSED, HEADER_BYTES, ID_BY
 from deniable.protocols.reports import Bytes
 
 DAY = 86_400
+CONFLICT = "conflict"
+"""How submissions are counted that have the id of another and other answers."""
 REPAIR_SECONDS = 0.5
 """After a failure the store is not opened again sooner than this."""
 
@@ -137,7 +139,7 @@ class Transaction:
         self.rejected: Counter[tuple[str, int, str]] = Counter()
         """For the store: by survey, day and reason."""
         self.late: Counter[tuple[str, int, str]] = Counter()
-        """The same of what the store itself refused, for the next transaction."""
+        """The same of what the store itself found, for the next transaction."""
         for parcel in parcels:
             try:
                 parcel.outcome = self._sort(parcel, most)
@@ -195,6 +197,8 @@ class Transaction:
                 self._count(self.late, pile, EPOCH_CLOSED, len(batch.ids))
             else:
                 pile.accept()
+                # A device cannot mend it, so it is told the same as of any duplicate.
+                self._count(self.late, pile, CONFLICT, one.conflicts)
         for parcel in self.parcels:
             if isinstance(parcel.outcome, Taken):
                 parcel.outcome.rejected.sort()

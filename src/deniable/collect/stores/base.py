@@ -54,6 +54,10 @@ class Added:
 
     fresh: int = 0
     duplicates: int = 0
+    """Ids that were counted before, or are counted now with another submission: never again."""
+    conflicts: int = 0
+    """Those of the duplicates that had other answers, as far as the first ones were at hand: in the same call, or
+    because reports are kept."""
     closed: bool = False
     """The epoch was closed before: nothing was counted."""
 

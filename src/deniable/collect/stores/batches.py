@@ -2,7 +2,8 @@
 
 Order      ascending ids everywhere: neighbours in the index, no two workers that wait for each other, and nothing left
            of the order of arrival
-Repeats    of an id within a group the first submission stands, and the others are duplicates
+Repeats    of an id within a group the submission with the smallest answers stands, and the others are duplicates, or
+           conflicts if their answers are others
 Sums       counters are kept in blocks, each in the narrowest integers that hold all of its counters
 
 From the answers of submissions to a survey's tallies: which are plausible at all, and their sums.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -233,6 +234,8 @@ class EpochGroup:
     batch: NDArray[np.int64]
     """Which batch each of them came in."""
     batches: tuple[int, ...]
+    conflicts: NDArray[np.int64]
+    """The batches of submissions that have the id of another and other answers."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -252,12 +255,19 @@ class BatchResults:
         for place in group.batches:
             self.added[place] = Added(closed=True)
 
-    def counted(self, group: EpochGroup, fresh: Flags) -> int:
-        """Note which of a group's submissions were new; returns the number of duplicates."""
+    def counted(self, group: EpochGroup, fresh: Flags, kept: Mapping[bytes, bytes]) -> int:
+        """Note which of a group's submissions were new; returns the number of duplicates.
+
+        `kept` has the answers of ids that are not new, as far as they are kept.
+        """
         new = np.bincount(group.batch[fresh], minlength=len(self.batches)).tolist()
+        conflicts = np.bincount(group.conflicts, minlength=len(self.batches)).tolist()
+        for place in np.flatnonzero(~fresh).tolist() if kept else ():
+            answers = group.answers[place].tobytes()
+            conflicts[group.batch[place]] += kept.get(group.ids[place].tobytes(), answers) != answers
         duplicates = 0
         for place in group.batches:
-            self.added[place] = Added(new[place], len(self.batches[place].ids) - new[place])
+            self.added[place] = Added(new[place], len(self.batches[place].ids) - new[place], conflicts[place])
             duplicates += self.added[place].duplicates
         return duplicates
 
@@ -269,6 +279,8 @@ def grouped(batches: Sequence[Batch]) -> Iterator[EpochGroup]:
     >>> group, = grouped([Batch("s", 0, ids, np.array([[7], [8], [9]], dtype=np.uint8))])
     >>> group.ids[:, 0].tolist(), group.answers.tolist()
     ([0, 32], [[8], [7]])
+    >>> group.conflicts.tolist()
+    [0]
     """
     members: dict[tuple[str, int], list[int]] = {}
     for place, batch in enumerate(batches):
@@ -284,12 +296,19 @@ def _group(survey: str, epoch: int, batches: Sequence[Batch], places: list[int])
     answers = np.concatenate([batches[place].answers for place in places])
     batch = np.repeat(places, [len(batches[place].ids) for place in places]).astype(np.int64)
     high, low = np.ascontiguousarray(ids).view(">u8").reshape(-1, 2).T
-    # Stable, so that of equal ids the first to come stays first.
     order = np.lexsort((low, high))
     first = np.ones(len(order), dtype=np.bool_)
     first[1:] = (high[order[1:]] != high[order[:-1]]) | (low[order[1:]] != low[order[:-1]])
+    conflicts: list[int] = []
+    for members in np.split(order, np.flatnonzero(first)[1:]) if not first.all() else ():
+        if len(members) > 1:
+            given = [answers[place].tobytes() for place in members]
+            least = given.index(min(given))
+            conflicts += [place for place, raw in zip(members.tolist(), given, strict=True) if raw != given[least]]
+            members[[0, least]] = members[[least, 0]]  # in `order`, of which this is a part
     order = order[first]
-    return EpochGroup(survey, epoch, ids[order], answers[order], batch[order], tuple(places))
+    others = batch[np.array(conflicts, dtype=np.int64)]
+    return EpochGroup(survey, epoch, ids[order], answers[order], batch[order], tuple(places), others)
 
 
 def keys(ids: Bytes) -> Keys:

@@ -102,7 +102,7 @@ class MemoryStore(Store):
                 continue
             fresh = np.array([id not in known.ids for id in rows(group.ids)], dtype=np.bool_)
             sums = survey.entry.counter.count(group.answers[fresh])
-            changes.append((survey, group, fresh, sums, results.counted(group, fresh)))
+            changes.append((survey, group, fresh, sums, results.counted(group, fresh, known.kept)))
         for survey, group, fresh, sums, duplicates in changes:
             survey.duplicates += duplicates
             if not fresh.any():

@@ -187,7 +187,8 @@ class PostgresStore(SqlStore):
             raise
 
     def _writing(self) -> Any:
-        return self._transaction("BEGIN")
+        # Each statement sees what was committed before it: whoever holds an epoch sees the ids of who held it before.
+        return self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED")
 
     def _reading(self) -> Any:
         return self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -235,12 +236,21 @@ class PostgresStore(SqlStore):
     def _claim(self, entry: StoredSurvey, group: EpochGroup) -> Flags:
         return self._runs[entry.key, group.epoch].claim(keys(group.ids))
 
-    def _keep(self, entry: StoredSurvey, epoch: int, ids: Bytes, answers: Bytes) -> None:
-        table, given = _report(entry, epoch), np.concatenate([ids, answers], axis=1)
+    def _report_rows_of(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> list[Row]:
+        """The rows in which reports of these ids are, or would be: first id, bits and records, ascending."""
+        table = _report(entry, epoch)
         row_of = f"SELECT t.first FROM {table} t WHERE t.first <= given.id ORDER BY t.first DESC LIMIT 1"
         wanted = f"ARRAY(SELECT DISTINCT ({row_of}) FROM unnest(?b) given (id))"
         select = f"SELECT first, bits, records FROM {table} WHERE first = ANY({wanted}) ORDER BY first"
-        found = self._query(select, rows(ids))
+        return self._query(select, rows(ids))
+
+    def _answers(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> dict[bytes, bytes]:
+        held = joined([raw for *_, raw in self._report_rows_of(entry, epoch, ids)], ID_BYTES + entry.counter.width)
+        return dict(zip(rows(held[:, :ID_BYTES]), rows(held[:, ID_BYTES:]), strict=True))
+
+    def _keep(self, entry: StoredSurvey, epoch: int, ids: Bytes, answers: Bytes) -> None:
+        table, given = _report(entry, epoch), np.concatenate([ids, answers], axis=1)
+        found = self._report_rows_of(entry, epoch, ids)
         firsts, bits, content = zip(*found, strict=True)
         held = joined(content, given.shape[1])
         merged = np.insert(held, np.searchsorted(keys(held[:, :ID_BYTES]), keys(ids)), given, axis=0)

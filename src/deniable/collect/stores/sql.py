@@ -150,6 +150,10 @@ class SqlStore(Store):
         """Add reports, by ascending ids that are new."""
 
     @abstractmethod
+    def _answers(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> dict[bytes, bytes]:
+        """The answers that are kept under these ids, which ascend; perhaps those of other ids, too."""
+
+    @abstractmethod
     def _erase(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
         """Remove the report of an id, which stays known; returns the answers, None if there are none."""
 
@@ -284,7 +288,8 @@ class SqlStore(Store):
             results.closed(group)
             return
         fresh = self._claim(entry, group)
-        duplicates = results.counted(group, fresh)
+        kept = {} if fresh.all() or not entry.keeps else self._answers(entry, group.epoch, group.ids[~fresh])
+        duplicates = results.counted(group, fresh, kept)
         if duplicates:
             insert = "INSERT INTO duplicate VALUES (?, ?, ?)"
             change = "ON CONFLICT (survey, shard) DO UPDATE SET n = duplicate.n + excluded.n"

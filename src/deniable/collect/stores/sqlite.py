@@ -210,6 +210,12 @@ class SqliteStore(SqlStore):
     def _keep(self, entry: StoredSurvey, epoch: int, ids: Bytes, answers: Bytes) -> None:
         self._insert("INSERT INTO report", (entry.key, epoch), list(zip(rows(ids), rows(answers), strict=True)))
 
+    def _answers(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> dict[bytes, bytes]:
+        select, kept = f"SELECT id, answers FROM report WHERE {_EPOCH} AND id = ?", list[Row]()
+        for id in rows(ids):
+            kept += self._query(select, entry.key, epoch, id)
+        return dict(kept)
+
     def _insert(self, into: str, place: tuple[int, ...], content: Sequence[Row]) -> None:
         """Insert rows that begin with a place.
 
@@ -313,7 +319,7 @@ class SqliteStore(SqlStore):
 class FileRuns(RunTable):
     """Runs in a file: rows of some pages."""
 
-    pool, chunk, largest = 2048, 1024, 1 << 20
+    pool, chunk, largest = 2048, 1024, 1 << 17
 
     def __init__(self, query: Callable[..., list[Row]], place: tuple[int, int]) -> None:
         self._query, self._place = query, place
