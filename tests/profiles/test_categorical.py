@@ -18,7 +18,7 @@ from deniable.protocols.profiles import (
     verify,
 )
 from deniable.protocols.profiles import _program as program
-from deniable.protocols.profiles._repair import holds, repaired, round_rows
+from deniable.protocols.profiles._program import holds, repaired, round_rows
 from deniable.protocols.profiles.categorical import _paper
 
 pytestmark = pytest.mark.floats

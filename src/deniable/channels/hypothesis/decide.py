@@ -33,8 +33,7 @@ import numpy as np
 from deniable import exact
 from deniable.channels.channel import Channel
 from deniable.channels.hypothesis.evidence import Bounds, Evidence
-from deniable.channels.hypothesis.exponents import chernoff_information
-from deniable.channels.hypothesis.people import sample_size
+from deniable.channels.hypothesis.people import chernoff_information, sample_size
 from deniable.channels.hypothesis.ratio_test import MOST_REPORTS
 from deniable.channels.laws import Laws, read_laws
 from deniable.errors import MismatchError, NumberError, ShapeError

@@ -7,6 +7,15 @@ Need       the least n at which some test has both errors at most the given rate
            so is n
 Picture    effective sample size against epsilon (matplotlib, imported when drawn)
 Source     Kairouz, Oh and Viswanath 2014; Duchi, Jordan and Wainwright 2013
+
+How fast errors fall with the number of reports: exponents and an inequality for every n.
+
+Stein      at a fixed type-I error the best type-II error is e^(-n KL(M0 || M1) + o(n))
+Chernoff   the Bayes error is e^(-n C + o(n)), and at most e^(-n C): C = -min over s of ln sum M0^s M1^(1-s);
+           several hypotheses: the least C over pairs
+Le Cam     type I + type II >= 1 - TV(M0^n, M1^n) >= max( 1 - sqrt(1 - BC^2n), (1 - TV)^n ), exact tensorization of the
+           Bhattacharyya coefficient BC = sum sqrt(M0 M1) = 1 - hellinger2, and of the overlap 1 - TV
+Source     Chernoff 1952; Le Cam 1973; Tsybakov 2009, chapter 2
 """
 
 from __future__ import annotations
@@ -15,6 +24,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -32,9 +42,71 @@ from deniable.channels.divergences import (
     marginals,
 )
 from deniable.channels.hypothesis._bracket import level_bracket
-from deniable.channels.hypothesis._pair import Pair, read_pair
-from deniable.channels.hypothesis.ratio_test import MOST_REPORTS, check_rate, count_types, level_test
-from deniable.errors import NumberError
+from deniable.channels.hypothesis._pair import Pair, bisect, read_pair
+from deniable.channels.hypothesis.ratio_test import MOST_REPORTS, check_rate, count_types, level_test, read_count
+from deniable.errors import NumberError, ShapeError
+
+# -- how fast errors fall -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Chernoff:
+    """The Chernoff information `value`, the `exponent` s that attains it, and which two laws it is about."""
+
+    value: float
+    exponent: float
+    pair: tuple[int, int] = (0, 1)
+
+
+def stein_exponent(m0: ArrayLike, m1: ArrayLike) -> float:
+    """KL(m0 || m1): the rate at which the type-II error falls when the type-I error is held."""
+    return divergence(m0, m1, "kl")
+
+
+def chernoff_information(m0: ArrayLike, m1: ArrayLike) -> Chernoff:
+    """The rate at which the Bayes error falls.
+
+    >>> result = chernoff_information([0.75, 0.25], [0.25, 0.75])
+    >>> round(result.value, 12), round(result.exponent, 12)      # ln(2 / sqrt 3)
+    (0.143841036226, 0.5)
+    """
+    pair = read_pair(m0, m1)
+    if pair.llr.size == 0:
+        return Chernoff(math.inf, 0.5)
+    if pair.llr.size == 1 and pair.only0 == pair.only1:
+        return Chernoff(-pair.log_moment(0.5), 0.5)
+    ends = [s for s, past in ((0.0, pair.slope(0.0) >= 0), (1.0, pair.slope(1.0) <= 0)) if past]
+    s = ends[0] if ends else bisect(lambda s: pair.slope(s) > 0, 0.0, 1.0)
+    return Chernoff(max(-pair.log_moment(s), 0.0), s)
+
+
+def least_chernoff_information(distributions: Sequence[ArrayLike]) -> Chernoff:
+    """The rate at which the Bayes error between several laws falls: that of the two hardest to tell apart."""
+    if len(distributions) < 2:
+        raise ShapeError(f"two or more distributions are needed to tell apart, got {len(distributions)}")
+    best = Chernoff(math.inf, 0.5)
+    for i, j in combinations(range(len(distributions)), 2):
+        found = chernoff_information(distributions[i], distributions[j])
+        if found.value <= best.value:
+            best = Chernoff(found.value, found.exponent, (i, j))
+    return best
+
+
+def le_cam_bound(m0: ArrayLike, m1: ArrayLike, n: int) -> float:
+    """No test on n reports has type-I plus type-II error below this (and none an average error below half of it).
+
+    >>> le_cam_bound([0.75, 0.25], [0.25, 0.75], 1)
+    0.5
+    """
+    reports = read_count(n)
+    overlap = 1 - divergence(m0, m1, "tv")
+    square = math.exp(2 * reports * _log1m(divergence(m0, m1, "hellinger2")))
+    return float(max(square / (1 + math.sqrt(1 - square)), max(overlap, 0.0) ** reports))
+
+
+def _log1m(x: float) -> float:
+    return math.log1p(-x) if x < 1 else -math.inf
+
 
 Progress = Callable[[str, float | None], object]
 """Called with what is being done; how much is left is not known before the end."""

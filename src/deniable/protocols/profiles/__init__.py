@@ -8,8 +8,7 @@ channels exactly; `compose` says what several releases tell.
 from __future__ import annotations
 
 from deniable.protocols.profiles._program import SolverError
-from deniable.protocols.profiles.baselines import KaryResponse, Warner
-from deniable.protocols.profiles.categorical import SmoothCategorical
+from deniable.protocols.profiles.categorical import KaryResponse, SmoothCategorical, Warner
 from deniable.protocols.profiles.composition import (
     Composition,
     compose,

@@ -23,8 +23,7 @@ from numpy.typing import ArrayLike
 from deniable import exact
 from deniable.errors import NumberError, ProbabilityError, ShapeError
 from deniable.exact import WORD
-from deniable.protocols.profiles._program import Rows, minimize
-from deniable.protocols.profiles._repair import holds, repaired
+from deniable.protocols.profiles._program import Rows, holds, minimize, repaired
 from deniable.protocols.profiles.graph import Floats, Integers, Part, ProfileGraph
 from deniable.protocols.profiles.mechanism import ProfileMechanism, identity
 from deniable.trace import Progress, Watch
