@@ -262,6 +262,7 @@ export class Board {
       this.#tiles,
       tile(count(n), this.counted(n).split(" ")[1]),
       tile(decimal(this.survey.epsilon), "epsilon of a submission"),
+      ...(this.survey.delta === null ? [] : [tile(this.survey.delta, "delta of a submission")]),
       this.survey.lifetimeEpsilon === null ? tile("no bound", "on what all reports of a device tell together") : tile(decimal(this.survey.lifetimeEpsilon), "lifetime epsilon"),
       tile(plural(chosen.length, "period"), chosen.length ? period(terms.epochs, chosen[0].epoch, chosen.at(-1).epoch) : "with answers"),
       tile(...phase(status.state, terms)),
