@@ -18,7 +18,8 @@ import numpy as np
 from deniable.collect.stores import open_store
 from deniable.collect.stores.base import Batch
 from deniable.design import extremal
-from deniable.protocols import GRR, OUE, Table
+from deniable.domains import Interval
+from deniable.protocols import GRR, OUE, Attributes, Table
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal
@@ -33,6 +34,7 @@ MODES: dict[str, dict[str, Any]] = {
     "phone": {"viewport": {"width": 390, "height": 780}, "color_scheme": "light", "is_mobile": True, "has_touch": True},
 }
 BREADS = ("sourdough", "rye", "spelt", "ciabatta", "pita", "pumpernickel", "brioche", "none of these")
+TOWNS = ("Aachen", "Bonn", "Cologne", "Düren", "elsewhere")
 SHARES = (0.30, 0.22, 0.15, 0.12, 0.08, 0.06, 0.045, 0.025)
 
 
@@ -63,6 +65,26 @@ def fill_remedy(service: Service) -> None:
     answers = ["well"] * 30 + ["so-so"] * 45 + ["badly"] * 75
     ids = bits.words(300).view(np.uint8).reshape(150, 16).copy()
     reports = np.asarray(survey["effect"].protocol.privatize(answers, bits))
+    with open_store(service.store) as store:
+        store.add([Batch(survey.fingerprint, current(survey), ids, reports)])
+
+
+def habits() -> Survey:
+    """A record of three parts, of which each person reports one."""
+    parts = {"smoke": ["yes", "no"], "town": list(TOWNS), "sleep": Interval(0, 24, unit="hours")}
+    protocol = Attributes(parts, epsilon=1, people=30_000)
+    return Survey("Habits", [Question("habits", "Your habits", protocol)], terms())
+
+
+def fill_habits(service: Service) -> None:
+    survey, bits, random, n = habits(), Simulation(6), np.random.default_rng(6), 30_000
+    people = {
+        "smoke": random.choice(["yes", "no"], n, p=[0.2, 0.8]),
+        "town": random.choice(TOWNS, n, p=[0.1, 0.3, 0.4, 0.05, 0.15]),
+        "sleep": random.normal(7, 1.5, n),
+    }
+    ids = bits.words(2 * n).view(np.uint8).reshape(n, 16).copy()
+    reports = np.asarray(survey["habits"].protocol.privatize(people, bits))
     with open_store(service.store) as store:
         store.add([Batch(survey.fingerprint, current(survey), ids, reports)])
 
@@ -125,6 +147,20 @@ def decided(tab: Any, service: Service, survey: Survey) -> None:
     tab.wait_for_selector(".chart")
 
 
+def parts(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(service.survey_page(habits()))
+    tab.get_by_label("no", exact=True).check()
+    tab.get_by_label("Bonn", exact=True).check()
+    tab.get_by_label("sleep", exact=True).fill("7.5")
+
+
+def panels(tab: Any, service: Service, survey: Survey) -> None:
+    tab.goto(service.dashboard(habits()))
+    tab.get_by_label("Analyst's token").fill(service.analyst)
+    tab.get_by_role("button", name="Sign in").click()
+    tab.wait_for_selector("[data-question='habits.sleep'] .chart")
+
+
 def planner(tab: Any, service: Service, survey: Survey) -> None:
     tab.goto(f"{service.address}/plan")
     tab.wait_for_selector(".lines")
@@ -150,11 +186,18 @@ SHOTS: dict[str, Callable[[Any, Service, Survey], None]] = {
     "planner": planner,
     "designed": designed,
     "decided": decided,
+    "parts": parts,
+    "panels": panels,
 }
-WHOLE = {"life": "section[aria-label='Life of a report']", "decided": "[data-question=effect]", "designed": "form"}
+WHOLE = {
+    "life": "section[aria-label='Life of a report']",
+    "decided": "[data-question=effect]",
+    "designed": "form",
+    "parts": "form",
+}
 """Of these an element is shown, of the others the page, cut where it gets long."""
 LONGEST = 2300
-ONCE = ("designed", "decided")
+ONCE = ("designed", "decided", "parts", "panels")
 """Of these one picture is enough, the light one."""
 
 
@@ -169,8 +212,9 @@ def pictures() -> Iterator[tuple[str, str]]:
 @contextmanager
 def stage() -> Iterator[tuple[Service, Survey]]:
     survey = bakery()
-    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), survey, remedy()) as service:
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), survey, remedy(), habits()) as service:
         fill(service, survey)
+        fill_habits(service)
         fill_remedy(service)
         yield service, survey
 
