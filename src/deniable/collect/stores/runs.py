@@ -2,11 +2,11 @@
 
 Pool       a commit merges its new ids into the pool, a sorted row that is written anew: whoever reads the table sees
            ids in the order of their bytes, and not which of them came last
-Runs       a full pool keeps half of its ids, chosen at random, and the others become a run that is never changed. Eight
+Runs       a full pool keeps half of its ids, chosen at random; the others become a run that is never changed. Sixteen
            runs of about the same size are merged into one, until they are large. What can be told of an id is its run:
            that it came in a period of some hundred or thousand submissions, later of some hundred thousand
 Chunks     a run lies in rows of many ids, found by their first id: 17 bytes per id in all
-Filter     what is in no run is told from memory, 3 to 8 bytes per id; only the others are looked for in the table. A
+Filter     what is in no run is told from memory, 4 to 12 bytes per id; only the others are looked for in the table. A
            filter knows all ids of its runs and perhaps more, so it is wrong in one direction only
 Others     what another connection wrote is noticed by the table's version, and its runs are read then
 """
@@ -25,7 +25,7 @@ from deniable.collect.wire import ID_BYTES
 
 Words = NDArray[np.uint64]
 
-RATIO = 8
+RATIO = 16
 """So many runs of a size are merged into one."""
 _FIRST_FILTER = 1 << 16
 _SLICE = 1 << 14
@@ -76,7 +76,7 @@ POOL = 0
 
 
 class Filter:
-    """Which ids may be known: a Bloom filter with five bits per id in one word, for so many ids.
+    """Which ids may be known: a Bloom filter with six bits per id in one word, for so many ids.
 
     >>> ids = np.frombuffer(bytes(range(160)), dtype="S16")
     >>> filter = Filter(10)
@@ -86,7 +86,7 @@ class Filter:
     """
 
     def __init__(self, capacity: int) -> None:
-        self._bits = max(4, (capacity * 24 // 64 - 1).bit_length())
+        self._bits = max(4, (capacity * 32 // 64 - 1).bit_length())
         self._words: Words = np.zeros(1 << self._bits, dtype=np.uint64)
         # Random, so that nobody can make up ids that fall on each other.
         self._factors = [np.uint64(secrets.randbits(64) | 1) for _ in range(2)]
@@ -97,7 +97,7 @@ class Filter:
         place = (high ^ low) * self._factors[0] >> np.uint64(64 - self._bits)
         chosen = (high + low) * self._factors[1]
         mask = np.zeros_like(chosen)
-        for shift in (58, 52, 46, 40, 34):
+        for shift in (58, 52, 46, 40, 34, 28):
             mask |= np.uint64(1) << (chosen >> np.uint64(shift) & np.uint64(63))
         return place, mask
 

@@ -319,7 +319,7 @@ class SqliteStore(SqlStore):
 class FileRuns(RunTable):
     """Runs in a file: rows of some pages."""
 
-    pool, chunk, largest = 2048, 1024, 1 << 17
+    pool, chunk, largest = 1024, 1024, 1 << 17
 
     def __init__(self, query: Callable[..., list[Row]], place: tuple[int, int]) -> None:
         self._query, self._place = query, place

@@ -1,0 +1,128 @@
+"""Ids in sorted runs: each is new once, whoever sends it, however runs are merged and filters grow."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deniable.collect.stores import Added, Batch, Store, open_store, runs
+from deniable.collect.stores.postgres import ServerRuns
+from deniable.collect.stores.sqlite import FileRuns, SqliteStore
+from tests.collect.postgres import in_memory
+from tests.collect.server.live import eventually
+from tests.collect.surveys import crowd, daily
+
+DAILY = daily()
+NAME = DAILY.fingerprint
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many merges and several filters within some hundred ids."""
+    monkeypatch.setattr(runs, "RATIO", 3)
+    monkeypatch.setattr(runs, "_FIRST_FILTER", 64)
+    for table in (FileRuns, ServerRuns):
+        for name, value in {"pool": 8, "chunk": 5, "largest": 300}.items():
+            monkeypatch.setattr(table, name, value)
+
+
+def strange_ids() -> list[bytes]:
+    """Ids that somebody made up: neighbours, and with zeros at either end."""
+    ends = [bytes(16), bytes(15) + b"\1", b"\1" + bytes(15), b"\xff" * 16, b"\xff" * 15 + b"\0"]
+    return [*ends, *(b"same beginning" + place.to_bytes(2, "big") for place in range(0, 600, 7))]
+
+
+def collect(stores: list[Store], seed: int) -> None:
+    """Submissions by several connections, half of them known: as a set would have it."""
+    chance, known = random.Random(seed), set[bytes]()
+    pool = [*strange_ids(), *(chance.randbytes(16) for _ in range(700))]
+    for _ in range(60):
+        chosen = chance.sample(pool, chance.choice([1, 3, 40]))
+        ids = np.frombuffer(b"".join(chosen), dtype=np.uint8).reshape(-1, 16)
+        batch = Batch(NAME, 10, ids, np.zeros((len(ids), 1), dtype=np.uint8))
+        fresh = set(chosen) - known
+        assert chance.choice(stores).add([batch]) == [Added(len(fresh), len(chosen) - len(fresh))]
+        known |= fresh
+    assert len(known) > 400
+    assert stores[0].check() == []
+
+
+@pytest.fixture
+def connect(request: pytest.FixtureRequest) -> Iterator[Callable[[int], Store]]:
+    if request.param == "postgres":
+        url: str = request.getfixturevalue("postgres_url")
+        yield lambda shard: open_store(url, shard)
+        return
+    with tempfile.TemporaryDirectory(dir=in_memory()) as name:
+        yield lambda shard: SqliteStore(Path(name, "store.db"), shard)
+
+
+@pytest.mark.parametrize("connect", ["sqlite", "postgres"], indirect=True)
+def test_each_id_is_new_once(connect: Callable[[int], Store]) -> None:
+    with connect(0) as one, connect(1) as two:
+        one.publish(DAILY)
+        collect([one, two], seed=5)
+
+
+class ForgetsOthers(runs.SortedRuns):
+    """Never reads what another connection wrote."""
+
+    def catch_up(self) -> None:
+        if self._version is None:
+            super().catch_up()
+
+
+class ForgetsRuns(runs.SortedRuns):
+    """Takes what is in no pool for new."""
+
+    def _known(self, ids: Any) -> Any:
+        return runs.found(self._pool, ids)
+
+
+@pytest.mark.parametrize("broken", [ForgetsOthers, ForgetsRuns])
+@pytest.mark.parametrize("connect", ["sqlite"], indirect=True)
+def test_broken_runs_are_caught(
+    connect: Callable[[int], Store], monkeypatch: pytest.MonkeyPatch, broken: type[runs.SortedRuns]
+) -> None:
+    monkeypatch.setattr("deniable.collect.stores.sql.SortedRuns", broken)
+    with connect(0) as one, connect(1) as two:
+        one.publish(DAILY)
+        with pytest.raises(AssertionError):
+            collect([one, two], seed=5)
+
+
+def test_workers_that_wait_for_each_other_see_each_others_ids(postgres_url: str) -> None:
+    """Whatever isolation the database has by default: what the first commits, the second must know."""
+    people = crowd(DAILY, 50)
+    with open_store(postgres_url) as opened:
+        store: Any = opened
+        store.publish(DAILY)
+        store.add([people[:1].batch(DAILY, 10)])
+        name = postgres_url.partition("@/")[2].partition("?")[0]
+        store._query(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'")
+        found: list[Added] = []
+
+        def work(shard: int) -> None:
+            with open_store(postgres_url, shard) as own:
+                found.extend(own.add([people.batch(DAILY, 10)]))
+
+        waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = ?"
+        threads = [threading.Thread(target=work, args=(shard,)) for shard in (1, 2)]
+        with store._writing():
+            store._hold(store._entry(NAME), 10)
+            for thread in threads:
+                thread.start()
+            with open_store(postgres_url) as watching:
+                other: Any = watching
+                eventually(lambda: other._query(waiting, name) == [(2,)])
+        for thread in threads:
+            thread.join()
+        assert sorted(one.fresh for one in found) == [0, 49]
+        assert store.check() == []
