@@ -30,6 +30,8 @@ pytestmark = pytest.mark.slow
 CAPTURED, DRAWN = 2_000, 2_000_000
 SCALES = [Fraction(x) for x in (1, 2, 3, 4, 6)]
 EXAMPLES = [pytest.param(protocol, id=name) for name, protocol in registered_examples()]
+# Few reports do not show the rare outputs that a delta is about.
+FREQUENT = [pytest.param(protocol, id=name) for name, protocol in registered_examples() if not protocol.guarantee.delta]
 
 ANSWER = """async ([address, survey, value, count]) => {
     const { Client } = await import(`${address}/web/current/deniable.js`);
@@ -82,10 +84,16 @@ def follows(seen: dict[bytes, int], protocol: Protocol) -> bool:
 
 def last(protocol: Protocol) -> Any:
     value = inputs(protocol)[-1]
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, Fraction) else value
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", FREQUENT)
 def test_what_the_network_sees_has_the_exact_law(service: Service, profile: Any, example: Protocol) -> None:
     protocol = fitting(example, (Fraction(2),), CAPTURED)
     survey = single(protocol, f"law of {protocol.name} {protocol.fingerprint[:8]}")
