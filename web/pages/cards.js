@@ -22,7 +22,7 @@ export function specCard(survey) {
       { class: "facts" },
       fact("Owner", terms.owner),
       fact("Purpose", terms.purpose),
-      fact("One submission", level(survey.epsilon)),
+      fact("One submission", `${level(survey.epsilon)}${survey.delta === null ? "" : ` and delta ${survey.delta}`}`),
       fact("Lifetime", `${survey.lifetimeEpsilon === null ? lifetime(survey) : level(survey.lifetimeEpsilon)}; budget ${decimal(terms.budget.epsilon)}${terms.budget.delta === "0" ? "" : ` and delta ${terms.budget.delta}`} for “${terms.budget.group}”`),
       fact("Protection", survey.relation === "any" ? band(survey) : `${band(survey)}, between ${survey.questions[0].protocol.over}`),
       fact("How often", epochs === 1 ? often : `${often}; ${course(terms.longitudinal)}`),
