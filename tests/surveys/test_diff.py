@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from deniable.channels import Channel
 from deniable.domains import Categories
-from deniable.protocols import GRR, OUE
+from deniable.protocols import GRR, OUE, Table
+from deniable.protocols.profiles import ProfileGraph, Warner
 from deniable.surveys import Budget, Longitudinal, Question, Survey, Terms
 from deniable.surveys.diff import LIFETIME, NEUTRAL, NO_BOUND, STRONGER, WEAKER, diff, weaker
 from tests.surveys.test_terms import MEAT, SURVEY, TERMS
@@ -21,6 +23,14 @@ def changed(**changes: Any) -> Survey:
 
 def asked(*questions: Question, terms: Terms | None = TERMS) -> Survey:
     return Survey(SURVEY.name, questions, terms)
+
+
+def leaky(delta: str) -> Survey:
+    """The same epsilon, up to a delta."""
+    channel = Channel.from_integers([[50, 49, 1], [50, 50, 0]], 100, ["yes", "no"], ["yes", "no", "sure"])
+    budget = replace(TERMS.budget, delta=Fraction(delta) * TERMS.longitudinal.draws)
+    protocol = Table(channel, 1, delta=delta)
+    return asked(replace(MEAT, protocol=protocol), terms=replace(TERMS, budget=budget))
 
 
 MEMOIZED = changed(longitudinal=Longitudinal("memoize", epochs=3))
@@ -35,6 +45,8 @@ WORSE = {
     "shown from fewer": (SURVEY, changed(show_from=49)),
     "more than the first answer": (MEMOIZED, changed(longitudinal=Longitudinal("memoize", epochs=3, values=2))),
     "answers whose changes show": (SURVEY, changed(longitudinal=Longitudinal("memoize", epochs=3, values=2))),
+    "a delta": (SURVEY, leaky("1/100")),
+    "a larger delta": (leaky("1/100"), leaky("1/50")),
     "no memoization": (MEMOIZED, changed(longitudinal=Longitudinal("none", epochs=1))),
 }
 ALIKE = {
@@ -64,6 +76,16 @@ def test_other_changes_are_listed_and_not_weaker(old: Survey, new: Survey) -> No
     assert changes
     assert not weaker(changes)
     assert {change.privacy for change in changes} == {NEUTRAL}
+
+
+def test_another_relation_is_called_weaker_both_ways() -> None:
+    """Levels between profiles and levels between any two answers cannot be compared."""
+    hidden = Table(Warner(ProfileGraph.chain({"north": 0, "south": 1}), 1))
+    profiled = asked(
+        replace(MEAT, protocol=hidden), terms=replace(TERMS, budget=replace(TERMS.budget, relation="profiles"))
+    )
+    for old, new in ((SURVEY, profiled), (profiled, SURVEY)):
+        assert "relation of the levels" in [change.what for change in weaker(diff(old, new))]
 
 
 def test_the_same_survey_has_no_changes() -> None:

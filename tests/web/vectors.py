@@ -33,11 +33,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.channels import Channel
 from deniable.collect.client.ledger import advance, report_id
 from deniable.domains import Categories, Domain, Integers, Interval, Records, Strings
 from deniable.exact import WORD, Dyadic
 from deniable.labels import label_spec
-from deniable.protocols import Attributes, Memoized, Protocol, registered
+from deniable.protocols import Attributes, Memoized, Protocol, Table, registered
 from deniable.randomness import Bits
 from deniable.specs import canonical_bytes
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
@@ -404,9 +405,22 @@ def changes() -> Iterator[dict[str, Any]]:
         yield _change(before, after)
     yield _change(Survey("daily", [one.questions[0]], one.terms), Survey("daily", [one.questions[0]], grown))
     yield _change(*rounds())
+    plain, leaky, profiled = guarantees(one.terms)
+    for before, after in ((plain, leaky), (leaky, plain), (plain, profiled), (profiled, leaky)):
+        yield _change(before, after)
     for rival in (two_stages(one.terms, 1), two_stages(one.terms, 3), two_stages(one.terms, 2, "2"), one, other):
         yield _change(staged, rival)
         yield _change(rival, staged)
+
+
+def guarantees(terms: Terms) -> Iterator[Survey]:
+    """One question between any two answers, the same up to a delta, and one between profiles."""
+    leaky = Channel.from_integers([[97, 2, 1], [2, 98, 0]], 100, ["yes", "no"], ["yes", "no", "sure"])
+    hidden = registered()["ProfileTable"].examples()
+    for protocol in (registered()["GRR"](["yes", "no"], 1), Table(leaky, 4, delta="1/100"), next(iter(hidden))):
+        promise = protocol.guarantee
+        budget = Budget("bakery", Fraction(90), 10 * promise.delta, promise.relation)
+        yield Survey("guarantees", [Question("q", "What?", protocol)], replace(terms, budget=budget))
 
 
 def _change(before: Survey, after: Survey) -> dict[str, Any]:
