@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import deniable
+from deniable.protocols import registered
 from docs._hooks.execute import run_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
@@ -63,3 +64,8 @@ def test_a_name_that_is_left_out_is_caught(entries: dict[str, set[str]]) -> None
     # Another thing of the same name is no entry.
     other = importlib.import_module("deniable.protocols.profiles")
     assert missing(other, ["compose"], {"deniable.channels": {"compose"}, "deniable.protocols": set()}) == ["compose"]
+
+
+def test_every_kind_of_protocol_is_in_the_wire_specification() -> None:
+    text = PAGE.with_name("protocol.md").read_text("utf-8")
+    assert [name for name in registered() if f"`{name}`" not in text] == []
