@@ -54,7 +54,7 @@ lint: $(READY) ## style, types and layers
 	$(BIN)/mypy
 	@echo "$(BIN)/lint-imports"; report=$$($(BIN)/lint-imports --no-logo) || { echo "$$report"; exit 1; }
 
-system: ## a browser, Node.js and Java for the tests, where they are missing and can be fetched
+system: ## a browser, Node.js, Java and PostgreSQL 15 for the tests, where they are missing and can be fetched
 	@$(PYTHON) tools/system_packages.py
 
 format: $(READY) ## rewrite the code in the project's style

@@ -1,4 +1,4 @@
-"""Ids in sorted runs: each is new once, whoever sends it, however runs are merged and filters grow."""
+"""Ids in sorted runs: each is new once, whoever sends it, however runs are merged."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ NAME = DAILY.fingerprint
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many merges and several filters within some hundred ids."""
+    """Many merges within some hundred ids."""
     monkeypatch.setattr(runs, "RATIO", 3)
-    monkeypatch.setattr(runs, "_FIRST_FILTER", 64)
     for table in (FileRuns, ServerRuns):
         for name, value in {"pool": 8, "chunk": 5, "largest": 300}.items():
             monkeypatch.setattr(table, name, value)

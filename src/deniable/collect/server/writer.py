@@ -406,6 +406,8 @@ class Writer:
         if store is not None:
             with suppress(Exception):
                 store.close()
+            if store.reconnects:
+                self._store = store
 
     def _finish(self) -> None:
         if self._late:

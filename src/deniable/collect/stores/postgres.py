@@ -26,7 +26,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -97,6 +97,7 @@ class PostgresStore(SqlStore):
     """The store in a PostgreSQL database; tables are made if it has none."""
 
     locking = "FOR UPDATE"
+    reconnects = True
 
     def __init__(self, url: str, shard: int = 0) -> None:
         super().__init__(shard)
@@ -156,6 +157,7 @@ class PostgresStore(SqlStore):
         if error.sqlstate == _DISK_FULL:
             return StorageFull("the PostgreSQL store is full: nothing of this was written; make room on its disk")
         if error.sqlstate == _NO_TABLE:
+            self._runs.clear()
             return MissingTableError("the PostgreSQL store misses a table: restore a backup")
         if error.sqlstate == _TAKEN:
             return TakenError("the PostgreSQL store is in use by others: try again")
@@ -274,14 +276,13 @@ class PostgresStore(SqlStore):
         return None
 
     def tidy(self) -> None:
-        """Vacuum rows of ids and sums: what they were before a change. One worker at a time; it waits for nobody."""
+        """Vacuum rows of ids and sums: what they were before a change. One worker at a time."""
         if self._query(f"SELECT pg_try_advisory_lock({_LOCK}, 1)") != [(True,)]:
             return
         skipped: list[tuple[str, str]] = []
 
         def note(notice: Any) -> None:
-            if notice.sqlstate != _TAKEN:
-                skipped.append((notice.sqlstate, notice.message_primary))
+            skipped.append((notice.sqlstate, notice.message_primary))
 
         # A table that may not be vacuumed is no error to PostgreSQL.
         connection = self._connection
@@ -292,7 +293,7 @@ class PostgresStore(SqlStore):
             for table in self._open_tables():
                 # A table may be gone by now.
                 with suppress(MissingTableError):
-                    self._query(f"VACUUM (SKIP_LOCKED, TRUNCATE FALSE) {table}")
+                    self._query(f"VACUUM (TRUNCATE FALSE) {table}")
         finally:
             if self._open is connection:
                 connection.remove_notice_handler(note)
@@ -426,6 +427,8 @@ class PostgresStore(SqlStore):
             raise StoreError("the PostgreSQL store takes no changes now: it is a standby, or read-only")
 
     def close(self) -> None:
+        for runs in self._runs.values():
+            runs.undone()
         if self._open is not None:
             self._open.close()
             self._open = None
@@ -487,11 +490,11 @@ class ServerRuns(RunTable):
     def read(self, run: int) -> list[bytes]:
         return [raw for (raw,) in self._query(f"SELECT ids FROM {self._table} WHERE run = ? ORDER BY first", run)]
 
-    def known(self, ids: list[bytes], runs: Collection[int]) -> set[bytes]:
-        select = f"SELECT ids FROM {self._table} t WHERE t.run = r.run AND first <= given.id"
+    def known(self, ids: list[bytes], run: int) -> set[bytes]:
+        select = f"SELECT ids FROM {self._table} t WHERE t.run = ? AND first <= given.id"
         row = f"LATERAL ({select} ORDER BY first DESC LIMIT 1) row"
-        held = f"FROM unnest(?b) given (id), unnest(?::bigint[]) r (run), {row} WHERE position(given.id IN row.ids) > 0"
-        return {id for (id,) in self._query(f"SELECT given.id {held}", ids, list(runs))}
+        held = f"FROM unnest(?b) given (id), {row} WHERE position(given.id IN row.ids) > 0"
+        return {id for (id,) in self._query(f"SELECT given.id {held}", ids, run)}
 
     def drop(self, run: int) -> None:
         self._query(f"DELETE FROM {self._table} WHERE run = ?", run)

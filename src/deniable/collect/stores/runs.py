@@ -6,8 +6,8 @@ Runs       a full pool keeps half of its ids, chosen at random; the others becom
            runs of about the same size are merged into one, until they are large. What can be told of an id is its run:
            that it came in a period of some hundred or thousand submissions, later of some hundred thousand
 Chunks     a run lies in rows of many ids, found by their first id: 17 bytes per id in all
-Filter     what is in no run is told from memory, 4 to 12 bytes per id; only the others are looked for in the table. A
-           filter knows all ids of its runs and perhaps more, so it is wrong in one direction only
+Filter     what is not in a run is told from memory, 4 bytes per id; only the rest is looked for in the table. A filter
+           knows all ids of its run and a few others, so it is wrong in one direction only
 Others     what another connection wrote is noticed by the table's version, and its runs are read then
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ Words = NDArray[np.uint64]
 
 RATIO = 16
 """So many runs of a size are merged into one."""
-_FIRST_FILTER = 1 << 16
 _SLICE = 1 << 14
 """Ids at a time: their words fit into the processor's cache."""
 _KIND = f"S{ID_BYTES}"
@@ -56,8 +55,8 @@ class RunTable(ABC):
         """The rows of a run, ascending; of the pool if it is `POOL`."""
 
     @abstractmethod
-    def known(self, ids: list[bytes], runs: Collection[int]) -> set[bytes]:
-        """Which of these ids are in these runs."""
+    def known(self, ids: list[bytes], run: int) -> set[bytes]:
+        """Which of these ids are in a run."""
 
     @abstractmethod
     def drop(self, run: int) -> None: ...
@@ -75,41 +74,57 @@ POOL = 0
 """The pool's number; a run has a random one."""
 
 
-class Filter:
-    """Which ids may be known: a Bloom filter with six bits per id in one word, for so many ids.
+class Hashes:
+    """Where filters look for ids: two places, each as a fraction of 2^32, and four bits at each.
 
-    >>> ids = np.frombuffer(bytes(range(160)), dtype="S16")
-    >>> filter = Filter(10)
-    >>> filter.add(ids[:5])
-    >>> bool(filter.may_hold(ids[:5]).all()), bool(filter.may_hold(ids[5:]).all())
+    The factors are random, so that nobody can make up ids that fall on each other.
+    """
+
+    def __init__(self, ids: Keys, factors: Words) -> None:
+        high, low = np.ascontiguousarray(ids).view(">u8").reshape(-1, 2).astype(np.uint64).T
+        self.places, self.masks = [], []
+        for factor in factors:
+            mixed = (high * factor[0] + low) * factor[1]
+            mixed = (mixed ^ mixed >> np.uint64(29)) * factor[2]
+            mask = np.zeros_like(mixed)
+            for shift in (26, 20, 14, 8):
+                mask |= np.uint64(1) << (mixed >> np.uint64(shift) & np.uint64(63))
+            self.places.append(mixed >> np.uint64(32))
+            self.masks.append(mask)
+
+    @staticmethod
+    def factors() -> Words:
+        return np.frombuffer(secrets.token_bytes(48), dtype=np.uint64).reshape(2, 3) | np.uint64(1)
+
+
+class Filter:
+    """Which ids may be in a run: a Bloom filter of two words per id, four bytes per id of the run.
+
+    >>> ids, factors = np.frombuffer(bytes(range(160)), dtype="S16"), Hashes.factors()
+    >>> filter = Filter(ids[:5], factors)
+    >>> bool(filter.may_hold(Hashes(ids[:5], factors)).all()), bool(filter.may_hold(Hashes(ids[5:], factors)).all())
     (True, False)
     """
 
-    def __init__(self, capacity: int) -> None:
-        self._bits = max(4, (capacity * 32 // 64 - 1).bit_length())
-        self._words: Words = np.zeros(1 << self._bits, dtype=np.uint64)
-        # Random, so that nobody can make up ids that fall on each other.
-        self._factors = [np.uint64(secrets.randbits(64) | 1) for _ in range(2)]
-        self.left = capacity
-
-    def _places(self, ids: Keys) -> tuple[Words, Words]:
-        high, low = np.ascontiguousarray(ids).view(">u8").reshape(-1, 2).astype(np.uint64).T
-        place = (high ^ low) * self._factors[0] >> np.uint64(64 - self._bits)
-        chosen = (high + low) * self._factors[1]
-        mask = np.zeros_like(chosen)
-        for shift in (58, 52, 46, 40, 34, 28):
-            mask |= np.uint64(1) << (chosen >> np.uint64(shift) & np.uint64(63))
-        return place, mask
-
-    def add(self, ids: Keys) -> None:
+    def __init__(self, ids: Keys, factors: Words) -> None:
+        size = len(ids) * 16 // 64 + 4
+        self._size = np.uint64(size)
+        self._words = np.zeros((2, size), dtype=np.uint64)
         for at in range(0, len(ids), _SLICE):
-            place, mask = self._places(ids[at : at + _SLICE])
-            np.bitwise_or.at(self._words, place, mask)
-        self.left -= len(ids)
+            hashes = Hashes(ids[at : at + _SLICE], factors)
+            for words, place, mask in zip(self._words, hashes.places, hashes.masks, strict=True):
+                np.bitwise_or.at(words, self._at(place), mask)
 
-    def may_hold(self, ids: Keys) -> Flags:
-        place, mask = self._places(ids)
-        return (self._words[place] & mask) == mask  # type: ignore[no-any-return]
+    def _at(self, places: Words) -> Words:
+        return places * self._size >> np.uint64(32)
+
+    def may_hold(self, hashes: Hashes) -> Flags:
+        maybe = np.ones(len(hashes.places[0]), dtype=np.bool_)
+        for words, place, mask in zip(self._words, hashes.places, hashes.masks, strict=True):
+            maybe &= (words[self._at(place)] & mask) == mask
+            if not maybe.any():
+                break
+        return maybe
 
 
 class SortedRuns:
@@ -120,8 +135,8 @@ class SortedRuns:
         self._version: object = None
         self._pool: Keys = np.empty(0, dtype=_KIND)
         self._sizes: dict[int, int] = {}
-        self._filters = [Filter(_FIRST_FILTER)]
-        self._filtered: set[int] = set()
+        self._factors = Hashes.factors()
+        self._filters: dict[int, Filter] = {}
 
     def claim(self, ids: Keys) -> Flags:
         """Insert ids, which ascend; returns which of them were new. Nobody else claims until the transaction ends."""
@@ -129,7 +144,6 @@ class SortedRuns:
         fresh = ~self._known(ids)
         new = ids if fresh.all() else ids[fresh]
         if len(new):
-            self._remember(new)
             self._put_pool(np.sort(np.concatenate([self._pool, new]), kind="stable"))
             self._merge()
             self._version = self._table.version()
@@ -148,34 +162,20 @@ class SortedRuns:
             return
         self._sizes = self._table.sizes()
         self._pool = self._read(POOL)
-        self._remember(self._pool)
-        for run in self._sizes.keys() - self._filtered:
-            self._remember(self._read(run))
-        self._filtered = set(self._sizes)
+        for run in self._filters.keys() - self._sizes.keys():
+            del self._filters[run]
+        for run in self._sizes.keys() - self._filters.keys():
+            self._filters[run] = Filter(self._read(run), self._factors)
         self._version = version
 
-    def _maybe(self, ids: Keys) -> Flags:
-        maybe = np.zeros(len(ids), dtype=np.bool_)
-        for filter in self._filters:
-            maybe |= filter.may_hold(ids)
-        return maybe
-
-    def _remember(self, ids: Keys) -> None:
-        ids = ids[~self._maybe(ids)]
-        if self._filters[-1].left < len(ids):
-            self._filters.append(Filter(max(2 * len(ids), _FIRST_FILTER << len(self._filters))))
-        self._filters[-1].add(ids)
-
     def _known(self, ids: Keys) -> Flags:
-        known = np.zeros(len(ids), dtype=np.bool_)
-        which = np.flatnonzero(self._maybe(ids))
-        known[which] = found(self._pool, ids[which])
-        left = which[~known[which]]
-        if left.size and self._sizes:
-            wanted = [ids[place : place + 1].tobytes() for place in left.tolist()]
-            # The smallest first: what comes again mostly came not long ago.
-            held = self._table.known(wanted, sorted(self._sizes, key=self._sizes.__getitem__))
-            known[left] = [id in held for id in wanted]
+        known, hashes = found(self._pool, ids), Hashes(ids, self._factors)
+        for run in self._sizes:
+            maybe = np.flatnonzero(self._filters[run].may_hold(hashes) & ~known)
+            if maybe.size:
+                wanted = [ids[place : place + 1].tobytes() for place in maybe.tolist()]
+                held = self._table.known(wanted, run)
+                known[maybe] = [id in held for id in wanted]
         return known
 
     # -- writing -----------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class SortedRuns:
         run = secrets.randbits(62) + 1
         self._table.write(run, chunks(ids, self._table.chunk))
         self._sizes[run] = len(ids)
-        self._filtered.add(run)
+        self._filters[run] = Filter(ids, self._factors)
 
     def _merge(self) -> None:
         while len(some := self._alike()) >= RATIO:
@@ -201,7 +201,7 @@ class SortedRuns:
             # Before the merged ones are written, which then take their pages.
             for run in some:
                 self._table.drop(run)
-                del self._sizes[run]
+                del self._sizes[run], self._filters[run]
             self._put_run(merged)
 
     def _alike(self) -> list[int]:

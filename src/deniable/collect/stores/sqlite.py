@@ -16,7 +16,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -335,8 +335,8 @@ class FileRuns(RunTable):
         select = f"SELECT ids FROM seen WHERE {_EPOCH} AND run = ? ORDER BY first"
         return [raw for (raw,) in self._query(select, *self._place, run)]
 
-    def known(self, ids: list[bytes], runs: Collection[int]) -> set[bytes]:
-        return {id for id in ids if any(self._holds(run, id) for run in runs)}
+    def known(self, ids: list[bytes], run: int) -> set[bytes]:
+        return {id for id in ids if self._holds(run, id)}
 
     def _holds(self, run: int, id: bytes) -> bool:
         select = f"SELECT ids FROM seen WHERE {_EPOCH} AND run = ? AND first <= ? ORDER BY first DESC LIMIT 1"
