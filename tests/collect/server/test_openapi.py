@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 import pytest
 
@@ -45,12 +47,17 @@ IDS = sorted(one.name for one in operations() if one.name != STREAM)
 MODES = schemathesis.GenerationMode
 
 
+@cache
+def _schema(port: int) -> Any:
+    """The document of the service at a port, read once."""
+    return schemathesis.openapi.from_url(f"http://127.0.0.1:{port}/openapi.json")
+
+
 def _fuzz(live: Live, name: str, examples: int, role: str | None, mode: MODES = MODES.POSITIVE) -> int:
     """Ask one operation, rightly or wrongly; fails at a 5xx, an undocumented status, type or form of an answer."""
     from hypothesis import HealthCheck, Phase, given, settings
 
-    schema = schemathesis.openapi.from_url(f"http://127.0.0.1:{live.port}/openapi.json")
-    operation = schema.find_operation_by_id(name)
+    operation = _schema(live.port).find_operation_by_id(name)
     checks = schemathesis.checks
     chosen = [
         checks.not_a_server_error,
