@@ -102,8 +102,8 @@ class Filter:
 
     >>> ids, factors = np.frombuffer(bytes(range(160)), dtype="S16"), Hashes.factors()
     >>> filter = Filter(ids[:5], factors)
-    >>> bool(filter.may_hold(Hashes(ids[:5], factors)).all()), bool(filter.may_hold(Hashes(ids[5:], factors)).all())
-    (True, False)
+    >>> filter.may_hold(Hashes(ids[:5], factors)).tolist(), len(filter.may_hold(Hashes(ids[5:], factors))) < 5
+    ([0, 1, 2, 3, 4], True)
     """
 
     def __init__(self, ids: Keys, factors: Words) -> None:
@@ -118,13 +118,14 @@ class Filter:
     def _at(self, places: Words) -> Words:
         return places * self._size >> np.uint64(32)
 
-    def may_hold(self, hashes: Hashes) -> Flags:
-        maybe = np.ones(len(hashes.places[0]), dtype=np.bool_)
-        for words, place, mask in zip(self._words, hashes.places, hashes.masks, strict=True):
-            maybe &= (words[self._at(place)] & mask) == mask
-            if not maybe.any():
-                break
-        return maybe
+    def may_hold(self, hashes: Hashes) -> NDArray[np.intp]:
+        """The places of the ids that may be in the run."""
+        (first, second), masks = self._words, hashes.masks
+        which = np.flatnonzero((first[self._at(hashes.places[0])] & masks[0]) == masks[0])
+        if which.size:
+            mask = masks[1][which]
+            which = which[(second[self._at(hashes.places[1][which])] & mask) == mask]
+        return which
 
 
 class SortedRuns:
@@ -171,7 +172,8 @@ class SortedRuns:
     def _known(self, ids: Keys) -> Flags:
         known, hashes = found(self._pool, ids), Hashes(ids, self._factors)
         for run in self._sizes:
-            maybe = np.flatnonzero(self._filters[run].may_hold(hashes) & ~known)
+            maybe = self._filters[run].may_hold(hashes)
+            maybe = maybe[~known[maybe]]
             if maybe.size:
                 wanted = [ids[place : place + 1].tobytes() for place in maybe.tolist()]
                 held = self._table.known(wanted, run)
