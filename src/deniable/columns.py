@@ -34,8 +34,9 @@ def is_absent(value: Any) -> bool:
 
 def absent(place: int) -> DomainError:
     return DomainError(
-        f'value {place} is missing, and nothing stands for missing answers: say "missing": "no answer" in the '
-        'question\'s draft, or dn.Categories([...], missing="no answer")'
+        f"value {place} is missing, and nothing stands for missing answers: leave such rows out, or give listed "
+        'answers a label for them ("missing": "no answer" in the question\'s draft, '
+        'or dn.Categories([...], missing="no answer"))'
     )
 
 

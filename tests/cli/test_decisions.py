@@ -34,7 +34,12 @@ def collect(run, answers: dict[str, int]) -> None:
 def test_from_a_proof_to_a_verdict(run, folder):
     """Both laws are found from 1,000 people each: one seed in about 10^9 would miss one."""
     made = run("survey", "new", "draft.json", "--table", "proof.json", "-o", "survey.json").out
-    assert "effect: about 109 people decide between H0, H1, at level 0.05 nine times in ten" in made
+    assert "effect: about 109 people decide between H0 and H1, at level 0.05 nine times in ten" in made
+    crowded = json.loads(Path("draft.json").read_text()) | {"people": 400}
+    Path("crowded.json").write_text(json.dumps(crowded))
+    expected = run("survey", "new", "crowded.json", "--table", "proof.json", "-o", "crowd.json").out
+    assert re.search(r"^effect +400 +not determined +-$", expected, re.M), "well and so give the same reports"
+    assert re.search(r"^smoke +400 +\+-[0-9.]+ points +[0-9.]+ %$", expected, re.M)
     for name, answers in {"H0": (500, 300, 200), "H1": (200, 300, 500)}.items():
         collect(run, dict(zip(("well", "so", "badly"), answers, strict=True)))
         (found,) = run("test", "survey.json", "reports.parquet", "--json").json["questions"]

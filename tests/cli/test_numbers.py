@@ -64,6 +64,8 @@ def test_the_planner_counts_people_for_a_mean(run):
     made = run("plan", "--number", "0..24", "--unit", "hours", "--epsilon", "1", "--within", "0.5", "--json").json
     assert made["solved"] == "n"
     assert 10_000 < made["n"] < 11_000
+    shown = run("plan", "--number", "0..24", "--unit", "hours", "--epsilon", "1", "--within", "0.5").out
+    assert "intervals within +-0.5 hours =>" in shown
     for wrong in (["--number", "24"], ["--number", "24..0"], ["--categories", "3", "--unit", "hours"]):
         run("plan", *wrong, "--epsilon", "1", "--within", "0.5", code=2)
 

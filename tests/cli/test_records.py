@@ -69,6 +69,12 @@ def test_a_record_from_draft_to_estimate(run, folder):
     run("estimate", "survey.json", "tally.json", "--plot", "all.png", "--parquet", "all.parquet")
     assert Path("all.png").read_bytes().startswith(b"\x89PNG")
     assert run("estimate", "survey.json", "tally.json", "--question", "habits", "--json").json["questions"][-1]["part"]
+    refused = run("estimate", "survey.json", "tally.json", "--question", "habits.smoke", code=2).err
+    assert "the parts of a record are given together, with --question habits" in refused
+    Path("gap.csv").write_text("smoke,town,sleep,nap\nyes,1,,no\n", encoding="utf-8")
+    gap = run("privatize", "survey.json", "gap.csv", "-o", "gap.parquet", code=2).err
+    assert "column 'sleep' is missing" in gap
+    assert "leave such rows out" in gap, "a number has no label for missing answers"
 
 
 def test_a_record_comes_in_one_column_or_in_several(run, folder):

@@ -371,6 +371,9 @@ def test_the_people_and_the_guesses_are_those_of_the_law(survey: Survey) -> None
         another = 100 * (1 - float(law(survey)[0, 0]))
         (stated,) = numbers(said, r"(\d+) sends? another") or [0.0]
         assert abs(another - stated) <= 0.5 + 1e-9 or ("fewer than 1" in said and another < 0.5)
+        assert survey.terms is not None
+        later = survey.terms.longitudinal.epochs > 1 and survey.terms.longitudinal.keeps
+        assert ("give the same answer every time" in said) == later, "the first outcome may serve for others"
         return
     assert "another" not in said
     (stated,) = numbers(said, r"about (\d+) are right")
@@ -548,5 +551,6 @@ def test_a_device_keeps_outcomes_and_draws_reports_from_them_as_the_sentence_say
     for answer, reports in sent.items():
         outcome = kept[answer] if answer < values else kept[0]
         assert reports.count(outcome) > 20, "that of the answer, or of the first beyond the cap"
+    assert "who give the same answer every time" in promises(survey)["people"], "it is not said of changed answers"
     with pytest.raises(BudgetSpent):
         ledger.submit(survey, 200, {"q0": 0})

@@ -161,16 +161,17 @@ export class QuestionPanel {
     }));
     const title = `Shares of ${rows.length} of ${answers.length} answers to “${this.text}” with ${percent(level, 0)} intervals; the table has the numbers`;
     const grey = (two) => rows.some(({ bars: own }) => own.some((one) => one.two === two && covers(one)));
-    const unsure = [[false, "bar unsure", "unbiased"], [true, "bar two unsure", "consistent"]]
+    const plain = raw.method?.startsWith("unbiased") === false ? raw.method : "unbiased";
+    const unsure = [[false, "bar unsure", plain], [true, "bar two unsure", "consistent"]]
       .filter(([two]) => grey(two))
       .map(([, kind, words]) => [kind, `${view === "both" ? `${words}, ` : ""}its interval contains zero`]);
     const marks = [
-      view !== "consistent" && ["bar", "unbiased"],
+      view !== "consistent" && ["bar", plain],
       view !== "raw" && ["bar two", `consistent (${post})`],
       ...unsure,
       ["whisker", `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${about === "population" ? "" : ", among those who answered"}`],
       rows.some(({ bars: own }) => own.some((one) => cut(one))) && ["whisker", "without a mark at its end: goes beyond the scale"],
-      ["floor", "smallest visible share"],
+      floor !== null && floor < 1 && ["floor", "smallest visible share"],
       fakes > 0 && ["fakes", "with the fakes"],
     ].filter(Boolean);
     const nothing = answers.every(saysNothing);
@@ -197,7 +198,7 @@ export class QuestionPanel {
       { class: "card verdict", "data-outcome": outcome },
       h("p", {}, h("b", {}, `${sentence(verdict)}.`)),
       doubt && h("p", {}, `${sentence(doubt)}.`),
-      h("p", { class: "note" }, "A wrong hypothesis is favoured with at most the probability of the level, if one of them is true and one looks once, after a number of answers that was fixed beforehand. Who looks again and again goes by the p-values for any number of looks."),
+      h("p", { class: "note" }, "A wrong hypothesis is favoured with at most the probability of the level, if one of them is true and one looks once, after a number of answers that was fixed beforehand. If you look again and again, go by the p-values for any number of looks."),
       h("details", {}, h("summary", {}, "Hypotheses"), table(`Hypotheses about “${this.#raw.text}”`, ["Hypothesis", "p-value", "p-value, any number of looks", "Posterior", "Verdict"], rows)),
     );
   }

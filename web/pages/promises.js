@@ -163,7 +163,7 @@ function parts({ questions: asked }, here) {
 /** The picture in words: people who send another answer, where a report is an answer; else guesses that are right. */
 export function people(survey, lasting = true) {
   const [question] = survey.questions;
-  if (survey.questions.length === 1 && sendsAnother(question) !== null) return `${another(question)}${addsUp(survey) ? " each time" : ""}.`;
+  if (survey.questions.length === 1 && sendsAnother(question) !== null) return `${another(survey, question)}${addsUp(survey) ? " each time" : ""}.`;
   const many = epochsOf(survey) > 1;
   const all = many ? (lasting ? "all reports of one person" : "one report") : "a report like yours";
   return `Of 100 guesses between ${about(survey).guesses}, made from ${survey.showsChanges ? "one report" : all}, at most about ${rightOf100(survey, lasting)} are right.`;
@@ -182,9 +182,11 @@ export function sendsAnother({ protocol }) {
   return (100 * others) / (Math.exp(fraction(protocol.epsilon)) + others);
 }
 
-function another(question) {
+/** What is kept of a first answer may be used for a later one: then this is about answers that stay the same. */
+function another(survey, question) {
+  const who = epochsOf(survey) > 1 && survey.terms.keeps ? "who give the same answer every time" : "who answer like you";
   const n = Math.floor(sendsAnother(question) + 0.5);
-  return `Of 100 people who answer like you, ${n ? `about ${n} ${n === 1 ? "sends" : "send"}` : "fewer than 1 sends"} another answer`;
+  return `Of 100 people ${who}, ${n ? `about ${n} ${n === 1 ? "sends" : "send"}` : "fewer than 1 sends"} another answer`;
 }
 
 function factors(survey, bounded) {
@@ -200,7 +202,7 @@ function factors(survey, bounded) {
 function questions(survey) {
   if (survey.questions.length === 1) return "";
   const said = survey.questions.map((question) => {
-    const more = sendsAnother(question) === null ? "" : ` (${another(question).toLowerCase()})`;
+    const more = sendsAnother(question) === null ? "" : ` (${another(survey, question).toLowerCase()})`;
     return `${question.id} ${level(question.protocol.epsilon)}${more}`;
   });
   return `Question by question the factors of one report are: ${said.join(", ")}. Together they multiply.`;

@@ -230,7 +230,7 @@ class SurveyView {
       return this.#closed("Waiting to be sent", text, "warn");
     }
     const [title, text] = OUTCOMES[state === "sent" && keeps ? (stages ? "drawn" : "repeated") : state];
-    const shown = state === "sent" && this.#left.has(epoch) ? " Until you close this page they are shown below, one by one." : "";
+    const shown = state === "sent" && this.#left.has(epoch) ? " Until you close this page the bytes that left are shown below, one by one." : "";
     this.#closed(title, `${text}${shown} ${next}`, state === "sent" ? "fine" : "warn");
   }
 

@@ -173,7 +173,9 @@ def _chosen(known: Mapping[str, Any], question: list[str] | None) -> list[str]:
     """The questions that are asked for; all without a choice."""
     for id in question or []:
         if id not in known:
-            raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}")
+            whole = id.partition(".")[0]
+            part = f": the parts of a record are given together, with --question {whole}" if whole in known else ""
+            raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}{part}")
     return [id for id in known if not question or id in question]
 
 

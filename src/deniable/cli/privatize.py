@@ -181,7 +181,7 @@ def _columns(target: Target, wanted: list[str] | None, given: list[str] | None) 
 def _print(target: Target, chosen: list[str], rows: int, to: str) -> None:
     known = questions(target)
     size = sum(known[id][1].report_bytes for id in chosen)
-    facts = [("reports", f"{to}, {rows} rows of {size} bytes")]
+    facts = [("reports", f"{to}, {output.many(rows, 'row')} of {output.many(size, 'byte')}")]
     if isinstance(target, Survey):
         part = Survey(target.name, [target[id] for id in chosen])
         facts.append(("epsilon", f"{epsilon_words(part)} per row"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 import time
@@ -549,7 +550,8 @@ def _print_decisions(made: Survey) -> None:
     for question in made:
         start = question.protocol.verdict(question.protocol.empty())
         if isinstance(start, Decision):
-            names = ", ".join(shown(name) for name in start.names)
+            *rest, last = (shown(name) for name in start.names)
+            names = f"{', '.join(rest)} and {last}"
             enough = "no number of people decides" if start.people is None else f"about {start.people:,} people decide"
             level = exact.shown(start.level)
             output.write(f"\n{question.id}: {enough} between {names}, at level {level} nine times in ten\n")
@@ -796,6 +798,9 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
         reach = half_width(protocol, n, LEVEL)
         if protocol.reads != "shares":
             rows.append([shown(id), f"{n:,}", f"+-{reach:.3g} {shown(protocol.unit)}".rstrip(), "-"])
+            continue
+        if math.isnan(reach):  # different shares of the answers give the same reports
+            rows.append([shown(id), f"{n:,}", "not determined", "-"])
             continue
         clear = protocol.visible(n, LEVEL)
         from_share = "none" if clear is None else f"{_percent(clear)} %"

@@ -137,7 +137,7 @@ class Plan:
             "answers": answers,
             "epsilon": f"epsilon {epsilon_text(self.epsilon)}",
             "n": f"{self.n:,} people",
-            "within": f"{100 * self.level:g} % intervals within +-{self.within:.3g}",
+            "within": f"{100 * self.level:g} % intervals within +-{self.within:.3g} {self.best.unit}".rstrip(),
         }
         if self.forever is not None:
             given["epsilon"] += f" per report and {epsilon_text(self.forever)} for ever"

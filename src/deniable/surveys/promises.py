@@ -249,7 +249,7 @@ def people(survey: Survey, lasting: bool = True) -> str:
     """The picture in words: people who send another answer where a report is an answer, else guesses that are right."""
     if len(survey) == 1 and sends_another(survey.questions[0]) is not None:
         each = " each time" if _adds_up(survey) else ""
-        return f"{_another(survey.questions[0])}{each}."
+        return f"{_another(survey, survey.questions[0])}{each}."
     many = _epochs(survey) > 1
     seen = "a report like yours" if not many else "all reports of one person" if lasting else "one report"
     if survey.shows_changes:
@@ -271,12 +271,15 @@ def sends_another(question: Question) -> float | None:
     return None if another is None else float(100 * another)
 
 
-def _another(question: Question) -> str:
+def _another(survey: Survey, question: Question) -> str:
+    """What is kept of a first answer may be used for a later one: then this is about answers that stay the same."""
     share = sends_another(question)
     assert share is not None
     count = math.floor(share + 0.5)
     some = f"about {count} {'sends' if count == 1 else 'send'}" if count else "fewer than 1 sends"
-    return f"Of 100 people who answer like you, {some} another answer"
+    kept = _epochs(survey) > 1 and survey.terms is not None and survey.terms.longitudinal.keeps
+    who = "who give the same answer every time" if kept else "who answer like you"
+    return f"Of 100 people {who}, {some} another answer"
 
 
 def _factor(survey: Survey, bounded: bool) -> str:
@@ -299,7 +302,7 @@ def _questions(survey: Survey) -> str:
     said = []
     for question in survey:
         share = sends_another(question)
-        more = "" if share is None else f" ({_another(question).lower()})"
+        more = "" if share is None else f" ({_another(survey, question).lower()})"
         said.append(f"{question.id} {factor(question.protocol.epsilon)}{more}")
     return f"Question by question the factors of one report are: {', '.join(said)}. Together they multiply."
 

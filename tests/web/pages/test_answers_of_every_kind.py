@@ -432,3 +432,5 @@ def test_a_profile_mechanism_from_a_browser_to_the_dashboard(service: Service, o
     panel = board.locator("[data-question=job]")
     assert all(value in panel.inner_text() for value in graph.values)
     assert "clerk" not in panel.locator(".chart").inner_text()
+    assert found["method"] in panel.inner_text(), "the legend names the estimate"
+    assert "unbiased" not in panel.inner_text()

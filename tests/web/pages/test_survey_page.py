@@ -544,6 +544,7 @@ def test_a_survey_in_two_stages_says_what_is_kept_and_what_all_reports_tell(serv
     life.get_by_text("Randomize and send").click()
     tab.wait_for_selector(COUNTED)
     assert "what it was randomized to, to draw reports from" in tab.inner_text("main")
+    assert "Until you close this page the bytes that left are shown below" in tab.inner_text("main")
     tab.click("summary >> text=The terms of this survey")
     assert "has spent epsilon 1 of at most 2" in tab.inner_text("main"), "what the state costs"
 

@@ -47,7 +47,7 @@ MISSED = 0.1
 POOR_FIT = Fraction(1, 1000)
 ONE_LOOK = (
     "the p-values are for one look, after a number of reports that was fixed beforehand; only those for any number of "
-    "looks hold for who looks again and again"
+    "looks hold for somebody who looks again and again"
 )
 
 
