@@ -1,11 +1,16 @@
-"""Which published survey is meant."""
+"""Which published survey is meant, and what is said of one."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from deniable.channels import Channel
 from deniable.cli.load_survey import choose
 from deniable.errors import LabelError, SpecError
+from deniable.protocols import GRR, Table
+from deniable.protocols.profiles import ProfileGraph, Warner
 
 HABITS, OLDER, MOODS = "ab12cd" + "0" * 58, "ab12cd" + "1" * 58, "ffffff" + "0" * 58
 PUBLISHED = {HABITS: "habits", OLDER: "habits", MOODS: "moods"}
@@ -42,3 +47,21 @@ def test_of_several_the_fingerprint_tells_which():
 def test_nothing_is_published():
     with pytest.raises(SpecError, match="no survey is published"):
         choose("moods", {}, "choose")
+
+
+def test_privatize_says_all_of_what_a_row_promises(run, tmp_path):
+    """Of a table with a delta also the delta, of a profile mechanism between whom the level holds; else neither."""
+    cut = Channel([["3/4", "1/4", 0], ["1/4", "37/50", "1/100"]], inputs=["yes", "no"], outputs=["a", "b", "c"])
+    joined = Warner(ProfileGraph.chain({"north": 0, "south": 1}), 1)
+    rows = {"delta": "answer\nyes\n", "profiles": "profile,value\nnorth,0\n", "plain": "answer\nyes\n"}
+    tables = {"delta": Table(cut, "1.1", delta="1/100"), "profiles": Table(joined), "plain": GRR(["yes", "no"], 1)}
+    said = {}
+    for name, protocol in tables.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(protocol.spec()))
+        (tmp_path / f"{name}.csv").write_text(rows[name])
+        done = run("privatize", tmp_path / f"{name}.json", tmp_path / f"{name}.csv", "-o", tmp_path / f"{name}.parquet")
+        (said[name],) = (line for line in done.out.splitlines() if line.startswith("epsilon"))
+        assert "1 row of 1 byte\n" in done.out
+    assert said["delta"].endswith(", with delta 1/100 per row")
+    assert said["profiles"].endswith("per row, between two joined profiles: north and south")
+    assert said["plain"].endswith("realized) per row")

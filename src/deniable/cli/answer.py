@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 import sys
@@ -201,7 +202,10 @@ def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool, explain: 
         _explain(survey, answers, body)
     output.write("\n")
     if len(texts) < len(survey):
-        some = listed(f"{id}={shown(answer)}" for id, answer in answers.items() if id not in texts)
+        typed = {
+            id: json.dumps(one, ensure_ascii=False) if isinstance(one, dict) else one for id, one in answers.items()
+        }
+        some = listed(f"{id}={shown(one)}" for id, one in typed.items() if id not in texts)
         output.prose(f"An example of what would leave, for {some}:")
     output.facts(fields(body))
     output.prose(

@@ -131,8 +131,17 @@ def questions(target: Target) -> dict[str, tuple[str, Protocol]]:
 
 
 def epsilon_words(target: Target) -> str:
-    """The epsilon that was asked for, and the one that is computed from the law."""
-    return f"{epsilon_text(target.epsilon)} ({level_text(target.ratio)} realized)"
+    """The epsilon that was asked for, and the one that is computed from the law; delta, where there is one."""
+    delta = target.delta if isinstance(target, Survey) else target.guarantee.delta
+    return f"{epsilon_text(target.epsilon)} ({level_text(target.ratio)} realized)" + (
+        f", with delta {delta}" if delta else ""
+    )
+
+
+def between_words(target: Target) -> str:
+    """Between which inputs the epsilon holds; nothing where these are any two answers."""
+    protocol = target.questions[0].protocol if isinstance(target, Survey) else target
+    return "" if protocol.guarantee.relation == "any" else f", between {protocol.guarantee.over}"
 
 
 def meant(given: str, fingerprint: str, name: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from deniable.cli import output
-from deniable.cli.load_survey import Target, epsilon_words, questions, read_first
+from deniable.cli.load_survey import Target, between_words, epsilon_words, questions, read_first
 from deniable.cli.options import STDIN, About, Seed, bits_from, new_app, only_one_stdin, refuse_keyboard
 from deniable.cli.output import examples, progress
 from deniable.errors import LabelError, SpecError
@@ -184,9 +184,9 @@ def _print(target: Target, chosen: list[str], rows: int, to: str) -> None:
     facts = [("reports", f"{to}, {output.many(rows, 'row')} of {output.many(size, 'byte')}")]
     if isinstance(target, Survey):
         part = Survey(target.name, [target[id] for id in chosen])
-        facts.append(("epsilon", f"{epsilon_words(part)} per row"))
+        facts.append(("epsilon", f"{epsilon_words(part)} per row{between_words(part)}"))
         facts.append(("survey", target.fingerprint))
     else:
-        facts.append(("epsilon", f"{epsilon_words(target)} per row"))
+        facts.append(("epsilon", f"{epsilon_words(target)} per row{between_words(target)}"))
         facts.append(("protocol", target.fingerprint))
     output.facts(facts)

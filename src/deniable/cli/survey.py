@@ -19,6 +19,7 @@ from deniable._files import parse_json, read_json
 from deniable.channels.hypothesis import Decision
 from deniable.cli import output
 from deniable.cli.load_survey import (
+    between_words,
     epsilon_words,
     find,
     losses,
@@ -646,9 +647,7 @@ def _print_plans(survey: Survey, plans: Mapping[str, Plan]) -> None:
 
 
 def _level(survey: Survey) -> str:
-    delta = f", with delta {survey.delta}" if survey.delta else ""
-    between = "" if survey.relation == "any" else f", between {survey.questions[0].protocol.guarantee.over}"
-    return f"{epsilon_words(survey)}{delta}, all questions together{between}"
+    return f"{epsilon_words(survey)}, all questions together{between_words(survey)}"
 
 
 def _lifetime(survey: Survey) -> str:

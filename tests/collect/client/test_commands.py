@@ -132,6 +132,8 @@ def test_a_record_is_answered_whole_and_refused_by_its_part(run, server, tmp_pat
     (body,) = server.posts
     assert protocol.valid(np.frombuffer(body[24:], dtype=np.uint8)[None, :]).all()
     assert run(*address, """habits={"smoke": "no", "cups": 8}""", "--dry-run").code == 0
+    example = " ".join(run(*address, "--dry-run").out.split()).partition("for habits=")[2].partition(": leaves")[0]
+    assert run(*address, f"habits={example}", "--dry-run").code == 0, "an example can be typed"
 
 
 def test_a_record_is_asked_part_by_part():
