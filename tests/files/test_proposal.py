@@ -63,7 +63,7 @@ LEFT_OUT = {
     "E-Mail": "a name or an id",
     "Full name": "a name or an id",
     "visit": "a date",
-    "weight": "decimals",
+    "weight": 'decimals: for their mean, add a question with "answers": {"number"',
     "income": "group them into bands",
     "same": "always says the same",
     "nothing": "is empty",

@@ -148,7 +148,10 @@ def _answers(title: str, column: _Column, at_least: int) -> dict[str, Any] | str
     if None not in numbers.values():
         return _range([number for number in numbers.values() if number is not None], n)
     if all(isinstance(value, float | Decimal) or _DECIMAL.fullmatch(str(value)) for value in counts):
-        return "it holds decimals: round them, or group them into bands"
+        return (
+            'it holds decimals: for their mean, add a question with "answers": {"number": {"low": ..., "high": ...}}, '
+            "with ends that you know without these data; for shares, group them into bands"
+        )
     if n >= _MANY_ROWS and different >= _NEARLY * n:
         return "nearly every row has another value, like an id or a name"
     if not all(isinstance(value, str | bool) for value in counts):
