@@ -11,6 +11,7 @@ from deniable.cli.load_survey import choose
 from deniable.errors import LabelError, SpecError
 from deniable.protocols import GRR, Table
 from deniable.protocols.profiles import ProfileGraph, Warner
+from deniable.surveys import Survey
 
 HABITS, OLDER, MOODS = "ab12cd" + "0" * 58, "ab12cd" + "1" * 58, "ffffff" + "0" * 58
 PUBLISHED = {HABITS: "habits", OLDER: "habits", MOODS: "moods"}
@@ -47,6 +48,25 @@ def test_of_several_the_fingerprint_tells_which():
 def test_nothing_is_published():
     with pytest.raises(SpecError, match="no survey is published"):
         choose("moods", {}, "choose")
+
+
+def test_a_channel_in_a_file_asks_a_question(run, tmp_path):
+    """A closed form as it is, and a channel whose epsilon holds with a delta only; the browser's spec is a table's."""
+    run("channel", "show", "coin", "--save", tmp_path / "coin.json")
+    draft = {"name": "coin", "questions": [{"id": "q", "text": "Did you?"}]}
+    (tmp_path / "draft.json").write_text(json.dumps(draft))
+    run("survey", "new", tmp_path / "draft.json", "--table", tmp_path / "coin.json", "-o", tmp_path / "survey.json")
+    made = Survey.load(tmp_path / "survey.json")["q"].protocol
+    assert (made.name, made.ratio, made.domain.labels) == ("Table", 3, ("yes", "no"))
+    cut = Channel([["3/4", "1/4", 0], ["1/4", "37/50", "1/100"]], inputs=["yes", "no"], outputs=["a", "b", "c"])
+    (tmp_path / "cut.json").write_text(json.dumps(cut.spec()))
+    for delta, code in (("1/100", 0), ("1/200", 2)):
+        answers = {"table": "cut.json", "delta": delta}
+        asked = {"id": "q", "text": "Did you?", "answers": answers, "epsilon": "1.1"}
+        (tmp_path / "draft.json").write_text(json.dumps(draft | {"questions": [asked]}))
+        ran = run("survey", "new", tmp_path / "draft.json", "-o", tmp_path / "cut-survey.json", code=code)
+        assert code or Survey.load(tmp_path / "cut-survey.json")["q"].protocol == Table(cut, "1.1", delta=delta)
+        assert not code or "delta" in ran.err
 
 
 def test_privatize_says_all_of_what_a_row_promises(run, tmp_path):

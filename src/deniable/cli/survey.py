@@ -165,7 +165,7 @@ def new(
         typer.Option(
             "--table",
             metavar="[ID=]PROOF",
-            help="A proof that deniable design saved: its mechanism asks this question, or the only one without "
+            help="A proof that deniable design saved, or a channel: it asks this question, or the only one without "
             "answers; may be repeated.",
             show_default=False,
         ),

@@ -243,7 +243,7 @@ class Table(ShareProtocol):
             if max(column) and not min(column):
                 raise ChannelError(
                     f"output {text(output)!r} tells some answers apart for certain: every output of a table needs a "
-                    "positive probability under every answer"
+                    "positive probability under every answer, unless it has a delta"
                 )
             if max(column):
                 largest = max(largest, Fraction(max(column), min(column)))

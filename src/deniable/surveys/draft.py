@@ -8,9 +8,10 @@ answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" f
            {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"} (the mean of a number),
            {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one),
            {"table": proof} (a mechanism that `deniable design` proved, with its proof; "hypotheses": [...] names the
-           laws that it tells apart), {"table": spec} (a saved table, such as a profile mechanism: its answers are
-           records of profile and value, and "read" says whether the shares of "values" or of "profiles" are asked
-           for), or the spec of a domain
+           laws that it tells apart), {"table": channel} (any exact channel, such as `deniable channel show coin --save`
+           writes; "delta": "1/4000" where its epsilon holds with one only), {"table": spec} (a saved table, such as a
+           profile mechanism: its answers are records of profile and value, and "read" says whether the shares of
+           "values" or of "profiles" are asked for), or the spec of a domain
 other      the label for every answer that is not listed
 missing    the label for every missing answer, "no answer" say; without it an empty cell is refused. A range of numbers
            becomes a list of these numbers and the label. Also once for all questions
@@ -51,6 +52,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from deniable import exact
+from deniable.channels import Channel
 from deniable.domains import Domain, domain_of_answers
 from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
@@ -250,7 +252,7 @@ def _wanted(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Pro
 def _table(entry: Mapping[str, Any]) -> Protocol:
     """The mechanism that `deniable design` wrote, with its own epsilon, unless the question states more.
 
-    That is a proof with its mechanism, or the spec of a table, such as that of a profile mechanism.
+    That is a proof with its mechanism, a channel, or the spec of a table, such as that of a profile mechanism.
     """
     from deniable.design import Certificate
 
@@ -261,6 +263,9 @@ def _table(entry: Mapping[str, Any]) -> Protocol:
         raise SpecError(f"a table brings its own mechanism: leave {', '.join(extra)} out")
     if proof.get("kind") == "protocol":
         return _stored_table(proof, entry)
+    if proof.get("kind") == "channel":
+        keys(entry["answers"], ("table",), "answers", optional=("delta",))
+        return Table(Channel.load(proof), entry.get("epsilon"), delta=entry["answers"].get("delta", 0))
     keys(entry["answers"], ("table",), "answers", optional=("hypotheses",))
     known = Certificate.load(proof)
     verdict = known.verify()
