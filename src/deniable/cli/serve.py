@@ -59,6 +59,7 @@ def serve(
     keyed: Annotated[bool, typer.Option("--ingest-key", help="Take reports only with an ingest token.")] = False,
     rate: Rate = None,
     survey_rate: SurveyRate = None,
+    plans: Annotated[bool, typer.Option("--plans/--no-plans", help="Whether anybody may have plans made here.")] = True,
 ) -> None:
     """Collect reports over HTTP, add them up, and answer analysts. A store that does not exist is made.
 
@@ -78,7 +79,14 @@ def serve(
     if not is_loopback(host):
         output.note("warning", "this address can be reached without encryption: put a proxy with TLS in front of it")
     settings = Settings(
-        store=store, host=host, port=port, origin=origin, keyed=keyed, rate=rate, survey_rate=survey_rate
+        store=store,
+        host=host,
+        port=port,
+        origin=origin,
+        keyed=keyed,
+        rate=rate,
+        survey_rate=survey_rate,
+        plans=plans,
     )
 
     def announce(address: str) -> None:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from deniable import planning
 from deniable.collect.server.service import WAITING
-from tests.collect.server.live import eventually, in_thread
+from tests.collect.server.live import Process, eventually, in_thread
 from tests.collect.surveys import crowd, plain
 
 
@@ -50,3 +50,12 @@ def test_the_same_plan_is_made_once(tmp_path, monkeypatch):
         # A refusal is not kept, and costs the others nothing.
         assert live.get("/v1/plan?categories=10&epsilon=65&people=100").problem == "malformed"
         assert live.get(path).status == 200
+
+
+def test_plans_can_be_turned_off(tmp_path):
+    path = "/v1/plan?categories=10&epsilon=1&people=100"
+    with Process(f"sqlite:///{tmp_path / 'store.db'}", "--no-plans") as service:
+        refused = service.get(path)
+        assert refused.problem == "notFound"
+        assert "deniable plan" in refused.json["detail"]
+        assert service.get("/v1/surveys").status == 200

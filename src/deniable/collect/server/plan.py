@@ -123,6 +123,8 @@ def _domain(categories: int | None, number: str | None, unit: str | None, record
 
 
 async def plan(call: Call) -> Response:
+    if not call.service.settings.plans:
+        raise Problem("notFound", "this service makes no plans: the command deniable plan has the same numbers")
     query = call.query
     epsilon, people, within = (query[name] for name in ("epsilon", "people", "within"))
     if sum(given is not None for given in (epsilon, people, within)) != 2:
@@ -155,7 +157,7 @@ OPERATIONS = (
         "Which protocol, how many people, or which epsilon: the same numbers as the command deniable plan.",
         plan,
         {200: Answer("The plan.", {JSON: Planned})},
-        problems=("overloaded",),
+        problems=("notFound", "overloaded"),
         parameters=(
             Parameter(
                 "categories",

@@ -30,6 +30,8 @@ class Settings:
 
     keyed: bool = False
     """Whether reports need an ingest key."""
+    plans: bool = True
+    """Whether anybody may have plans made here."""
 
     max_body: int = 4 * MEBIBYTE
     """Bytes of a body; longer ones are refused before they are read."""
