@@ -175,3 +175,18 @@ def test_a_mean_is_a_table_in_every_form() -> None:
     assert not mean.misfit.suspicious
     assert protocol.misfit(type(protocol.empty())(protocol.fingerprint, 2000, [2000, 0, 0])).suspicious
     assert forged.sum() == 2000
+
+
+def test_the_picture_of_a_mean_is_a_point_on_the_scale_of_the_answers() -> None:
+    """A bar from zero says nothing about degrees from -40 to -10."""
+    pytest.importorskip("matplotlib").use("agg")
+    cold = Window(Interval(-40, -10, unit="degrees"), 4)
+    mean = cold.estimate(cold.tally(cold.privatize([-20.0] * 4000, Simulation(1))))
+    ax = mean.plot(level=0.9)
+    assert not ax.patches
+    (point,) = ax.lines
+    assert point.get_ydata()[0] == mean.value
+    (whisker,) = ax.collections[0].get_segments()
+    assert tuple(whisker[:, 1]) == mean.interval(0.9)
+    assert ax.get_ylim() == pytest.approx((-40.6, -9.4))
+    assert ax.get_ylabel() == "mean, degrees"

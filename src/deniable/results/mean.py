@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from deniable.results.base import NOTHING, Result, Rows, quantile
+from deniable._extras import require
+from deniable.results.base import INK, NOTHING, SEEN, Result, Rows, quantile
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,6 +63,29 @@ class Mean(Result):
         value, stderr = np.array([self.value]), np.array([self.error(population)])
         ends = np.array([low]), np.array([high])
         return Rows(["mean"], value, stderr, *ends, self.unit, level, simultaneous, population)
+
+    def plot(
+        self,
+        ax: Any = None,
+        level: float = 0.95,
+        most: int = 40,
+        simultaneous: bool = False,
+        population: bool = True,
+    ) -> Any:
+        """A point with its interval, on the scale of the possible answers; returns the axes."""
+        rows = self.table(level, simultaneous, population)
+        if ax is None:
+            ax = require("matplotlib.pyplot", "plot").subplots(figsize=(5.0, 3.6))[1]
+        ((low, high),) = rows.ends
+        ax.vlines([0], [low], [high], color=INK, linewidth=1)
+        if self.n:
+            ax.plot([0], [self.value], "o", color=SEEN)
+        bottom, top = min(low, self.ends[0]), max(high, self.ends[1])
+        ax.set_ylim(bottom - 0.02 * (top - bottom), top + 0.02 * (top - bottom))
+        ax.set_xticks([0], rows.names)
+        ax.set_ylabel(f"{self.heading}, {self.unit}" if self.unit else self.heading)
+        ax.set_title(f"{self.title}: {rows.interval_name}", fontsize="medium")
+        return ax
 
     def repeated(self, noise: float, people: float) -> Mean:
         sampling = max(0.0, self.stderr**2 - self.noise**2)
