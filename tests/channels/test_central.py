@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from deniable.channels import DiscreteLaplace, noisy_count, noisy_max_law, report_noisy_max
-from deniable.conformance.statistics import accepts, draws_needed, tabulate
+from deniable.conformance.checks import accepts, draws_needed, tabulate
 from deniable.errors import ChannelError, EpsilonError, LabelError, NumberError, ShapeError
 from deniable.randomness import Simulation
 

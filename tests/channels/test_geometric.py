@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from deniable import exact
 from deniable.channels import Channel, exponential, line, min_capacity, truncated_geometric
-from deniable.channels.geometric import clamped_geometric
 from deniable.channels.geometric_law import decay_ceil
+from deniable.channels.noise import clamped_geometric
 from deniable.errors import ChannelError, EpsilonError, LabelError, NumberError, ShapeError
 from deniable.randomness import Law, Simulation
 from tests.channels.small import exactly, exp_between, largest_ratio

@@ -27,8 +27,7 @@ from deniable.channels.hypothesis import (
     sample_size,
     stein_exponent,
 )
-from deniable.channels.hypothesis._bracket import bayes_bracket, level_bracket
-from deniable.channels.hypothesis._pair import read_pair
+from deniable.channels.hypothesis._bracket import bayes_bracket, level_bracket, read_pair
 from deniable.channels.hypothesis.ratio_test import count_types, types
 from deniable.errors import NumberError, ProbabilityError, ShapeError
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.channels import DiscreteLaplace, GridLaplace, line, truncated_geometric, two_sided_geometric
-from deniable.conformance.statistics import accepts, draws_needed, tabulate
+from deniable.conformance.checks import accepts, draws_needed, tabulate
 from deniable.errors import EpsilonError, NumberError, ShapeError
 from deniable.randomness import Simulation
 

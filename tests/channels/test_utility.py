@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from deniable.channels.channel import Channel
 from deniable.channels.closed_forms import randomized_response
 from deniable.channels.compose import Query
-from deniable.channels.geometric import truncated_geometric
+from deniable.channels.noise import truncated_geometric
 from deniable.channels.utility import utility
 from deniable.errors import LabelError, NumberError, ProbabilityError, ShapeError
 

@@ -9,7 +9,7 @@ import pytest
 
 from deniable.conformance import campaigns as checks
 from deniable.conformance.campaigns import CampaignCase, campaign_duties, campaign_examples, check_adapts, check_level
-from deniable.conformance.findings import ConformanceError
+from deniable.conformance.checks import ConformanceError
 from deniable.protocols import Window
 from deniable.surveys import Campaign, Narrowing, Question
 from deniable.surveys import campaign as module

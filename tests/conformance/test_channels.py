@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deniable.conformance.channels import channel_duties
-from deniable.conformance.findings import Duty
+from deniable.conformance.checks import Duty
 
 
 @pytest.mark.parametrize("duty", list(channel_duties()), ids=str)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from deniable.conformance import protocols as checks
-from deniable.conformance.findings import Duty
+from deniable.conformance.checks import Duty
 from deniable.protocols import Protocol, Table
 from deniable.protocols.profiles import (
     MECHANISMS,

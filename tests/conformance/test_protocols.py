@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deniable.conformance.findings import ConformanceError, Duty
+from deniable.conformance.checks import ConformanceError, Duty
 from deniable.conformance.protocols import (
     PROTOCOL_CHECKS,
     WAIVABLE,

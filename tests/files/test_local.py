@@ -17,9 +17,8 @@ import pytest
 
 from deniable.conformance.protocols import registered_examples
 from deniable.errors import MismatchError, NumberError, ReportError, SpecError
-from deniable.files import count_files, tally_files, write_reports
+from deniable.files import count_files, local, tally_files, write_reports
 from deniable.files import dedupe as deduping
-from deniable.files import manifest as manifests
 from deniable.files import reports as reporting
 from deniable.files import units as counting
 from deniable.files.dedupe import Duplicates
@@ -277,7 +276,7 @@ def test_long_tallies_share_sums_and_a_changed_file_is_never_half_counted(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """Of tallies of 40 counters one, or three, are kept."""
-    monkeypatch.setattr(manifests, "MOST_COUNTERS", most)
+    monkeypatch.setattr(local, "MOST_COUNTERS", most)
     manifest = tmp_path / "manifest.json"
     count_files(PROTOCOL, [folder / "0.parquet", folder / "1.parquet"], resume=manifest)
     outcome = count_files(PROTOCOL, [folder], workers=2, resume=manifest)
@@ -302,7 +301,7 @@ def test_a_full_disk_keeps_the_last_manifest(folder: Path, tmp_path: Path, monke
     def full(path: Any) -> Any:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr(manifests, "atomic_write", full)
+    monkeypatch.setattr(local, "atomic_write", full)
     with pytest.raises(OSError, match=r"No space left.*manifest\.json"):
         count_files(PROTOCOL, [folder], resume=manifest)
     assert manifest.read_bytes() == before
@@ -311,9 +310,9 @@ def test_a_full_disk_keeps_the_last_manifest(folder: Path, tmp_path: Path, monke
 SLOW_RUN = """
 import sys, time
 from deniable.files import count_files
-from deniable.files import manifest
+from deniable.files import local
 from deniable.protocols import OUE
-manifest.SECONDS_BETWEEN = 0.0
+local.SECONDS_BETWEEN = 0.0
 count_files(OUE(40, 1), [sys.argv[1]], workers=2, resume=sys.argv[2], progress=lambda *_: time.sleep(0.3))
 """
 

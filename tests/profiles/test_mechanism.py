@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from deniable.conformance.statistics import accepts, draws_needed, tabulate
+from deniable.conformance.checks import accepts, draws_needed, tabulate
 from deniable.errors import DeniableError
 from deniable.protocols.profiles import (
     KaryResponse,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.conformance.statistics import accepts
+from deniable.conformance.checks import accepts
 from deniable.protocols import OLH, SubsetSelection
 from deniable.protocols.frequency import bit_rows
 from deniable.protocols.frequency.bit_rows import BitCounter, positional_popcount, random_subset, random_subsets

@@ -9,8 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from deniable.channels.inference import ibu
-from deniable.channels.inference.em import maximize
-from deniable.channels.inference.fisher import information_stderr
+from deniable.channels.inference.em import information_stderr, maximize
 from deniable.errors import MismatchError, NumberError, ReportError
 from deniable.protocols import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, SubsetSelection
 from deniable.protocols.frequency import mle

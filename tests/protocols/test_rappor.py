@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from deniable.conformance.checks import accepts
 from deniable.conformance.protocols import report_rows
-from deniable.conformance.statistics import accepts
 from deniable.domains import Strings
 from deniable.errors import DomainError, LabelError, NumberError, ReportError, SpecError
 from deniable.exact import Dyadic, exp_at_least
 from deniable.protocols import RAPPOR, SUE, load
-from deniable.protocols.frequency.rappor_decoding import Cohorts, fit, lasso, penalty, select
+from deniable.protocols.frequency.rappor import Cohorts, fit, lasso, penalty, select
 from deniable.randomness import Simulation
 
 BREADS = ["rye", "sourdough", "baguette", "naïve", "食パン", ""]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deniable.conformance.statistics import ALPHA, accepts
+from deniable.conformance.checks import ALPHA, accepts
 from deniable.domains import Integers, Interval
 from deniable.errors import DomainError, NumberError, ShapeError
 from deniable.protocols import (

@@ -15,8 +15,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from deniable.conformance.checks import accepts
 from deniable.conformance.protocols import report_rows
-from deniable.conformance.statistics import accepts
 from deniable.domains import Categories, Integers, Strings, as_domain, load_domain
 from deniable.errors import DomainError, LabelError, MismatchError, NumberError, ReportError, SpecError
 from deniable.exact import exp_at_least

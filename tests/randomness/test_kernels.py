@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from deniable.conformance.statistics import accepts
+from deniable.conformance.checks import accepts
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
 from deniable.randomness import Bits, Exhaustive, Simulation, exhaust, kernels

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from deniable.conformance.statistics import accepts, draws_needed, tabulate
+from deniable.conformance.checks import accepts, draws_needed, tabulate
 from deniable.errors import NumberError
 from deniable.exact import exp_bounds
 from deniable.randomness import Simulation, exhaust

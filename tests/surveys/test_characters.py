@@ -14,8 +14,8 @@ import pytest
 from deniable.domains import Strings
 from deniable.errors import SpecError
 from deniable.protocols import CMS, GRR
+from deniable.specs import REFUSED, is_refused, text_problem
 from deniable.surveys import Question, Survey
-from deniable.surveys.strict import REFUSED, is_refused, text_problem
 from tests.web.test_node import WEB, tool
 
 EVERY = [chr(code) for code in range(sys.maxunicode + 1)]

@@ -20,7 +20,6 @@ from deniable.channels.closed_forms import (
 )
 from deniable.channels.compose import Collection, Query, collection, group_ratio, mixture, product
 from deniable.channels.divergences import DIVERGENCES, FDivergence, divergence, marginal_divergence
-from deniable.channels.geometric import truncated_geometric
 from deniable.channels.leakage import (
     Capacity,
     Leakage,
@@ -38,6 +37,7 @@ from deniable.channels.noise import (
     noisy_count,
     noisy_max_law,
     report_noisy_max,
+    truncated_geometric,
     two_sided_geometric,
 )
 from deniable.channels.utility import Utility, utility

@@ -161,7 +161,7 @@ def utility(
     matrix the truths stand in the order of the channel's inputs, or, when the channel is on databases, of
     the answers' first appearance.
 
-    >>> from deniable.channels.geometric import truncated_geometric
+    >>> from deniable.channels.noise import truncated_geometric
     >>> round(utility(truncated_geometric(100, epsilon=1), [1 / 101] * 101).value, 5)
     0.46744
     """

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from deniable.conformance.campaigns import campaign_duties
 from deniable.conformance.channels import channel_duties
-from deniable.conformance.findings import ConformanceError, Duty, Finding, run
+from deniable.conformance.checks import ConformanceError, Duty, Finding, run
 from deniable.conformance.protocols import enumerated, examples, protocol_duties, registered_examples
 from deniable.protocols import Protocol
 from deniable.surveys import Campaign

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
-from deniable.conformance.findings import Duty, listed, raises, require
+from deniable.conformance.checks import Duty, listed, raises, require
 from deniable.errors import MismatchError, SpecError
 from deniable.exact import exp_at_least
 from deniable.randomness import exhaust

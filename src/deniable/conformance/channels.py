@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from deniable import channels as ch
 from deniable.channels import Channel
 from deniable.channels.inference import invert
-from deniable.conformance.findings import Duty, listed, refuses, require
+from deniable.conformance.checks import Duty, accepts, draws_needed, listed, refuses, require, tabulate
 from deniable.conformance.protocols import LEVELS, TIGHT
-from deniable.conformance.statistics import accepts, draws_needed, tabulate
 from deniable.exact import Dyadic
 from deniable.randomness import Bits, Secure, Simulation, exhaust
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from deniable.channels import Channel
 from deniable.channels.witness import related_factor
-from deniable.conformance.findings import Duty, listed, raises, refuses, require
-from deniable.conformance.statistics import accepts, draws_needed
+from deniable.conformance.checks import Duty, accepts, draws_needed, listed, raises, refuses, require
 from deniable.domains import Integers
 from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
 from deniable.exact import exp_at_least

@@ -5,25 +5,257 @@ Memory     a batch of at most 8 MiB of reports per process, and the tallies; it 
 Refused    a file that is damaged, of another survey, or that holds a malformed report is listed with the reason and not
            counted at all; the others are counted
 Integers   the same for any number of workers, any order and any interruption
+
+A manifest says which files have been counted, and what they held, so that a run can go on where another stopped.
+
+File       JSON: kind "tally-manifest", version 1, the fingerprint of the survey or protocol; for each file its size,
+           time of change, checksum of its end (for Parquet, the footer), rows, whether it is a tally, and in which of
+           the sums it is; and the sums, tallies whose counts are the shortest integers that hold them, little-endian,
+           compressed, in base64
+Small      one sum per file while tallies are short; at most 2^20 counters in all, or one sum, so that files share sums
+           where tallies are long (open text: millions of counters)
+Whole      rewritten under its name in one step: after the first file, then every two seconds or, where writing takes
+           long, ten times as long as that, and at the end: a killed run loses seconds
+Changed    a file whose size, time or end differs, or whose time is not known, is counted anew, and so are the files
+           that share its sum; also those that share one with a file that is no longer asked for
+Secrets    URLs are kept without user and password, and of their options only a hash
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import os
+import time
+import zlib
 from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
+import numpy as np
+
 from deniable._extras import require
-from deniable.errors import DeniableError, ReportError, SpecError
+from deniable._files import atomic_write, read_json
+from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
 from deniable.files.dedupe import Duplicates, count_once
 from deniable.files.layout import Layout
-from deniable.files.manifest import Manifest, end_checksum
-from deniable.files.places import Place, Progress, Refused, expand
-from deniable.files.units import Counted, Gathered, Tallies, Unit, count_unit, cut, forks, run_all, worker_count
+from deniable.files.places import Place, Progress, Refused, expand, is_url, open_url, shown, split_options
+from deniable.files.units import Counted, Gathered, Tallies, Unit, add_up, count_unit, cut, forks, run_all, worker_count
 from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey, SurveyTally
+
+VERSION = 1
+SECONDS_BETWEEN = 2.0
+MOST_COUNTERS = 1 << 20
+_LONGEST_END = 1 << 26
+_SHORTEST_END = 1 << 12
+_FACTS = {"size", "modified", "end", "rows", "tally"}
+
+
+@dataclass
+class _Sum:
+    """What some files hold together: as tallies, as they are written, or both."""
+
+    files: list[str] = field(default_factory=list)
+    tallies: Tallies | None = None
+    packed: dict[str, Any] | None = None
+
+
+class Manifest:
+    """The files done so far; `keep` adds one and now and then writes all."""
+
+    def __init__(self, path: str | Path, layout: Layout) -> None:
+        self._path, self._layout = Path(path), layout
+        self.known: set[str] = set()
+        self._files: dict[str, dict[str, Any]] = {}
+        self._sums: list[_Sum] = []
+        # Which sums are of files of this run. Others are for runs over other files, and nothing is added to them.
+        self._ours: list[int] = []
+        self._most = max(1, MOST_COUNTERS // sum(each.tally_size for each in layout.protocols.values()))
+        self._due, self._changed = 0.0, True
+        if self._path.exists():
+            self._read()
+        else:
+            # A place that cannot be written is better known before the work than after.
+            self.write()
+            self._due = 0.0
+
+    def recall(self, places: Iterable[Place]) -> Gathered:
+        """What the files held that have not changed since they were counted; `known` tells which these are."""
+        asked = {_key(place): place for place in places if not place.once}
+        done = Gathered()
+        before, self._sums = self._sums, []
+        for each in before:
+            found = [key for key in each.files if key in asked]
+            if not found:
+                self._sums.append(each)
+            elif len(found) == len(each.files) and all(self._same(key, asked[key]) for key in found):
+                self.known.update(asked[key].name for key in found)
+                done.rows += sum(self._files[key]["rows"] for key in found)
+                done.sums |= {asked[key].name: self._files[key]["rows"] for key in found if self._files[key]["tally"]}
+                tallies = self._tallies(each)
+                done.tallies = add_up(done.tallies, tallies, str(self._path))
+                self._add(each.files, tallies, each.packed)
+            else:
+                for key in each.files:
+                    del self._files[key]
+                self._changed = True
+        done.files = len(self.known)
+        return done
+
+    def keep(self, place: Place, end: str | None, is_tally: bool, rows: int, tallies: Tallies) -> None:
+        """Record a file as done; `end` is its checksum from before it was counted."""
+        if place.once:
+            return
+        key = _key(place)
+        if key in self._files:
+            return  # under another name, and that one will be in the account
+        facts = {"size": place.size, "modified": place.modified, "end": end, "rows": rows, "tally": is_tally}
+        self._files[key] = facts
+        self._add([key], tallies, None)
+        self._changed = True
+
+    def write_if_due(self) -> None:
+        if self._changed and time.monotonic() >= self._due:
+            self.write()
+
+    def write(self) -> None:
+        start = time.monotonic()
+        for each in self._sums:
+            if each.packed is None:
+                each.packed = {
+                    name: {"n": tally.n, "counts": _packed(tally)} for name, tally in (each.tallies or {}).items()
+                }
+        files = {
+            key: self._files[key] | {"sum": number} for number, each in enumerate(self._sums) for key in each.files
+        }
+        content = {"kind": "tally-manifest", "version": VERSION, self._layout.kind: self._layout.fingerprint}
+        content |= {"files": files, "sums": [each.packed for each in self._sums]}
+        with atomic_write(self._path) as file:
+            file.write(json.dumps(content, separators=(",", ":")).encode())
+        now = time.monotonic()
+        # However large it grows, writing it takes a small share of the time.
+        self._due, self._changed = now + max(SECONDS_BETWEEN, 10 * (now - start)), False
+
+    def done(self, places: Iterable[Place]) -> int:
+        """How many of these are recorded."""
+        return sum(not place.once and _key(place) in self._files for place in places)
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    def _add(self, files: list[str], tallies: Tallies, packed: dict[str, Any] | None) -> None:
+        if len(self._ours) < self._most:
+            self._ours.append(len(self._sums))
+            self._sums.append(_Sum(files, tallies if packed is None else None, packed))
+            return
+        number = self._ours[len(self._files) % self._most]
+        each = self._sums[number]
+        # In one step: a signal in between would leave a sum that holds more than its files.
+        self._sums[number] = _Sum(each.files + files, add_up(self._tallies(each), tallies, str(self._path)))
+
+    def _same(self, key: str, place: Place) -> bool:
+        facts = self._files[key]
+        if place.modified is None or facts["size"] != place.size or facts["modified"] != place.modified:
+            return False  # without a time nobody can tell whether it has changed
+        try:
+            return bool(facts["end"] == end_checksum(place))
+        except OSError:
+            return False  # counting will name what is wrong with it
+
+    def _read(self) -> None:
+        where = repr(str(self._path))
+        content = read_json(self._path)
+        match content:
+            case {"kind": "tally-manifest", "version": 1, "files": dict(files), "sums": list(sums)}:
+                pass
+            case {"kind": "tally-manifest", "version": version} if version != VERSION:
+                raise SpecError(f"{where} is a manifest of version {version!r}: try a newer deniable")
+            case _:
+                raise SpecError(f"{where} is no manifest of a tally: give another name, or remove it")
+        owner = content.get(self._layout.kind)
+        if owner != self._layout.fingerprint:
+            raise MismatchError(
+                f"the manifest {where} does not belong to {self._layout.kind} {self._layout.fingerprint}"
+            )
+        if not all(isinstance(packed, dict) for packed in sums):
+            raise self._damaged()
+        self._sums = [_Sum(packed=packed) for packed in sums]
+        for name, entry in files.items():
+            if not isinstance(entry, dict) or set(entry) != _FACTS | {"sum"} or entry["sum"] not in range(len(sums)):
+                raise SpecError(f"{where} is damaged at {name!r}: remove it to count everything anew")
+            self._sums[entry.pop("sum")].files.append(name)
+        self._files, self._changed = files, False
+
+    def _tallies(self, each: _Sum) -> Tallies:
+        if each.tallies is not None:
+            return each.tallies
+        try:
+            return {
+                name: Tally(
+                    self._layout.protocols[name].fingerprint,
+                    packed["n"],
+                    _unpacked(packed["counts"], self._layout.protocols[name].tally_size),
+                    self._layout.source(name),
+                )
+                for name, packed in (each.packed or {}).items()
+            }
+        except (KeyError, TypeError, ValueError, zlib.error):
+            raise self._damaged() from None
+
+    def _damaged(self) -> SpecError:
+        return SpecError(f"{str(self._path)!r} is damaged: remove it to count everything anew")
+
+
+def end_checksum(place: Place) -> str | None:
+    """SHA-256 of a Parquet file's footer, and of the last bytes of any other file; None where there is none."""
+    if place.once or place.size is None:
+        return None
+    with _opened(place.name) as file:
+        file.seek(max(0, place.size - 8))
+        last = file.read(8)
+        length = _SHORTEST_END
+        if last[4:] == b"PAR1":
+            length = min(_LONGEST_END, int.from_bytes(last[:4], "little") + 8)
+        file.seek(max(0, place.size - length))
+        return hashlib.sha256(file.read(length)).hexdigest()
+
+
+def _opened(name: str) -> Any:
+    return open_url(name)[0] if is_url(name) else open(name, "rb")
+
+
+def _key(place: Place) -> str:
+    if not is_url(place.name):
+        return os.path.realpath(place.name)
+    # Of options, which may be secret, only whether they are the same.
+    options = split_options(place.name)[1]
+    return shown(place.name) + (f"#{hashlib.sha256(options.encode()).hexdigest()[:16]}" if options else "")
+
+
+def _packed(tally: Tally) -> str:
+    """Compressed integers, after the kind that they have."""
+    counts, shortest = tally.counts, "<i8"
+    for kind in ("<i4", "<i2", "<i1"):
+        limits = np.iinfo(kind)
+        if counts.size and (counts.min() < limits.min or counts.max() > limits.max):
+            break
+        shortest = kind
+    return f"{shortest[1:]}:" + base64.b64encode(zlib.compress(counts.astype(shortest).tobytes(), 1)).decode()
+
+
+def _unpacked(text: str, size: int) -> Any:
+    kind, _, code = text.partition(":")
+    if kind not in ("i1", "i2", "i4", "i8"):
+        raise ValueError("integers of another kind")
+    counts = np.frombuffer(zlib.decompress(base64.b64decode(code, validate=True)), dtype=f"<{kind}")
+    if counts.size != size:
+        raise ValueError("a tally of another size")
+    return counts.astype(np.int64)
+
 
 WORTH_A_WORKER = 1 << 23
 MOST_NAMED = 20

@@ -39,8 +39,7 @@ from deniable._extras import load_plugins
 from deniable.errors import MismatchError, SpecError
 from deniable.protocols import Protocol, Tally
 from deniable.results import Result
-from deniable.specs import is_fingerprint
-from deniable.surveys.strict import keys, short
+from deniable.specs import is_fingerprint, keys, short
 
 if TYPE_CHECKING:
     from deniable.surveys.question import Question

@@ -57,10 +57,9 @@ from deniable.domains import Domain, domain_of_answers
 from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
 from deniable.protocols import Memoized, Protocol, Table, registered
-from deniable.specs import fingerprint
+from deniable.specs import fingerprint, keys, short
 from deniable.surveys.campaign import load_campaign
 from deniable.surveys.question import TOO_MANY_FORMS, TOO_MANY_STATES, Question, load_protocol, question_name
-from deniable.surveys.strict import keys, short
 from deniable.surveys.terms import (
     FEW_FORMS,
     TWO_STAGE,

@@ -9,7 +9,7 @@ from typing import Any
 
 from deniable.errors import DeniableError, SpecError
 from deniable.protocols import Protocol, load
-from deniable.surveys.strict import as_text, check_texts, keys, short
+from deniable.specs import as_text, check_texts, keys, short
 from deniable.surveys.terms import FEW_FORMS
 
 TOO_MANY_FORMS = (

@@ -27,10 +27,9 @@ from deniable.errors import DomainError, LabelError, NumberError, ReportError, S
 from deniable.exact import epsilon_text, largest_text
 from deniable.protocols import Memoized, Reports
 from deniable.randomness import Bits
-from deniable.specs import canonical_bytes, fingerprint
+from deniable.specs import as_text, canonical_bytes, fingerprint, keys, short
 from deniable.surveys.draft import plan_draft
 from deniable.surveys.question import TOO_MANY_FORMS, TOO_MANY_STATES, Question, read_question
-from deniable.surveys.strict import as_text, keys, short
 from deniable.surveys.tally import SurveyTally
 from deniable.surveys.terms import FEW_FORMS, MEMOIZE, Longitudinal, Terms
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from deniable._files import atomic_write, load_json
 from deniable.errors import MismatchError, NumberError, SpecError
 from deniable.protocols import Tally
-from deniable.specs import fingerprint
-from deniable.surveys.strict import keys
+from deniable.specs import fingerprint, keys
 
 if TYPE_CHECKING:
     from deniable.surveys.survey import Survey

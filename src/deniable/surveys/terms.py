@@ -39,9 +39,8 @@ from typing import Any
 from deniable import exact
 from deniable.errors import SpecError
 from deniable.protocols.base import ANY, RELATIONS
-from deniable.specs import is_fingerprint
+from deniable.specs import as_text, is_fingerprint, keys, short
 from deniable.surveys.campaign import Round
-from deniable.surveys.strict import as_text, keys, short
 
 FRESH, MEMOIZE, TWO_STAGE = "none", "memoize", "two-stage"
 RULES = (FRESH, MEMOIZE, TWO_STAGE)

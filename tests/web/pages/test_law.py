@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from deniable.conformance.checks import accepts, draws_needed
 from deniable.conformance.protocols import enumerated, inputs, registered_examples
-from deniable.conformance.statistics import accepts, draws_needed
 from deniable.protocols import Protocol
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import single, smoke

@@ -30,8 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.channels.hypothesis._bracket import tail_bracket
-from deniable.channels.hypothesis._pair import EPS, read_pair
+from deniable.channels.hypothesis._bracket import EPS, read_pair, tail_bracket
 from deniable.channels.hypothesis.ratio_test import count_types
 
 Weights = Sequence[int]

@@ -41,8 +41,7 @@ from deniable.channels.divergences import (
     marginal_divergence,
     marginals,
 )
-from deniable.channels.hypothesis._bracket import level_bracket
-from deniable.channels.hypothesis._pair import Pair, bisect, read_pair
+from deniable.channels.hypothesis._bracket import Pair, bisect, level_bracket, read_pair
 from deniable.channels.hypothesis.ratio_test import MOST_REPORTS, check_rate, count_types, level_test, read_count
 from deniable.errors import NumberError, ShapeError
 

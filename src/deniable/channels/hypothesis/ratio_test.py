@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deniable.channels._vectors import Floats, probability_vector
-from deniable.channels.hypothesis._bracket import bayes_bracket, level_bracket
-from deniable.channels.hypothesis._pair import SAME, Pair, read_pair
+from deniable.channels.hypothesis._bracket import SAME, Pair, bayes_bracket, level_bracket, read_pair
 from deniable.errors import NumberError, ShapeError
 
 MOST_TYPES = 10**7

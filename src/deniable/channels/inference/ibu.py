@@ -27,8 +27,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels._vectors import Floats, counts_vector, probability_vector
 from deniable.channels.channel import Channel
-from deniable.channels.inference.em import Acceleration, MatrixModel, Solution, maximize, progress_bar
-from deniable.channels.inference.fisher import Curvature, fisher_stderr
+from deniable.channels.inference.em import (
+    Acceleration,
+    Curvature,
+    MatrixModel,
+    Solution,
+    fisher_stderr,
+    maximize,
+    progress_bar,
+)
 from deniable.channels.inference.result import BinomialView, Inference, ScoreView
 from deniable.errors import ChannelError, NumberError, ProbabilityError
 from deniable.labels import text

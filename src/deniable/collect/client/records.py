@@ -23,10 +23,9 @@ from deniable.collect import wire
 from deniable.domains import Domain
 from deniable.errors import DeniableError, DomainError, LabelError
 from deniable.privacy import Account
-from deniable.specs import is_fingerprint
+from deniable.specs import is_fingerprint, short
 from deniable.surveys import Question, Survey
 from deniable.surveys.diff import Edit, weaker
-from deniable.surveys.strict import short
 from deniable.surveys.terms import write_time
 
 QUEUED, SENT, DROPPED, WITHDRAWN = "queued", "sent", "dropped", "withdrawn"

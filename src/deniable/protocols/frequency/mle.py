@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.channels.inference.em import Model, NewtonSystem, maximize, progress_bar
-from deniable.channels.inference.fisher import information_stderr
+from deniable.channels.inference.em import Model, NewtonSystem, information_stderr, maximize, progress_bar
 from deniable.errors import NumberError
 from deniable.protocols.reports import Bytes
 from deniable.results import Estimate, Fit

@@ -18,10 +18,9 @@ from deniable.protocols.profiles.composition import (
     post_process,
     same_sample,
 )
-from deniable.protocols.profiles.graph import ProfileGraph
+from deniable.protocols.profiles.graph import ProfileGraph, from_csv, from_data, from_json, from_networkx
 from deniable.protocols.profiles.mechanism import MECHANISMS, ProfileMechanism
 from deniable.protocols.profiles.onebit import OneBitCluster, SmoothOneBit, pair_flip, pair_program
-from deniable.protocols.profiles.reading import from_csv, from_data, from_json, from_networkx
 from deniable.protocols.profiles.table import ProfileTable
 from deniable.protocols.profiles.verifier import Verdict, verify
 
