@@ -82,6 +82,7 @@ REFUSED = [
     ("test coin reports.parquet --counts 5,5 --law 0.5,0.5 --law 0.1,0.9", "--counts goes with a channel"),
     ("test survey.json --counts 5,5", "is a survey, and --counts goes with a channel"),
     ("test survey.json", "nothing to estimate from"),
+    ("survey new draft.json --table weight=proof.json", "no question 'weight' in the draft; there are effect, smoke"),
     ("test plain.json plain.parquet", "no question here was designed for hypotheses"),
     ("test survey.json reports.parquet --question smoke", "was not designed for hypotheses"),
     ("test survey.json reports.parquet --question weight", "no question 'weight'"),

@@ -47,6 +47,9 @@ def test_a_number_from_draft_to_estimate(run, folder):
     assert row["low"] < row["value"] < row["high"]
     text = run("estimate", "survey.json", "reports.parquet", "--question", "hours").out
     assert "mean, hours" in text
+    asked = run("estimate", "survey.json", "reports.parquet", "--consistent", "norm-sub")
+    assert "hours: --consistent is about shares, and there are none" in asked.err
+    assert "nap: --consistent" not in asked.err
     assert run("estimate", "survey.json", "reports.parquet", "--csv").out.splitlines()[1].startswith("hours,mean,")
     run("estimate", "survey.json", "reports.parquet", "--plot", "both.png")
     assert Path("both.png").read_bytes().startswith(b"\x89PNG")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -116,6 +117,8 @@ def test_all_rounds_are_estimated_together(folder):
     done = ran("estimate", "--combined", *files)
     assert "of two rounds: 600 reports on the whole interval, then 900 on" in done.stderr.replace("\n", " ")
     assert "mean, hours" in done.stdout
-    early = ran("estimate", "--combined", files[0], files[2], files[3]).stdout
-    assert "reports   600" in early, "a round that has no tally yet"
+    early = ran("estimate", "--combined", files[0], files[2], files[3])
+    assert "reports   600" in early.stdout, "a round that has no tally yet"
+    assert "there is no tally of round 2 yet: it is left out" in early.stderr
+    assert re.search(r"moves the mean by \S+ hours, with a standard error of \S+ hours", done.stderr.replace("\n", " "))
     assert "--epochs is for one round" in ran("estimate", "--combined", *files, "--epochs", "1", code=2).stderr

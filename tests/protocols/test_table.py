@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -285,3 +286,7 @@ def test_a_draft_carries_the_laws_of_its_proof() -> None:
         made(hypotheses="effect")
     with pytest.raises(SpecError, match="unknown key"):
         made(hypothesis=["no effect", "effect"])
+
+
+def test_the_signature_names_every_parameter():
+    assert list(inspect.signature(Table).parameters) == ["mechanism", "epsilon", "certificate", "delta", "laws"]

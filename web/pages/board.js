@@ -310,7 +310,7 @@ export class Board {
       `--question ${panel.id}`,
       epochs ? `--epochs ${epochs}` : "",
       level === 0.95 ? "" : `--level ${level}`,
-      at === "once" ? "--simultaneous" : "",
+      at === "once" && panel.shares ? "--simultaneous" : "",
       about === "respondents" ? "--respondents" : "",
       post === "none" ? "" : `--consistent ${post}`,
       panel.open ? "--candidates words.txt" : "",

@@ -90,7 +90,9 @@ export function bars(rows, { title, floor = null, reach = 0, signed = false }) {
 
 function written({ value, low, high }, signed) {
   if (!Number.isFinite(value)) return "–";
-  if (!signed && saysNothing({ low, high })) return h("small", {}, "wider than the scale");
+  if (!signed && saysNothing({ low, high })) {
+    return h("small", {}, low <= 0 && high >= 1 ? "anything is possible" : "wider than the scale");
+  }
   const digits = digitsFor((high - low) / 2);
   const sign = (x) => `${signed && x > 0 ? "+" : ""}${percent(x, digits)}`;
   return [sign(value), h("small", {}, ` ${sign(low).replace(/\u00a0%$/, "")} to ${sign(high)}`)];

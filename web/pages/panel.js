@@ -7,6 +7,8 @@ import { count, decimal, digitsFor, label, measured, percent, period, quantity }
 import { Series } from "./series.js";
 
 const SORTED_FROM = 13;
+/** A change of a share, which is at most all of it. */
+const points = (change, digits) => `${(100 * Math.min(1, change)).toFixed(digits)}\u00a0points`;
 const LINES = 3;
 const ALL_NUMBERS = 200; // of up to so many numbers, the ages of people say, all are shown: a histogram has no gaps
 
@@ -149,8 +151,8 @@ export class QuestionPanel {
     const reach = (fakes / n) * (raw.poisoning ?? 0);
     this.#fakes.element.classList.toggle("idle", !fakes);
     this.#fakes.text.textContent = fakes
-      ? `If ${count(fakes)} of the ${count(n)} were fake, shares could move by up to ${percent(Math.min(1, reach), 2)}, on top of the noise (red).`
-      : `Move the slider: one fake report in a hundred moves a share by up to ${percent(Math.min(1, 0.01 * raw.poisoning), 1)}.`;
+      ? `If ${count(fakes)} of the ${count(n)} were fake, shares could move by up to ${points(reach, 2)}, on top of the noise (red).`
+      : `Move the slider: one fake report in a hundred moves a share by up to ${points(0.01 * raw.poisoning, 1)}.`;
     const one = ({ value, low, high }, two) => ({ value, low, high, two });
     const rows = this.#shown().map((i) => ({
       label: label(answers[i].label),

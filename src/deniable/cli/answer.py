@@ -444,9 +444,11 @@ def _report(client: Client, receipt: Receipt, earlier: Submission | None) -> Non
     """Show what was done now, or in an earlier run."""
     spending = client.budget()
     spent, cap = epsilon_text(spending.spent), epsilon_text(spending.cap)
+    least = spending.delta_spent, spending.delta_cap
+    deltas = f", and delta {exact.canonical(least[0])} of {exact.canonical(least[1])}," if spending.delta_cap else ""
     facts = [
         ("state", state(receipt.submission, receipt.reason)),
-        ("budget", f"{spent} of {cap} spent in the group {shown(spending.group)} of {shown(spending.owner)}"),
+        ("budget", f"{spent} of {cap}{deltas} spent in the group {shown(spending.group)} of {shown(spending.owner)}"),
     ]
     if receipt.fresh:
         output.facts(fields(receipt.body) + facts)

@@ -24,7 +24,7 @@ from deniable.protocols import Protocol, Tally
 from deniable.protocols.frequency.open_text import TextEstimate
 from deniable.results import NOTHING, ROWS_SHOWN, Estimate, Floats, quantile
 from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.campaign import combine
+from deniable.surveys.campaign import combine, round_of
 from deniable.surveys.results import COLUMNS, ONCE, UNKNOWN_EPOCHS, Finding, Repeats, part_id
 from deniable.surveys.results import find as find_result
 from deniable.surveys.terms import LAST_EPOCH
@@ -211,6 +211,8 @@ def _estimated(
             elif part and not shown_enough(target, part_id(id, part), int(one.result.n), few):
                 continue
             found[part_id(id, part)] = one
+        if consistent and not any(isinstance(one.result, Estimate) for one in whole.parts.values()):
+            output.note("note", f"{id}: --consistent is about shares, and there are none")
         misfit = whole.result.misfit
         if misfit is not None and misfit.message:
             output.note("warning", f"{id}: {misfit.message}")
@@ -232,7 +234,8 @@ def _combined(
     if service is None:
         rounds, tallies = read_rounds([survey, *(inputs or [])])
         if len(tallies) < len(rounds):
-            rounds = rounds[:-1]  # the last one has not been counted yet
+            *rounds, later = rounds
+            output.note("note", f"there is no tally of round {round_of(later).number} yet: it is left out")
     elif inputs:
         raise SpecError("estimates are made from files or from a service, not from both")
     else:

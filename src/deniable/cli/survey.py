@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 import sys
 import time
@@ -202,6 +203,9 @@ def _with_tables(draft: Any, tables: list[str]) -> Any:
         if not known:
             path = table
             known = [entry for entry in asked if "answers" not in entry and "protocol" not in entry]
+            if equals and not os.path.exists(path):
+                named = ", ".join(str(entry.get("id")) for entry in asked)
+                raise SpecError(f"there is no question {id!r} in the draft; there are {named}")
         if len(known) != 1:
             listed = ", ".join(str(entry.get("id")) for entry in asked)
             raise SpecError(f"say which question {table!r} is for, as --table ID=PROOF; there are {listed}")

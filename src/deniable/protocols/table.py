@@ -85,7 +85,14 @@ class Table(ShareProtocol):
     laws: Laws | None = None
     """The hypotheses between which the reports are to decide, as laws of the answers."""
 
-    def __new__(cls, mechanism: Any = None, *_: Any, **__: Any) -> Self:
+    def __new__(
+        cls,
+        mechanism: Any = None,
+        epsilon: exact.Number | None = None,
+        certificate: str | None = None,
+        delta: exact.Number = 0,
+        laws: Laws | Mapping[Any, Any] | Sequence[Any] | None = None,
+    ) -> Self:
         """A mechanism may ask for a table of its own kind: `table_kind` of a profile mechanism is `ProfileTable`."""
         kind: type[Self] = getattr(mechanism, "table_kind", cls) if cls is Table else cls
         return super().__new__(kind)
@@ -154,8 +161,8 @@ class Table(ShareProtocol):
         if not exact.exp_at_least(stated, ratio):
             held = f" at delta {exact.shown(self.delta)}" if self.delta else ""
             raise ChannelError(
-                f"this channel has epsilon {exact.log(ratio):.6g}{held}, more than {exact.shown(stated)}: "
-                "state a larger one"
+                f"between any two answers this channel has epsilon {exact.log(ratio):.6g}{held}, more than "
+                f"{exact.shown(stated)}: state a larger one"
             )
 
     def parameters(self) -> dict[str, Any]:

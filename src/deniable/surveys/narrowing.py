@@ -155,7 +155,8 @@ class Narrowing(Campaign):
         narrow = f"{low:.6g} to {high:.6g}" + (f" {first.unit}" if first.unit else "")
         notes = [f"of two rounds: {earlier.n:,} reports on the whole interval, then {tally.n:,} on {narrow}"]
         if (low, high) != first.domain.ends:
-            moved = f"{-clipped:.3g}, with a standard error of {math.sqrt(error):.2g}"
+            unit = f" {first.unit}" if first.unit else ""
+            moved = f"{-clipped:.3g}{unit}, with a standard error of {math.sqrt(error):.2g}{unit}"
             notes.append(f"numbers outside {narrow} count as its ends: by round 1 that moves the mean by {moved}")
         return NarrowedMean(
             value=weight * value + (1 - weight) * mean.value,
