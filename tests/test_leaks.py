@@ -30,7 +30,7 @@ from deniable.cli import app
 from deniable.domains import Categories, Integers, Strings
 from deniable.errors import DeniableError, DomainError
 from deniable.files import privatize_file, tally_files, write_reports
-from deniable.files.layout import Layout
+from deniable.files.reports import Layout
 from deniable.files.spark import privatize_frame, privatized_batches, write_frame
 from deniable.protocols import GRR, HCMS, OLH, RAPPOR, FrequencyProtocol, TextProtocol, registered
 from deniable.surveys import Question, Survey

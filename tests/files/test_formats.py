@@ -16,8 +16,8 @@ import pytest
 
 from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
 from deniable.files import count_files, privatize_file, read_batches, report_writer, tally_files, write_reports
-from deniable.files.layout import Layout
 from deniable.files.places import Place, expand
+from deniable.files.reports import Layout
 from deniable.files.spark import new_files
 from deniable.protocols import GRR
 from deniable.randomness import Simulation

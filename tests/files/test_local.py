@@ -75,8 +75,8 @@ def test_files_are_cut_between_row_groups(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "reports.parquet"
     made = reports(PROTOCOL, ROWS, 1)
     write_reports(path, PROTOCOL, ({"report": made[i : i + 100]} for i in range(0, ROWS, 100)))
-    from deniable.files.layout import Layout
     from deniable.files.places import Place
+    from deniable.files.reports import Layout
 
     place = Place(str(path), path.stat().st_size)
     for parts in (1, 2, 7, 100):
@@ -98,8 +98,8 @@ def test_files_are_cut_between_row_groups(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_parts_are_merged_in_any_order_and_grouping(tmp_path: Path) -> None:
-    from deniable.files.layout import Layout
     from deniable.files.places import Place, Refused
+    from deniable.files.reports import Layout
 
     layout = Layout(PROTOCOL)
     parts = {"a": 2, "b": 3}

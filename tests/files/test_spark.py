@@ -22,7 +22,7 @@ from deniable.cli import app
 from deniable.conformance.protocols import registered_examples
 from deniable.errors import DomainError, ReportError
 from deniable.files import count_files, write_reports
-from deniable.files.layout import Layout
+from deniable.files.reports import Layout
 from deniable.files.spark import counted_batches, fixed_rows, privatized_batches
 from deniable.protocols import GRR, Attributes, Protocol
 from deniable.protocols.base import ANY

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from deniable.errors import DeniableError, LabelError, MismatchError, NumberError, ReportError, SpecError
 from deniable.files import read_batches, tally_files, write_reports
 from deniable.files import reports as engine
-from deniable.files.layout import Layout
-from deniable.files.reports import letters_of, to_base64
+from deniable.files.reports import Layout, letters_of, to_base64
 from deniable.protocols import GRR, OUE, Reports, Tally
 from deniable.randomness import Simulation
 from deniable.surveys import Survey, SurveyTally

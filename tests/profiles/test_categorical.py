@@ -15,11 +15,11 @@ from deniable.protocols.profiles import (
     ProfileMechanism,
     SmoothCategorical,
     SmoothOneBit,
+    mechanism,
     verify,
 )
-from deniable.protocols.profiles import _program as program
-from deniable.protocols.profiles._program import holds, repaired, round_rows
 from deniable.protocols.profiles.categorical import _paper
+from deniable.protocols.profiles.mechanism import holds, repaired, round_rows
 
 pytestmark = pytest.mark.floats
 
@@ -159,10 +159,10 @@ def test_refusals():
         SmoothCategorical(CHAIN, 1, cost=-np.ones((4, 4)))
     with pytest.raises(DeniableError, match="must be positive"):
         SmoothCategorical(CHAIN, 0)
-    rows = program.Rows()
+    rows = mechanism.Rows()
     rows.add([0], [1.0], -1.0)
-    with pytest.raises(program.SolverError, match=r"did not finish the program of nothing .* try a larger epsilon"):
-        program.minimize(np.ones(1), rows, None, np.ones(1), "nothing")
+    with pytest.raises(mechanism.SolverError, match=r"did not finish the program of nothing .* try a larger epsilon"):
+        mechanism.minimize(np.ones(1), rows, None, np.ones(1), "nothing")
 
 
 def test_a_solver_that_cycles_is_stopped():

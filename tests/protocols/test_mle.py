@@ -12,8 +12,8 @@ from deniable.channels.inference import ibu
 from deniable.channels.inference.em import information_stderr, maximize
 from deniable.errors import MismatchError, NumberError, ReportError
 from deniable.protocols import BLH, GRR, OLH, OUE, SUE, THE, HadamardResponse, SubsetSelection
-from deniable.protocols.frequency import mle
-from deniable.protocols.frequency.mle import SupportModel, Supports
+from deniable.protocols.frequency import histogram as protocols
+from deniable.protocols.frequency.histogram import SupportModel, Supports, distinct
 from deniable.randomness import Simulation
 
 pytestmark = pytest.mark.floats
@@ -58,7 +58,7 @@ def test_equals_the_bayesian_update_on_the_enumerated_channel(kind, size, epsilo
 def test_a_wrong_ratio_gives_another_maximum():
     protocol, counts = OUE(4, 1), zipf(4, 3000, seed=1)
     reports = np.asarray(collect(protocol, counts))
-    rows, often = mle.distinct(reports)
+    rows, often = distinct(reports)
     right = protocol.mle(reports).frequencies
     wrong = SupportModel(Supports.of(protocol, rows), float(protocol.ratio - 1) * 1.01)
     shares = maximize(wrong, often / often.sum(), np.full(4, 0.25)).point
@@ -116,19 +116,19 @@ def test_blocks_and_repeats_change_nothing(monkeypatch):
     protocol = SubsetSelection(9, 1)
     reports = collect(protocol, zipf(9, 4000, seed=2))
     whole = protocol.mle(reports)
-    monkeypatch.setattr(mle, "_BLOCK_CELLS", 64)
-    monkeypatch.setattr(mle, "_KEPT_CELLS", 0)
-    monkeypatch.setattr(mle, "distinct", lambda rows: (rows, np.ones(len(rows), dtype=np.int64)))
+    monkeypatch.setattr(protocols, "_BLOCK_CELLS", 64)
+    monkeypatch.setattr(protocols, "_KEPT_CELLS", 0)
+    monkeypatch.setattr(protocols, "distinct", lambda rows: (rows, np.ones(len(rows), dtype=np.int64)))
     pieces = protocol.mle(reports)
     np.testing.assert_allclose(pieces.frequencies, whole.frequencies, atol=1e-7)
     np.testing.assert_allclose(pieces.variance, whole.variance, rtol=1e-4)
 
 
 def test_distinct_reports():
-    rows, often = mle.distinct(np.array([[1, 2], [3, 4], [1, 2]], dtype=np.uint8))
+    rows, often = distinct(np.array([[1, 2], [3, 4], [1, 2]], dtype=np.uint8))
     assert sorted(zip(rows.tolist(), often.tolist(), strict=True)) == [([1, 2], 2), ([3, 4], 1)]
     wide = np.zeros((3, 9), dtype=np.uint8)
-    assert mle.distinct(wide)[1].tolist() == [1, 1, 1]
+    assert distinct(wide)[1].tolist() == [1, 1, 1]
 
 
 def test_a_tally_is_enough_for_grr_and_hadamard_response():
@@ -223,7 +223,7 @@ def test_many_answers_fall_back_to_the_unbiased_error(monkeypatch):
     protocol = OLH(64, 1)
     reports = collect(protocol, zipf(64, 3000, seed=1))
     exact = protocol.mle(reports, tolerance=1e-6)
-    monkeypatch.setattr(mle, "FISHER_LIMIT", 10)
+    monkeypatch.setattr(protocols, "FISHER_LIMIT", 10)
     cautious = protocol.mle(reports, tolerance=1e-6)
     np.testing.assert_array_equal(exact.frequencies, cautious.frequencies)
     np.testing.assert_allclose(cautious.variance, protocol.variance(3000, cautious.frequencies))

@@ -16,7 +16,7 @@ from deniable.cli.output import examples, save_figure
 from deniable.domains import Domain, Interval, Strings, as_domain, read_record
 from deniable.errors import SpecError
 from deniable.planning import Plan
-from deniable.planning.result import COLUMNS
+from deniable.planning.planner import COLUMNS
 
 app = new_app()
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deniable.files.answers import privatize_file
-    from deniable.files.layout import Layout
     from deniable.files.local import Outcome, count_files, tally_files
     from deniable.files.places import Source
-    from deniable.files.reports import read_batches, report_writer, write_reports
+    from deniable.files.reports import Layout, read_batches, report_writer, write_reports
 
 __all__ = [
     "Layout",

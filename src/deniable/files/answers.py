@@ -33,9 +33,8 @@ from deniable._files import parse_json
 from deniable.columns import Coded, coded, kind
 from deniable.domains import Domain
 from deniable.errors import DomainError, ReportError, SpecError
-from deniable.files.layout import ID, ID_BYTES, Layout
 from deniable.files.places import Progress, Source, opened
-from deniable.files.reports import report_writer, rows_at_once
+from deniable.files.reports import ID, ID_BYTES, Layout, report_writer, rows_at_once
 from deniable.protocols import Protocol
 from deniable.protocols.reports import Bytes
 from deniable.randomness import Bits, source_of

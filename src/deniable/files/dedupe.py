@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import DeniableError, ReportError
-from deniable.files.layout import ID, ID_BYTES, Layout
 from deniable.files.places import Place, Progress, Refused, Source, said_of
-from deniable.files.reports import read_batches
+from deniable.files.reports import ID, ID_BYTES, Layout, read_batches
 from deniable.files.units import Counted, Gathered, Tallies, Unit, add_up, cut, forks, malformed, run_all
 from deniable.protocols import Tally
 from deniable.protocols.reports import Bytes

@@ -41,8 +41,8 @@ from deniable._extras import require
 from deniable._files import atomic_write, read_json
 from deniable.errors import DeniableError, MismatchError, ReportError, SpecError
 from deniable.files.dedupe import Duplicates, count_once
-from deniable.files.layout import Layout
 from deniable.files.places import Place, Progress, Refused, expand, is_url, open_url, shown, split_options
+from deniable.files.reports import Layout
 from deniable.files.units import Counted, Gathered, Tallies, Unit, add_up, count_unit, cut, forks, run_all, worker_count
 from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey, SurveyTally

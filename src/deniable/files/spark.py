@@ -33,10 +33,9 @@ import numpy as np
 from deniable._extras import require
 from deniable.errors import DeniableError, DomainError, LabelError, ReportError
 from deniable.files.answers import as_answers, check_types
-from deniable.files.layout import ID, ID_BYTES, REPORT, Layout, as_arrow, as_bytes
 from deniable.files.local import Outcome, outcome, whole_tally
 from deniable.files.places import Place, Refused, below, expand, filesystem, is_url, plain, said_of, shown
-from deniable.files.reports import report_writer
+from deniable.files.reports import ID, ID_BYTES, REPORT, Layout, as_arrow, as_bytes, report_writer
 from deniable.files.units import Counters, Gathered, Unit, count_unit, cut
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.reports import Bytes

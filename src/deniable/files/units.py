@@ -33,9 +33,8 @@ import numpy as np
 
 from deniable._files import parse_json
 from deniable.errors import DeniableError, InternalError, MismatchError, NumberError, ReportError, SpecError
-from deniable.files.layout import Layout, UnnamedError
 from deniable.files.places import Place, Progress, Refused, Source, loses_threads, opened, said_of, shown
-from deniable.files.reports import read_batches
+from deniable.files.reports import Layout, UnnamedError, read_batches
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Counter

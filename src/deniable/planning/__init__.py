@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from deniable.planning.planner import half_width, plan
-from deniable.planning.result import Option, Plan
+from deniable.planning.planner import Option, Plan, half_width, plan
 
 __all__ = ["Option", "Plan", "half_width", "plan"]

@@ -20,8 +20,7 @@ from deniable.collect.wire import JSON
 from deniable.domains import Domain, Integers, Interval, Strings, read_record
 from deniable.errors import DeniableError, DomainError, SpecError
 from deniable.planning import Plan
-from deniable.planning.planner import MOST_PEOPLE, half_width
-from deniable.planning.result import epsilons_around
+from deniable.planning.planner import MOST_PEOPLE, epsilons_around, half_width
 from deniable.protocols.choice import build
 
 MOST_CATEGORIES = 1 << 27

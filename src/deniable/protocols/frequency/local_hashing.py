@@ -42,8 +42,7 @@ from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
 from deniable.protocols.frequency.hadamard_response import walsh_hadamard
-from deniable.protocols.frequency.histogram import PureProtocol
-from deniable.protocols.frequency.mle import NEWTON_LIMIT, SupportModel, Supports
+from deniable.protocols.frequency.histogram import NEWTON_LIMIT, PureProtocol, SupportModel, Supports
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Counts
 from deniable.randomness import Bits

@@ -28,9 +28,16 @@ from numpy.typing import ArrayLike
 from deniable import exact
 from deniable.errors import ChannelError, NumberError, ShapeError
 from deniable.exact import WORD
-from deniable.protocols.profiles._program import Rows, holds, minimize, repaired
 from deniable.protocols.profiles.graph import Floats, Integers, Part, ProfileGraph
-from deniable.protocols.profiles.mechanism import ProfileMechanism, identity, off_diagonal
+from deniable.protocols.profiles.mechanism import (
+    ProfileMechanism,
+    Rows,
+    holds,
+    identity,
+    minimize,
+    off_diagonal,
+    repaired,
+)
 from deniable.protocols.profiles.onebit import _OneBit, as_prior, check_bits
 from deniable.trace import Progress, Watch
 

@@ -23,9 +23,8 @@ from numpy.typing import ArrayLike
 from deniable import exact
 from deniable.errors import NumberError, ProbabilityError, ShapeError
 from deniable.exact import WORD
-from deniable.protocols.profiles._program import Rows, holds, minimize, repaired
 from deniable.protocols.profiles.graph import Floats, Integers, Part, ProfileGraph
-from deniable.protocols.profiles.mechanism import ProfileMechanism, identity
+from deniable.protocols.profiles.mechanism import ProfileMechanism, Rows, holds, identity, minimize, repaired
 from deniable.trace import Progress, Watch
 
 _WHAT = "the flip probabilities"

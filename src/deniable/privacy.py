@@ -1,4 +1,4 @@
-"""Sums of epsilons over several releases, exactly: fractions, never floats.
+"""Privacy accounting: what several releases about one person give away together, in fractions and never floats.
 
 Sequential  releases about the same person: levels add up. This also holds if each release is chosen after seeing the
             ones before, which is how a device answers
@@ -19,6 +19,8 @@ from typing import Any
 
 from deniable import exact
 from deniable.errors import DeniableError, NumberError
+
+__all__ = ["Account", "OverBudget", "parallel", "ratios", "sequential"]
 
 
 class OverBudget(DeniableError, ValueError):
