@@ -27,7 +27,7 @@ from deniable.cli.output import examples, many, shown
 from deniable.cli.store_url import DEFAULT, StoreUrl, existing, sqlite_file
 from deniable.collect.analyst import read_range
 from deniable.collect.stores import Store
-from deniable.collect.stores.base import CLOSED
+from deniable.collect.stores.base import CLOSED, TOLERANCE
 from deniable.collect.stores.batches import SurveyCounter
 from deniable.errors import LabelError, SpecError
 from deniable.files import report_writer
@@ -59,6 +59,7 @@ Which = Annotated[
         "deniable store export out/ --store sqlite:///collect.db",
         "deniable store backup copy.db --store sqlite:///collect.db",
         "deniable store close-epoch 12 --store sqlite:///collect.db",
+        "deniable store trust-clock --yes --store sqlite:///collect.db",
     )
 )
 def store(ctx: typer.Context) -> None:
@@ -123,6 +124,26 @@ def close_epoch(
     if before:
         output.note("note", f"epoch {epoch} was closed already: nothing has changed")
     output.facts([("epoch", str(closed.epoch)), ("submissions", str(closed.n)), ("sha256", closed.sha256 or "")])
+
+
+@app.command("trust-clock", epilog=examples("deniable store trust-clock --yes --store sqlite:///collect.db"))
+def trust_clock(
+    store: StoreUrl = DEFAULT,
+    yes: Annotated[bool, typer.Option("--yes", help="The time that is shown is right.")] = False,
+) -> None:
+    """Tell the running service that the clock of this machine is right, so that it closes epochs at once.
+
+    Without that it watches its clock for an hour after each start and after each jump.
+    """
+    with existing(store) as opened:
+        now, other = time.time(), opened.time().clock
+        if other is not None and abs(now - other) > TOLERANCE:
+            here, there = write_time(int(now)), write_time(int(other))
+            raise LabelError(f"this machine says {here} and the database {there}: set the clock that is wrong first")
+        if not yes:
+            raise LabelError(f"this machine says {write_time(int(now))}, in UTC: if that is right, say --yes")
+        opened.confirm_time(now)
+    output.facts([("confirmed", write_time(int(now)))])
 
 
 @app.command(

@@ -147,8 +147,8 @@ class Live(Client):
 def in_thread(url: str, *surveys: Survey, **settings: Any) -> Iterator[Live]:
     with open_store(url) as store:
         prepare(store, *surveys)
-    # What other processes change is looked for often, so that tests need not wait.
-    given = Settings(**({"store": url, "port": 0, "refresh_seconds": 0.05} | settings))
+    # What other processes change is looked for often, and the clock is trusted at once, so that tests need not wait.
+    given = Settings(**({"store": url, "port": 0, "refresh_seconds": 0.05, "steady_seconds": 0.0} | settings))
     listening = bound(given)
     started = threading.Event()
     server = make_server(given, started.set)
@@ -163,6 +163,11 @@ def in_thread(url: str, *surveys: Survey, **settings: Any) -> Iterator[Live]:
         server.leave()
         thread.join(30)
         assert not thread.is_alive()
+
+
+def moving(moment: list[float]) -> dict[str, Any]:
+    """Clocks that go on together, as time does: settings of a service."""
+    return {"clock": lambda: moment[0], "monotonic": lambda: moment[0]}
 
 
 class Process(Client):

@@ -19,7 +19,7 @@ from deniable.collect.stores.batches import SurveyCounter
 from deniable.protocols import GRR, Table
 from deniable.surveys import Longitudinal, Question, Survey, SurveyTally
 from deniable.surveys.results import SAME_DEVICES, SAME_NOISE, SAME_PEOPLE, find
-from tests.collect.server.live import eventually, in_thread
+from tests.collect.server.live import eventually, in_thread, moving
 from tests.collect.surveys import DAY, TODAY, WORDS, Crowd, crowd, current, daily, memoized, mixed, plain, terms, text
 
 
@@ -385,7 +385,7 @@ def test_a_closed_epoch_is_not_taken(live):
 
 def test_the_list_says_what_is_open(tmp_path):
     moment = [float(TODAY)]
-    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", daily(), clock=lambda: moment[0]) as live:
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", daily(), **moving(moment)) as live:
         for days, state, is_open in ((-11, "waiting", False), (0, "collecting", True), (30, "collecting", False)):
             moment[0] = float(TODAY + days * DAY)
             (entry,) = live.get("/v1/surveys").json["surveys"]

@@ -7,11 +7,12 @@ import json
 import numpy as np
 import pytest
 
+from deniable.collect.server.clock import Bounds
 from deniable.collect.server.writer import Parcel, Taken, Transaction
 from deniable.collect.stores.batches import SurveyCounter
 from deniable.collect.wire import BINARY, JSON, to_text
 from deniable.surveys import Survey
-from tests.collect.server.live import Live, body, eventually, in_thread
+from tests.collect.server.live import Live, body, eventually, in_thread, moving
 from tests.collect.surveys import DAY, TODAY, Crowd, all_surveys, crowd, current, daily, mixed, plain
 
 
@@ -87,7 +88,7 @@ def test_places_and_ids_of_rejected_records_in_json(live):
 def test_epochs_by_the_clock_of_the_service(tmp_path):
     moment = [float(TODAY + 3600)]
     survey, people = daily(), crowd(daily(), 1)
-    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, clock=lambda: moment[0]) as live:
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, **moving(moment)) as live:
 
         def reason(epoch: int) -> str:
             rejected = live.send(survey, epoch, people).json["rejected"]
@@ -105,7 +106,7 @@ def test_an_epoch_closes_when_its_time_is_over_and_stays_closed(tmp_path):
     moment = [float(TODAY)]
     survey, people = daily(), crowd(daily(), 20)
     url = f"sqlite:///{tmp_path / 'store.db'}"
-    with in_thread(url, survey, clock=lambda: moment[0], housekeeping_seconds=0.05) as live:
+    with in_thread(url, survey, **moving(moment), housekeeping_seconds=0.05) as live:
         assert live.send(survey, 10, people).json["accepted"] == 20
         moment[0] += 5 * DAY
 
@@ -189,7 +190,7 @@ def test_requests_of_one_group_are_told_apart():
     bodies[2] = b"torn" + bodies[2]
     parcels = [Parcel(entry, True, raw, None) for raw in bodies]  # type: ignore[arg-type]
     parcels.append(Parcel(entry, True, body(survey, epoch + 9, people[:2]), None))  # type: ignore[arg-type]
-    group = Transaction(parcels, TODAY, 100)
+    group = Transaction(parcels, Bounds(TODAY, TODAY, TODAY, None), 100)
     assert [len(batch.ids) for batch in group.batches] == [23]
     group.settle([Added(fresh=23)])
     replies = [parcel.outcome for parcel in parcels]
@@ -201,7 +202,7 @@ def test_requests_of_one_group_are_told_apart():
     assert [place for place, _, _ in replies[4].rejected] == [3]
     assert [reason for _, _, reason in replies[6].rejected] == ["epochTooEarly"] * 2
     # Power: had the group been closed, nobody would have been accepted.
-    again = Transaction(parcels[:2], TODAY, 100)
+    again = Transaction(parcels[:2], Bounds(TODAY, TODAY, TODAY, None), 100)
     again.settle([Added(closed=True)])
     assert [parcel.outcome.accepted for parcel in parcels[:2]] == [0, 0]
     assert np.sum([len(parcel.outcome.rejected) for parcel in parcels[:2]]) == 10

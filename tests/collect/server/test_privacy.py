@@ -69,7 +69,7 @@ def test_the_log_is_lines_of_json(tmp_path):
         service.stop()
         lines = [json.loads(line) for line in service.log.read_text().splitlines()]
     events = [line["event"] for line in lines]
-    assert events == ["started", "closed survey", "stopped"]
+    assert events == ["started", "clock", "closed survey", "stopped"]
     assert all("time" in line for line in lines)
 
 
@@ -89,7 +89,7 @@ def test_few_submissions_leave_no_time_in_the_log(tmp_path, capfd):
         return [{key: value for key, value in line.items() if key != "time"} for line in found]
 
     quiet = lines("quiet.db", ())
-    assert [line["event"] for line in quiet] == ["started", "stopped"]
+    assert [line["event"] for line in quiet] == ["clock", "started", "stopped"]
     assert lines("early.db", (0,)) == lines("late.db", (3, 5)) == quiet
 
 

@@ -107,7 +107,8 @@ async def ready(call: Call) -> Response:
         service.pinged = time.monotonic()
     # Submissions are counted all the same, so it is ready.
     failing = ", ".join(f"{step} ({code})" for step, code in sorted(service.failing.items()))
-    return json_response(Health(f"ok, but housekeeping fails: {failing}" if failing else "ok"))
+    said = f"ok, but housekeeping fails: {failing}" if failing else "ok"
+    return json_response(Health("; ".join(filter(None, (said, service.clock_doubt)))))
 
 
 async def metrics(call: Call) -> Response:

@@ -51,7 +51,7 @@ async def take(call: Call) -> Response:
     service, headers = call.service, call.headers
     writer, settings = service.writer, service.settings
     entry = service.registry.get(call.path["fingerprint"]) or await call.entry()
-    if entry.phase(service.now()) in ("closed", "over"):
+    if entry.phase(service.clock.bounds().earliest) in ("closed", "over"):
         raise Problem("surveyClosed", "the survey has ended: nothing more of it is counted")
     kind = limits.media_type(headers)
     if kind != BINARY and kind != JSON:

@@ -22,6 +22,7 @@ from starlette.responses import Response, StreamingResponse
 
 from deniable._extras import require
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
+from deniable.collect.server.clock import Bounds
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.limits import header
 from deniable.collect.server.problems import Problem, overloaded
@@ -80,12 +81,13 @@ def inside(epochs: tuple[Epoch, ...], first: int, last: int | None) -> list[Epoc
     return [one for one in epochs if one.epoch >= first and (last is None or one.epoch <= last)]
 
 
-def taken(entry: Entry, progress: Progress, now: float) -> list[int]:
+def taken(entry: Entry, progress: Progress, now: Bounds) -> list[int]:
     """The epochs whose reports are counted if they come now, ascending."""
-    terms, current = entry.terms, entry.terms.epochs.at(now)
+    terms, at = entry.terms, entry.terms.epochs.at
     if entry.state == CLOSED:
         return []
-    first, last = max(terms.first, current - terms.epochs.late), min(terms.last, current + terms.epochs.early)
+    first = max(terms.first, at(now.earliest) - terms.epochs.late)
+    last = min(terms.last, at(now.latest) + terms.epochs.early)
     return [epoch for epoch in range(first, last + 1) if epoch not in progress.closed]
 
 
@@ -136,12 +138,14 @@ class Status(msgspec.Struct):
     epochs: list[EpochState]
     """Those with reports, and those that are closed."""
     lag: Lag
+    clock: str | None
+    """Why no epoch is closed at this time; null where the service trusts its clock."""
 
 
 async def status(call: Call) -> Response:
     service, entry = call.service, await call.entry()
     first, last = epoch_range(call.query["epochs"])
-    fingerprint, now = entry.fingerprint, service.now()
+    fingerprint, now = entry.fingerprint, service.clock.bounds()
     progress = await service.versions.read(fingerprint)
 
     def read(store: Store) -> tuple[int, list[tuple[int, str, int]]]:
@@ -155,17 +159,18 @@ async def status(call: Call) -> Response:
     return json_response(
         Status(
             fingerprint,
-            entry.phase(now),
+            entry.phase(now.guess),
             progress.version,
             sum(one.n for one in progress.epochs),
             sum(one.deleted for one in progress.epochs),
             duplicates,
             dict(reasons),
             [Rejected(*row) for row in rejections],
-            entry.terms.epochs.at(now),
+            entry.terms.epochs.at(now.guess),
             taken(entry, progress, now),
             [described(one) for one in inside(progress.epochs, first, last)],
             Lag(writer.items, writer.bytes, round(writer.lag, 3)),
+            service.clock_doubt,
         )
     )
 

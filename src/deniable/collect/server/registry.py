@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+from deniable.collect.server.clock import Bounds
 from deniable.collect.server.limits import Bucket
 from deniable.collect.server.problems import Problem, overloaded
 from deniable.collect.server.settings import Settings
@@ -207,6 +208,11 @@ class Entry:
         if self.survey.terms is None:
             raise DeniableError("a survey without terms is not collected over the network")
         return self.survey.terms
+
+    def refusal(self, epoch: int, now: Bounds) -> str | None:
+        """Why a report of this epoch is not taken; None if it is taken at one of the times that it may be now."""
+        first, last = self.terms.refusal(epoch, now.earliest), self.terms.refusal(epoch, now.latest)
+        return first if first == last else None
 
     def phase(self, now: float) -> str:
         """What the survey does at this moment."""

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 
+from deniable.collect.server.clock import TrustedClock
 from deniable.collect.server.limits import Bucket, Receiving
 from deniable.collect.server.problems import Problem, overloaded, wait
 from deniable.collect.server.registry import (
@@ -33,6 +34,8 @@ WAITING = 8
 """Questions of side work that wait, at most."""
 REST = 4.0
 SIDE_BYTES = 4 << 20
+NOTE_SECONDS = 600.0
+"""How often the store notes the time, for a restart."""
 
 
 class Service:
@@ -42,7 +45,8 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.readers = Readers(self._open, settings.readers, settings.max_reads)
-        self.writer = Writer(self._open, settings, self.metrics)
+        self.clock = TrustedClock(settings.clock, settings.monotonic, settings.steady_seconds)
+        self.writer = Writer(self._open, settings, self.metrics, self.clock)
         self.registry = Registry(settings, self.readers)
         self.versions = Versions(self.readers, settings.refresh_seconds)
         self.receiving = Receiving(settings)
@@ -58,6 +62,7 @@ class Service:
         self.failing: dict[str, str] = {}
         """Steps of housekeeping that failed the last time, and what the database calls it."""
         self._tidied, self._tidied_commits = time.monotonic(), 0
+        self._note_due = time.monotonic()
 
     @property
     def untidied(self) -> float:
@@ -73,7 +78,20 @@ class Service:
         return open_store(self.settings.store, self.settings.shard)
 
     def now(self) -> float:
-        return self.settings.clock()
+        """The time, as far as it is known; `clock.bounds` says how far."""
+        return self.clock.bounds().guess
+
+    @property
+    def clock_doubt(self) -> str | None:
+        """For people: why no epoch is closed at this time; None if the clock is trusted."""
+        why = self.clock.bounds().doubt
+        if why is None:
+            return None
+        minutes = max(1, round(self.settings.steady_seconds / 60))
+        return (
+            f"{why}: no epoch is closed until it was steady for {minutes} minutes, or somebody says with "
+            "deniable store trust-clock that it is right"
+        )
 
     # -- who asks, and about what ------------------------------------------------------------------
 
@@ -109,8 +127,11 @@ class Service:
         self.writer.start()
         try:
             await self.writer.run(lambda store: store.ping())
+            await self._check_clock()
             await self.registry.refresh()
             log("started", shard=self.settings.shard, surveys=len(self.registry.entries))
+            if self.clock_doubt is not None:
+                log("clock", news=self.clock_doubt)
             keeper = asyncio.create_task(self._keep_house())
             try:
                 yield
@@ -131,6 +152,7 @@ class Service:
         tidying, logging = due + self._tidy_seconds, due + self.settings.log_seconds
         while True:
             await self._step("refresh", self.registry.refresh())
+            await self._step("clock", self._check_clock())
             if time.monotonic() >= due:
                 due = time.monotonic() + self.settings.housekeeping_seconds
                 await self._step("close", self._close_all_past())
@@ -153,6 +175,14 @@ class Service:
             self.metrics.count("deniable_housekeeping_failures_total", step=step)
             self.failing[step] = code or type(error).__name__
 
+    async def _check_clock(self) -> None:
+        for news in self.clock.check(await self.readers.run(lambda store: store.time())):
+            log("clock", news=news)
+        if time.monotonic() >= self._note_due:
+            now = self.clock.bounds()
+            await self.readers.run(lambda store: store.note_time(now.guess, first=now.doubt is not None))
+            self._note_due = time.monotonic() + NOTE_SECONDS
+
     async def _tidy(self) -> None:
         commits = self.writer.commits
         if commits != self._tidied_commits:
@@ -165,7 +195,10 @@ class Service:
 
     async def _close_past(self, entry: Entry) -> None:
         """Epochs that take no report any more: their ids need not be remembered."""
-        oldest = entry.terms.epochs.at(self.now()) - entry.terms.epochs.late
+        now = self.clock.bounds()
+        if now.doubt is not None:
+            return
+        oldest = entry.terms.epochs.at(now.earliest) - entry.terms.epochs.late
         known = await self.readers.run(lambda store: store.epochs(entry.fingerprint))
         for one in known:
             if one.state == OPEN and one.epoch < oldest:

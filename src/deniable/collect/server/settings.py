@@ -88,7 +88,10 @@ class Settings:
     cache_bytes: int = 32 * MEBIBYTE
     """Answers to analysts kept for the next who asks the same."""
 
+    steady_seconds: float = 3600.0
+    """How long the clock is watched after a start or a jump before epochs are closed by it."""
     clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
         positive = (

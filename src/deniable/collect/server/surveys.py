@@ -101,7 +101,7 @@ async def _is_open(service: Service, entry: Entry, now: float) -> bool:
         progress = await service.versions.recent(entry.fingerprint)
     except (Problem, StoreError):
         return True  # the calendar says so, and a list does not fail because a store is busy
-    return current in taken(entry, progress, now)
+    return current in taken(entry, progress, service.clock.bounds())
 
 
 def listed(
@@ -260,7 +260,7 @@ async def refuse_early(service: Service, survey: Survey) -> None:
     same = [one for one in rounds_of(service.registry, before) if round_of(one.survey).number == place.number]
     if same:
         raise Problem("wrongRound", f"round {place.number} is published already, as {same[0].fingerprint}")
-    if before.phase(service.now()) not in ("closed", "over"):
+    if before.phase(service.clock.bounds().earliest) not in ("closed", "over"):
         raise Problem(
             "wrongRound", f"round {place.number - 1} still takes reports, so its tally may change: close it first"
         )

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.collect import wire
+from deniable.collect.server.clock import Bounds, TrustedClock
 from deniable.collect.server.problems import Problem, overloaded
 from deniable.collect.server.registry import Entry, deliver
 from deniable.collect.server.settings import Settings
@@ -132,9 +133,9 @@ class _Pile:
 class Transaction:
     """One transaction's worth of requests."""
 
-    def __init__(self, parcels: Sequence[Parcel], now: float, most: int) -> None:
+    def __init__(self, parcels: Sequence[Parcel], now: Bounds, most: int) -> None:
         self.parcels = parcels
-        self._day = int(now // DAY)
+        self._day = int(now.guess // DAY)
         self._piles: dict[tuple[str, int], _Pile] = {}
         self.rejected: Counter[tuple[str, int, str]] = Counter()
         """For the store: by survey, day and reason."""
@@ -150,7 +151,7 @@ class Transaction:
         self._open: list[_Pile] = []
         self.batches: list[Batch] = []
         for pile in self._piles.values():
-            reason = pile.entry.terms.refusal(pile.epoch, now)
+            reason = pile.entry.refusal(pile.epoch, now)
             if reason is not None:
                 pile.reject(reason)
                 self._count(self.rejected, pile, reason, pile.size)
@@ -213,8 +214,10 @@ class Transaction:
 class Writer:
     """The only one in this process that writes. Its methods are for the event loop."""
 
-    def __init__(self, open_store: Callable[[], Store], settings: Settings, metrics: Metrics) -> None:
-        self._open, self._settings, self._metrics = open_store, settings, metrics
+    def __init__(
+        self, open_store: Callable[[], Store], settings: Settings, metrics: Metrics, clock: TrustedClock
+    ) -> None:
+        self._open, self._settings, self._metrics, self._clock = open_store, settings, metrics, clock
         self._queue: queue.SimpleQueue[Parcel | _Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._store: Store | None = None
@@ -329,7 +332,7 @@ class Writer:
     def _commit(self, parcels: list[Parcel]) -> None:
         begun = time.perf_counter()
         try:
-            group = Transaction(parcels, self._settings.clock(), self._settings.max_submissions)
+            group = Transaction(parcels, self._clock.bounds(), self._settings.max_submissions)
             self._add(group)
             self._metrics.commit(time.perf_counter() - begun)
         except Exception as error:  # a bug must not stop the thread: everybody would wait for ever

@@ -25,6 +25,8 @@ from deniable.surveys import Survey, SurveyTally
 
 ROLES = ("admin", "analyst", "ingest")
 OPEN, CLOSED = "open", "closed"
+TOLERANCE = 60.0
+"""Seconds by which two clocks may differ that agree."""
 
 
 class StoreError(DeniableError, RuntimeError):
@@ -92,6 +94,18 @@ class Token:
     sha256: str
     role: str
     label: str
+
+
+@dataclass(frozen=True)
+class StoredTime:
+    """What a store knows of the time, in seconds since 1970."""
+
+    trusted: int | None
+    """The last time that a service has trusted."""
+    confirmed: int | None
+    """The last time that an operator has confirmed."""
+    clock: float | None = None
+    """What the database's own clock shows, if it has one."""
 
 
 Rejections = Mapping[tuple[str, int, str], int]
@@ -173,6 +187,19 @@ class Store(ABC):
 
     @abstractmethod
     def remove_token(self, sha256: str) -> bool: ...
+
+    # -- time --------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def time(self) -> StoredTime: ...
+
+    @abstractmethod
+    def note_time(self, trusted: float, first: bool = False) -> None:
+        """Note a trusted time; `first` changes nothing if one is noted already."""
+
+    @abstractmethod
+    def confirm_time(self, time: float) -> None:
+        """Note what an operator says the time is."""
 
     # -- care --------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from deniable.collect.stores.base import (
     Published,
     Rejections,
     Store,
+    StoredTime,
     Token,
     collected,
     still_open,
@@ -65,6 +66,7 @@ class MemoryStore(Store):
     def __init__(self) -> None:
         self._surveys: dict[str, _Survey] = {}
         self._tokens: dict[str, Token] = {}
+        self._time = StoredTime(None, None)
 
     def _survey(self, fingerprint: str) -> _Survey:
         if fingerprint not in self._surveys:
@@ -184,6 +186,18 @@ class MemoryStore(Store):
     def remove_token(self, sha256: str) -> bool:
         return self._tokens.pop(sha256, None) is not None
 
+    # -- time --------------------------------------------------------------------------------------
+
+    def time(self) -> StoredTime:
+        return self._time
+
+    def note_time(self, trusted: float, first: bool = False) -> None:
+        if not first or self._time.trusted is None:
+            self._time = replace(self._time, trusted=int(trusted))
+
+    def confirm_time(self, time: float) -> None:
+        self._time = StoredTime(int(time), int(time))
+
     # -- care --------------------------------------------------------------------------------------
 
     def tidy(self) -> None:
@@ -219,6 +233,8 @@ class MemoryStore(Store):
                 ids = keys(joined(sorted(epoch.ids), ID_BYTES))
                 tables["seen"] += [(key, place, 1, *chunk) for chunk in chunks(ids, FileRuns.chunk)]
         tables["token"] = [(token.sha256, token.role, token.label) for token in self._tokens.values()]
+        noted = {"trusted": self._time.trusted, "confirmed": self._time.confirmed}
+        tables["clock"] = [(name, moment) for name, moment in noted.items() if moment is not None]
         return tables
 
 

@@ -80,7 +80,8 @@ _TABLES = """
         survey INTEGER NOT NULL, day INTEGER NOT NULL, reason TEXT NOT NULL, shard INTEGER NOT NULL,
         n BIGINT NOT NULL, PRIMARY KEY (survey, day, reason, shard)
     );
-    CREATE TABLE token (sha256 TEXT PRIMARY KEY, role TEXT NOT NULL, label TEXT NOT NULL)
+    CREATE TABLE token (sha256 TEXT PRIMARY KEY, role TEXT NOT NULL, label TEXT NOT NULL);
+    CREATE TABLE clock (name TEXT PRIMARY KEY, moment BIGINT NOT NULL)
 """
 STATEMENTS = _TABLES.split(";")
 
@@ -303,10 +304,10 @@ class PostgresStore(SqlStore):
             raise _coded(StoreError(f"PostgreSQL does not vacuum the store: {message}"), code)
 
     def _open_tables(self) -> list[str]:
-        """Those that submissions change."""
+        """Those that submissions change, and the clock's: old times beside numbers of changes tell when others came."""
         of_epoch = "(VALUES ('seen'), ('report')) kind (name), epoch WHERE state = ?"
         select = f"SELECT to_regclass(kind.name || '_' || survey || '_' || epoch)::text FROM {of_epoch}"
-        return ["tally", *(table for (table,) in self._query(select, OPEN) if table is not None)]
+        return ["tally", "clock", *(table for (table,) in self._query(select, OPEN) if table is not None)]
 
     # -- forgetting --------------------------------------------------------------------------------
 
@@ -375,6 +376,9 @@ class PostgresStore(SqlStore):
         self._query(f"{insert} ON CONFLICT (survey, epoch, shard, block) DO UPDATE {change}", *place, *columns)
 
     # -- care --------------------------------------------------------------------------------------
+
+    def _clock(self) -> float:
+        return float(self._query("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0])
 
     def _damage(self, deep: bool) -> list[str]:
         """PostgreSQL has no check of its own that everyone may run; reading everything is the next best."""

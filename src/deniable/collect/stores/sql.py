@@ -22,6 +22,7 @@ tally       counters of each survey, epoch and shard, in blocks; those of zeros 
 duplicate   how many submissions came again, by survey and shard
 rejected    how many were refused, by survey, day, reason and shard
 token       SHA-256, role and label
+clock       the time that was trusted last, and the one that an operator confirmed last
 
 No submission has a number, a time or a place in a queue: each is found by its random id.
 """
@@ -44,6 +45,7 @@ from deniable.collect.stores.base import (
     Published,
     Rejections,
     Store,
+    StoredTime,
     StoreError,
     Token,
     collected,
@@ -69,9 +71,9 @@ from deniable.protocols.tally import Counts
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.terms import LAST_EPOCH
 
-VERSION = 4
+VERSION = 5
 """Of the tables."""
-TABLES = ("survey", "epoch", "seen", "report", "tally", "duplicate", "rejected", "token")
+TABLES = ("survey", "epoch", "seen", "report", "tally", "duplicate", "rejected", "token", "clock")
 
 Row = tuple[Any, ...]
 Place = tuple[int, int, int]
@@ -374,6 +376,27 @@ class SqlStore(Store):
     def remove_token(self, sha256: str) -> bool:
         with self._writing():
             return bool(self._query("DELETE FROM token WHERE sha256 = ? RETURNING sha256", sha256))
+
+    def time(self) -> StoredTime:
+        known: dict[str, int] = dict(self._query("SELECT name, moment FROM clock"))
+        return StoredTime(known.get("trusted"), known.get("confirmed"), self._clock())
+
+    def _clock(self) -> float | None:
+        """What the database's own clock shows, if it has one."""
+        return None
+
+    def note_time(self, trusted: float, first: bool = False) -> None:
+        with self._writing():
+            self._note("trusted", trusted, first)
+
+    def confirm_time(self, time: float) -> None:
+        with self._writing():
+            self._note("trusted", time)
+            self._note("confirmed", time)
+
+    def _note(self, name: str, moment: float, first: bool = False) -> None:
+        change = "NOTHING" if first else "UPDATE SET moment = excluded.moment"
+        self._query(f"INSERT INTO clock VALUES (?, ?) ON CONFLICT (name) DO {change}", name, int(moment))
 
     def check(self, deep: bool = True) -> list[str]:
         return [*self._damage(deep), *complaints(self, deep)]
