@@ -59,6 +59,17 @@ def serve(
     keyed: Annotated[bool, typer.Option("--ingest-key", help="Take reports only with an ingest token.")] = False,
     rate: Rate = None,
     survey_rate: SurveyRate = None,
+    operator_port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=65_535,
+            help="A port for probes and metrics of all workers, without a token; 0 takes a free one.",
+            show_default="none",
+        ),
+    ] = None,
+    operator_host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where that port is.")] = "127.0.0.1",
     plans: Annotated[bool, typer.Option("--plans/--no-plans", help="Whether anybody may have plans made here.")] = True,
 ) -> None:
     """Collect reports over HTTP, add them up, and answer analysts. A store that does not exist is made.
@@ -78,6 +89,8 @@ def serve(
     surveys = {path: _collected(path) for path in publish or []}
     if not is_loopback(host):
         output.note("warning", "this address can be reached without encryption: put a proxy with TLS in front of it")
+    if operator_port is not None and not is_loopback(operator_host):
+        output.note("warning", "whoever reaches the operator's port can read when somebody answers: keep it private")
     settings = Settings(
         store=store,
         host=host,
@@ -87,13 +100,17 @@ def serve(
         rate=rate,
         survey_rate=survey_rate,
         plans=plans,
+        operator_host=operator_host,
+        operator_port=operator_port,
     )
 
-    def announce(address: str) -> None:
+    def announce(address: str, operator: str | None) -> None:
         for survey in surveys.values():
             output.write(f"survey: {address}/v1/surveys/{survey.fingerprint}\n")
             output.write(f"answer: {address}/s/{survey.fingerprint}\n")
             output.write(f"dashboard: {address}/dashboard/{survey.fingerprint}\n")
+        if operator is not None:
+            output.write(f"operator: {operator}/\n")
         output.write(f"serving: {address}/\n")
         sys.stdout.flush()
 

@@ -155,7 +155,7 @@ def in_thread(url: str, *surveys: Survey, **settings: Any) -> Iterator[Live]:
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     assert started.wait(20)
-    client = Live(listening.getsockname()[1], service=server._service, url=url)
+    client = Live(listening.getsockname()[1], service=server.service, url=url)
     try:
         yield client
     finally:

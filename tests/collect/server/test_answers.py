@@ -411,8 +411,8 @@ def test_health_figures_and_the_front_page(live):
     live.send(plain(), 0, crowd(plain(), 3))
     assert live.get("/healthz").json == live.get("/readyz").json == {"status": "ok"}
     figures = live.get("/metrics", "analyst").body.decode()
-    assert 'deniable_submissions_total{outcome="counted"} 3' in figures
-    assert 'deniable_requests_total{operation="sendReports",status="200"} 1' in figures
+    assert 'deniable_submissions_total{outcome="counted",worker="0"} 3' in figures
+    assert 'deniable_requests_total{operation="sendReports",status="200",worker="0"} 1' in figures
     page = live.get("/").body.decode()
     for survey in (plain(), mixed(), daily(), text()):
         assert f"v1/surveys/{survey.fingerprint}" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from deniable.collect.server.run import refuse_workers
 from deniable.collect.stores import StoreError, open_store
 from deniable.collect.stores.batches import SurveyCounter
-from tests.collect.server.live import Client, Process, eventually, prepare
+from tests.collect.server.live import Client, Process, eventually, free_port, prepare
 from tests.collect.surveys import crowd, current, daily, plain
 
 
@@ -47,16 +48,19 @@ def test_two_workers_share_a_port_a_store_and_a_sum(postgres_url):
     epoch, people = current(survey), crowd(daily(), 400)
     with open_store(postgres_url) as store:
         prepare(store, survey)
-    with Process(postgres_url, "--workers", "2") as service:
-        workers = set()
+    operator = Client(free_port())
+    with Process(postgres_url, "--workers", "2", "--operator-port", str(operator.port)) as service:
         for at in range(0, 400, 10):
             # A new connection each time, which either worker may get.
             client = Client(service.port)
             assert client.send(survey, epoch, people[at : at + 10]).json["accepted"] == 10
-            figures = client.get("/metrics", "analyst").body.decode()
-            workers.add(figures.partition("\ndeniable_worker ")[2][:1])
             client.close()
-        assert workers == {"0", "1"}
+        # One scrape sees what each worker counted, and the store's figures once.
+        text = operator.get("/metrics").body.decode()
+        counted = dict(re.findall(r'deniable_submissions_total{outcome="counted",worker="(.)"} (\d+)', text))
+        assert set(counted) == {"0", "1"}
+        assert sum(map(int, counted.values())) == 400
+        assert re.findall(r"^deniable_epoch_ids.* (\d+)$", text, re.MULTILINE) == ["400"]
         tally = service.get(f"/v1/surveys/{survey.fingerprint}/tally.json", "analyst").body.decode()
         counter = SurveyCounter(survey)
         assert tally == counter.tally(400, counter.count(people.answers)).to_json()
@@ -65,6 +69,7 @@ def test_two_workers_share_a_port_a_store_and_a_sum(postgres_url):
         assert len(first) == 2
         os.kill(first[0], signal.SIGKILL)
         eventually(lambda: len(set(children(service.process.pid)) - set(first)) == 1, 30)
+        eventually(lambda: operator.get("/readyz").status == 200, 30)
         assert service.stop() == 0
         eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in first))
 

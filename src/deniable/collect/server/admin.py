@@ -6,21 +6,37 @@ The first admin's token is made on the machine: deniable token create --role adm
 from __future__ import annotations
 
 import asyncio
+import platform
+import socket
+import threading
 import time
-from typing import Annotated, Literal
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Annotated, Any, Literal
 
 import msgspec
 from starlette.responses import Response
 
+import deniable
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
-from deniable.collect.server.problems import Problem, overloaded
-from deniable.collect.server.telemetry import log
-from deniable.collect.stores.base import StoreError, Token
+from deniable.collect.server.problems import KINDS, MEDIA_TYPE, Problem, document, overloaded
+from deniable.collect.server.service import Service
+from deniable.collect.server.telemetry import Family, Labels, exposition, gauge, log, shared_gauge
+from deniable.collect.stores.base import OPEN, StorageFull, StoreError, Token
 from deniable.collect.wire import JSON, hashed, new_token
 
 METRICS = "text/plain; version=0.0.4"
 STALLED_SECONDS = 10.0
 PING_SECONDS = 3.0
+STORE_SECONDS = 2.0
+LOOK_SECONDS = 8.0
+"""How long a worker may take to tell how it is: longer than a ping and the store's figures together."""
+FULL_SECONDS = 10.0
+"""For so long after a commit that found no room the store counts as full."""
+OPERATORS = 8
+"""Connections to the operator's listener at once."""
 FRESH_SECONDS = 0.5
 """Whoever asks may ask often: a store that could be written so long ago is not written again for it."""
 
@@ -94,36 +110,204 @@ async def alive(call: Call) -> Response:
 
 
 async def ready(call: Call) -> Response:
-    """The store can be written, the writer gets on, and nobody is shutting down."""
-    service = call.service
+    return json_response(Health(await readiness(call.service)))
+
+
+async def readiness(service: Service) -> str:
+    """ "ok" if the store can be written, the writer gets on, and nobody is shutting down; else a problem."""
     if service.stopping or not service.writer.alive or service.writer.lag > STALLED_SECONDS:
         raise overloaded("the service is being restarted, or its store is stuck")
+    if time.monotonic() - service.writer.full < FULL_SECONDS:
+        raise _full()
     if time.monotonic() - service.pinged > FRESH_SECONDS:
         try:
             async with asyncio.timeout(PING_SECONDS):
-                await service.readers.run(lambda store: store.ping())
+                await _ping(service)
+        except StorageFull:
+            raise _full() from None
         except (StoreError, TimeoutError, Problem):
             raise overloaded("the store cannot be written") from None
-        service.pinged = time.monotonic()
     # Submissions are counted all the same, so it is ready.
     failing = ", ".join(f"{step} ({code})" for step, code in sorted(service.failing.items()))
     said = f"ok, but housekeeping fails: {failing}" if failing else "ok"
-    return json_response(Health("; ".join(filter(None, (said, service.clock_doubt)))))
+    return "; ".join(filter(None, (said, service.clock_doubt)))
+
+
+def _full() -> Problem:
+    return Problem("storageFull", "the store has no room left: make room on its disk")
+
+
+async def _ping(service: Service) -> None:
+    """By the writer, which alone waits for locks on the store; once for all who ask at the same time."""
+    if service.pinging is None:
+        service.pinging = asyncio.ensure_future(service.writer.run(lambda store: store.ping()))
+        service.pinging.add_done_callback(lambda done: _pinged(service, done))
+    # Who gives up does not end it for the others.
+    await asyncio.shield(service.pinging)
+
+
+def _pinged(service: Service, done: asyncio.Future[None]) -> None:
+    service.pinging = None
+    if not done.cancelled() and done.exception() is None:
+        service.pinged = time.monotonic()
 
 
 async def metrics(call: Call) -> Response:
-    service = call.service
-    gauges = {
-        "deniable_worker": ("Which worker answers: each has its own figures.", service.settings.shard),
-        "deniable_queue_requests": ("Requests that wait for a commit.", service.writer.items),
-        "deniable_queue_bytes": ("Bytes of bodies that wait for a commit.", service.writer.bytes),
-        "deniable_arriving_bytes": ("Bytes of bodies that are not whole yet.", service.receiving.bytes),
-        "deniable_lag_seconds": ("Age of the transaction of this moment.", service.writer.lag),
-        "deniable_untidied_seconds": ("Age of traces of order that wait to be removed.", service.untidied),
-        "deniable_listeners": ("Streams of events.", service.listeners),
-        "deniable_surveys": ("Published surveys.", len(service.registry.entries)),
-    }
-    return Response(service.metrics.text(gauges), 200, None, METRICS)
+    found = await figures(call.service)
+    return Response(exposition({call.service.settings.shard: found}), 200, None, METRICS)
+
+
+async def figures(service: Service) -> list[Family]:
+    """Everything that is counted and measured here, and what the store says of itself if it answers."""
+    try:
+        async with asyncio.timeout(STORE_SECONDS):
+            of_store = await _store_figures(service)
+    except (StoreError, TimeoutError, Problem):
+        of_store = []
+    version = (("version", deniable.__version__), ("python", platform.python_version()))
+    return [
+        *service.metrics.families(),
+        gauge("deniable_queue_requests", "Requests that wait for a commit.", service.writer.items),
+        gauge("deniable_queue_bytes", "Bytes of bodies that wait for a commit.", service.writer.bytes),
+        gauge("deniable_arriving_bytes", "Bytes of bodies that are not whole yet.", service.receiving.bytes),
+        gauge("deniable_lag_seconds", "Age of the transaction of this moment.", service.writer.lag),
+        gauge("deniable_connections", "Open connections.", service.connections()),
+        gauge(
+            "deniable_connections_limit", "Connections beyond which others are refused.", service.settings.connections
+        ),
+        gauge("deniable_listeners", "Streams of events.", service.listeners),
+        gauge("deniable_untidied_seconds", "Age of traces of order that wait to be removed.", service.untidied),
+        gauge("deniable_housekeeping_failing", "Steps of housekeeping that failed last time.", len(service.failing)),
+        gauge("deniable_surveys", "Published surveys.", len(service.registry.entries)),
+        Family("deniable_build_info", "gauge", "What runs here.", (("", version, 1.0),)),
+        gauge("deniable_store_answers", "Whether the store answered for these figures.", bool(of_store)),
+        *of_store,
+    ]
+
+
+async def _store_figures(service: Service) -> list[Family]:
+    size = await service.readers.run(lambda store: store.size())
+    ids, closed, overdue = dict[Labels, float](), dict[Labels, float](), dict[Labels, float]()
+    for entry in list(service.registry.entries.values()):
+        survey = (("survey", entry.fingerprint),)
+        epochs = (await service.versions.recent(entry.fingerprint)).epochs
+        oldest = entry.terms.epochs.at(service.now()) - entry.terms.epochs.late
+        opened = [one for one in epochs if one.state == OPEN]
+        ids |= {(*survey, ("epoch", str(one.epoch))): one.n + one.deleted for one in opened}
+        if done := [one.epoch for one in epochs if one.state != OPEN]:
+            closed[survey] = max(done)
+        overdue[survey] = sum(one.epoch < oldest for one in opened)
+    return [
+        shared_gauge("deniable_store_bytes", "Size of the store.", {(): size}),
+        shared_gauge("deniable_epoch_ids", "Ids that are remembered, by open epoch.", ids),
+        shared_gauge("deniable_last_closed_epoch", "The last epoch of a survey that is closed.", closed),
+        shared_gauge("deniable_overdue_epochs", "Epochs whose time is over and that are still open.", overdue),
+    ]
+
+
+# -- the operator's listener ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Look:
+    """One worker as it is now."""
+
+    ready: bool
+    told: str
+    figures: list[Family]
+
+
+async def look(service: Service) -> Look:
+    try:
+        ready, told = True, await readiness(service)
+    except Problem as problem:
+        ready, told = False, problem.detail
+    return Look(ready, told, [gauge("deniable_ready", "Whether reports can be taken.", ready), *await figures(service)])
+
+
+class OperatorListener:
+    """Answers /healthz, /readyz and /metrics for all workers.
+
+    It has threads and a few connections of its own, so that neither the event loop nor the connections of ingest are in
+    its way. There is no token: whoever reaches it may read. `workers` has, by number, a function that looks at one and
+    returns None if it does not answer.
+    """
+
+    def __init__(self, listening: socket.socket, workers: Mapping[int, Callable[[], Look | None]]) -> None:
+        self._workers = workers
+        listener = self
+
+        class Handler(BaseHTTPRequestHandler):
+            timeout = 5.0
+
+            def do_GET(self) -> None:
+                status, kind, content = listener.answer(self.path.partition("?")[0])
+                self.send_response(status)
+                head = {"Content-Type": kind, "Content-Length": str(len(content)), "Cache-Control": "no-store"}
+                for name, value in head.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            def version_string(self) -> str:
+                return "deniable"
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Nobody is written down."""
+
+        class Listener(ThreadingHTTPServer):
+            daemon_threads = True
+            block_on_close = False
+            _free = threading.BoundedSemaphore(OPERATORS)
+
+            def process_request(self, request: Any, client_address: Any) -> None:
+                if self._free.acquire(blocking=False):
+                    super().process_request(request, client_address)
+                else:
+                    self.shutdown_request(request)
+
+            def process_request_thread(self, request: Any, client_address: Any) -> None:
+                try:
+                    super().process_request_thread(request, client_address)
+                finally:
+                    self._free.release()
+
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                """A client that left; the standard library would print its address."""
+
+        self._server = Listener(listening.getsockname(), Handler, bind_and_activate=False)
+        self._server.socket.close()
+        self._server.socket = listening
+        listening.listen(OPERATORS)
+        threading.Thread(target=self._server.serve_forever, name="operator", daemon=True).start()
+
+    def answer(self, path: str) -> tuple[int, str, bytes]:
+        """Status, media type and body."""
+        if path == "/healthz":
+            return 200, JSON, msgspec.json.encode(Health("ok"))
+        if path not in ("/readyz", "/metrics"):
+            return KINDS["notFound"].status, MEDIA_TYPE, document("notFound", "/healthz, /readyz and /metrics are here")
+        with ThreadPoolExecutor(len(self._workers)) as asking:
+            found = dict(zip(self._workers, asking.map(lambda ask: ask(), self._workers.values()), strict=True))
+        if path == "/metrics":
+            answers = [((("worker", str(number)),), float(one is not None)) for number, one in found.items()]
+            up = shared_gauge("deniable_up", "Whether a worker answers.", dict(answers))
+            told = {number: one.figures for number, one in found.items() if one is not None}
+            return 200, METRICS, exposition({-1: [up], **told}).encode()
+        unready = {
+            number: "it does not answer" if one is None else one.told
+            for number, one in found.items()
+            if one is None or not one.ready
+        }
+        if unready:
+            detail = "; ".join(f"worker {number}: {why}" for number, why in sorted(unready.items()))
+            return KINDS["overloaded"].status, MEDIA_TYPE, document("overloaded", detail)
+        told_all = sorted({one.told for one in found.values() if one is not None}, key=len)
+        return 200, JSON, msgspec.json.encode(Health(told_all[-1]))
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
 
 
 ID = Parameter("id", {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "the token's SHA-256", missing="unknownToken")
@@ -167,13 +351,13 @@ OPERATIONS = (
         "Reports can be taken.",
         ready,
         {200: Answer("They can.", {JSON: Health})},
-        problems=("overloaded",),
+        problems=("overloaded", "storageFull"),
     ),
     Operation(
         "GET",
         "/metrics",
         "getMetrics",
-        "Figures of this process for Prometheus. They grow with each submission, and so tell when it came.",
+        "Figures of the worker that answers, for Prometheus. They grow with each submission, and so tell when it came.",
         metrics,
         {200: Answer("The figures.", {"text/plain": {"type": "string"}})},
         role="analyst",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -207,6 +208,7 @@ class Resource:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         operation = self._by_method.get(scope["method"])
         name, close = "other" if operation is None else operation.name, False
+        begun = time.perf_counter()
         try:
             async with asyncio.timeout(self._service.settings.request_seconds):
                 response = await self._answer(operation, scope, receive)
@@ -229,7 +231,7 @@ class Resource:
         except Exception as error:
             log("error", where=name, kind=type(error).__name__)
             response = Problem("internal", "this is a bug in the service: its log has the kind of error").response()
-        self._service.metrics.request(name, response.status_code)
+        self._service.metrics.request(name, response.status_code, time.perf_counter() - begun)
         public = operation.public if operation is not None else scope["method"] == "OPTIONS" and self._public
         (PUBLIC if public else PRIVATE).add(response)
         if close:

@@ -7,6 +7,9 @@ Workers    each has its own process, its shard of the tallies in a shared Postgr
            first process does
 Heads      are limited in time and size, and the number of connections is limited; what is not HTTP is refused in the
            form of every other refusal
+Files      the limit of open files is raised as far as the system allows; where that is less than the connections need,
+           fewer connections are taken, and the log says so
+Operator   probes and figures of all workers are answered on a port of their own, by the first process
 """
 
 from __future__ import annotations
@@ -19,12 +22,13 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -42,10 +46,15 @@ SWITCH_SECONDS = 0.001
 """How long one thread may keep the interpreter from another: the writer wakes up often and works shortly."""
 PIECE = 16_384
 """Bytes that the parser of heads is given at once."""
+READY = (0, None)
+"""The first that a worker tells its parent."""
 SHORT_LIFE = 2.0
 GRACE_SECONDS = 5.0
 
-Announce = Callable[[str], None]
+SPARE_FILES = 128
+"""Files that a process opens beside connections: the store's, listeners, libraries that are loaded late."""
+
+Announce = Callable[[str, str | None], None]
 
 _context = multiprocessing.get_context("spawn")
 
@@ -83,7 +92,7 @@ def serve(
     announce: Announce | None = None,
     prepare: AbstractContextManager[object] | None = None,
 ) -> None:
-    """Serve until a signal says otherwise; `announce` is told the address once it answers.
+    """Serve until a signal says otherwise; `announce` is told the address, and the operator's, once they answer.
 
     `prepare` is entered when the port is ours, before anything else happens, and left at the end.
     """
@@ -91,11 +100,16 @@ def serve(
         refuse_workers(settings.store)
         # The port that workers share would be shared with another service's workers, too.
         bound(settings).close()
-    with bound(settings, shared=workers > 1) as reserved, prepare or nullcontext():
+    with ExitStack() as sockets:
+        reserved = sockets.enter_context(bound(settings, shared=workers > 1))
+        operator = None
+        if settings.operator_port is not None:
+            operator = sockets.enter_context(_bind(settings.operator_host, settings.operator_port))
+        sockets.enter_context(prepare or nullcontext())
         if workers > 1:
-            supervise(settings, workers, reserved, announce)
+            supervise(settings, workers, reserved, announce, operator)
         else:
-            run(settings, reserved, announce)
+            run(settings, reserved, announce, operator)
 
 
 def refuse_workers(store: str) -> None:
@@ -109,7 +123,11 @@ def refuse_workers(store: str) -> None:
 
 def bound(settings: Settings, shared: bool = False) -> socket.socket:
     """A socket at the settings' address, not listening yet."""
-    infos = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return _bind(settings.host, settings.port, shared)
+
+
+def _bind(host: str, port: int, shared: bool = False) -> socket.socket:
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, protocol, _, address = infos[0]
     made = socket.socket(family, kind, protocol)
     try:
@@ -119,7 +137,7 @@ def bound(settings: Settings, shared: bool = False) -> socket.socket:
         made.bind(address)
     except OSError as error:
         made.close()
-        raise OSError(error.errno, error.strerror, f"{settings.host}:{settings.port}") from None
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
     return made
 
 
@@ -133,29 +151,80 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, service: Service, ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._service, self._ready = service, ready
+        self.service, self._ready = service, ready
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The one that answers requests, as soon as it does."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
+        self.loop = asyncio.get_running_loop()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.leave()
 
     def leave(self) -> None:
         """Stop as after a signal, which is then done with: the exit code is 0."""
-        self._service.stopping = True
+        self.service.stopping = True
         self.should_exit = True
 
 
-def run(settings: Settings, listening: socket.socket, announce: Announce | None = None) -> None:
-    """Serve on this socket in this process."""
-    server = make_server(settings, lambda: announce(address_of(listening)) if announce else None)
+def run(
+    settings: Settings,
+    listening: socket.socket,
+    announce: Announce | None = None,
+    operator: socket.socket | None = None,
+) -> None:
+    """Serve on this socket in this process, and answer the operator on the other."""
+    watching: list[admin.OperatorListener] = []
+
+    def ready() -> None:
+        if operator is not None:
+            watching.append(admin.OperatorListener(operator, {settings.shard: lambda: _look(server)}))
+        if announce is not None:
+            announce(address_of(listening), None if operator is None else address_of(operator))
+
+    server = make_server(settings, ready)
     sys.setswitchinterval(SWITCH_SECONDS)
-    server.run([listening])
+    try:
+        server.run([listening])
+    finally:
+        for one in watching:
+            one.close()
+
+
+def _look(server: Server) -> admin.Look | None:
+    """For another thread than the event loop's; None if that does not answer."""
+    if server.loop is None:
+        return None
+    try:
+        asked = asyncio.run_coroutine_threadsafe(admin.look(server.service), server.loop)
+        return asked.result(admin.LOOK_SECONDS)
+    except (TimeoutError, CancelledError, RuntimeError):  # the last: the loop has ended
+        return None
+
+
+def allowed_connections(wanted: int) -> int:
+    """Raise the limit of open files for so many connections; returns how many there can be."""
+    try:
+        import resource
+    except ImportError:  # not on Windows, where connections are not files
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    possible = wanted if soft == resource.RLIM_INFINITY else min(wanted, max(soft - SPARE_FILES, soft // 2))
+    if possible < wanted:
+        log("fewer connections", connections=possible, wanted=wanted, files=soft, needed=needed)
+    return possible
 
 
 def make_server(settings: Settings, ready: Callable[[], None]) -> Server:
+    settings = replace(settings, connections=allowed_connections(settings.connections))
     app = create_app(settings)
     quiet_library()
     config = uvicorn.Config(
@@ -172,7 +241,9 @@ def make_server(settings: Settings, ready: Callable[[], None]) -> Server:
         h11_max_incomplete_event_size=settings.head_bytes,
         timeout_graceful_shutdown=settings.stop_seconds,
     )
-    return Server(config, app.state.service, ready)
+    server = Server(config, app.state.service, ready)
+    server.service.connections = lambda: len(server.server_state.connections)
+    return server
 
 
 def _protocol(settings: Settings) -> Any:
@@ -280,8 +351,14 @@ def guarded(settings: Settings) -> type[asyncio.Protocol]:
 # -- workers ----------------------------------------------------------------------------------------
 
 
-def supervise(settings: Settings, workers: int, reserved: socket.socket, announce: Announce | None = None) -> None:
-    """Run workers until a signal.
+def supervise(
+    settings: Settings,
+    workers: int,
+    reserved: socket.socket,
+    announce: Announce | None = None,
+    operator: socket.socket | None = None,
+) -> None:
+    """Run workers until a signal, and tell the operator about all of them.
 
     `reserved` keeps the port, so that it stays the same when one is started again; it is bound but never listens: the
     system gives connections only to the workers.
@@ -290,17 +367,22 @@ def supervise(settings: Settings, workers: int, reserved: socket.socket, announc
     stopping = threading.Event()
     before = {number: signal.signal(number, lambda *_: stopping.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     staff = [Worker(settings, shard) for shard in range(workers)]
+    watching = None
     try:
         for worker in staff:
             worker.wait_ready(stopping)
+        if operator is not None:
+            watching = admin.OperatorListener(operator, {shard: one.look for shard, one in enumerate(staff)})
         if announce is not None and not stopping.is_set():
-            announce(address_of(reserved))
+            announce(address_of(reserved), None if operator is None else address_of(operator))
         while not stopping.is_set():
             for worker in staff:
                 worker.revive()
             wait([worker.process.sentinel for worker in staff], timeout=0.5)
     finally:
         _end(staff, settings.stop_seconds + GRACE_SECONDS)
+        if watching is not None:
+            watching.close()
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -310,43 +392,68 @@ class Worker:
 
     def __init__(self, settings: Settings, shard: int) -> None:
         self._settings, self._shard = replace(settings, shard=shard), shard
+        self._asking, self._asked = threading.Lock(), 0
         self.start()
 
     def start(self) -> None:
-        self._born = time.monotonic()
+        self._born, self._ready = time.monotonic(), False
         self.ours, theirs = _context.Pipe()
         self.process: SpawnProcess = _context.Process(target=work, args=(self._settings, theirs), daemon=True)
         self.process.start()
         theirs.close()
 
     def wait_ready(self, stopping: threading.Event) -> None:
-        while not stopping.is_set() and not self.ours.poll(0.1):
+        while not stopping.is_set() and not self._is_ready(0.1):
             if not self.process.is_alive():
                 raise ChildProcessError(f"worker {self._shard} ended with code {self.process.exitcode} as it started")
+
+    def _is_ready(self, seconds: float = 0.0) -> bool:
+        if not self._ready and self.ours.poll(seconds):
+            with suppress(EOFError, OSError):
+                self._ready = self.ours.recv() == READY
+        return self._ready
 
     def revive(self) -> None:
         if self.process.is_alive():
             return
         log("worker ended", shard=self._shard, code=self.process.exitcode)
         time.sleep(max(0.0, SHORT_LIFE - (time.monotonic() - self._born)))
-        self.ours.close()
-        self.start()
+        with self._asking:
+            self.ours.close()
+            self.start()
+
+    def look(self) -> admin.Look | None:
+        """How it is; None if it does not answer."""
+        with self._asking, suppress(OSError, EOFError):
+            if not self._is_ready():
+                return None
+            self._asked += 1
+            end = time.monotonic() + admin.LOOK_SECONDS + 1
+            self.ours.send(self._asked)
+            while self.ours.poll(max(0.0, end - time.monotonic())):
+                number, found = self.ours.recv()
+                if number == self._asked:  # others are answers that nobody waited for
+                    return cast("admin.Look | None", found)
+        return None
 
 
 def work(settings: Settings, parent: Connection) -> None:
     """A worker's life: it ends with a signal, or when its parent is gone."""
     with bound(settings, shared=True) as listening:
-        server = make_server(settings, lambda: parent.send("ready"))
-        threading.Thread(target=_watch, args=(parent, server.leave), daemon=True).start()
+        server = make_server(settings, lambda: parent.send(READY))
+        threading.Thread(target=_watch, args=(parent, server), daemon=True).start()
         server.run([listening])
 
 
-def _watch(parent: Connection, leave: Callable[[], Any]) -> None:
-    """The pipe ends when the parent does, even by kill -9."""
+def _watch(parent: Connection, server: Server) -> None:
+    """Tell the parent how the worker is when it asks. The pipe ends when the parent does, even by kill -9."""
     try:
-        parent.recv()
+        while True:
+            # Nobody asks before the worker is ready, which another thread says.
+            number = parent.recv()
+            parent.send((number, _look(server)))
     except (EOFError, OSError):
-        leave()
+        server.leave()
 
 
 def _end(staff: list[Worker], seconds: float) -> None:

@@ -56,8 +56,12 @@ class Service:
             None if settings.rate is None else Bucket(settings.rate, max(settings.rate, settings.max_submissions))
         )
         self.listeners = 0
+        self.connections: Callable[[], int] = lambda: 0
+        """How many there are."""
         self.pinged = -1e9
         """When the store could be written, as far as somebody asked."""
+        self.pinging: asyncio.Future[None] | None = None
+        """The attempt that is under way."""
         self.stopping = False
         self.failing: dict[str, str] = {}
         """Steps of housekeeping that failed the last time, and what the database calls it."""

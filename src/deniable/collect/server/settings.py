@@ -25,6 +25,9 @@ class Settings:
     port: int = 8377
     origin: str | None = None
     """The address that the public knows, such as https://answers.example.org; shown on the front page."""
+    operator_host: str = "127.0.0.1"
+    operator_port: int | None = None
+    """Where probes and figures are answered without a token; None: nowhere but at `port`."""
     shard: int = 0
     """Which worker this is: its own part of each tally."""
 

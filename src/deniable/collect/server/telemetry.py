@@ -1,7 +1,7 @@
 """What the service says about itself: a log and figures, and never anything about anybody else.
 
 Log        one JSON object per line on standard error: the time to the second, the event, and numbers or kinds
-Figures    of one process, in the text form that Prometheus reads. No label ever holds what a stranger sent
+Figures    of all workers or of one, in the text form that Prometheus reads. No label ever holds what a stranger sent
 Never      an address, a header, a path, a body, an id, or the text of an exception, which could quote one of them
 """
 
@@ -12,7 +12,11 @@ import logging
 import sys
 import threading
 import time
+from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -55,19 +59,92 @@ def quiet_library() -> None:
     logging.getLogger("uvicorn.error").addHandler(Quiet())
 
 
-class Metrics:
-    """Counters and one histogram; any thread may count."""
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Figures of one name."""
+
+    name: str
+    kind: str
+    help: str
+    samples: tuple[tuple[str, Labels, float], ...]
+    """The end of the name (of a histogram's parts), labels and value."""
+    shared: bool = False
+    """Whether this is of the store, and so the same in every worker."""
+
+
+def gauge(name: str, help: str, value: float) -> Family:
+    return Family(name, "gauge", help, (("", (), value),))
+
+
+def shared_gauge(name: str, help: str, values: Mapping[Labels, float]) -> Family:
+    return Family(name, "gauge", help, tuple(("", labels, value) for labels, value in values.items()), True)
+
+
+def exposition(families: Mapping[int, Sequence[Family]]) -> str:
+    """The figures of workers in the text form that Prometheus reads.
+
+    Each has the label of its worker; those of the store are given once, without it.
+
+    >>> queue = gauge("queue", "Requests that wait.", 2)
+    >>> print(exposition({0: [queue], 1: [queue]}), end="")
+    # HELP queue Requests that wait.
+    # TYPE queue gauge
+    queue{worker="0"} 2
+    queue{worker="1"} 2
+    """
+    merged: dict[str, tuple[Family, list[str]]] = {}
+    for worker, some in sorted(families.items()):
+        for family in some:
+            first, lines = merged.setdefault(family.name, (family, []))
+            if family.shared and first is not family:
+                continue
+            own = () if family.shared else (("worker", str(worker)),)
+            for end, labels, value in family.samples:
+                inside = ",".join(f'{key}="{text}"' for key, text in (*labels, *own))
+                lines.append(
+                    f"{family.name}{end}{{{inside}}} {value:.15g}" if inside else f"{family.name} {value:.15g}"
+                )
+    heads = {name: [f"# HELP {name} {one.help}", f"# TYPE {name} {one.kind}"] for name, (one, _) in merged.items()}
+    return "\n".join(line for name, (_, lines) in merged.items() for line in (*heads[name], *lines)) + "\n"
+
+
+class Histogram:
+    """How many took how long."""
 
     def __init__(self) -> None:
-        self._counters: dict[tuple[str, tuple[tuple[str, str], ...]], int] = defaultdict(int)
-        self._requests: dict[tuple[str, int], int] = defaultdict(int)
         self._buckets = [0] * (len(BOUNDS) + 1)
         self._seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        self._buckets[bisect_left(BOUNDS, seconds)] += 1
+        self._seconds += seconds
+
+    def samples(self, *labels: tuple[str, str]) -> list[tuple[str, Labels, float]]:
+        totals = accumulate(self._buckets)
+        found = [
+            ("_bucket", (*labels, ("le", bound)), float(n))
+            for bound, n in zip((*map(str, BOUNDS), "+Inf"), totals, strict=True)
+        ]
+        return [*found, ("_sum", labels, self._seconds), ("_count", labels, found[-1][2])]
+
+
+class Metrics:
+    """Counters and times; any thread may count."""
+
+    def __init__(self) -> None:
+        self._counters: dict[tuple[str, Labels], int] = defaultdict(int)
+        self._requests: dict[tuple[str, int], int] = defaultdict(int)
+        self._times: dict[str, Histogram] = defaultdict(Histogram)
+        self._commits = Histogram()
         self._lock = threading.Lock()
 
-    def request(self, operation: str, status: int) -> None:
+    def request(self, operation: str, status: int, seconds: float) -> None:
         """Called by the event loop only, so without a lock."""
         self._requests[operation, status] += 1
+        self._times[operation].add(seconds)
 
     def count(self, name: str, n: int = 1, **labels: str) -> None:
         with self._lock:
@@ -75,32 +152,20 @@ class Metrics:
 
     def commit(self, seconds: float) -> None:
         with self._lock:
-            self._buckets[sum(seconds > bound for bound in BOUNDS)] += 1
-            self._seconds += seconds
+            self._commits.add(seconds)
 
-    def text(self, gauges: dict[str, tuple[str, float]]) -> str:
-        """The exposition; `gauges` has help and value by name."""
+    def families(self) -> list[Family]:
+        """Called by the event loop only."""
         with self._lock:
-            counters, buckets, total = dict(self._counters), list(self._buckets), self._seconds
+            counters, commits = dict(self._counters), self._commits.samples()
         for (operation, status), n in sorted(self._requests.items()):
             counters["deniable_requests_total", (("operation", operation), ("status", str(status)))] = n
-        lines: list[str] = []
-        for name, text in HELP.items():
-            lines += [f"# HELP {name} {text}", f"# TYPE {name} counter"]
-            for (counter, labels), n in counters.items():
-                if counter == name:
-                    inside = ",".join(f'{key}="{value}"' for key, value in labels)
-                    lines.append(f"{name}{{{inside}}} {n}" if inside else f"{name} {n}")
-        lines += self._histogram(buckets, total)
-        for name, (text, value) in gauges.items():
-            lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge", f"{name} {value:g}"]
-        return "\n".join(lines) + "\n"
-
-    @staticmethod
-    def _histogram(buckets: list[int], total: float) -> list[str]:
-        name, seen = "deniable_commit_seconds", 0
-        lines = [f"# HELP {name} Time of one transaction of submissions.", f"# TYPE {name} histogram"]
-        for bound, n in zip((*map(str, BOUNDS), "+Inf"), buckets, strict=True):
-            seen += n
-            lines.append(f'{name}_bucket{{le="{bound}"}} {seen}')
-        return [*lines, f"{name}_sum {total:g}", f"{name}_count {seen}"]
+        times = [one for name, some in sorted(self._times.items()) for one in some.samples(("operation", name))]
+        return [
+            *(
+                Family(name, "counter", text, tuple(("", key[1], n) for key, n in counters.items() if key[0] == name))
+                for name, text in HELP.items()
+            ),
+            Family("deniable_request_seconds", "histogram", "Time until an answer begins.", tuple(times)),
+            Family("deniable_commit_seconds", "histogram", "Time of one transaction of submissions.", tuple(commits)),
+        ]

@@ -230,6 +230,8 @@ class Writer:
         self.bytes = 0
         self.commits = 0
         """Transactions that changed the store."""
+        self.full = -1e9
+        """When there was no room for one, on the monotonic clock."""
         self.stopping = False
 
     def start(self) -> None:
@@ -350,6 +352,7 @@ class Writer:
         try:
             added = self._connected().add(group.batches, rejected)
         except StorageFull as error:
+            self.full = time.monotonic()
             self._broken("storage full", error.code)
             group.fail(Problem("storageFull", "nothing was stored: send the same bytes again when there is room"))
             return

@@ -221,9 +221,13 @@ class Store(ABC):
     def backup(self, path: Path) -> None:
         """A consistent copy, taken while the service runs."""
 
+    def size(self) -> int:
+        """How many bytes the store takes, as far as it knows."""
+        return 0
+
     @abstractmethod
     def ping(self) -> None:
-        """Raise `StoreError` unless the store can be written."""
+        """Raise `StoreError` unless the store can be written, `StorageFull` if it has no room."""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -425,6 +425,9 @@ class PostgresStore(SqlStore):
             after = page[-1, :ID_BYTES].tobytes()
             yield from ((raw[:ID_BYTES], raw[ID_BYTES:]) for raw in rows(page))
 
+    def size(self) -> int:
+        return int(self._query("SELECT pg_database_size(current_database())")[0][0])
+
     def ping(self) -> None:
         select = "SELECT version, current_setting('transaction_read_only') FROM schema_version"
         if self._query(select)[0][1] != "off":

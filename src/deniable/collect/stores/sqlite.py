@@ -36,6 +36,8 @@ LONGEST = 1 << 12
 """Rows of one statement, at most."""
 PATIENCE = 250
 """Milliseconds to wait for others before the log is emptied."""
+RESERVE = 1 << 20
+"""Bytes that are left on the disk of a store that can be written."""
 FORGOTTEN = 64
 """Rows of ids dropped in one transaction, so that ingest goes on between."""
 
@@ -109,10 +111,11 @@ class SqliteStore(SqlStore):
         self._wal()
         for setting in _SETTINGS:
             self._connection.execute(setting)
-        with self._writing():
-            tables = self._tables()
-            version = self._query("SELECT version FROM schema_version")[0][0] if tables else 0
-            make_tables(STATEMENTS, version, self._query)
+        # A store that is there is not written: readers open it while another process holds the lock.
+        if not self._tables():
+            with self._writing():
+                make_tables(STATEMENTS, self._version(), self._query)
+        make_tables(STATEMENTS, self._version(), self._query)
         self._forget_closed()
 
     def _tables(self) -> set[str]:
@@ -121,6 +124,9 @@ class SqliteStore(SqlStore):
         if tables and "schema_version" not in tables:
             raise StoreError(f"{str(self._path)!r} is the database of something else: name another file")
         return tables
+
+    def _version(self) -> int:
+        return int(self._query("SELECT version FROM schema_version")[0][0]) if self._tables() else 0
 
     def _wal(self) -> None:
         """Switch to a write-ahead log; two processes that open a new file at once may be told that it is busy."""
@@ -161,10 +167,10 @@ class SqliteStore(SqlStore):
             return StoreError(f"{name} is damaged or not a database ({error}): restore a backup")
         return StoreError(f"the store {name} cannot be used: {error}")
 
-    def _no_room(self) -> bool:
+    def _no_room(self, wanted: int = 1 << 16) -> bool:
         with suppress(OSError):
             disk = os.statvfs(self._path.parent)
-            return disk.f_bavail * disk.f_frsize < 1 << 16
+            return disk.f_bavail * disk.f_frsize < wanted
         return False
 
     def _query(self, sql: str, *parameters: Any) -> list[Row]:
@@ -306,10 +312,19 @@ class SqliteStore(SqlStore):
         with new_copy(path) as target, self._errors():
             self._connection.backup(target)
 
+    def size(self) -> int:
+        files = (self._path, self._path.with_name(f"{self._path.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
     def ping(self) -> None:
         with self._errors():
             if os.stat(self._path).st_ino != self._file:
                 raise StoreError(f"{str(self._path)!r} was replaced while it was in use: restart the service")
+        # One row can still be written when there is no room for a transaction of submissions.
+        if self._no_room(RESERVE):
+            raise StorageFull(
+                f"the disk of {str(self._path)!r} has less than {RESERVE >> 20} MiB left: make room on it"
+            )
         with self._writing():
             self._query("UPDATE schema_version SET version = version")
 
