@@ -146,7 +146,7 @@ def test_housekeeping_that_fails_is_shown(postgres_url: str, monkeypatch: pytest
         assert live.send(SURVEY, 0, PEOPLE).status == 200
         eventually(lambda: b"tidy (22012)" in live.get("/readyz").body)
         figures = live.get("/metrics", "analyst").body.decode()
-        assert 'deniable_housekeeping_failures_total{step="tidy"}' in figures
+        assert 'deniable_housekeeping_failures_total{step="tidy",worker="0"}' in figures
         assert "deniable_untidied_seconds 0\n" not in figures
         monkeypatch.undo()
         eventually(lambda: live.get("/readyz").body == b'{"status":"ok"}')
