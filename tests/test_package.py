@@ -20,6 +20,12 @@ def test_every_public_name_is_there(name: str) -> None:
     assert name in dir(deniable)
 
 
+@pytest.mark.parametrize("room", ["channels", "collect", "files"])
+def test_every_name_at_a_door_that_loads_late_is_there(room: str) -> None:
+    package = getattr(deniable, room)
+    assert [name for name in package.__all__ if not hasattr(package, name)] == []
+
+
 def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse(SOURCE.read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))

@@ -25,11 +25,10 @@ __all__ = [
 
 # A reader of files needs no pool of processes, and a counter no writer: each loads what it uses.
 _HOMES = {
-    "Layout": "layout",
     "Source": "places",
     "privatize_file": "answers",
     **dict.fromkeys(("Outcome", "count_files", "tally_files"), "local"),
-    **dict.fromkeys(("read_batches", "report_writer", "write_reports"), "reports"),
+    **dict.fromkeys(("Layout", "read_batches", "report_writer", "write_reports"), "reports"),
 }
 
 
