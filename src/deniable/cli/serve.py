@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -31,6 +32,14 @@ SurveyRate = Annotated[
     float | None,
     typer.Option(metavar="N", help="The same for each survey by itself.", show_default="no limit"),
 ]
+
+
+class LogLevel(StrEnum):
+    """Lines below are left out."""
+
+    error = "error"
+    warning = "warning"
+    info = "info"
 
 
 @app.command(
@@ -70,6 +79,9 @@ def serve(
         ),
     ] = None,
     operator_host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where that port is.")] = "127.0.0.1",
+    log_level: Annotated[
+        LogLevel, typer.Option(help="What the log holds; the signal SIGUSR1 changes it to the next.")
+    ] = LogLevel.info,
     plans: Annotated[bool, typer.Option("--plans/--no-plans", help="Whether anybody may have plans made here.")] = True,
 ) -> None:
     """Collect reports over HTTP, add them up, and answer analysts. A store that does not exist is made.
@@ -100,6 +112,7 @@ def serve(
         rate=rate,
         survey_rate=survey_rate,
         plans=plans,
+        log_level=log_level.value,
         operator_host=operator_host,
         operator_port=operator_port,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import resource
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -82,7 +83,7 @@ def test_probes_and_figures_have_a_port_that_full_connections_do_not_take(tmp_pa
         told = [json.loads(line) for line in service.communicate(timeout=60)[1].splitlines()]
     fewer = next(line for line in told if line["event"] == "fewer connections")
     assert (fewer["connections"], fewer["files"]) == (100, 200)
-    assert not [line for line in told if line["event"] in ("error", "http")], "no connection was without a file"
+    assert not [line for line in told if line["event"] in ("error", "library")], "no connection was without a file"
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
 
 
@@ -165,3 +166,37 @@ def test_a_held_lock_does_not_take_the_readers(tmp_path):
         other.close()
         eventually(lambda: operator.get("/readyz").status == 200)
         assert service.send(SURVEY, 0, people).json["accepted"] == 10
+
+
+def test_the_level_of_the_log_changes_while_it_runs(tmp_path):
+    with watched(f"sqlite:///{tmp_path / 'store.db'}", "--log-level", "warning") as (service, operator):
+        for _ in range(2):
+            before = service.log.read_text()
+            service.process.send_signal(signal.SIGUSR1)
+            eventually(lambda: service.log.read_text() != before)  # noqa: B023
+        assert operator.get("/healthz").status == 200
+        assert service.stop() == 0
+        told = [json.loads(line) for line in service.log.read_text().splitlines()]
+    # "started" was below the level, "stopped" no longer is.
+    assert [line["event"] for line in told] == ["log level", "log level", "stopped"]
+    assert [line.get("log_level") for line in told[:2]] == ["error", "info"]
+    assert {line["level"] for line in told} == {"error", "info"}
+
+
+def test_everything_on_standard_error_is_json():
+    """Warnings, loggers of libraries and threads that fail, without what their messages quote."""
+    code = """
+import logging, threading, warnings
+from deniable.collect.server.telemetry import own_the_process
+own_the_process("info")
+warnings.warn("careful", stacklevel=1)
+logging.getLogger("asyncio").error("it failed for %s", "203.0.113.7")
+thread = threading.Thread(target=lambda: {}["203.0.113.7"], name="reader")
+thread.start()
+thread.join()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    told = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [line["where"] for line in told] == ["py.warnings", "asyncio", "reader"]
+    assert told[2]["kind"] == "KeyError"
+    assert "203.0.113.7" not in done.stderr

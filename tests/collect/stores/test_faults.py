@@ -69,6 +69,14 @@ def test_a_full_disk_takes_nothing_and_loses_nothing(tiny_disk: Path) -> None:
             store.backup(tiny_disk / "copy.db")
 
 
+def test_a_file_that_another_process_holds_can_be_opened_and_read(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store.db") as store:
+        store.publish(DAILY)
+        store.add([PEOPLE.batch(DAILY, 10)])
+        with store._writing(), SqliteStore(tmp_path / "store.db") as other:
+            assert [epoch.n for epoch in other.epochs(NAME)] == [400]
+
+
 def test_a_full_server_takes_nothing_and_loses_nothing(postgres_url: str) -> None:
     with PostgresStore(postgres_url) as store:
         store.publish(DAILY)

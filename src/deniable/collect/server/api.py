@@ -222,7 +222,7 @@ class Resource:
         except StorageFull:
             response = Problem("storageFull", "there is no room left to store this").response()
         except StoreError as error:
-            log("error", where=name, kind=type(error).__name__)
+            log("error", where=name, kind=type(error).__name__, code=error.code)
             response = overloaded("the store cannot be used now").response()
         except MissingExtra as missing:
             response = Problem("notInstalled", str(missing)).response()

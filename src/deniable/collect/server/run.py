@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import signal
 import socket
 import sys
@@ -39,7 +40,7 @@ from deniable.collect.server.api import Operation, Resource, interface, resource
 from deniable.collect.server.problems import KINDS, MEDIA_TYPE, document
 from deniable.collect.server.service import Service
 from deniable.collect.server.settings import Settings
-from deniable.collect.server.telemetry import log, quiet_library
+from deniable.collect.server.telemetry import log, own_the_process, quiet_library
 from deniable.collect.stores.base import StoreError
 
 SWITCH_SECONDS = 0.001
@@ -100,6 +101,7 @@ def serve(
         refuse_workers(settings.store)
         # The port that workers share would be shared with another service's workers, too.
         bound(settings).close()
+    own_the_process(settings.log_level)
     with ExitStack() as sockets:
         reserved = sockets.enter_context(bound(settings, shared=workers > 1))
         operator = None
@@ -219,7 +221,7 @@ def allowed_connections(wanted: int) -> int:
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     possible = wanted if soft == resource.RLIM_INFINITY else min(wanted, max(soft - SPARE_FILES, soft // 2))
     if possible < wanted:
-        log("fewer connections", connections=possible, wanted=wanted, files=soft, needed=needed)
+        log("fewer connections", "warning", connections=possible, wanted=wanted, files=soft, needed=needed)
     return possible
 
 
@@ -367,6 +369,8 @@ def supervise(
     stopping = threading.Event()
     before = {number: signal.signal(number, lambda *_: stopping.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     staff = [Worker(settings, shard) for shard in range(workers)]
+    if hasattr(signal, "SIGUSR1"):
+        before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, lambda *_: _pass_on(staff))
     watching = None
     try:
         for worker in staff:
@@ -385,6 +389,14 @@ def supervise(
             watching.close()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _pass_on(staff: list[Worker]) -> None:
+    """The next level of the log, for all."""
+    log.next_level()
+    for worker in staff:
+        if worker.process.pid is not None and worker.process.is_alive():
+            os.kill(worker.process.pid, signal.SIGUSR1)
 
 
 class Worker:
@@ -416,7 +428,7 @@ class Worker:
     def revive(self) -> None:
         if self.process.is_alive():
             return
-        log("worker ended", shard=self._shard, code=self.process.exitcode)
+        log("worker ended", "warning", shard=self._shard, code=self.process.exitcode)
         time.sleep(max(0.0, SHORT_LIFE - (time.monotonic() - self._born)))
         with self._asking:
             self.ours.close()
@@ -439,6 +451,7 @@ class Worker:
 
 def work(settings: Settings, parent: Connection) -> None:
     """A worker's life: it ends with a signal, or when its parent is gone."""
+    own_the_process(settings.log_level)
     with bound(settings, shared=True) as listening:
         server = make_server(settings, lambda: parent.send(READY))
         threading.Thread(target=_watch, args=(parent, server), daemon=True).start()
@@ -463,7 +476,7 @@ def _end(staff: list[Worker], seconds: float) -> None:
     for worker in staff:
         worker.process.join(max(0.1, deadline - time.monotonic()))
         if worker.process.is_alive():
-            log("worker killed", shard=worker._shard)
+            log("worker killed", "warning", shard=worker._shard)
             worker.process.kill()
             worker.process.join()
         worker.ours.close()

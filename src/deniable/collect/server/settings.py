@@ -85,6 +85,8 @@ class Settings:
     """How often epochs whose time is over are closed."""
     tidy_seconds: float | None = None
     """How often earlier states are removed from the store's files; None: 5 in a file, 60 in PostgreSQL."""
+    log_level: str = "info"
+    """Lines below "error", "warning" or "info" are left out."""
     log_seconds: float = 3600.0
     log_minimum: int = 100
     """How often the log has totals, and of how many submissions at least: fewer wait for the next time."""

@@ -1,6 +1,6 @@
 """What the service says about itself: a log and figures, and never anything about anybody else.
 
-Log        one JSON object per line on standard error: the time to the second, the event, and numbers or kinds
+Log        one JSON object per line on standard error: the time to the second, a level, the event, and numbers or kinds
 Figures    of all workers or of one, in the text form that Prometheus reads. No label ever holds what a stranger sent
 Never      an address, a header, a path, a body, an id, or the text of an exception, which could quote one of them
 """
@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import sys
 import threading
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
+LEVELS = ("error", "warning", "info")
+REPEAT_SECONDS = 60.0
+"""The same error is written once in so many seconds."""
+MOST_ERRORS = 1_000
+"""Different errors that are remembered for that."""
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 HELP = {
@@ -30,23 +35,76 @@ HELP = {
 }
 
 
-def log(event: str, **fields: str | int | float | None) -> None:
-    """One event."""
-    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    line = json.dumps({"time": moment, "event": event} | fields, separators=(",", ":"))
+Field = str | int | float | None
+
+
+class Log:
+    """Lines of JSON on standard error.
+
+    Level      "error", "warning" or "info"; lines below the chosen one are left out. It may change at any time
+    Repeats    the same error again within a minute is counted, and the next line of it says how many there were
+
+    >>> now = [0.0]
+    >>> log = Log(write=print, clock=lambda: now[0])
+    >>> for _ in range(3):
+    ...     log("error", where="store", code="53100")
+    {"time":"1970-01-01T00:00:00Z","level":"error","event":"error","where":"store","code":"53100"}
+    >>> now[0] = 61.0
+    >>> log("error", where="store", code="53100")
+    {"time":"1970-01-01T00:01:01Z","level":"error","event":"error","where":"store","code":"53100","repeats":2}
+    >>> log.level = "warning"
+    >>> log("started")
+    """
+
+    def __init__(self, write: Callable[[str], object] | None = None, clock: Callable[[], float] = time.time) -> None:
+        self._write, self._clock = write or _to_stderr, clock
+        self._lock = threading.Lock()
+        self._last: dict[str, tuple[float, int]] = {}
+        """When the same was written, and how often it has come since."""
+        self.level = "info"
+
+    def __call__(self, event: str, level: str | None = None, /, **fields: Field) -> None:
+        level = level or ("error" if event == "error" else "info")
+        if LEVELS.index(level) > LEVELS.index(self.level):
+            return
+        now, more = self._clock(), dict[str, Field]()
+        if level == "error":
+            same = json.dumps([event, fields])
+            with self._lock:
+                written, repeats = self._last.get(same, (-1e9, 0))
+                if 0 <= now - written < REPEAT_SECONDS:
+                    self._last[same] = written, repeats + 1
+                    return
+                if len(self._last) >= MOST_ERRORS:
+                    self._last.clear()
+                self._last[same] = now, 0
+            more = {"repeats": repeats} if repeats else {}
+        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+        self._write(json.dumps({"time": moment, "level": level, "event": event} | fields | more, separators=(",", ":")))
+
+    def next_level(self) -> None:
+        """From info to warning, to error, and to info again."""
+        self.level = LEVELS[LEVELS.index(self.level) - 1]
+        self("log level", self.level, log_level=self.level)
+
+
+def _to_stderr(line: str) -> None:
     # One write, so that lines of several threads and workers stay whole.
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
 
 
+log = Log()
+
+
 class Quiet(logging.Handler):
-    """What the HTTP library logs, without the arguments of its messages."""
+    """What libraries log, without the arguments of their messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        fields: dict[str, Any] = {"level": record.levelname.lower(), "message": str(record.msg).strip()}
+        fields: dict[str, Field] = {"where": record.name, "message": str(record.msg).strip()}
         if record.exc_info and record.exc_info[0] is not None:
             fields["kind"] = record.exc_info[0].__name__
-        log("http", **fields)
+        log("library", "error" if record.levelno >= logging.ERROR else "warning", **fields)
 
 
 def quiet_library() -> None:
@@ -57,6 +115,21 @@ def quiet_library() -> None:
         logger.propagate = False
         logger.setLevel(logging.CRITICAL + 1 if name == "uvicorn.access" else logging.ERROR)
     logging.getLogger("uvicorn.error").addHandler(Quiet())
+
+
+def own_the_process(level: str) -> None:
+    """Make everything that this process writes to standard error a line of JSON: warnings and failing threads, too.
+
+    SIGUSR1 changes the level to the next. For the main thread of a process that does nothing else.
+    """
+    log.level = level
+    logging.getLogger().addHandler(Quiet(logging.WARNING))
+    logging.captureWarnings(True)
+    threading.excepthook = lambda failed: log(
+        "error", where=failed.thread.name if failed.thread else "thread", kind=failed.exc_type.__name__
+    )
+    if hasattr(signal, "SIGUSR1"):
+        signal.signal(signal.SIGUSR1, lambda *_: log.next_level())
 
 
 Labels = tuple[tuple[str, str], ...]
