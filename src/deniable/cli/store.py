@@ -27,7 +27,7 @@ from deniable.cli.output import examples, many, shown
 from deniable.cli.store_url import DEFAULT, StoreUrl, existing, sqlite_file
 from deniable.collect.analyst import read_range
 from deniable.collect.stores import Store
-from deniable.collect.stores.base import CLOSED, TOLERANCE
+from deniable.collect.stores.base import CLOSED, REOPEN_SECONDS, TOLERANCE
 from deniable.collect.stores.batches import SurveyCounter
 from deniable.errors import LabelError, SpecError
 from deniable.files import report_writer
@@ -59,6 +59,7 @@ Which = Annotated[
         "deniable store export out/ --store sqlite:///collect.db",
         "deniable store backup copy.db --store sqlite:///collect.db",
         "deniable store close-epoch 12 --store sqlite:///collect.db",
+        "deniable store reopen-epoch 12 --store sqlite:///collect.db",
         "deniable store trust-clock --yes --store sqlite:///collect.db",
     )
 )
@@ -107,7 +108,10 @@ def close_epoch(
     survey: Which = None,
     yes: Annotated[bool, typer.Option("--yes", help="Close an epoch whose reports are still taken.")] = False,
 ) -> None:
-    """Refuse later reports of an epoch, hash its tally and forget the ids of its submissions."""
+    """Refuse later reports of an epoch and hash its tally. It can be reopened for three days.
+
+    After that the service forgets the ids of its submissions.
+    """
     with existing(store) as opened:
         chosen = _chosen(opened, survey)
         terms = chosen.terms
@@ -120,10 +124,27 @@ def close_epoch(
                 f"reports of epoch {epoch} are taken until {end}: devices that answer after it is closed have spent "
                 "their budget for nothing; if that is meant, say --yes"
             )
-        closed = opened.close_epoch(chosen.fingerprint, epoch)
+        closed = opened.close_epoch(chosen.fingerprint, epoch, time.time() + REOPEN_SECONDS)
     if before:
         output.note("note", f"epoch {epoch} was closed already: nothing has changed")
     output.facts([("epoch", str(closed.epoch)), ("submissions", str(closed.n)), ("sha256", closed.sha256 or "")])
+
+
+@app.command("reopen-epoch", epilog=examples("deniable store reopen-epoch 12 --store sqlite:///collect.db"))
+def reopen_epoch(
+    epoch: Annotated[int, typer.Argument(metavar="EPOCH", min=0, help="Its number.", show_default=False)],
+    store: StoreUrl = DEFAULT,
+    survey: Which = None,
+) -> None:
+    """Take reports of a closed epoch again, as after a wrong clock. Sums stay, and replays are still recognized."""
+    with existing(store) as opened:
+        chosen = _chosen(opened, survey)
+        terms = chosen.terms
+        if terms is not None and epoch < terms.epochs.at(time.time()) - terms.epochs.late:
+            end = write_time(terms.epochs.start(epoch + 1 + terms.epochs.late))
+            raise LabelError(f"reports of epoch {epoch} were taken until {end}: the service would close it again")
+        found = opened.reopen_epoch(chosen.fingerprint, epoch)
+    output.facts([("epoch", str(found.epoch)), ("state", found.state), ("submissions", str(found.n))])
 
 
 @app.command("trust-clock", epilog=examples("deniable store trust-clock --yes --store sqlite:///collect.db"))

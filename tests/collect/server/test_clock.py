@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 
 from deniable.cli import app
 from deniable.collect.server.clock import DISAGREES, JUMPED, SETTLED, STARTED, TrustedClock
-from deniable.collect.stores import open_store
+from deniable.collect.stores import StoreError, open_store
 from deniable.collect.stores.base import StoredTime
+from deniable.collect.stores.batches import SurveyCounter
 from tests.collect.server.live import Live, eventually, in_thread
 from tests.collect.surveys import DAY, crowd, current, daily
 
@@ -157,6 +158,80 @@ def test_an_operator_confirms_the_clock(tmp_path):
         assert CliRunner().invoke(app, [*call, "--yes"]).exit_code == 0
         eventually(lambda: states(live) == ["closed"])
         assert settled(live)
+
+
+@pytest.mark.parametrize("retention", ["tally", "reports"])
+def test_an_epoch_that_a_wrong_clock_closed_is_opened_again(durable_url, retention):
+    """Sums go on from where they were, and what was counted before is not counted again."""
+    watch, survey, people = Watch(), daily(retention=retention), crowd(daily(), 30)
+    now = current(survey, watch.wall())
+    call = ["store", "reopen-epoch", str(now), "--store", durable_url]
+    path = f"/v1/surveys/{survey.fingerprint}"
+    with in_thread(durable_url, survey, **watch.settings()) as live:
+
+        def known() -> dict[str, Any]:
+            found: dict[str, Any] = live.get(f"{path}/status", "analyst").json
+            return found
+
+        live.send(survey, now, people[:10])
+        assert "it is not closed" in CliRunner().invoke(app, call).output
+        if durable_url.startswith("sqlite:"):
+            watch.jumps(9 * DAY)
+            looked_twice(live)
+            watch.passes(SHORT)
+            eventually(lambda: known()["epochs"][0]["state"] == "closed")
+            watch.jumps(-9 * DAY)
+            looked_twice(live)
+        else:
+            # The clock of the database would have to be wrong as well.
+            live.ask("POST", f"{path}/epochs/{now}/close", role="admin")
+        assert live.send(survey, now, people).json["rejected"][0][2] == "epochClosed"
+        before = known()
+        watch.passes(SHORT)
+        eventually(lambda: known()["clock"] is None)
+        assert CliRunner().invoke(app, call).exit_code == 0
+        looked_twice(live)
+        after = known()
+        assert after["version"] > before["version"]
+        assert [one["state"] for one in after["epochs"]] == ["open"]
+        assert live.send(survey, now, people).json["accepted"] == 30
+        counter = SurveyCounter(survey)
+        with open_store(durable_url) as store:
+            counted = store.tally(survey.fingerprint).spec()
+            assert counted == counter.tally(30, counter.count(people.answers)).spec()
+            assert (store.duplicates(survey.fingerprint), store.check()) == (10, [])
+            assert (store.epochs(survey.fingerprint)[0].n, store.epochs(survey.fingerprint)[0].reopened) == (30, 1)
+
+
+def test_ids_are_forgotten_after_the_days_of_grace_by_a_trusted_clock_only(tmp_path):
+    watch, survey = Watch(), daily()
+    url, now = f"sqlite:///{tmp_path / 'store.db'}", current(daily(), watch.wall())
+
+    def ids() -> int:
+        with closing(sqlite3.connect(tmp_path / "store.db")) as database:
+            return int(database.execute("SELECT COALESCE(SUM(LENGTH(ids)), 0) / 16 FROM seen").fetchone()[0])
+
+    with in_thread(url, survey, **watch.settings(HOUR)) as live:
+        watch.passes(HOUR)
+        eventually(lambda: settled(live))
+        live.send(survey, now, crowd(survey, 5))
+        watch.passes(3 * DAY)
+        eventually(lambda: states(live) == ["closed"])
+        watch.jumps(30 * DAY)
+        looked_twice(live)
+        assert ids() == 5
+        watch.jumps(-30 * DAY)
+        looked_twice(live)
+        watch.passes(HOUR)
+        eventually(lambda: settled(live))
+        looked_twice(live)
+        assert ids() == 5
+        refused = CliRunner().invoke(app, ["store", "reopen-epoch", str(now + 9), "--store", url]).output
+        assert "it is not closed" in refused
+        watch.passes(3 * DAY)
+        eventually(lambda: ids() == 0)
+        with live.store() as store, pytest.raises(StoreError, match="ids of its submissions are forgotten"):
+            store.reopen_epoch(survey.fingerprint, now)
 
 
 def test_two_workers_of_which_one_jumps(postgres_url):

@@ -132,6 +132,7 @@ MISTYPED = [
     ("store", "check"),
     ("store", "backup", "copy.db"),
     ("store", "close-epoch", "1"),
+    ("store", "reopen-epoch", "1"),
     ("store", "trust-clock"),
     ("store", "export", "out"),
 ]

@@ -17,7 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from deniable.collect.stores import Added, Store, open_store
+from deniable.collect.stores import Added, Store, StoreError, open_store
 from deniable.collect.stores.batches import EpochGroup, Flags
 from deniable.collect.stores.memory import MemoryStore
 from deniable.collect.stores.sqlite import SqliteStore
@@ -106,6 +106,27 @@ class Machine(RuleBasedStateMachine):
     def close_epoch(self, survey: int, epoch: int, by: int) -> None:
         name = SURVEYS[survey].fingerprint
         assert self.stores[by].close_epoch(name, epoch) == self.model.close_epoch(name, epoch)
+
+    @rule(survey=which, epoch=epochs, by=st.integers(0, 1), days=st.integers(1, 3))
+    def close_for_now(self, survey: int, epoch: int, by: int, days: int) -> None:
+        name = SURVEYS[survey].fingerprint
+        assert self.stores[by].close_epoch(name, epoch, days) == self.model.close_epoch(name, epoch, days)
+
+    @rule(survey=which, epoch=epochs, by=st.integers(0, 1))
+    def reopen_epoch(self, survey: int, epoch: int, by: int) -> None:
+        name = SURVEYS[survey].fingerprint
+        try:
+            expected = self.model.reopen_epoch(name, epoch)
+        except StoreError as error:
+            with pytest.raises(StoreError, match=str(error)):
+                self.stores[by].reopen_epoch(name, epoch)
+        else:
+            assert self.stores[by].reopen_epoch(name, epoch) == expected
+
+    @rule(days=st.integers(0, 3), by=st.integers(0, 1))
+    def forget_ids(self, days: int, by: int) -> None:
+        self.stores[by].forget_ids(days)
+        self.model.forget_ids(days)
 
     @rule(survey=which, by=st.integers(0, 1))
     def close_survey(self, survey: int, by: int) -> None:

@@ -352,7 +352,7 @@ OPERATIONS = (
         "POST",
         "/v1/surveys/{fingerprint}/epochs/{epoch}/close",
         "closeEpoch",
-        "Take no more reports of an epoch, hash its tally and forget the ids of its submissions. Closing again changes "
+        "Take no more reports of an epoch, hash its tally and, days later, forget its ids. Closing again changes "
         "nothing.",
         close_epoch,
         {200: Answer("The epoch is closed.", {JSON: EpochState})},

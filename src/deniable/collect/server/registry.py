@@ -315,8 +315,8 @@ class Progress:
 
     @property
     def version(self) -> int:
-        # A deleted submission is out of n: twice, so that the version grows by one.
-        return sum(one.n + 2 * one.deleted for one in self.epochs) + len(self.closed)
+        # A deleted submission is out of n, and a reopened epoch is not closed: twice, so that the version grows by one.
+        return sum(one.n + 2 * one.deleted + 2 * one.reopened for one in self.epochs) + len(self.closed)
 
     @property
     def closed(self) -> set[int]:

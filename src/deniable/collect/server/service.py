@@ -196,9 +196,12 @@ class Service:
     async def _close_all_past(self) -> None:
         for entry in list(self.registry.entries.values()):
             await self._close_past(entry)
+        now = self.clock.bounds()
+        if now.doubt is None:
+            await self.readers.run(lambda store: store.forget_ids(now.earliest))
 
     async def _close_past(self, entry: Entry) -> None:
-        """Epochs that take no report any more: their ids need not be remembered."""
+        """Close the epochs that take no report any more."""
         now = self.clock.bounds()
         if now.doubt is not None:
             return
@@ -210,8 +213,9 @@ class Service:
                 self.metrics.count("deniable_epochs_closed_total")
 
     async def close_epoch(self, entry: Entry, epoch: int) -> Epoch:
-        """Close an epoch beside the writer, because forgetting its ids takes long."""
-        closed = await self.readers.run(lambda store: store.close_epoch(entry.fingerprint, epoch))
+        """Close an epoch beside the writer, because it may take long."""
+        forget = self.now() + self.settings.reopen_seconds
+        closed = await self.readers.run(lambda store: store.close_epoch(entry.fingerprint, epoch, forget))
         log("closed epoch", survey=entry.fingerprint, epoch=epoch, n=closed.n)
         return closed
 

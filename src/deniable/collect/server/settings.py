@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from deniable.collect.stores.base import REOPEN_SECONDS
 from deniable.errors import NumberError
 
 MEBIBYTE = 1 << 20
@@ -93,6 +94,8 @@ class Settings:
     cache_bytes: int = 32 * MEBIBYTE
     """Answers to analysts kept for the next who asks the same."""
 
+    reopen_seconds: float = REOPEN_SECONDS
+    """How long ids are kept after their epoch was closed, so that it can be opened again."""
     steady_seconds: float = 3600.0
     """How long the clock is watched after a start or a jump before epochs are closed by it."""
     clock: Callable[[], float] = time.time

@@ -8,6 +8,7 @@ Order       nothing says in what order submissions came: ids lie among others in
             states of a group, which a database keeps below its tables, are gone after `tidy`
 Closing     an epoch's tally is hashed, later reports of it are refused, and then its ids are dropped: the only safe way
             to forget them, because a replay is refused by its epoch
+Reopening   is possible as long as the ids are there, so they may be kept for some time after closing
 Identity    ids are remembered by survey and epoch, as a replay repeats both
 """
 
@@ -25,6 +26,8 @@ from deniable.surveys import Survey, SurveyTally
 
 ROLES = ("admin", "analyst", "ingest")
 OPEN, CLOSED = "open", "closed"
+REOPEN_SECONDS = 3 * 86_400.0
+"""How long the ids of a closed epoch are kept, so that it can be opened again."""
 TOLERANCE = 60.0
 """Seconds by which two clocks may differ that agree."""
 
@@ -75,6 +78,10 @@ class Epoch:
     """Of the final tally, once closed."""
     deleted: int = 0
     """Submissions that were counted and then deleted by whoever had sent them; not in `n`."""
+    forget: int | None = None
+    """Until when, in seconds since 1970, the ids of a closed epoch are kept; None if it is open or they are gone."""
+    reopened: int = 0
+    """How often it was opened again."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +155,23 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def close_epoch(self, fingerprint: str, epoch: int) -> Epoch:
-        """Refuse later reports, hash the tally, forget the ids; closing again changes nothing."""
+    def close_epoch(self, fingerprint: str, epoch: int, forget: float | None = None) -> Epoch:
+        """Refuse later reports, hash the tally, forget the ids; closing again changes nothing.
+
+        The ids are kept until `forget_ids` is called with the time `forget`, in seconds since 1970; without it they are
+        forgotten at once.
+        """
+
+    @abstractmethod
+    def forget_ids(self, now: float) -> None:
+        """Forget the ids of closed epochs that were to be kept until this time at the latest."""
+
+    @abstractmethod
+    def reopen_epoch(self, fingerprint: str, epoch: int) -> Epoch:
+        """Take reports of a closed epoch again, whose tally and ids are as they were.
+
+        Raises StoreError if it is not closed, its ids are gone, its reports were dropped or its survey is closed.
+        """
 
     @abstractmethod
     def drop_reports(self, fingerprint: str, epoch: int) -> int:
@@ -248,6 +270,19 @@ def collected(survey: Survey) -> Survey:
 
 def unknown(fingerprint: str) -> StoreError:
     return StoreError(f"no survey {fingerprint} is published in this store: publish it first")
+
+
+def not_reopened(epoch: int, why: str) -> StoreError:
+    return StoreError(f"epoch {epoch} cannot be opened again: {why}")
+
+
+def why_not_reopened(survey: str, state: str | None, forget: int | None) -> str | None:
+    """Why an epoch cannot be opened again, given its survey's state and its own; None if it can."""
+    if survey == CLOSED:
+        return "its survey is closed"
+    if state != CLOSED:
+        return "it is not closed"
+    return "the ids of its submissions are forgotten, and replays would be counted" if forget is None else None
 
 
 def still_open(epoch: int) -> StoreError:

@@ -21,8 +21,10 @@ from deniable.collect.stores.base import (
     StoredTime,
     Token,
     collected,
+    not_reopened,
     still_open,
     unknown,
+    why_not_reopened,
 )
 from deniable.collect.stores.batches import BatchResults, Blocks, StoredSurvey, digest, grouped, joined, keys, rows
 from deniable.collect.stores.runs import chunks
@@ -42,10 +44,15 @@ class _Epoch:
     ids: set[bytes] = field(default_factory=set)
     kept: dict[bytes, bytes] = field(default_factory=dict)
     sha256: str | None = None
+    forget: int | None = None
+    reopened: int = 0
 
     @property
     def state(self) -> str:
         return OPEN if self.sha256 is None else CLOSED
+
+    def told(self, epoch: int) -> Epoch:
+        return Epoch(epoch, self.state, self.n, self.sha256, self.deleted, self.forget, self.reopened)
 
 
 @dataclass
@@ -120,11 +127,30 @@ class MemoryStore(Store):
             survey.rejected[day, reason] += n
         return results.added
 
-    def close_epoch(self, fingerprint: str, epoch: int) -> Epoch:
+    def close_epoch(self, fingerprint: str, epoch: int, forget: float | None = None) -> Epoch:
         known = self._survey(fingerprint).epoch(epoch)
-        known.sha256 = digest(known.n, known.counts)
-        known.ids.clear()
-        return Epoch(epoch, known.state, known.n, known.sha256, known.deleted)
+        if known.state == OPEN:
+            known.sha256 = digest(known.n, known.counts)
+            known.forget = None if forget is None else int(forget)
+            if forget is None:
+                known.ids.clear()
+        return known.told(epoch)
+
+    def forget_ids(self, now: float) -> None:
+        for survey in self._surveys.values():
+            for epoch in survey.epochs.values():
+                if epoch.forget is not None and epoch.forget <= int(now):
+                    epoch.forget = None
+                    epoch.ids.clear()
+
+    def reopen_epoch(self, fingerprint: str, epoch: int) -> Epoch:
+        survey = self._survey(fingerprint)
+        known = survey.epochs.get(epoch) or _Epoch(survey.entry.zero())
+        why = why_not_reopened(survey.state, known.state, known.forget)
+        if why is not None:
+            raise not_reopened(epoch, why)
+        known.sha256, known.forget, known.reopened = None, None, known.reopened + 1
+        return known.told(epoch)
 
     def delete(self, fingerprint: str, id: bytes) -> bool:
         survey = self._survey(fingerprint)
@@ -145,13 +171,15 @@ class MemoryStore(Store):
             raise still_open(epoch)
         dropped = len(known.kept)
         known.kept.clear()
+        known.ids.clear()
+        known.forget = None
         return dropped
 
     # -- reading -----------------------------------------------------------------------------------
 
     def epochs(self, fingerprint: str) -> list[Epoch]:
         known = sorted(self._survey(fingerprint).epochs.items())
-        return [Epoch(place, epoch.state, epoch.n, epoch.sha256, epoch.deleted) for place, epoch in known]
+        return [epoch.told(place) for place, epoch in known]
 
     def tally(self, fingerprint: str, first: int = 0, last: int | None = None) -> SurveyTally:
         survey = self._survey(fingerprint)
@@ -224,7 +252,7 @@ class MemoryStore(Store):
             for (day, reason), n in survey.rejected.items():
                 tables["rejected"].append((key, day, reason, 0, n))
             for place, epoch in survey.epochs.items():
-                tables["epoch"].append((key, place, epoch.state, epoch.sha256))
+                tables["epoch"].append((key, place, epoch.state, epoch.sha256, epoch.forget, epoch.reopened))
                 sums = Blocks.of(epoch.counts)
                 for block, raw in zip(sums.places.tolist(), survey.entry.packed(sums), strict=True):
                     numbers = (0, 0) if block else (epoch.n, epoch.deleted)

@@ -66,7 +66,7 @@ _TABLES = """
     );
     CREATE TABLE epoch (
         survey INTEGER NOT NULL, epoch BIGINT NOT NULL, state TEXT NOT NULL, sha256 TEXT,
-        PRIMARY KEY (survey, epoch)
+        forget BIGINT, reopened INTEGER NOT NULL, PRIMARY KEY (survey, epoch)
     );
     CREATE TABLE tally (
         survey INTEGER NOT NULL, epoch BIGINT NOT NULL, shard INTEGER NOT NULL, block INTEGER NOT NULL,
@@ -212,18 +212,25 @@ class PostgresStore(SqlStore):
         with self._locked():
             if self._query("SELECT state FROM survey WHERE key = ? FOR SHARE", entry.key) == [(CLOSED,)]:
                 return
-            insert = "INSERT INTO epoch VALUES (?, ?, ?, NULL) ON CONFLICT DO NOTHING RETURNING epoch"
+            insert = "INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0) ON CONFLICT DO NOTHING RETURNING epoch"
             if self._query(insert, entry.key, epoch, OPEN):
-                columns = "run BIGINT NOT NULL, first BYTEA NOT NULL, ids BYTEA NOT NULL, PRIMARY KEY (run, first)"
-                self._make(_seen(entry, epoch), columns, "ids")
-                if entry.keeps:
-                    columns = "first BYTEA PRIMARY KEY, bits INTEGER NOT NULL, records BYTEA NOT NULL"
-                    self._make(_report(entry, epoch), columns, "records")
-                    self._query(f"INSERT INTO {_report(entry, epoch)} VALUES (?, 0, '')", bytes(ID_BYTES))
+                self._make_tables_of(entry, epoch)
         runs = self._begin_runs((entry.key, epoch), ServerRuns(self._query, _seen(entry, epoch)))
         # Before anybody is kept waiting. If the epoch is closed there is nothing to read.
         with suppress(MissingTableError), self._reading():
             runs.catch_up()
+
+    def _make_tables_of(self, entry: StoredSurvey, epoch: int) -> None:
+        columns = "run BIGINT NOT NULL, first BYTEA NOT NULL, ids BYTEA NOT NULL, PRIMARY KEY (run, first)"
+        self._make(_seen(entry, epoch), columns, "ids")
+        if entry.keeps:
+            columns = "first BYTEA PRIMARY KEY, bits INTEGER NOT NULL, records BYTEA NOT NULL"
+            self._make(_report(entry, epoch), columns, "records")
+            self._query(f"INSERT INTO {_report(entry, epoch)} VALUES (?, 0, '')", bytes(ID_BYTES))
+
+    def _reopened(self, entry: StoredSurvey, epoch: int) -> None:
+        if not self._has(_seen(entry, epoch)):
+            self._make_tables_of(entry, epoch)
 
     def _make(self, table: str, columns: str, content: str) -> None:
         # Never compressed, and outside of the row only if it does not fit into a page.
@@ -305,7 +312,7 @@ class PostgresStore(SqlStore):
 
     def _open_tables(self) -> list[str]:
         """Those that submissions change, and the clock's: old times beside numbers of changes tell when others came."""
-        of_epoch = "(VALUES ('seen'), ('report')) kind (name), epoch WHERE state = ?"
+        of_epoch = "(VALUES ('seen'), ('report')) kind (name), epoch WHERE state = ? OR forget IS NOT NULL"
         select = f"SELECT to_regclass(kind.name || '_' || survey || '_' || epoch)::text FROM {of_epoch}"
         return ["tally", "clock", *(table for (table,) in self._query(select, OPEN) if table is not None)]
 
@@ -313,7 +320,7 @@ class PostgresStore(SqlStore):
 
     def _sweep(self) -> None:
         table = "to_regclass('seen_' || survey || '_' || epoch)"
-        left = f"SELECT {table}::text FROM epoch WHERE state = ? AND {table} IS NOT NULL"
+        left = f"SELECT {table}::text FROM epoch WHERE state = ? AND forget IS NULL AND {table} IS NOT NULL"
         for (seen,) in self._query(left, CLOSED):
             # A table that is being read, as by a backup, is dropped by a later sweep.
             with suppress(TakenError), self._writing():

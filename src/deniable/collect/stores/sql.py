@@ -7,13 +7,14 @@ Sums       a group adds to those blocks of counters that it touches, in the tran
            waits to be added up
 Reports    kept ones stay when their epoch closes, until `drop_reports`
 Checks     what can be wrong with a store is found by counting again: published bytes have their fingerprint; n and the
-           deleted ones are the number of ids (open epochs); a closed tally has its hash, and its ids are gone; kept
-           reports give the tally again (deep)
+           deleted ones are the number of ids, while these are kept; a closed tally has its hash; ids that are not kept
+           are gone; kept reports give the tally again (deep)
 
 The tables, with a version; a store of another version is refused:
 
 survey      fingerprint, the published bytes, state; other tables use its short key
-epoch       state, and the hash of the final tally once closed; it has a row from its first report on
+epoch       state, and once closed the hash of the final tally and until when ids are kept (none once they may go); how
+            often it was opened again. It has a row from its first report on
 seen        ids that were counted, many per row, until the epoch closes
 report      ids and answers where reports are kept. In PostgreSQL each epoch has tables of its own for both, so that
             forgetting is dropping them. A report that was deleted has left its id in `seen`
@@ -49,8 +50,10 @@ from deniable.collect.stores.base import (
     StoreError,
     Token,
     collected,
+    not_reopened,
     still_open,
     unknown,
+    why_not_reopened,
 )
 from deniable.collect.stores.batches import (
     BLOCK,
@@ -71,7 +74,7 @@ from deniable.protocols.tally import Counts
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.terms import LAST_EPOCH
 
-VERSION = 5
+VERSION = 6
 """Of the tables."""
 TABLES = ("survey", "epoch", "seen", "report", "tally", "duplicate", "rejected", "token", "clock")
 
@@ -169,7 +172,10 @@ class SqlStore(Store):
 
     @abstractmethod
     def _sweep(self) -> None:
-        """Drop the ids of all closed epochs; kept reports stay."""
+        """Drop the ids of closed epochs that need not keep them; kept reports stay."""
+
+    def _reopened(self, entry: StoredSurvey, epoch: int) -> None:
+        """Make what an epoch with reports has, if it was closed before it had any."""
 
     @abstractmethod
     def _drop(self, entry: StoredSurvey, epoch: int) -> int:
@@ -204,14 +210,17 @@ class SqlStore(Store):
         entry = self._entry(fingerprint)
         found = self._query(
             """
-            SELECT e.epoch, state, COALESCE(SUM(n), 0), sha256, COALESCE(SUM(deleted), 0)
+            SELECT e.epoch, state, COALESCE(SUM(n), 0), sha256, COALESCE(SUM(deleted), 0), forget, reopened
             FROM epoch e LEFT JOIN tally t ON t.survey = e.survey AND t.epoch = e.epoch AND t.block = 0
-            WHERE e.survey = ? GROUP BY e.epoch, state, sha256 ORDER BY e.epoch
+            WHERE e.survey = ? GROUP BY e.epoch, state, sha256, forget, reopened ORDER BY e.epoch
             """,
             entry.key,
         )
-        epochs = [Epoch(int(epoch), state, int(n), sha256, int(deleted)) for epoch, state, n, sha256, deleted in found]
-        return [epoch for epoch in epochs if epoch.n or epoch.deleted or epoch.state == CLOSED]
+        epochs = [
+            Epoch(int(epoch), state, int(n), sha256, int(deleted), forget, reopened)
+            for epoch, state, n, sha256, deleted, forget, reopened in found
+        ]
+        return [one for one in epochs if one.n or one.deleted or one.state == CLOSED or one.reopened]
 
     def tally(self, fingerprint: str, first: int = 0, last: int | None = None) -> SurveyTally:
         entry = self._entry(fingerprint)
@@ -341,19 +350,45 @@ class SqlStore(Store):
 
     # -- closing -----------------------------------------------------------------------------------
 
-    def close_epoch(self, fingerprint: str, epoch: int) -> Epoch:
+    def close_epoch(self, fingerprint: str, epoch: int, forget: float | None = None) -> Epoch:
         entry, where = self._entry(fingerprint), "WHERE survey = ? AND epoch = ?"
         with self._writing():
-            self._query("INSERT INTO epoch VALUES (?, ?, ?, NULL) ON CONFLICT DO NOTHING", entry.key, epoch, OPEN)
+            insert = "INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0) ON CONFLICT DO NOTHING"
+            self._query(insert, entry.key, epoch, OPEN)
             if self._hold(entry, epoch) == OPEN:
                 n, deleted, counts = self._total(entry, epoch, epoch)
                 self._query(f"DELETE FROM tally {where}", entry.key, epoch)
                 self._put((entry.key, epoch, 0), _numbered(entry, Blocks.of(counts), n, deleted))
-                final = (CLOSED, digest(n, counts), entry.key, epoch)
-                self._query(f"UPDATE epoch SET state = ?, sha256 = ? {where}", *final)
+                final = (CLOSED, digest(n, counts), None if forget is None else int(forget), entry.key, epoch)
+                self._query(f"UPDATE epoch SET state = ?, sha256 = ?, forget = ? {where}", *final)
         # After closing, so that nobody waits for it; an interruption is made good by the next sweep.
         self._sweep()
+        return self._epoch(fingerprint, epoch)
+
+    def _epoch(self, fingerprint: str, epoch: int) -> Epoch:
         return next(found for found in self.epochs(fingerprint) if found.epoch == epoch)
+
+    def forget_ids(self, now: float) -> None:
+        update = "UPDATE epoch SET forget = NULL WHERE state = ? AND forget <= ? RETURNING epoch"
+        due = "SELECT 1 FROM epoch WHERE state = ? AND forget <= ?"
+        if self._query(due, CLOSED, int(now)):
+            with self._writing():
+                self._query(update, CLOSED, int(now))
+            self._sweep()
+
+    def reopen_epoch(self, fingerprint: str, epoch: int) -> Epoch:
+        entry, where = self._entry(fingerprint), "WHERE survey = ? AND epoch = ?"
+        with self._writing():
+            ((survey,),) = self._query(f"SELECT state FROM survey WHERE key = ? {self.locking}", entry.key)
+            state = self._hold(entry, epoch)
+            kept = self._query(f"SELECT forget FROM epoch {where}", entry.key, epoch)
+            why = why_not_reopened(survey, state, kept[0][0] if kept else None)
+            if why is not None:
+                raise not_reopened(epoch, why)
+            self._reopened(entry, epoch)
+            change = "state = ?, sha256 = NULL, forget = NULL, reopened = reopened + 1"
+            self._query(f"UPDATE epoch SET {change} {where}", OPEN, entry.key, epoch)
+        return self._epoch(fingerprint, epoch)
 
     def drop_reports(self, fingerprint: str, epoch: int) -> int:
         """Remove the kept reports of a closed epoch; returns how many there were."""
@@ -363,6 +398,8 @@ class SqlStore(Store):
             if state == OPEN:
                 raise still_open(epoch)
             dropped = self._drop(entry, epoch) if state == CLOSED else 0
+            # Without its reports it cannot be opened again, so its ids are of no use.
+            self._query("UPDATE epoch SET forget = NULL WHERE survey = ? AND epoch = ?", entry.key, epoch)
         self._sweep()
         return dropped
 
@@ -431,17 +468,17 @@ def complaints(store: SqlStore, deep: bool) -> Iterator[str]:
 
 
 def _wrong_epoch(store: SqlStore, entry: StoredSurvey, epoch: int, deep: bool) -> list[str]:
-    select = "SELECT state, sha256 FROM epoch WHERE survey = ? AND epoch = ?"
-    ((state, sha256),) = store._query(select, entry.key, epoch)
+    select = "SELECT state, sha256, forget FROM epoch WHERE survey = ? AND epoch = ?"
+    ((state, sha256, forget),) = store._query(select, entry.key, epoch)
     n, deleted, counts = store._total(entry, epoch, epoch)
     ids = store._remembered(entry, epoch)
     found = []
-    if state != CLOSED and ids != n + deleted:
+    if (state != CLOSED or forget is not None) and ids != n + deleted:
         besides = f" and {deleted} were deleted" if deleted else ""
         found.append(f"{n} submissions are in the tally{besides}, but there are {ids} ids")
     if state == CLOSED and digest(n, counts) != sha256:
         found.append("the tally is not the one that was closed")
-    if state == CLOSED and ids:
+    if state == CLOSED and forget is None and ids:
         found.append(f"it is closed, but {ids} ids are still there: close it again")
     kept = store._kept(entry, epoch) if entry.keeps else 0
     if entry.keeps and kept != n and (kept or state != CLOSED):

@@ -57,7 +57,7 @@ _TABLES = """
     );
     CREATE TABLE epoch (
         survey INTEGER NOT NULL, epoch INTEGER NOT NULL, state TEXT NOT NULL, sha256 TEXT,
-        PRIMARY KEY (survey, epoch)
+        forget INTEGER, reopened INTEGER NOT NULL, PRIMARY KEY (survey, epoch)
     ) WITHOUT ROWID;
     CREATE TABLE seen (
         survey INTEGER NOT NULL, epoch INTEGER NOT NULL, run INTEGER NOT NULL, first BLOB NOT NULL, ids BLOB NOT NULL,
@@ -204,7 +204,7 @@ class SqliteStore(SqlStore):
         join = "survey s LEFT JOIN epoch e ON e.survey = s.key AND e.epoch = ?"
         ((survey, state),) = self._query(f"SELECT s.state, e.state FROM {join} WHERE s.key = ?", epoch, entry.key)
         if survey == OPEN and state is None:
-            self._query("INSERT INTO epoch VALUES (?, ?, ?, NULL)", entry.key, epoch, OPEN)
+            self._query("INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0)", entry.key, epoch, OPEN)
             return OPEN
         return CLOSED if survey == CLOSED else str(state)
 
@@ -269,7 +269,8 @@ class SqliteStore(SqlStore):
 
     def _forget_closed(self) -> None:
         some = "EXISTS (SELECT 1 FROM seen s WHERE s.survey = e.survey AND s.epoch = e.epoch)"
-        for key, epoch in self._query(f"SELECT survey, epoch FROM epoch e WHERE e.state = ? AND {some}", CLOSED):
+        over = f"e.state = ? AND e.forget IS NULL AND {some}"
+        for key, epoch in self._query(f"SELECT survey, epoch FROM epoch e WHERE {over}", CLOSED):
             self._runs.pop((key, epoch), None)
             while self._forget_some(key, epoch):
                 pass
