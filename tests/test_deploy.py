@@ -9,6 +9,8 @@ import yaml
 from typer.testing import CliRunner
 
 from deniable.cli import app
+from deniable.collect.server.run import GRACE_SECONDS, SPARE_FILES
+from deniable.collect.server.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 CONTAINER = (ROOT / "deploy" / "Containerfile").read_text(encoding="utf-8")
@@ -54,3 +56,14 @@ def test_no_password_is_on_a_command_line_or_in_the_file():
         (file,) = [value for name, value in settings.items() if name.endswith("PASSWORD_FILE")]
         assert file == f"/run/secrets/{service['secrets'][0]}"
     assert [*COMPOSE["secrets"]] == ["database_password"]
+
+
+def test_the_unit_starts_what_there_is_and_waits_for_its_end():
+    unit = (ROOT / "deploy" / "deniable.service").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^ExecStart=(.+)$", unit, re.MULTILINE)
+    assert set(re.findall(r"--[a-z-]+", command)) <= serve_options()
+    settings = Settings(store="sqlite:///x.db")
+    (seconds,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
+    assert int(seconds) >= settings.stop_seconds + GRACE_SECONDS
+    (files,) = re.findall(r"^LimitNOFILE=(\d+)$", unit, re.MULTILINE)
+    assert int(files) >= settings.connections + SPARE_FILES

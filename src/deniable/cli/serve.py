@@ -1,22 +1,29 @@
-"""`deniable serve`: collect reports over HTTP and answer analysts."""
+"""`deniable serve`: collect reports over HTTP and answer analysts.
+
+Settings   each is a flag, a variable (DENIABLE_SERVE_ and the flag's name) or a line of a file in TOML. A flag counts
+           more than a variable, a variable more than the file
+Secrets    a password comes from a file or a variable, never from a flag, and is never printed
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.load_survey import losses, read_target, refuse_expired, refuse_uncollected
-from deniable.cli.options import new_app
+from deniable.cli.options import new_app, read_text
 from deniable.cli.output import examples
-from deniable.cli.store_url import DEFAULT, StoreUrl, is_made
+from deniable.cli.store_url import DEFAULT, StoreUrl, has_password, is_made, without_password
 from deniable.collect.http import is_loopback
 from deniable.collect.stores import open_store
 from deniable.errors import SpecError
@@ -42,15 +49,56 @@ class LogLevel(StrEnum):
     info = "info"
 
 
+def _name(param: Any) -> str:
+    """What a setting is called in files: its flag."""
+    return str(max(param.opts, key=len)).removeprefix("--")
+
+
+def _settings(ctx: typer.Context) -> dict[str, Any]:
+    own = ("config", "print_config", "help")
+    return {_name(param): param for param in ctx.command.params if param.name not in own}
+
+
+def _read_config(ctx: typer.Context, path: str | None) -> str | None:
+    """Take what a file says as defaults."""
+    if path is None:
+        return None
+    try:
+        found = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as wrong:
+        raise SpecError(f"{path!r} is not TOML: {wrong}") from None
+    known = _settings(ctx)
+    for name in found:
+        if name not in known:
+            raise SpecError(f"{path!r} has the setting {name!r}, which there is not; there are {', '.join(known)}")
+    if has_password(str(found.get("store", ""))) and os.name == "posix" and os.stat(path).st_mode & 0o077:
+        raise SpecError(f"{path!r} holds a password, and others than its owner can read it: chmod 600 {path}")
+    ctx.default_map = {known[name].name: value for name, value in found.items()}
+    return path
+
+
+def _shown(ctx: typer.Context) -> Iterator[str]:
+    """The settings as lines of a file that --config takes, with where each is from."""
+    words = {"COMMANDLINE": "flag", "ENVIRONMENT": "variable", "DEFAULT_MAP": "file"}
+    for name, param in _settings(ctx).items():
+        value, source = ctx.params[param.name or ""], ctx.get_parameter_source(param.name or "")
+        said = words.get(source.name if source is not None else "", "default")
+        if name == "store" and has_password(value):
+            value, said = without_password(value), f"{said}; the password is left out"
+        yield f"# {name} is not set" if value is None else f"{name} = {json.dumps(value)}  # {said}"
+
+
 @app.command(
+    context_settings={"auto_envvar_prefix": "DENIABLE_SERVE"},
     epilog=examples(
         "deniable serve --store sqlite:///collect.db --publish survey.json",
         "deniable serve --store postgresql://user@host/collect --workers 2 --origin https://collect.example.org",
         "deniable token create --role analyst --store sqlite:///collect.db   meanwhile: a token to read with",
         "deniable estimate survey.json --from http://127.0.0.1:8377          and what it reads",
-    )
+    ),
 )
 def serve(
+    ctx: typer.Context,
     store: StoreUrl = DEFAULT,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="The port; 0 takes a free one.")] = 8377,
@@ -65,7 +113,12 @@ def serve(
         str | None,
         typer.Option(metavar="URL", help="The address that the public knows, for the front page.", show_default=False),
     ] = None,
-    keyed: Annotated[bool, typer.Option("--ingest-key", help="Take reports only with an ingest token.")] = False,
+    keyed: Annotated[
+        bool,
+        typer.Option(
+            "--ingest-key", envvar="DENIABLE_SERVE_INGEST_KEY", help="Take reports only with an ingest token."
+        ),
+    ] = False,
     rate: Rate = None,
     survey_rate: SurveyRate = None,
     operator_port: Annotated[
@@ -83,11 +136,27 @@ def serve(
         LogLevel, typer.Option(help="What the log holds; the signal SIGUSR1 changes it to the next.")
     ] = LogLevel.info,
     plans: Annotated[bool, typer.Option("--plans/--no-plans", help="Whether anybody may have plans made here.")] = True,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            is_eager=True,
+            callback=_read_config,
+            help="A file in TOML with these settings, by the names of their flags.",
+            show_default=False,
+        ),
+    ] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print all settings in the form of that file, and end.")
+    ] = False,
 ) -> None:
     """Collect reports over HTTP, add them up, and answer analysts. A store that does not exist is made.
 
     The log goes to standard error, one JSON object per line, and says nothing about respondents.
     """
+    if print_config:
+        output.write("".join(f"{line}\n" for line in _shown(ctx)))
+        return
     for module in ("starlette", "uvicorn"):
         require(module, "serve")
     from deniable.collect.server import Settings

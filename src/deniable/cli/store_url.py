@@ -67,6 +67,19 @@ def has_password(url: str) -> bool:
     return bool(at and ":" in user) or any(key == "password" for key, _ in parse_qsl(urlsplit(url).query))
 
 
+def without_password(url: str) -> str:
+    """A URL to be shown.
+
+    >>> without_password("postgresql://ada:secret@host/db"), without_password("postgresql://ada@host/db?password=x&a=1")
+    ('postgresql://ada@host/db', 'postgresql://ada@host/db?a=1')
+    """
+    kind, _, rest = url.partition("://")
+    user, at, place = rest.rpartition("@")
+    place, mark, query = place.partition("?")
+    left = "&".join(part for part in query.split("&") if part.partition("=")[0] != "password")
+    return f"{kind}://{user.partition(':')[0]}{at}{place}{mark if left else ''}{left}"
+
+
 def is_made(url: str) -> bool:
     """Whether a store exists at a URL. Looking makes none."""
     file = sqlite_file(url)
