@@ -289,4 +289,4 @@ def test_a_draft_carries_the_laws_of_its_proof() -> None:
 
 
 def test_the_signature_names_every_parameter():
-    assert list(inspect.signature(Table).parameters) == ["mechanism", "epsilon", "certificate", "delta", "laws"]
+    assert list(inspect.signature(Table).parameters) == ["mechanism", "epsilon", "certificate", "delta", "laws", "more"]

@@ -92,8 +92,12 @@ class Table(ShareProtocol):
         certificate: str | None = None,
         delta: exact.Number = 0,
         laws: Laws | Mapping[Any, Any] | Sequence[Any] | None = None,
+        **more: Any,
     ) -> Self:
-        """A mechanism may ask for a table of its own kind: `table_kind` of a profile mechanism is `ProfileTable`."""
+        """A mechanism may ask for a table of its own kind: `table_kind` of a profile mechanism is `ProfileTable`.
+
+        `more` is what that kind takes besides, such as `read`.
+        """
         kind: type[Self] = getattr(mechanism, "table_kind", cls) if cls is Table else cls
         return super().__new__(kind)
 
