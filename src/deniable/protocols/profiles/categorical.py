@@ -88,7 +88,7 @@ _WHAT = "the channels"
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class SmoothCategorical(ProfileMechanism):
-    """One transition matrix a profile, by linear programming, made exact.
+    """One transition matrix per profile, by linear programming, made exact.
 
     >>> graph = ProfileGraph.chain({"P1": [0.2, 0.3, 0.4, 0.1], "P2": [0.3, 0.3, 0.3, 0.1]})
     >>> mechanism = SmoothCategorical(graph, epsilon=0.2)

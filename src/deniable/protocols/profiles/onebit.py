@@ -4,7 +4,7 @@ Law        the bit is flipped with probability alpha_i <= 1/2, which may depend 
 Pair       p_i <= p_j, E = e^epsilon: alpha = max(0, u / (2 u + E - 1), w / (2 w + E - 1)) over those of
            u = p_j - E p_i, w = (1 - p_i) - E (1 - p_j) that are positive, rounded up to a multiple of 2^-64
 Cluster    one alpha for a connected component: the largest of its edges (the ratios fall as alpha grows to 1/2)
-Smooth     one alpha a profile: the smallest largest alpha, then the smallest total, by linear programming, made exact;
+Smooth     an alpha per profile: the least largest alpha, then the least total, by linear programming, made exact;
            never worse than the cluster's, which is never worse than Warner's 1 / (1 + E)
 Source     Geumlek and Chaudhuri 2019, section 5.1; their Observation 10 lacks the conditions u > 0 and w > 0, without
            which it exceeds 1/2 or divides by zero
