@@ -123,6 +123,21 @@ def test_a_start_during_a_jump(durable_url, jump):
         assert (states(live), status(live)["accepted"]) == (["open"], 20)
 
 
+def test_a_start_that_knows_no_earlier_time_closes_nothing_for_an_hour(tmp_path):
+    watch, survey = Watch(), daily()
+    url, now = f"sqlite:///{tmp_path / 'store.db'}", current(daily(), watch.wall())
+    with open_store(url) as store:
+        store.publish(survey)
+        store.add([crowd(survey, 5).batch(survey, now)])
+    watch.jumps(JUMP / 2)
+    with in_thread(url, **watch.settings(HOUR)) as live:
+        watch.passes(HOUR - 1)
+        looked_twice(live)
+        assert states(live) == ["open"]
+        watch.passes(1)
+        eventually(lambda: states(live) == ["closed"])
+
+
 def test_time_that_passes_closes_epochs_after_an_hour(tmp_path):
     watch, survey = Watch(), daily()
     url, now = f"sqlite:///{tmp_path / 'store.db'}", current(daily(), watch.wall())
