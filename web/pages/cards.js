@@ -99,7 +99,7 @@ export function health(survey, status) {
     ),
     reasons.length ? table("Refused by reason", ["Reason", "Submissions"], reasons, { class: "numbers" }) : h("p", { class: "note" }, "Nothing was refused."),
     h("p", { class: "note" }, taken(survey.terms, status)),
-    status.clock && h("p", { class: "note" }, `No period is closed at present. Time: ${status.clock}.`),
+    status.clock && h("p", { class: "note" }, `Clock: ${status.clock}.`),
     epochs.length > 0 && h(
       "details",
       {},

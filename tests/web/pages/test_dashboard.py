@@ -199,6 +199,7 @@ def test_times_are_told_in_days_and_hours(service: Service, open_tab: Open) -> N
         sign_in(board, service)
         health = board.wait_for_selector("section[aria-label='Ingest health']").inner_text()
         assert re.search(taken, health), health
+        assert "Clock: the service has started: epochs stay open until" in health, health
         assert length in board.inner_text("section[aria-label='What the survey promises']")
     # A period that was closed early is not taken any more, those around it are.
     service.close_epoch(weekly, current(weekly))

@@ -93,8 +93,8 @@ class Service:
             return None
         minutes = max(1, round(self.settings.steady_seconds / 60))
         return (
-            f"{why}: no epoch is closed until it was steady for {minutes} minutes, or somebody says with "
-            "deniable store trust-clock that it is right"
+            f"{why}: epochs stay open until the clock was steady for {minutes} minutes, or an operator confirms it "
+            "with deniable store trust-clock"
         )
 
     # -- who asks, and about what ------------------------------------------------------------------
