@@ -162,6 +162,7 @@ class SurveyView {
       this.#life.hidden = true;
       if (this.#outcome !== "out") show(this.#form, this.#optedOut());
       this.#outcome = "out";
+      this.#said.textContent = "You have opted out."; // what was said before is no longer true
       return;
     }
     const { epochs, longitudinal } = this.#survey.terms;
