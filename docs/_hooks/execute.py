@@ -24,7 +24,7 @@ import textwrap
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,7 +86,15 @@ def fenced(text: str, language: str) -> str:
 
 
 def run_page(markdown: str, where: str, save: Callable[[str, bytes], str]) -> str:
-    """The page with its executed blocks replaced; `save(name, image)` returns the link to an image."""
+    """The page with its executed blocks replaced; `save(name, image)` returns the link to an image.
+
+    A page may go to another directory; the next page begins where this one did.
+    """
+    with chdir("."):
+        return _run_page(markdown, where, save)
+
+
+def _run_page(markdown: str, where: str, save: Callable[[str, bytes], str]) -> str:
     os.environ.setdefault("MPLBACKEND", "Agg")
     os.environ.setdefault("MATPLOTLIBRC", str(STYLE))
     images: list[str] = []

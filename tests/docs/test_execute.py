@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 
 import pytest
 from mkdocs.commands.build import build
@@ -156,3 +157,11 @@ def test_mkdocs_stops_at_a_repeated_figure(site, caplog):
     with pytest.raises(Abort):
         site("```python exec\nfigure('line.png', alt='')\nfigure('line.png', alt='')\n```\n")
     assert "'line.png' was already drawn on this page" in caplog.text
+
+
+def test_a_page_that_goes_elsewhere_leaves_the_next_one_where_it_was() -> None:
+    here = os.getcwd()
+    execute.run_page(
+        "```python exec\nimport os, tempfile\nos.chdir(tempfile.gettempdir())\n```\n", "page.md", lambda name, _: name
+    )
+    assert os.getcwd() == here
