@@ -58,7 +58,7 @@ def _load(name: str) -> Any:
     """The command of this name, from its module."""
     command = get_command(import_module(f"deniable.cli.{name}").app)
     if not gc.isenabled():
-        gc.freeze()  # what is loaded stays: no later collection looks at it, which takes an eighth of a start
+        gc.freeze()  # what is loaded stays: no later collection looks at it, which would take about a sixth of a start
         gc.enable()
     return command
 

@@ -38,6 +38,15 @@ Plot = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE", help="Draw a picture (.png, .svg, .pdf).", show_default=False),
 ]
+Record = Annotated[
+    str | None,
+    typer.Option(
+        "--record",
+        metavar="FILE|JSON",
+        help='The parts of a record, as in a draft: {"smoke": ["yes", "no"], "age": {"low": 18, "high": 99}}.',
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option(

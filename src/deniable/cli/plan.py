@@ -11,7 +11,7 @@ from deniable import planning
 from deniable._extras import require
 from deniable._files import parse_json
 from deniable.cli import output
-from deniable.cli.options import Json, Plot, is_json, named, new_app, read_text
+from deniable.cli.options import Json, Plot, Record, is_json, named, new_app, read_text
 from deniable.cli.output import examples, save_figure
 from deniable.domains import Domain, Interval, Strings, as_domain, read_record
 from deniable.errors import SpecError
@@ -42,14 +42,7 @@ def plan(
         str | None,
         typer.Option(metavar="LOW..HIGH", help="The mean of a number between these.", show_default=False),
     ] = None,
-    record: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|JSON",
-            help='The parts of a record, as in a draft: {"smoke": ["yes", "no"], "age": {"low": 18, "high": 99}}.',
-            show_default=False,
-        ),
-    ] = None,
+    record: Record = None,
     unit: Annotated[str, typer.Option(metavar="UNIT", help="The unit of the number.", show_default=False)] = "",
     epsilon: Annotated[
         str | None, typer.Option(metavar="EPSILON", help="The epsilon of one answer.", show_default=False)

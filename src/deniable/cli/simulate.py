@@ -14,7 +14,20 @@ import typer
 
 from deniable._files import parse_json
 from deniable.cli import output
-from deniable.cli.options import Csv, Engine, Json, Master, Plot, Wheel, is_json, named, new_app, one_format, read_text
+from deniable.cli.options import (
+    Csv,
+    Engine,
+    Json,
+    Master,
+    Plot,
+    Record,
+    Wheel,
+    is_json,
+    named,
+    new_app,
+    one_format,
+    read_text,
+)
 from deniable.cli.output import examples, progress, save_figure
 from deniable.errors import SpecError
 from deniable.files.spark import connect
@@ -45,14 +58,7 @@ def simulate(
     people: Annotated[list[str], _list("Numbers of people.", "N,...")],
     categories: Annotated[list[str] | None, _list("Numbers of possible answers.", "N,...")] = None,
     number: Annotated[list[str] | None, _list("The mean of a number between these.", "LOW..HIGH,...")] = None,
-    record: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|JSON",
-            help='The parts of a record, as in a draft: {"smoke": ["yes", "no"], "age": {"low": 18, "high": 99}}.',
-            show_default=False,
-        ),
-    ] = None,
+    record: Record = None,
     unit: Annotated[str, typer.Option(metavar="UNIT", help="The unit of the number.", show_default=False)] = "",
     distribution: Annotated[
         list[str] | None,
