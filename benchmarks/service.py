@@ -41,7 +41,7 @@ writer.Writer._add = lambda self, group: group.settle([Added(len(batch.ids)) for
 """
 _SERVE = """
 from deniable.collect.server import Settings, serve
-serve(Settings(store={store!r}, port=0), {workers}, lambda address: print(address, flush=True))
+serve(Settings(store={store!r}, port=0), {workers}, lambda address, _: print(address, flush=True))
 """
 
 
