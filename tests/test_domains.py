@@ -299,3 +299,19 @@ def test_a_long_list_of_answers_is_not_printed_whole():
     assert len(repr(OUE(many, 1))) < 200
     few = Categories(["never", "once", "it's \u00e9t\u00e9"], other="once")
     assert eval(repr(few), {"Categories": Categories}) == few
+
+
+def test_what_is_printed_builds_it_again():
+    named = {name: getattr(dn, name) for name in dn.__all__}
+    for protocol in (
+        dn.Window(dn.Interval("1/3", 100, unit="hours"), "5/2"),
+        dn.OneBitMean(dn.Interval(-1, 1), 1),
+        dn.LGRR(["a", "b"], "1/3", 2),
+        dn.THE(["a", "b"], 1, threshold="2/3"),
+        dn.OLH(100, 1),
+        dn.CMS(["a", "b", "c"], 1),
+        dn.RAPPOR(Strings(32), 2),
+    ):
+        assert eval(repr(protocol), named) == protocol
+    assert repr(dn.Window(dn.Interval(0, 24), 3)) == "Window(Interval(0, 24), epsilon=3, positions=6, width=2)"
+    assert repr(GRR(["yes", "no"], 0.5)) == "GRR(Categories(['yes', 'no']), epsilon='1/2')"

@@ -160,6 +160,15 @@ def canonical(value: Fraction) -> str:
     return str(value)
 
 
+def literal(value: Fraction) -> str:
+    """Python code that gives the number again, in any of our constructors.
+
+    >>> literal(Fraction(2)), literal(Fraction(1, 3))
+    ('2', "'1/3'")
+    """
+    return str(value) if value.denominator == 1 else repr(canonical(value))
+
+
 @lru_cache(maxsize=1024)
 def exp_bounds(x: Fraction, bits: int = 128) -> tuple[Fraction, Fraction]:
     """Rationals lower < e^x < upper (equal to 1 at x = 0) with upper - lower <= 2^-bits * lower.

@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from deniable.design import Certificate
+from deniable.protocols import GRR, Attributes, Table
+from deniable.randomness import Simulation
+from deniable.surveys import Question, Survey, SurveyTally
+
 P0, P1 = "well=0.5,so=0.3,badly=0.2", "well=0.2,so=0.3,badly=0.5"
 
 
@@ -54,6 +59,29 @@ def test_from_a_proof_to_a_verdict(run, folder):
     strict = run("test", "survey.json", "tally.json", "--level", "1e-40", "--json").json["questions"][0]
     assert strict["outcome"] == "undecided"
     assert f"about {strict['more']:,} more people" in strict["verdict"]
+
+
+def test_a_designed_table_in_a_record_is_decided_from_its_own_reports(run, folder):
+    """At epsilon 4 some 500 people decide: one seed in more than 10^9 would not."""
+    run("design", "extremal", "--p0", P0, "--p1", P1, "--epsilon", "4", "--save", "strong.json")
+    table = Table(Certificate.load("strong.json"))
+    record = Attributes.of({"smoke": GRR(["yes", "no"], 4), "effect": table})
+    survey = Survey("drug", [Question("habits", "How are you?", record)])
+    survey.save("survey.json")
+    answers = ["badly"] * 500 + ["so"] * 300 + ["well"] * 200
+    rows = [{"smoke": "no", "effect": answer} for answer in answers]
+    tally = SurveyTally(
+        survey.fingerprint, {"habits": record.tally(record.privatize(rows, Simulation(3)), survey.source("habits"))}
+    )
+    Path("tally.json").write_text(json.dumps(tally.spec()))
+    (found,) = run("test", "survey.json", "tally.json", "--json").json["questions"]
+    assert (found["id"], found["part"], found["favoured"]) == ("habits", "effect", "H1")
+    assert 400 < found["n"] < 600, "the reports of this part alone"
+    assert "habits.effect: How are you?" in run("test", "survey.json", "tally.json", "--question", "habits.effect").out
+    parts = run("estimate", "survey.json", "tally.json", "--json").json["questions"]
+    assert [one.get("decision", {}).get("verdict") for one in parts] == [None, found["verdict"]]
+    refused = run("test", "survey.json", "tally.json", "--question", "habits", code=2).err
+    assert "there are habits.smoke, habits.effect" in refused
 
 
 def test_from_counts_and_laws(run, folder):

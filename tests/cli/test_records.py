@@ -69,8 +69,11 @@ def test_a_record_from_draft_to_estimate(run, folder):
     run("estimate", "survey.json", "tally.json", "--plot", "all.png", "--parquet", "all.parquet")
     assert Path("all.png").read_bytes().startswith(b"\x89PNG")
     assert run("estimate", "survey.json", "tally.json", "--question", "habits", "--json").json["questions"][-1]["part"]
-    refused = run("estimate", "survey.json", "tally.json", "--question", "habits.smoke", code=2).err
-    assert "the parts of a record are given together, with --question habits" in refused
+    parts = ["--question", "habits.smoke", "--question", "habits.sleep"]
+    some = run("estimate", "survey.json", "tally.json", *parts, "--json").json["questions"]
+    assert [one["part"] for one in some] == ["smoke", "sleep"]
+    refused = run("estimate", "survey.json", "tally.json", "--question", "habits.teeth", code=2).err
+    assert "no question 'habits.teeth'; there are habits, habits.smoke, habits.town, habits.sleep, nap" in refused
     Path("gap.csv").write_text("smoke,town,sleep,nap\nyes,1,,no\n", encoding="utf-8")
     gap = run("privatize", "survey.json", "gap.csv", "-o", "gap.parquet", code=2).err
     assert "column 'sleep' is missing" in gap

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -13,6 +14,7 @@ import pytest
 from deniable import errors
 from deniable.channels import Channel, hypothesis, marginal_divergence, randomized_response
 from deniable.design import Certificate, bayes, best_columns, extremal, hellinger_factor, several
+from deniable.design.several import GOALS
 
 pytestmark = pytest.mark.floats
 
@@ -72,8 +74,12 @@ def test_names_come_along():
     assert design.channel.inputs == ("never", "often")
     assert set(design.channel.outputs) == {"well", "badly"}
     assert design.channel.rows[0, design.channel.outputs.index("well")] > 0.5
-    loaded = Certificate.load(design.certificate.spec())
-    assert loaded.laws.names == ("well", "badly")
+    for goal in GOALS:
+        design = several(laws, 1, goal=goal)
+        loaded = Certificate.load(json.loads(json.dumps(design.certificate.spec())))
+        assert loaded.hypotheses == design.hypotheses
+        assert (loaded.hypotheses.names, loaded.hypotheses.inputs) == (("well", "badly"), ("never", "often"))
+        assert loaded.verify()
 
 
 def test_false_guesses_fail():

@@ -187,7 +187,7 @@ def test_identity() -> None:
     assert protocol.spec() == head | {"epsilon": "1/3", "forever": "2"}
     assert load(protocol.spec()) == protocol == LGRR(["a", "b", "c"], "1/3", 2)
     assert protocol != LGRR(["a", "b", "c"], first="1/3", forever=3)
-    assert repr(protocol) == "LGRR(Categories(['a', 'b', 'c']), first='1/3', forever='2')"
+    assert repr(protocol) == "LGRR(Categories(['a', 'b', 'c']), first='1/3', forever=2)"
     assert LGRR(5, 1).forever == 2, "twice the first level, unless somebody says otherwise"
     twice = protocol.scaled(Fraction(2))
     assert (twice.first, twice.forever) == (Fraction(2, 3), 4), "both levels, so that any factor will do"

@@ -84,7 +84,11 @@ def estimate(
     epochs: EpochRange = None,
     question: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="Only this question; may be repeated.", show_default="all questions"),
+        typer.Option(
+            metavar="ID",
+            help="Only this question, or this part of a record (habits.age); may be repeated.",
+            show_default="all questions",
+        ),
     ] = None,
     level: Annotated[float, typer.Option(metavar="P", help="Confidence of the intervals.")] = 0.95,
     consistent: Annotated[
@@ -169,14 +173,14 @@ def estimate(
 # -- one round, and all of them ------------------------------------------------------------------------
 
 
-def _chosen(known: Mapping[str, Any], question: list[str] | None) -> list[str]:
-    """The questions that are asked for; all without a choice."""
+def _chosen(known: Mapping[str, tuple[str, Protocol]], question: list[str] | None) -> list[str]:
+    """The questions that are asked for, as a whole or for a part; all without a choice."""
+    whole = {part_id(id, part): id for id, (_, protocol) in known.items() for part in ["", *protocol.parts(1)]}
     for id in question or []:
-        if id not in known:
-            whole = id.partition(".")[0]
-            part = f": the parts of a record are given together, with --question {whole}" if whole in known else ""
-            raise LabelError(f"there is no question {id!r}; there are {', '.join(known)}{part}")
-    return [id for id in known if not question or id in question]
+        if id not in whole:
+            raise LabelError(f"there is no question {id!r}; there are {', '.join(whole)}")
+    wanted = {whole[id] for id in question or []}
+    return [id for id in known if not question or id in wanted]
 
 
 def _estimated(
@@ -206,6 +210,8 @@ def _estimated(
             continue
         whole = find_result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats)
         for part, one in whole.parts.items():
+            if question and id not in question and part_id(id, part) not in question:
+                continue
             if not one.result.n:
                 output.note("note", f"{part_id(id, part)}: {NOTHING}")
             elif part and not shown_enough(target, part_id(id, part), int(one.result.n), few):

@@ -553,13 +553,16 @@ def _print_made(made: Survey, plans: dict[str, Plan], draft: Any) -> None:
 def _print_decisions(made: Survey) -> None:
     """Of questions that were designed for hypotheses: how many people decide between them."""
     for question in made:
-        start = question.protocol.verdict(question.protocol.empty())
-        if isinstance(start, Decision):
+        for part, (protocol, nobody) in question.protocol.part_tallies(question.protocol.empty()).items():
+            start = protocol.verdict(nobody)
+            if not isinstance(start, Decision):
+                continue
             *rest, last = (shown(name) for name in start.names)
             names = f"{', '.join(rest)} and {last}"
-            enough = "no number of people decides" if start.people is None else f"about {start.people:,} people decide"
-            level = exact.shown(start.level)
-            output.write(f"\n{question.id}: {enough} between {names}, at level {level} nine times in ten\n")
+            who = "people who report this part" if part else "people"
+            enough = "no number of people decides" if start.people is None else f"about {start.people:,} {who} decide"
+            id, level = part_id(question.id, part), exact.shown(start.level)
+            output.write(f"\n{id}: {enough} between {names}, at level {level} nine times in ten\n")
 
 
 def _advise(made: Survey, draft: Any) -> None:

@@ -38,7 +38,7 @@ from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.labels import Label
 from deniable.protocols import Table
 from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.results import ONCE, SAME_DEVICES
+from deniable.surveys.results import ONCE, SAME_DEVICES, part_id
 
 app = new_app()
 
@@ -93,7 +93,11 @@ def decide_between(
     ] = "0.05",
     question: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Only this question.", show_default="all with hypotheses"),
+        typer.Option(
+            metavar="ID",
+            help="Only this question, or this part of a record (habits.age).",
+            show_default="all with hypotheses",
+        ),
     ] = None,
     service: FromService = None,
     token: AnalystToken = None,
@@ -126,7 +130,7 @@ def decide_between(
     else:
         texts = {} if target is None else questions(target)
         for place, (id, decision) in enumerate(found.items()):
-            _print(id, texts[id][0] if id in texts else "", decision, first=place == 0)
+            _print(id, texts[id.partition(".")[0]][0] if texts else "", decision, first=place == 0)
 
 
 def _of_counts(source: str, counts: str, laws: str | None, law: list[str] | None, level: str) -> Decision:
@@ -184,11 +188,17 @@ def _of_reports(
     few: bool,
 ) -> tuple[Target, dict[str, Decision]]:
     target, total, repeats = sums(source, inputs, service, token, epochs)
-    known = questions(target)
+    tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
+    # A record's parts are decided one by one, each from its own reports.
+    known = {
+        part_id(id, part): own
+        for id, (_, protocol) in questions(target).items()
+        for part, own in protocol.part_tallies(tallies[id]).items()
+    }
     if question is not None and question not in known:
         raise LabelError(f"there is no question {question!r}; there are {', '.join(known)}")
     given = laws is not None or bool(law)
-    asked = [id for id, (_, one) in known.items() if one.hypotheses or (given and isinstance(one, Table))]
+    asked = [id for id, (one, _) in known.items() if one.hypotheses or (given and isinstance(one, Table))]
     if question is not None:
         if question not in asked:
             raise SpecError(
@@ -202,17 +212,16 @@ def _of_reports(
         raise SpecError(f"say with --question which one the laws are about: {', '.join(asked)}")
     if repeats != ONCE:
         raise MismatchError(f"{SAME_DEVICES} (--epochs 3)")
-    tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
-    found = {}
+    decisions = {}
     for id in asked:
-        table = known[id][1]
-        if not isinstance(table, Table) or (tallies[id].n and not shown_enough(target, id, tallies[id].n, few)):
+        table, tally = known[id]
+        if not isinstance(table, Table) or (tally.n and not shown_enough(target, id, tally.n, few)):
             continue
         own = _hypotheses(laws, law, Names.of(tuple(table.domain.labels), "answer"))
-        found[id] = table.decide(tallies[id], own, level)
-    if not found:
+        decisions[id] = table.decide(tally, own, level)
+    if not decisions:
         raise MismatchError("there are too few reports to decide from")
-    return target, found
+    return target, decisions
 
 
 # -- forms ------------------------------------------------------------------------------------------------
@@ -235,7 +244,12 @@ def _document(target: Target | None, found: dict[str, Decision]) -> dict[str, An
         return found[""].to_dict()
     head = {"survey" if isinstance(target, Survey) else "protocol": target.fingerprint}
     texts = questions(target)
-    return head | {"questions": [{"id": id, "text": texts[id][0]} | one.to_dict() for id, one in found.items()]}
+    described = []
+    for name, one in found.items():
+        id, _, part = name.partition(".")
+        which = {"part": part} if part else {}
+        described.append({"id": id} | which | {"text": texts[id][0]} | one.to_dict())
+    return head | {"questions": described}
 
 
 def _write_csv(target: Target | None, found: dict[str, Decision]) -> None:

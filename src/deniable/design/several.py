@@ -78,7 +78,8 @@ def several(
     given = [found.fractions(h) for h in range(found.count)]
     if goal == "stein":
         design = family(list(permutations(given, 2)), epsilon, "kl", inputs=found.inputs, progress=progress)
-        return replace(design, name=f"smallest Stein exponent of {found.count} laws", hypotheses=found)
+        name, certify = f"smallest Stein exponent of {found.count} laws", partial(_certify_stein, found, design)
+        return replace(design, name=name, certify=certify, hypotheses=found)
     return _chernoff(found, family(list(combinations(given, 2)), epsilon, "hellinger2", inputs=found.inputs,
                                    progress=progress))  # fmt: skip
 
@@ -186,7 +187,7 @@ class GuessCertificate(Certificate):
 
     @property
     def hypotheses(self) -> Laws:
-        return self.laws
+        return replace(self.laws, inputs=self.channel.inputs)
 
     def verify(self) -> Verdict:
         places = index_of(self.laws.names)
@@ -274,10 +275,19 @@ def _ceiling(epsilon: Fraction, distance: float) -> float:
     return min(one, two) * (1 + 1e-12)
 
 
-def _certify_chernoff(laws: Laws, design: Design, value: float) -> ChernoffCertificate:
+def _family_certificate(design: Design) -> StaircaseCertificate:
     found = design.certificate
     if not isinstance(found, StaircaseCertificate):
         raise InternalError("the design of a family has a staircase certificate")
+    return found
+
+
+def _certify_stein(laws: Laws, design: Design) -> StaircaseCertificate:
+    return replace(_family_certificate(design), names=laws.names)
+
+
+def _certify_chernoff(laws: Laws, design: Design, value: float) -> ChernoffCertificate:
+    found = _family_certificate(design)
     return ChernoffCertificate(laws, found, value, _ceiling(design.epsilon, found.bound))
 
 
@@ -302,7 +312,7 @@ class ChernoffCertificate(Certificate):
 
     @property
     def hypotheses(self) -> Laws:
-        return self.laws
+        return replace(self.laws, inputs=self.mechanism.inputs)
 
     def verify(self) -> Verdict:
         inner, utility = self.hellinger.verify(), self.hellinger.utility

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, permutations
@@ -46,6 +46,7 @@ from deniable.design.column_utilities import (
 )
 from deniable.design.extremal import extremal, rise
 from deniable.errors import ChannelError, LabelError, ShapeError
+from deniable.labels import Label, as_labels, label_spec, load_label
 from deniable.trace import Progress, Watch, highs
 
 MOST_SYMBOLS = 16
@@ -341,6 +342,8 @@ class StaircaseCertificate(Certificate):
     parts: tuple[Certificate, ...]
     value: float
     bound: float
+    names: tuple[Label, ...] | None = None
+    """Of the hypotheses, where they have names."""
 
     @property
     def rigor(self) -> str:
@@ -352,7 +355,11 @@ class StaircaseCertificate(Certificate):
 
     @property
     def hypotheses(self) -> Laws | None:
-        return _laws(self.utility)
+        found = _laws(self.utility)
+        if found is None:
+            return None
+        named = found if self.names is None else found.renamed(self.names)
+        return replace(named, inputs=self.channel.inputs)
 
     def verify(self) -> Verdict:
         fits = self.channel.shape[0] == self.utility.size
@@ -399,7 +406,8 @@ class StaircaseCertificate(Certificate):
         return min(bounds) if self.shares is None else math.fsum(np.array(self.shares) * np.array(bounds))
 
     def content(self) -> dict[str, Any]:
-        return {
+        named = {} if self.names is None else {"hypotheses": [label_spec(name) for name in self.names]}
+        return named | {
             "utility": self.utility.content(),
             "epsilon": exact.canonical(self.epsilon),
             "channel": self.channel.spec(),
@@ -413,9 +421,12 @@ class StaircaseCertificate(Certificate):
 
     @classmethod
     def read(cls, content: dict[str, Any]) -> StaircaseCertificate:
-        shares = content["shares"]
+        shares, utility, names = content["shares"], read_utility(content["utility"]), content.get("hypotheses")
+        laws = _laws(utility)
+        if names is not None:
+            names = as_labels([load_label(name) for name in names], 0 if laws is None else laws.count, "hypothesis")
         return cls(
-            read_utility(content["utility"]),
+            utility,
             exact.as_epsilon(content["epsilon"]),
             Channel.load(content["channel"]),
             None if shares is None else tuple(map(float, shares)),
@@ -424,6 +435,7 @@ class StaircaseCertificate(Certificate):
             tuple(Certificate.load(part) for part in content["parts"]),
             float(content["value"]),
             float(content["bound"]),
+            names,
         )
 
 

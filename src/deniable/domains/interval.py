@@ -151,7 +151,7 @@ class Interval(Domain):
 
     def __repr__(self) -> str:
         unit = f", unit={self.unit!r}" if self.unit else ""
-        return f"Interval({self.low}, {self.high}{unit})"
+        return f"Interval({exact.literal(self.low)}, {exact.literal(self.high)}{unit})"
 
     def __str__(self) -> str:
         low, high = (f"{float(end):.12g}" for end in (self.low, self.high))

@@ -292,7 +292,7 @@ def plan(
     devices keep over the epochs, protocols in two stages are compared, and `epsilon` is that of one report.
 
     >>> plan(1024, epsilon=1, n=100_000).best
-    OLH(domain=Integers(low=0, high=1023), epsilon=Fraction(1, 1), hash_bits=2)
+    OLH(Integers(low=0, high=1023), epsilon=1, hash_bits=2)
     >>> plan(["yes", "no"], epsilon=1, within=0.01).n
     44971
     >>> plan(["yes", "no"], epsilon=1, within=0.01, population=False).n

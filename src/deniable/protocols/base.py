@@ -139,6 +139,9 @@ class Protocol(ABC):
             if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
                 raise SpecError(f"there are two protocols called {cls.name!r}: rename one")
             _KINDS[cls.name] = cls
+        # The decorator of data classes writes a representation only where a class has none of its own.
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
         self._settle()
@@ -344,6 +347,10 @@ class Protocol(ABC):
         A protocol whose answers have no parts is the only one, under no name.
         """
         return {"": (self, n)}
+
+    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
+        """The protocols of the parts of an answer, and the tally of each part's own reports."""
+        return {"": (self, tally)}
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """Why to use it, for a plan in which there is nothing else to choose from; "" leaves that to the planner."""
@@ -611,6 +618,23 @@ class Protocol(ABC):
     @cached_property
     def fingerprint(self) -> str:
         return fingerprint("protocol", self.spec())
+
+    def __repr__(self) -> str:
+        """What one would write to build it; settings that are left at their defaults are left out.
+
+        >>> from deniable.protocols import OLH
+        >>> OLH(["yes", "no"], epsilon=0.5)
+        OLH(Categories(['yes', 'no']), epsilon='1/2', hash_bits=1)
+        """
+        given: dict[str, Any] = {"epsilon": self.epsilon}
+        for name, written in self.parameters().items():
+            value = getattr(self, name, written)
+            if value != getattr(type(self), name, None):
+                given[name] = value
+        words = (
+            f"{name}={exact.literal(one) if isinstance(one, Fraction) else repr(one)}" for name, one in given.items()
+        )
+        return f"{type(self).__name__}({self.domain!r}, {', '.join(words)})"
 
 
 def percent(share: float, digits: int = 2) -> str:

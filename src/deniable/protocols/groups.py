@@ -275,6 +275,12 @@ class Groups(Protocol):
 
     # -- the read-out ------------------------------------------------------------------------------
 
+    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
+        return {
+            name: (protocol, own)
+            for name, (_, protocol), own in zip(self.group_names, self.groups, self.tallies(tally), strict=True)
+        }
+
     def tallies(self, tally: Tally) -> list[Tally]:
         """The tally of each group, with as many reports as fell to it."""
         self._check_tally(tally)

@@ -136,7 +136,7 @@ class Memoized(Protocol):
         return {"forever": exact.canonical(self.forever)}
 
     def __repr__(self) -> str:
-        levels = f"first={exact.canonical(self.first)!r}, forever={exact.canonical(self.forever)!r}"
+        levels = f"first={exact.literal(self.first)}, forever={exact.literal(self.forever)}"
         return f"{self.name}({self.domain!r}, {levels})"
 
     def scaled(self, factor: Fraction) -> Self:

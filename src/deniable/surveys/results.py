@@ -19,8 +19,8 @@ poisoning     m forged reports among n move a share by at most (m / n) / (p - q)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -68,15 +68,15 @@ class Finding:
 
     result: Result
     table: Rows
-    decide: Callable[[], Result | None] = lambda: None
-    """Works the decision out: it costs more than the estimate, and not everybody asks for it."""
+    decide: Mapping[str, Callable[[], Result | None]] = field(default_factory=dict)
+    """Works the decision of each part out: it costs more than the estimate, and not everybody asks for it."""
     remarks: Sequence[str] = ()
     """What to say beside the result's own notes."""
 
     @cached_property
     def decision(self) -> Result | None:
         """Between the hypotheses that the question was designed for, where it was for any."""
-        return self.decide()
+        return self.decide[""]() if "" in self.decide else None
 
     @property
     def notes(self) -> list[str]:
@@ -97,7 +97,11 @@ class Finding:
         """The same for each part of the answers; without parts itself, under no name."""
         table = self.table
         tables = self.result.tables(table.level, table.simultaneous, table.population)
-        return {name: replace(self, result=part, table=tables[name]) for name, part in self.result.parts.items()}
+        found = {}
+        for name, part in self.result.parts.items():
+            decide = {"": self.decide[name]} if name in self.decide else {}
+            found[name] = replace(self, result=part, table=tables[name], decide=decide)
+        return found
 
     def description(self, id: str, question: str, part: str = "") -> dict[str, Any]:
         """The finding as JSON values."""
@@ -184,9 +188,12 @@ def find(
     if consistent is not None:
         estimated = estimated.consistent(consistent)
     rows = estimated.table(level, simultaneous, population)
+    parts = protocol.part_tallies(tally)
     if repeats != ONCE:
-        return Finding(estimated, rows, remarks=[SAME_DEVICES] if protocol.hypotheses else [])
-    return Finding(estimated, rows, partial(protocol.verdict, tally, 1 - exact.fraction(level)))
+        designed = any(own.hypotheses for own, _ in parts.values())
+        return Finding(estimated, rows, remarks=[SAME_DEVICES] if designed else [])
+    wrong = 1 - exact.fraction(level)
+    return Finding(estimated, rows, {part: partial(own.verdict, heard, wrong) for part, (own, heard) in parts.items()})
 
 
 def noise_floor(protocol: Protocol, n: int, level: float, noise: float = 1.0, tests: int = 1) -> float:
