@@ -6,7 +6,7 @@ import hashlib
 import json
 import pickle
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from typing import Any
 
@@ -18,7 +18,7 @@ from deniable.conformance.protocols import report_rows
 from deniable.domains import Strings
 from deniable.errors import DomainError, LabelError, NumberError, ReportError, SpecError
 from deniable.exact import Dyadic, exp_at_least
-from deniable.protocols import RAPPOR, SUE, load
+from deniable.protocols import RAPPOR, SUE, Tally, load
 from deniable.protocols.frequency.rappor import Cohorts, fit, lasso, penalty, select
 from deniable.randomness import Simulation
 
@@ -121,10 +121,15 @@ TRUTH = np.array([600, 300, 150, 80, 40, 0, 0, 0, *([30] * 39), 200])
 PEOPLE = np.random.default_rng(1).permutation(np.repeat(TEXTS, TRUTH)).tolist()
 
 
-def decoded(run: int, candidates: list[str], method: Any = "auto", epsilon: Any = 6, **sizes: Any) -> Any:
-    """A new key and new noise each run."""
+@cache
+def collected(run: int, epsilon: Any, **sizes: Any) -> tuple[RAPPOR, Tally]:
+    """A new key and new noise each run; tests that look at the same run share it."""
     protocol = RAPPOR(Strings(key=f"key {run}"), epsilon, **sizes)
-    tally = protocol.tally(protocol.privatize(PEOPLE, Simulation(run)))
+    return protocol, protocol.tally(protocol.privatize(PEOPLE, Simulation(run)))
+
+
+def decoded(run: int, candidates: list[str], method: Any = "auto", epsilon: Any = 6, **sizes: Any) -> Any:
+    protocol, tally = collected(run, epsilon, **sizes)
     return protocol.estimate(tally, candidates, method)
 
 
@@ -156,8 +161,7 @@ def test_error_bars_need_all_three_parts() -> None:
     runs = 40
     narrow, right = [], []
     for run in range(runs):
-        protocol = RAPPOR(Strings(key=f"key {run}"), 20, **SMALL)
-        tally = protocol.tally(protocol.privatize(PEOPLE, Simulation(run)))
+        protocol, tally = collected(run, 20, **SMALL)
         estimate = protocol.estimate(tally, TEXTS[:8])
         error = estimate.counts - TRUTH[:8]
         right.append(error / np.sqrt(estimate.noise))
@@ -185,8 +189,7 @@ def test_the_variance_of_a_single_candidate() -> None:
     protocol = RAPPOR(Strings(), 6, **SMALL)
     found: dict[str, list[float]] = {TEXTS[2]: [], "absent": []}
     for run in range(runs):
-        keyed = RAPPOR(Strings(key=f"key {run}"), 6, **SMALL)
-        tally = keyed.tally(keyed.privatize(PEOPLE, Simulation(run)))
+        keyed, tally = collected(run, 6, **SMALL)
         for candidate, counted in found.items():
             counted.append(keyed.estimate(tally, [candidate]).counts[0])
     for candidate, count in ((TEXTS[2], TRUTH[2]), ("absent", 0)):

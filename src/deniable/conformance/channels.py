@@ -23,7 +23,17 @@ from numpy.typing import NDArray
 from deniable import channels as ch
 from deniable.channels import Channel
 from deniable.channels.inference import invert
-from deniable.conformance.checks import Duty, accepts, draws_needed, listed, refuses, require, tabulate
+from deniable.conformance.checks import (
+    Duty,
+    accepts,
+    draws_needed,
+    eighths,
+    follows,
+    listed,
+    refuses,
+    require,
+    tabulate,
+)
 from deniable.conformance.protocols import LEVELS, TIGHT
 from deniable.exact import Dyadic
 from deniable.randomness import Bits, Secure, Simulation, exhaust
@@ -94,15 +104,17 @@ def check_law(mechanism: Mechanism) -> None:
         n, law = needed[x], channel.rows[x]
         require(_drawn(mechanism, mechanism.build(mechanism.epsilon), x, n, law), f"input {x} has another law")
         for name, other in others.items():
-            require(not _drawn(mechanism, other, x, n, law), f"the test cannot tell {name} at input {x}")
+            told = not _drawn(mechanism, other, x, n, law, early=True)
+            require(told, f"the test cannot tell {name} at input {x}")
     for x in range(len(channel.inputs)):
         built = mechanism.build(mechanism.epsilon)
         require(_drawn(mechanism, built, x, 20_000, channel.rows[x]), f"input {x} has another law")
 
 
-def _drawn(mechanism: Mechanism, built: Any, x: int, n: int, law: np.ndarray) -> bool:
-    outcomes = mechanism.many(built, np.full(n, x), Simulation(1000 + x))
-    return accepts(tabulate(outcomes, law.size), law)
+def _drawn(mechanism: Mechanism, built: Any, x: int, n: int, law: np.ndarray, early: bool = False) -> bool:
+    bits = Simulation(1000 + x)
+    drawn = (mechanism.many(built, np.full(size, x), bits) for size in (eighths(n) if early else [n]))
+    return follows((tabulate(outcomes, law.size) for outcomes in drawn), law, early)
 
 
 def check_sampler(sampler: Sampler) -> None:
@@ -112,8 +124,9 @@ def check_sampler(sampler: Sampler) -> None:
     n = max(draws_needed(law, sampler.law(level)) for level in wrong)
     require(accepts(tabulate(sampler.draw(sampler.epsilon, n, Simulation(1)), law.size), law), "another law")
     for level in wrong:
-        counts = tabulate(sampler.draw(level, n, Simulation(2)), law.size)
-        require(not accepts(counts, law), f"the test cannot tell epsilon {float(level)}")
+        bits = Simulation(2)
+        drawn = (tabulate(sampler.draw(level, size, bits), law.size) for size in eighths(n))
+        require(not follows(drawn, law, early=True), f"the test cannot tell epsilon {float(level)}")
 
 
 def check_enumeration(mechanism: Mechanism) -> None:

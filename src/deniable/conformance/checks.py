@@ -138,6 +138,29 @@ def accepts(counts: ArrayLike, law: ArrayLike) -> bool:
     return p_value(counts, law) >= ALPHA
 
 
+def follows(batches: Iterable[NDArray[np.int64]], law: ArrayLike, early: bool = False) -> bool:
+    """Whether draws, whose outcomes are counted batch by batch, follow the law.
+
+    With `early` the answer is no at the first batch that shows it: a wrong law, for which a test was sized to overlook
+    it once in a million, is nearly always seen in the first half.
+    """
+    counts = np.zeros(np.size(law), dtype=np.int64)
+    for batch in batches:
+        counts += batch
+        if early and not accepts(counts, law):
+            return False
+    return accepts(counts, law)
+
+
+def eighths(n: int) -> list[int]:
+    """Sizes of the batches of n draws.
+
+    >>> eighths(20)
+    [3, 3, 3, 3, 3, 3, 2]
+    """
+    return [min(-(-n // 8), n - start) for start in range(0, n, -(-n // 8))]
+
+
 def draws_needed(law: ArrayLike, wrong: ArrayLike) -> int:
     """How many draws from `wrong` make the test of `law` fail, except once in a million."""
     p, q = np.asarray(law, dtype=float), np.asarray(wrong, dtype=float)

@@ -320,7 +320,7 @@ class ChernoffCertificate(Certificate):
         about = (
             isinstance(utility, Divergences)
             and utility.divergence.name == "hellinger2"
-            and self.hellinger.shares is None
+            and self.hellinger.shares in (None, (1.0,))  # of two laws there is one pair
             and [(plain_weights(pair.weights0), plain_weights(pair.weights1)) for pair in utility.pairs]
             == [(plain_weights(one), plain_weights(other)) for one, other in listed]
         )
