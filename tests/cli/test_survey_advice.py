@@ -91,6 +91,15 @@ def test_a_last_epoch_that_is_cut_is_said(made, run, days, length, said):
     assert made(days=35, epochs={"days": 7}, people=20_000).err == ""
 
 
+def test_of_epochs_that_the_draft_leaves_out_nothing_is_said(made):
+    """Each device answers once, so figures are about all epochs together."""
+    expires = {"opens": "2026-11-01T00:00:00Z", "expires": "2026-11-15T12:00:00Z", "days": ...}
+    ran = made(**expires, people=20_000)
+    assert "15 epochs of 1 day, the last of 12 hours" in ran.out
+    assert "expected:" in ran.out
+    assert ran.err == ""
+
+
 def test_a_first_epoch_that_is_cut_is_said(run):
     Survey("late", [MEAT], replace(TERMS, opens=START + DAY // 2)).save("late.json")
     assert "30 epochs of 1 day, the first of 12 hours\n" in run("survey", "show", "late.json").out

@@ -95,8 +95,10 @@ def test_a_draft_with_terms_becomes_a_survey(run):
     assert made.terms is not None
     out = run("survey", "show", "made.json").out
     assert "to plan" in out
-    assert "one epoch of 30 days" in out
-    assert "30 epochs of 1 day" in run("survey", "show", "survey.json").out
+    assert "30 epochs of 1 day" in out
+    assert "accepted     answers up to 1 epoch early and 3 epochs late\n" in out
+    assert "answered     once\n" in out
+    assert "answered     once per epoch, 3 times at most\n" in run("survey", "show", "survey.json").out
 
 
 def test_the_planner_gives_its_reasons(run):

@@ -19,6 +19,7 @@ from deniable.domains import Strings
 from deniable.protocols import CMS, GRR, LGRR, OUE, Protocol
 from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import promises
+from deniable.surveys.terms import span
 from tests.collect.server.live import Live, in_thread
 from tests.collect.surveys import terms
 
@@ -178,9 +179,13 @@ def test_a_request_holds_what_the_sentence_says(
     head = whole[whole.index(b"POST ") : whole.index(receipt.body)]
     names = {line.split(b":")[0].lower() for line in head.split(b"\r\n")[1:] if line}
     assert names == {b"host", b"content-type", b"content-length"}
-    assert "no name, no address, no cookie and no time but its period" in promises(survey)["address"]
+    said = promises(survey)["address"]
+    assert "no name, no address, no cookie and no time but its period" in said
     assert receipt.body[:4] == b"DNR1"
-    assert int.from_bytes(receipt.body[4:8], "little") == client.epoch()
+    epoch = int.from_bytes(receipt.body[4:8], "little")
+    assert epoch == client.epoch()
+    calendar = client.terms().epochs
+    assert f"which lasts {span(calendar.start(epoch + 1) - calendar.start(epoch))}." in said
     assert len(receipt.body) == 24 + survey.report_bytes
 
 

@@ -103,7 +103,15 @@ def combinations() -> list[Survey]:
         for protocols in ([protocol(level)], [protocol(level), GRR(["a", "b", "c"], "1/4")]):
             with suppress(SpecError):  # memoized reports of too many forms
                 found.append(asked(protocols, rule, retention))
-    return [*found, *rounds(), *rounds(epsilon=4)]
+    return [*found, *calendars(), *rounds(), *rounds(epsilon=4)]
+
+
+def calendars() -> list[Survey]:
+    """Epochs of other lengths: of seconds, of hours, and longer than the collection."""
+    made, lengths = asked([GRR(2, 1)], RULES["once"]), (1_234, 5_400, 7 * 86_400, 400 * 86_400)
+    assert made.terms is not None
+    changed = [replace(made.terms, epochs=replace(made.terms.epochs, seconds=length)) for length in lengths]
+    return [replace(made, terms=terms) for terms in changed]
 
 
 def two_stages() -> list[Survey]:

@@ -194,9 +194,30 @@ def test_a_draft_needs_little() -> None:
     terms = survey.terms
     assert terms is not None
     assert (terms.opens, terms.expires) == (START, START + 30 * DAY)
-    assert (terms.first, terms.last) == (0, 0)
+    assert (terms.first, terms.last) == (0, 29)
     assert terms.budget == Budget("canteen-2026", Fraction(1))
     assert Survey.from_spec(survey.spec()) == survey
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Epochs(START, DAY, late=3)),
+        ({"days": 8}, Epochs(START, DAY, late=3)),
+        ({"days": 7}, Epochs(START, 7 * DAY)),  # short enough to remember all of it
+        ({"epochs": {"late": 1, "early": 0}}, Epochs(START, DAY, early=0, late=1)),
+        ({"epochs": {"days": 30}}, Epochs(START, 30 * DAY)),
+        ({"epochs": {"days": 10, "late": 2}}, Epochs(START, 10 * DAY, late=2)),
+        ({"longitudinal": {"rule": "memoize", "epochs": 1}}, Epochs(START, DAY, late=3)),
+        ({"retention": "tally"}, Epochs(START, DAY, late=3)),
+        ({"retention": "reports"}, Epochs(START, 30 * DAY)),  # deletion is possible while an epoch is open
+    ],
+)
+def test_a_long_collection_has_epochs_of_a_day(changes: dict[str, Any], expected: Epochs) -> None:
+    terms = Survey.from_draft({**DRAFT, **changes}, now=START).terms
+    assert terms is not None
+    assert terms.epochs == expected
+    assert (terms.longitudinal.epochs, terms.longitudinal.draws) == (1, 1), "a device answers once whatever they are"
 
 
 def test_a_draft_may_say_everything() -> None:
@@ -275,7 +296,8 @@ def test_a_bad_draft_is_refused(change: Callable[[dict[str, Any]], Any], message
 
 
 def test_an_epoch_as_long_as_the_collection_and_as_many_as_there_are() -> None:
-    assert Survey.from_draft({**DRAFT, "epochs": {"days": 30}}) == Survey.from_draft(DRAFT)
+    short = {**DRAFT, "days": 6}
+    assert Survey.from_draft({**short, "epochs": {"days": 6}}) == Survey.from_draft(short)
     terms = Survey.from_draft({**DRAFT, "epochs": {"days": 7}, "longitudinal": {"epochs": 5}}).terms
     assert terms is not None
     assert terms.count == 5

@@ -3,7 +3,7 @@
  * the same names and sentences, says what they mean, and a test compares the two.
  */
 
-import { factor, fraction } from "./format.js";
+import { duration, factor, fraction } from "./format.js";
 
 export const [STRONG, MODERATE, WEAK] = ["strong", "moderate", "weak"];
 const [STRONG_UP_TO, MODERATE_UP_TO] = [1n, 3n]; // the largest epsilon of a band
@@ -62,7 +62,7 @@ export function promises(survey, here = "this browser", lasting = true) {
       device: device(survey, here),
       kept: kept(survey),
       leaving: stays(survey.terms.retention),
-      address: address(here),
+      address: address(survey.terms, here),
     });
   }
   return Object.fromEntries(Object.entries(said).filter(([, sentence]) => sentence));
@@ -227,9 +227,10 @@ export function lifetime(survey) {
 
 // -- what is kept, where ---------------------------------------------------------------------------------------------
 
-function address(here) {
+function address({ epochs, opens, expires }, here) {
   const more = here.includes("browser") ? ", and what a browser tells of itself" : "";
-  return `A report holds no name, no address, no cookie and no time but its period. The server still sees the network address that it comes from, and when${more}, as with every web page; its program keeps none of this.`;
+  const length = duration(Math.min(epochs.seconds, expires - opens));
+  return `A report holds no name, no address, no cookie and no time but its period, which lasts ${length}. The server still sees the network address that it comes from, and when${more}, as with every web page; its program keeps none of this.`;
 }
 
 function often(survey, here) {

@@ -72,6 +72,18 @@ test("the number of epochs is a cap", async () => {
   assert.equal(server.bodies.length, 3);
 });
 
+test("a survey that is answered once is answered once over all of its epochs", async () => {
+  const { client, time, server } = await device(spec({ longitudinal: { rule: "none", epochs: 1 } }));
+  const first = await client.answer({ smoke: "yes" });
+  for (const days of [1, 1, 5, -7]) {
+    time.now += days * DAY;
+    if (days > 0) await assert.rejects(client.answer({ smoke: "no" }), refused("budget"));
+  }
+  assert.equal((await client.answer({ smoke: "no" })).epoch, first.epoch);
+  assert.equal(server.bodies.length, 1);
+  assert.equal((await client.budget()).spent, "1");
+});
+
 test("a budget is shared by all surveys of its group and counts exactly", async () => {
   const make = (name) => {
     const made = structuredClone(spec({ name, budget: { group: "guild", epsilon: "1" } }));

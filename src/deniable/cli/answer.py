@@ -98,8 +98,9 @@ def answer(
 ) -> None:
     """Answer a survey: the answers are randomized here, written to the ledger, and only then sent.
 
-    What is typed at the prompt is in no shell history and in no list of processes. An epoch is answered once: after
-    that the command asks nothing and draws nothing, and only sends what is still waiting, the same bytes.
+    What is typed at the prompt is in no shell history and in no list of processes. An epoch is answered once, and a
+    survey as often as it says: after that the command asks nothing and draws nothing, and only sends what is still
+    waiting, the same bytes.
 
     The exit code is 0 if the submission was sent, now or before; 75 while it waits in the ledger: run the command again
     to send it; 1 if it was refused, dropped or withdrawn; and 2 if the answers were not taken.
@@ -120,7 +121,7 @@ def answer(
         if client.ledger.opted_out(fingerprint):
             where = "" if ledger is None else f" --ledger {shlex.quote(str(ledger))}"
             raise OptedOut(f"`deniable ledger optout {fingerprint} --undo{where}` takes part again")
-        earlier = _submission(client, client.epoch(record=False))
+        earlier = _submission(client, client.epoch(record=False)) or _last(client)
         if earlier is None:
             _refuse_another_round(client)
             _agree(client, accept_changes)
@@ -174,7 +175,7 @@ def _answered(client: Client, given: Mapping[str, Any], wait: float, as_json: bo
 
 
 def _again(client: Client, earlier: Submission, wait: float) -> Receipt:
-    """Send what is waiting, and return the receipt of this epoch's submission."""
+    """Send what is waiting, and return the receipt of the earlier submission."""
     waiting = client.flush(wait).reason
     return Receipt.of(_submission(client, earlier.epoch) or earlier, False, waiting)
 
@@ -182,6 +183,13 @@ def _again(client: Client, earlier: Submission, wait: float) -> Receipt:
 def _submission(client: Client, epoch: int) -> Submission | None:
     """This device's submission in an epoch, if there is one."""
     return next((known for known in client.history() if known.epoch == epoch), None)
+
+
+def _last(client: Client) -> Submission | None:
+    """This device's last submission, if it has answered as often as the survey allows."""
+    made = client.history()
+    often = client.terms(record=False).longitudinal.epochs
+    return max(made, key=lambda one: one.epoch) if len(made) >= often else None
 
 
 def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool, explain: bool) -> None:
@@ -455,8 +463,9 @@ def _report(client: Client, receipt: Receipt, earlier: Submission | None) -> Non
         return
     begins = _next_epoch(client, receipt.epoch)
     waited = earlier is not None and earlier.state == "queued"
+    what = "This epoch" if begins else "The survey"
     output.prose(
-        "This epoch was answered already, and nothing new was drawn"
+        f"{what} was answered already, and nothing new was drawn"
         + ("; what was waiting was sent now. " if waited and receipt.state == "sent" else " or sent. ")
         + (f"The next epoch begins at {begins}." if begins else "The survey takes no more answers from this device.")
     )

@@ -824,7 +824,7 @@ def _parts(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, Pro
 
 def _advice(survey: Survey, draft: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Notes and warnings about a survey, each with its kind."""
-    if survey.terms is not None:
+    if survey.terms is not None and "epochs" in draft:
         for cut in _cut_epochs(survey.terms):
             yield "note", f"the epochs do not divide the collection: {cut} will have fewer answers than the others"
     yield from _too_wide(survey, crowds(draft))
@@ -856,7 +856,7 @@ def _too_wide(survey: Survey, people: Mapping[str, int]) -> Iterator[tuple[str, 
 
 
 def _each(survey: Survey) -> str:
-    return " in each epoch" if survey.terms is not None and survey.terms.count > 1 else ""
+    return " in each epoch" if survey.terms is not None and survey.terms.longitudinal.epochs > 1 else ""
 
 
 def _percent(share: float) -> str:

@@ -17,7 +17,8 @@ missing    the label for every missing answer, "no answer" say; without it an em
            becomes a list of these numbers and the label. Also once for all questions
 epsilon    of this question; the draft's own `epsilon` stands for the questions without one. If neither is given, a
            lifetime budget is divided: equally over the answers that a device may randomize, and over the questions
-people     about how many will answer (in an epoch, where there are several), for the planner and for what to expect
+people     about how many will answer (in an epoch, where a device may answer in several), for the planner and for what
+           to expect
 protocol   a name, "best" (the planner's choice for `people` respondents; the default), or a spec in full. Of a survey
            that memoizes, "best" is the best protocol with few enough different reports
 parameters of the named protocol, where the default is not wanted
@@ -27,7 +28,10 @@ A draft for a collection over the network also has
 owner, purpose   who asks, and what for; a draft with none of these keys is for files only
 opens, expires   times such as "2026-11-01T00:00:00Z"; a draft without `opens` opens at the hour that has begun, and may
                  give `days`, the length of the collection, in place of `expires`
-epochs           {"seconds": 86400} or {"days": 1}: how long an epoch is; one epoch for the whole collection by default
+epochs           {"seconds": 86400} or {"days": 1}: how long an epoch is. By default the whole collection is one epoch;
+                 but one of more than a week, in which a device answers once and sums alone are kept, has epochs of a
+                 day, whose reports are taken for three days more. So the service forgets ids within days. A device
+                 counts its answers over all epochs, and may answer as often as before
 longitudinal     {"rule": "none", "epochs": 7} or {"rule": "memoize", "epochs": 30, "values": 1}; one answer by default,
                  and no more epochs than there are. {"rule": "two-stage", "first": "1/2", "forever": "1", "values": 1,
                  "epochs": 30} takes the place of epsilon: `first` is that of one submission, `forever` that of all of
@@ -351,6 +355,10 @@ TERMS = (
 )
 
 _DAY, _HOUR = 86_400, 3_600
+_LONG = 7 * _DAY
+"""Longer collections have epochs of a day, unless the draft says otherwise."""
+_LATE = 3
+"""Of such epochs, so many are taken late: for devices that were offline."""
 
 
 def draft_terms(given: Mapping[str, Any], survey: Survey, now: float | None = None) -> Terms:
@@ -368,7 +376,11 @@ def draft_terms(given: Mapping[str, Any], survey: Survey, now: float | None = No
         survey.relation,
     )
     options = {key: given[key] for key in ("retention", "show_from", "replaces") if key in given}
-    epochs = _epochs(given, opens, expires)
+    # Where an answer may be repeated, an epoch is how often: its author must say it. Kept reports have ids anyway, and
+    # whoever sent one may have it deleted as long as its epoch is open.
+    short = expires - opens > _LONG and rule.epochs == 1 and options.get("retention", "tally") == "tally"
+    default = {"seconds": _DAY, "late": _LATE} if short else {"seconds": expires - opens}
+    epochs = _epochs(given, opens, default)
     terms = Terms(given["owner"], given["purpose"], epochs, rule, budget, opens, expires, **options)
     _check_calendar(terms)
     return terms
@@ -386,7 +398,7 @@ def _check_calendar(terms: Terms) -> None:
         # Reports of a late epoch are taken for as long as an epoch: long after the end, in this case.
         raise SpecError(
             f"an epoch of {span(length)} is longer than the collection of {span(whole)}: "
-            'shorten it, or leave "epochs" out, which makes the whole collection one epoch'
+            'shorten it, or leave "epochs" out'
         )
     if terms.longitudinal.epochs > terms.count:
         raise SpecError(
@@ -409,11 +421,12 @@ def _expires(given: Mapping[str, Any], opens: int) -> int:
     return expires
 
 
-def _epochs(given: Mapping[str, Any], opens: int, expires: int) -> Epochs:
+def _epochs(given: Mapping[str, Any], opens: int, default: Mapping[str, int]) -> Epochs:
     wanted = dict(_part(given, "epochs", ("origin", "seconds", "days", "early", "late")))
     if "days" in wanted:
         wanted["seconds"] = _days(wanted.pop("days"))
-    wanted.setdefault("seconds", expires - opens)
+    if "seconds" not in wanted:
+        wanted = {**default, **wanted}
     origin = read_time(wanted.pop("origin")) if "origin" in wanted else opens
     return Epochs(origin, **wanted)
 

@@ -27,6 +27,7 @@ from typing import NamedTuple
 from deniable.exact import epsilon_text
 from deniable.surveys.question import Question
 from deniable.surveys.survey import Survey
+from deniable.surveys.terms import Terms, span
 
 STRONG, MODERATE, WEAK = "strong", "moderate", "weak"
 STRONG_UP_TO, MODERATE_UP_TO = 1, 3
@@ -103,7 +104,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
             "device": _device(survey, here),
             "kept": kept(survey),
             "leaving": _leaving(survey),
-            "address": _address(here),
+            "address": _address(survey.terms, here),
         }
     return {name: sentence for name, sentence in said.items() if sentence}
 
@@ -318,11 +319,13 @@ def lifetime(survey: Survey) -> str:
 # -- what is kept, where --------------------------------------------------------------------------------
 
 
-def _address(here: str) -> str:
+def _address(terms: Terms, here: str) -> str:
     more = ", and what a browser tells of itself" if "browser" in here else ""
+    length = span(min(terms.epochs.seconds, terms.expires - terms.opens))
     return (
-        "A report holds no name, no address, no cookie and no time but its period. The server still sees the network "
-        f"address that it comes from, and when{more}, as with every web page; its program keeps none of this."
+        f"A report holds no name, no address, no cookie and no time but its period, which lasts {length}. The server "
+        f"still sees the network address that it comes from, and when{more}, as with every web page; its program keeps "
+        "none of this."
     )
 
 

@@ -298,7 +298,7 @@ def span(seconds: int) -> str:
     ('1 day', '6 hours', '90 minutes', '7 days', '100 seconds')
     """
     size, unit = next(pair for pair in _UNITS if seconds % pair[0] == 0)
-    return f"{seconds // size} {unit}{'' if seconds == size else 's'}"
+    return f"{seconds // size:,} {unit}{'' if seconds == size else 's'}"
 
 
 def _object(spec: Mapping[str, Any], key: str) -> Mapping[str, Any]:

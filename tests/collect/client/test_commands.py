@@ -214,6 +214,21 @@ def test_the_last_epoch_has_no_next(run, server):
     assert run("answer", server.url, survey.fingerprint, "--json").json["next_epoch"] is None
 
 
+def test_a_survey_that_was_answered_in_an_earlier_epoch_asks_nothing(run, server):
+    """The next day the command sends what waits, the same bytes, and draws nothing."""
+    survey = Survey("long", [daily()["smoke"]], terms(late=3))
+    server.publish(survey)
+    earlier, _ = Ledger(os.environ["DENIABLE_LEDGER"]).submit(
+        survey, survey.terms.epochs.at(TODAY) - 1, {"smoke": "yes"}
+    )
+    said = told(run, [server.url, survey.fingerprint])
+    assert said.startswith("The survey was answered already, and nothing new was drawn; what was waiting was sent now.")
+    assert "takes no more answers from this device" in said
+    assert server.posts == [earlier.body]
+    assert run("answer", server.url, survey.fingerprint, "smoke=no", "--json").json["next_epoch"] is None
+    assert len(server.posts) == 1
+
+
 def test_answering_again_after_opting_out(run, server, tmp_path):
     survey = daily()
     server.publish(survey)

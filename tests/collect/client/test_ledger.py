@@ -77,6 +77,21 @@ def test_renewing_a_survey_resets_nothing(ledger):
         ledger.submit(grouped("year 6", budget=5), 0, YES)
 
 
+@pytest.mark.parametrize("rule", ["none", "memoize"])
+def test_a_long_survey_is_answered_once_over_all_of_its_epochs(ledger, rule):
+    draft = {"name": "long", "owner": "Acme", "purpose": "to plan", "days": 30, "epsilon": "1", "people": 100}
+    asked = {"id": "smoke", "text": "?", "answers": ["yes", "no"]}
+    survey = Survey.from_draft(draft | {"questions": [asked], "longitudinal": {"rule": rule, "epochs": 1}})
+    assert survey.terms.count == 30
+    first, _ = ledger.submit(survey, 3, YES)
+    for epoch in (*range(3), *range(4, 30)):
+        with pytest.raises(BudgetSpent, match="has answered once, as often as the survey allows"):
+            ledger.submit(survey, epoch, YES)
+    assert ledger.submit(survey, 3, YES) == (first, False)
+    (spent,) = ledger.budgets()
+    assert (spent.spent, len(ledger.submissions())) == (1, 1)
+
+
 def test_levels_are_added_exactly(ledger):
     third = Question("q", "?", GRR(2, epsilon="1/3"))
     survey = Survey("thirds", [third], terms(longitudinal=Longitudinal(epochs=3), budget=1))
