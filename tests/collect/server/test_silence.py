@@ -24,6 +24,9 @@ PEOPLE = crowd(SURVEY, 30)
 class Proxy:
     """Forwards connections on a loopback port to a server's socket, until it is told to fall silent."""
 
+    turns = 0
+    """How often a client has spoken after an answer."""
+
     def __init__(self, path: Path) -> None:
         self._path, self._forwarding = path, threading.Event()
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -47,11 +50,14 @@ class Proxy:
     def _forward(self, client: socket.socket) -> None:
         with client, socket.socket(socket.AF_UNIX) as server, contextlib.suppress(OSError):
             server.connect(str(self._path))
+            last = server
             while True:
                 ready, _, _ = select.select([client, server], [], [], 0.05)
                 for one in ready if self._forwarding.is_set() else []:
                     if not (data := one.recv(65_536)):
                         return
+                    self.turns += one is client and last is server
+                    last = one
                     (server if one is client else client).sendall(data)
                 if not self._forwarding.is_set():
                     self._forwarding.wait(0.05)
@@ -91,6 +97,29 @@ def test_a_silent_connection_is_given_up(proxy: Proxy, url: str) -> None:
         proxy.speak()
         assert store.add([PEOPLE.batch(SURVEY, 0)]) == [Added(20, 10)]
         assert store.check() == []
+
+
+def test_a_commit_waits_for_the_database_twice(proxy: Proxy, url: str) -> None:
+    """Once to look, once to commit: a wait is a round trip over the network, with the epoch locked."""
+    with open_store(url) as store:
+        store.publish(SURVEY)
+        for place in range(3):
+            store.add([PEOPLE[place : place + 1].batch(SURVEY, 0)])
+        before = proxy.turns
+        assert store.add([PEOPLE[3:6].batch(SURVEY, 0)]) == [Added(3)]
+        assert store.add([PEOPLE[:10].batch(SURVEY, 0)]) == [Added(4, 6)]
+        assert proxy.turns - before == 4
+        assert store.check() == []
+
+
+def test_an_epoch_whose_ids_were_dropped_by_another_process_is_closed(postgres_url: str) -> None:
+    with open_store(postgres_url) as store, open_store(postgres_url) as other:
+        store.publish(SURVEY)
+        store.add([PEOPLE[:10].batch(SURVEY, 0)])
+        other.close_epoch(SURVEY.fingerprint, 0)
+        for _ in range(2):
+            assert store.add([PEOPLE.batch(SURVEY, 0)], {(SURVEY.fingerprint, 1, "x"): 1}) == [Added(closed=True)]
+        assert store.rejections(SURVEY.fingerprint) == [(1, "x", 2)]
 
 
 @pytest.mark.usefixtures("impatient")

@@ -4,6 +4,8 @@ Closing     whoever adds holds the row of the survey (FOR SHARE) and that of the
 Shards      each worker adds to rows of its own; readers add up the shards
 Waiting     a statement takes at most `ANSWER_SECONDS` and waits for a lock at most `LOCK_SECONDS`: the server sees to
             it. A connection on which nothing comes is cut by this side a little later, whatever the server does
+Sent        a commit of submissions waits for the server twice: for what it reads, once it has its locks, and for the
+            commit of what it writes. Other statements are sent without waiting for their answers (pipeline mode)
 Lost        after a lost connection one call fails with `StoreError`, and the next connects anew. Whether a commit that
             was under way took place is not known then: sending the same ids again is safe either way
 
@@ -27,7 +29,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,9 +38,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import numpy as np
 
 from deniable._extras import require
-from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError
+from deniable.collect.stores.base import CLOSED, OPEN, Added, Batch, Rejections, StorageFull, StoreError
 from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, joined, keys, rows
-from deniable.collect.stores.runs import POOL, RunTable
+from deniable.collect.stores.runs import POOL, RunTable, select_runs
 from deniable.collect.stores.sql import TABLES, Place, Row, SqlStore, make_tables
 from deniable.collect.stores.sqlite import write_copy
 from deniable.collect.wire import ID_BYTES
@@ -57,6 +59,11 @@ PATIENCE = 1000
 """Milliseconds to wait for readers of a table that is to be dropped."""
 ROW_BYTES, ROW_RECORDS = 2000, 32
 """A row holds records of so many bytes in all, or so many records if that is more."""
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_OWN_VERSION = "SELECT pg_current_xact_id()::xid::text"
+"""The number of this transaction, which rows have that it writes."""
+_BLOCKS = "SELECT block, n, deleted, counts FROM tally WHERE survey = ? AND epoch = ? AND shard = ?"
+_FIRST_BLOCK = f"{_BLOCKS} AND block = 0 FOR UPDATE"
 _DISK_FULL, _NO_TABLE, _TAKEN = "53100", "42P01", "55P03"
 
 _TABLES = """
@@ -105,6 +112,10 @@ class PostgresStore(SqlStore):
         self._url = url
         self._psycopg = require("psycopg", "postgres")
         self._open: Any = None
+        self._pipeline: Any = None
+        """While submissions are added."""
+        self._asked: dict[str, tuple[tuple[Any, ...], Any]] = {}
+        """Statements that were sent ahead, with their parameters and cursors."""
         self._seconds = ANSWER_SECONDS + SILENT_SECONDS
         try:
             with self._locked():
@@ -166,11 +177,33 @@ class PostgresStore(SqlStore):
         return StoreError(f"the PostgreSQL store cannot be used: {reason or type(error).__name__}")
 
     def _query(self, sql: str, *parameters: Any) -> list[Row]:
+        given, cursor = self._asked.pop(sql, ((), None))
+        if cursor is None or given != parameters:
+            cursor = self._execute(sql, *parameters)
+            self._wait()
+        return cursor.fetchall() if cursor.description else []
+
+    def _execute(self, sql: str, *parameters: Any) -> Any:
+        """The cursor of a statement; in pipeline mode it has no answer before `_wait`."""
         with self._errors():
             connection = self._connection
             with DEADLINES.set(connection, self._seconds):
-                cursor = connection.execute(_percent(sql), parameters or None, binary=True)
-                return cursor.fetchall() if cursor.description else []
+                return connection.execute(_percent(sql), parameters or None, binary=True)
+
+    def _send(self, sql: str, *parameters: Any) -> None:
+        self._execute(sql, *parameters)
+
+    def _wait(self) -> None:
+        """Wait until everything that was sent is answered."""
+        if self._pipeline is not None:
+            with self._errors(), DEADLINES.set(self._open, self._seconds):
+                self._pipeline.sync()
+
+    def _send_ahead(self, *statements: tuple[Any, ...]) -> None:
+        """Send statements for whose answers `_query` will be asked; one wait is enough for all of them."""
+        for sql, *parameters in statements:
+            self._asked[sql] = tuple(parameters), self._execute(sql, *parameters)
+        self._wait()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
@@ -182,16 +215,48 @@ class PostgresStore(SqlStore):
                 raise StoreError("the connection to PostgreSQL was lost in a transaction: nothing is known of it")
             self._query("COMMIT")
         except BaseException:
-            for runs in self._runs.values():
-                runs.undone()
-            if self._open is begun:
-                with suppress(StoreError):
-                    self._query("ROLLBACK")
+            self._undo(begun)
             raise
+
+    def _undo(self, begun: Any) -> None:
+        """Give up the transaction of this connection."""
+        for runs in self._runs.values():
+            runs.undone()
+        if self._open is begun:
+            with suppress(StoreError):
+                self._query("ROLLBACK")
+
+    @contextmanager
+    def _adding(self) -> Iterator[None]:
+        with self._errors():
+            begun, last_wait = self._connection, ExitStack()
+            try:
+                with last_wait, begun.pipeline() as self._pipeline:
+                    try:
+                        self._send(_BEGIN)
+                        yield
+                        self._send("COMMIT")
+                    finally:
+                        # Leaving waits for all answers.
+                        last_wait.enter_context(DEADLINES.set(begun, self._seconds))
+            except BaseException:
+                self._pipeline = None
+                self._undo(begun)
+                raise
+            finally:
+                self._pipeline = None
+                self._asked.clear()
+
+    def add(self, batches: Sequence[Batch], rejected: Rejections | None = None) -> list[Added]:
+        try:
+            return super().add(batches, rejected)
+        except MissingTableError:
+            # An epoch was closed by another process and its table dropped: what was known of it is forgotten now.
+            return super().add(batches, rejected)
 
     def _writing(self) -> Any:
         # Each statement sees what was committed before it: whoever holds an epoch sees the ids of who held it before.
-        return self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED")
+        return self._transaction(_BEGIN)
 
     def _reading(self) -> Any:
         return self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -215,7 +280,8 @@ class PostgresStore(SqlStore):
             insert = "INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0) ON CONFLICT DO NOTHING RETURNING epoch"
             if self._query(insert, entry.key, epoch, OPEN):
                 self._make_tables_of(entry, epoch)
-        runs = self._begin_runs((entry.key, epoch), ServerRuns(self._query, _seen(entry, epoch)))
+        table = ServerRuns(self._query, self._send, _seen(entry, epoch))
+        runs = self._begin_runs((entry.key, epoch), table)
         # Before anybody is kept waiting. If the epoch is closed there is nothing to read.
         with suppress(MissingTableError), self._reading():
             runs.catch_up()
@@ -241,6 +307,9 @@ class PostgresStore(SqlStore):
         join = "survey s JOIN epoch e ON e.survey = s.key"
         locks = "FOR SHARE OF s FOR UPDATE OF e"
         select = f"SELECT s.state, e.state FROM {join} WHERE s.key = ? AND e.epoch = ? {locks}"
+        if self._pipeline is not None and (entry.key, epoch) in self._runs:
+            version, sums = _select_version(_seen(entry, epoch)), (_FIRST_BLOCK, entry.key, epoch, self._shard)
+            self._send_ahead((select, entry.key, epoch), (version,), (_OWN_VERSION,), sums)
         return OPEN if self._query(select, entry.key, epoch) == [(OPEN, OPEN)] else CLOSED
 
     def _claim(self, entry: StoredSurvey, group: EpochGroup) -> Flags:
@@ -269,7 +338,7 @@ class PostgresStore(SqlStore):
         changed = [row for cell in zip(firsts, bits, pieces, strict=True) for row in _cut(*cell)]
         insert = f"INSERT INTO {table} SELECT * FROM unnest(?b, ?::int[], ?b)"
         change = "ON CONFLICT (first) DO UPDATE SET bits = excluded.bits, records = excluded.records"
-        self._query(f"{insert} {change}", *(list(column) for column in zip(*changed, strict=True)))
+        self._send(f"{insert} {change}", *(list(column) for column in zip(*changed, strict=True)))
 
     def _erase(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
         table, width = _report(entry, epoch), ID_BYTES + entry.counter.width
@@ -365,22 +434,20 @@ class PostgresStore(SqlStore):
     # -- sums --------------------------------------------------------------------------------------
 
     def _blocks(self, place: Place, blocks: list[int]) -> list[Row]:
-        where = "FROM tally WHERE survey = ? AND epoch = ? AND shard = ?"
         # Whoever holds block 0 holds them all; others of the same shard wait here.
-        while not (found := self._query(f"SELECT block, n, deleted, counts {where} AND block = 0 FOR UPDATE", *place)):
+        while not (found := self._query(_FIRST_BLOCK, *place)):
             insert = "INSERT INTO tally VALUES (?, ?, ?, 0, 0, 0, '') ON CONFLICT DO NOTHING RETURNING 0"
             if self._query(insert, *place):
                 return []
         if len(blocks) > 1:
-            rest = f"SELECT block, n, deleted, counts {where} AND block > 0 AND block = ANY(?)"
-            found += self._query(rest, *place, blocks)
+            found += self._query(f"{_BLOCKS} AND block > 0 AND block = ANY(?)", *place, blocks)
         return found
 
     def _put(self, place: Place, blocks: Sequence[Row]) -> None:
         insert = "INSERT INTO tally SELECT ?, ?, ?, * FROM unnest(?::int[], ?::bigint[], ?::bigint[], ?b)"
         change = "SET n = excluded.n, deleted = excluded.deleted, counts = excluded.counts"
         columns = [list(column) for column in zip(*blocks, strict=True)]
-        self._query(f"{insert} ON CONFLICT (survey, epoch, shard, block) DO UPDATE {change}", *place, *columns)
+        self._send(f"{insert} ON CONFLICT (survey, epoch, shard, block) DO UPDATE {change}", *place, *columns)
 
     # -- care --------------------------------------------------------------------------------------
 
@@ -490,16 +557,14 @@ class ServerRuns(RunTable):
 
     pool, chunk, largest = 120, 480, 1 << 18
 
-    def __init__(self, query: Callable[..., list[Row]], table: str) -> None:
-        self._query, self._table = query, table
+    def __init__(self, query: Callable[..., list[Row]], send: Callable[..., None], table: str) -> None:
+        self._query, self._send, self._table = query, send, table
 
     def version(self) -> object:
-        # Every change writes the pool, and a row has the number of the transaction that wrote it.
-        return self._query(f"SELECT xmin::text FROM {self._table} WHERE run = {POOL}")
+        return self._query(_select_version(self._table))
 
-    def sizes(self) -> dict[int, int]:
-        sizes = f"SELECT run, (SUM(length(ids)) / {ID_BYTES})::bigint FROM {self._table} WHERE run <> {POOL} GROUP BY 1"
-        return dict(self._query(sizes))
+    def runs(self) -> set[int]:
+        return {run for (run,) in self._query(select_runs(self._table))}
 
     def read(self, run: int) -> list[bytes]:
         return [raw for (raw,) in self._query(f"SELECT ids FROM {self._table} WHERE run = ? ORDER BY first", run)]
@@ -511,15 +576,16 @@ class ServerRuns(RunTable):
         return {id for (id,) in self._query(f"SELECT given.id {held}", ids, run)}
 
     def drop(self, run: int) -> None:
-        self._query(f"DELETE FROM {self._table} WHERE run = ?", run)
+        self._send(f"DELETE FROM {self._table} WHERE run = ?", run)
 
     def write(self, run: int, chunks: Iterable[tuple[bytes, bytes]]) -> None:
         columns = [list(column) for column in zip(*chunks, strict=True)]
-        self._query(f"INSERT INTO {self._table} SELECT ?, * FROM unnest(?b, ?b)", run, *columns)
+        self._send(f"INSERT INTO {self._table} SELECT ?, * FROM unnest(?b, ?b)", run, *columns)
 
-    def write_pool(self, ids: bytes) -> None:
+    def write_pool(self, ids: bytes) -> object:
         change = "ON CONFLICT (run, first) DO UPDATE SET ids = excluded.ids"
-        self._query(f"INSERT INTO {self._table} VALUES ({POOL}, '', ?) {change}", ids)
+        self._send(f"INSERT INTO {self._table} VALUES ({POOL}, '', ?) {change}", ids)
+        return self._query(_OWN_VERSION)
 
 
 def _coded(failure: StoreError, code: str | None) -> StoreError:
@@ -529,6 +595,11 @@ def _coded(failure: StoreError, code: str | None) -> StoreError:
 
 def _seen(entry: StoredSurvey, epoch: int) -> str:
     return f"seen_{entry.key}_{epoch}"
+
+
+def _select_version(table: str) -> str:
+    # Every change writes the pool, and a row has the number of the transaction that wrote it.
+    return f"SELECT xmin::text FROM {table} WHERE run = {POOL}"
 
 
 def _report(entry: StoredSurvey, epoch: int) -> str:

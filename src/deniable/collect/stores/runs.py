@@ -47,8 +47,8 @@ class RunTable(ABC):
         """Another one whenever another connection has changed something."""
 
     @abstractmethod
-    def sizes(self) -> dict[int, int]:
-        """How many ids each run has; the pool is none."""
+    def runs(self) -> set[int]:
+        """The numbers of all runs; the pool is none."""
 
     @abstractmethod
     def read(self, run: int) -> list[bytes]:
@@ -66,8 +66,8 @@ class RunTable(ABC):
         """Add the rows of a run: first id and ids."""
 
     @abstractmethod
-    def write_pool(self, ids: bytes) -> None:
-        """Put the pool in the place of the one that is there."""
+    def write_pool(self, ids: bytes) -> object:
+        """Put the pool in the place of the one that is there; returns the table's version from then on."""
 
 
 POOL = 0
@@ -147,7 +147,6 @@ class SortedRuns:
         if len(new):
             self._put_pool(np.sort(np.concatenate([self._pool, new]), kind="stable"))
             self._merge()
-            self._version = self._table.version()
         return fresh
 
     def undone(self) -> None:
@@ -161,12 +160,12 @@ class SortedRuns:
         version = self._table.version()
         if version == self._version:
             return
-        self._sizes = self._table.sizes()
+        runs = self._table.runs()
         self._pool = self._read(POOL)
-        for run in self._filters.keys() - self._sizes.keys():
-            del self._filters[run]
-        for run in self._sizes.keys() - self._filters.keys():
-            self._filters[run] = Filter(self._read(run), self._factors)
+        for run in self._sizes.keys() - runs:
+            del self._sizes[run], self._filters[run]
+        for run in runs - self._sizes.keys():
+            self._remember(run, self._read(run))
         self._version = version
 
     def _known(self, ids: Keys) -> Flags:
@@ -188,14 +187,16 @@ class SortedRuns:
             stays[np.random.default_rng().permutation(len(pool))[: self._table.pool]] = True
             self._put_run(pool[~stays])
             pool = pool[stays]
-        self._table.write_pool(pool.tobytes())
+        self._version = self._table.write_pool(pool.tobytes())
         self._pool = pool
 
     def _put_run(self, ids: Keys) -> None:
         run = secrets.randbits(62) + 1
         self._table.write(run, chunks(ids, self._table.chunk))
-        self._sizes[run] = len(ids)
-        self._filters[run] = Filter(ids, self._factors)
+        self._remember(run, ids)
+
+    def _remember(self, run: int, ids: Keys) -> None:
+        self._sizes[run], self._filters[run] = len(ids), Filter(ids, self._factors)
 
     def _merge(self) -> None:
         while len(some := self._alike()) >= RATIO:
@@ -219,6 +220,14 @@ class SortedRuns:
 
     def _read(self, run: int) -> Keys:
         return np.frombuffer(b"".join(self._table.read(run)), dtype=_KIND)
+
+
+def select_runs(table: str, where: str = "true") -> str:
+    """The numbers of all runs: from one to the next by the index, because there are far more rows."""
+    following = f"SELECT MIN(run) FROM {table} WHERE {where} AND run > "
+    others = f"SELECT ({following} known.run) FROM known WHERE known.run IS NOT NULL"
+    walk = f"WITH RECURSIVE known (run) AS ({following} {POOL} UNION ALL {others})"
+    return f"{walk} SELECT run FROM known WHERE run IS NOT NULL"
 
 
 def chunks(ids: Keys, size: int) -> Iterator[tuple[bytes, bytes]]:

@@ -119,6 +119,10 @@ class SqlStore(Store):
     @abstractmethod
     def _query(self, sql: str, *parameters: Any) -> list[Row]: ...
 
+    def _send(self, sql: str, *parameters: Any) -> None:
+        """A statement whose answer nobody needs; it fails at the latest when the transaction ends."""
+        self._query(sql, *parameters)
+
     @abstractmethod
     def _reading(self) -> AbstractContextManager[None]:
         """A transaction that only reads, and sees everything as of one moment."""
@@ -138,6 +142,10 @@ class SqlStore(Store):
     @abstractmethod
     def _writing(self) -> AbstractContextManager[None]:
         """A transaction that writes: all or nothing, durable when it ends."""
+
+    def _adding(self) -> AbstractContextManager[None]:
+        """The same for submissions."""
+        return self._writing()
 
     def _ready(self, entry: StoredSurvey, epoch: int) -> None:
         """Make what must be there before the first reports of an epoch."""
@@ -288,7 +296,7 @@ class SqlStore(Store):
         for group in groups:
             self._ready(entries[group.survey], group.epoch)
         results = BatchResults(batches)
-        with self._writing():
+        with self._adding():
             for group in groups:
                 self._add_group(entries[group.survey], group, results)
             self._add_rejections(refused)
@@ -304,7 +312,7 @@ class SqlStore(Store):
         if duplicates:
             insert = "INSERT INTO duplicate VALUES (?, ?, ?)"
             change = "ON CONFLICT (survey, shard) DO UPDATE SET n = duplicate.n + excluded.n"
-            self._query(f"{insert} {change}", entry.key, self._shard, duplicates)
+            self._send(f"{insert} {change}", entry.key, self._shard, duplicates)
         if not fresh.any():
             return
         ids, answers = (group.ids, group.answers) if fresh.all() else (group.ids[fresh], group.answers[fresh])
@@ -340,7 +348,7 @@ class SqlStore(Store):
         insert = "INSERT INTO rejected VALUES (?, ?, ?, ?, ?)"
         change = "ON CONFLICT (survey, day, reason, shard) DO UPDATE SET n = rejected.n + excluded.n"
         for (key, day, reason), n in sorted(refused.items()):
-            self._query(f"{insert} {change}", key, day, reason, self._shard, n)
+            self._send(f"{insert} {change}", key, day, reason, self._shard, n)
 
     def _hold(self, entry: StoredSurvey, epoch: int) -> str | None:
         """Keep everyone else out of an epoch until the transaction ends; returns its state, None for a new epoch."""

@@ -26,7 +26,7 @@ import numpy as np
 from deniable._files import atomic_path
 from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError
 from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, joined, keys, rows
-from deniable.collect.stores.runs import POOL, RunTable, chunks
+from deniable.collect.stores.runs import POOL, RunTable, chunks, select_runs
 from deniable.collect.stores.sql import Place, Row, SqlStore, make_tables
 from deniable.collect.wire import ID_BYTES
 from deniable.protocols.reports import Bytes
@@ -344,9 +344,9 @@ class FileRuns(RunTable):
     def version(self) -> object:
         return self._query("PRAGMA data_version")[0][0]
 
-    def sizes(self) -> dict[int, int]:
-        select = f"SELECT run, SUM(LENGTH(ids)) / {ID_BYTES} FROM seen WHERE {_EPOCH} AND run <> {POOL} GROUP BY run"
-        return dict(self._query(select, *self._place))
+    def runs(self) -> set[int]:
+        of_epoch = "survey = {} AND epoch = {}".format(*self._place)
+        return {run for (run,) in self._query(select_runs("seen", of_epoch))}
 
     def read(self, run: int) -> list[bytes]:
         select = f"SELECT ids FROM seen WHERE {_EPOCH} AND run = ? ORDER BY first"
@@ -371,9 +371,10 @@ class FileRuns(RunTable):
         for first, raw in chunks:
             self._query("INSERT INTO seen VALUES (?, ?, ?, ?, ?)", *self._place, run, first, raw)
 
-    def write_pool(self, ids: bytes) -> None:
+    def write_pool(self, ids: bytes) -> object:
         self.drop(POOL)
         self.write(POOL, chunks(np.frombuffer(ids, dtype=f"S{ID_BYTES}"), self.chunk))
+        return self.version()
 
 
 @contextmanager
