@@ -1,7 +1,8 @@
 """A load generator: many connections to a service, each sending its next request when the last is answered.
 
 Its own process, so that it shares nothing with what is measured but the machine. Reads a survey's bytes of answers
-from its arguments, makes ids, and prints one JSON object: requests, seconds, and the percentiles of latency.
+from its arguments, makes ids, and prints one JSON object: requests, seconds, the percentiles of latency, and how many
+requests were answered in each period of `WINDOW` seconds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import time
 
 HEADER = b"DNR1"
+WINDOW = 10.0
 
 
 class Connection(asyncio.Protocol):
@@ -50,8 +52,11 @@ class Work:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._waiting = options.requests
+        self._begun = time.perf_counter()
+        self._end = self._begun + (options.seconds or float("inf"))
         self._out = options.connections
         self.latencies: list[float] = []
+        self.windows: list[int] = []
         self.refused = 0
         self.done = asyncio.get_running_loop().create_future()
         size = len(HEADER) + 4 + options.batch * (16 + len(options.answers))
@@ -63,7 +68,7 @@ class Work:
         self._answers, self._batch = options.answers, options.batch
 
     def next_request(self) -> bytes | None:
-        if not self._waiting:
+        if not self._waiting or time.perf_counter() > self._end:
             return None
         self._waiting -= 1
         ids = os.urandom(16 * self._batch)
@@ -71,6 +76,9 @@ class Work:
 
     def answered(self, response: bytes, seconds: float) -> None:
         self.latencies.append(seconds)
+        window = int((time.perf_counter() - self._begun) / WINDOW)
+        self.windows += [0] * (window + 1 - len(self.windows))
+        self.windows[window] += 1
         self.refused += not response.startswith(b"HTTP/1.1 200")
 
     def left(self) -> None:
@@ -88,13 +96,15 @@ async def main(options: argparse.Namespace) -> None:
     seconds = time.perf_counter() - begun
     ordered = sorted(work.latencies)
     percentiles = {str(p): ordered[min(len(ordered) - 1, int(len(ordered) * p / 100))] for p in (50, 90, 99, 99.9)}
-    print(json.dumps({"requests": len(ordered), "refused": work.refused, "seconds": seconds, "latency": percentiles}))
+    outcome = {"requests": len(ordered), "refused": work.refused, "seconds": seconds, "latency": percentiles}
+    print(json.dumps(outcome | {"windows": work.windows}))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("port", "epoch", "requests", "connections", "batch"):
         parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--seconds", type=float, default=0.0, help="end after so long; 0: after all requests")
     parser.add_argument("--survey", required=True)
     parser.add_argument("--answers", type=bytes.fromhex, required=True)
     chosen = parser.parse_args()

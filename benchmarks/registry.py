@@ -120,23 +120,26 @@ class Benchmark:
     prepare: Callable[[Size], Case]
     peers: tuple[str, ...] = ()
     group: str = "core"
+    rounds: int | None = None
+    """How often each task is timed at full size; None: as often as those of other benchmarks."""
 
 
 _registered: dict[str, Benchmark] = {}
 
 
 def benchmark(
-    name: str, title: str, peers: tuple[str, ...] = (), group: str = "core"
+    name: str, title: str, peers: tuple[str, ...] = (), group: str = "core", rounds: int | None = None
 ) -> Callable[[Callable[[Size], Case]], Callable[[Size], Case]]:
     """Register a function under a name for `--only` and a title for people.
 
     `peers` are the packages compared with; a `group` has a table and a chart of its own.
+    `rounds` is how often tasks are timed, if they take long.
     """
 
     def register(prepare: Callable[[Size], Case]) -> Callable[[Size], Case]:
         if name in _registered:
             raise ValueError(f"two benchmarks are called {name!r}")
-        _registered[name] = Benchmark(name, title, prepare, peers, group)
+        _registered[name] = Benchmark(name, title, prepare, peers, group, rounds)
         return prepare
 
     return register

@@ -32,9 +32,12 @@ MODULES = (
     "benchmarks.files",
     "benchmarks.service",
     "benchmarks.stores",
+    "benchmarks.capacity",
     "benchmarks.pages",
 )
 """Where benchmarks are; importing one registers those in it."""
+APART = ("load", "ten-minutes")
+"""Groups that are run only when they are named: they take long, and need a machine to themselves."""
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -48,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         importlib.import_module(module)
     known = registered()
     options = _parser(known).parse_args(arguments)
-    chosen = [known[name] for name in options.only or known]
+    chosen = _chosen(known, options.only or [], options.group or [])
     stored = [] if options.quick or options.check else _whole(known, chosen)
     console, before = Console(), list(stored_runs(RESULTS)) if options.check else []
     facts, parts, problems = machine(), [], []
@@ -67,19 +70,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def execute(chosen: Sequence[Benchmark], quick: bool, console: Console, facts: Facts) -> Run:
     """Run benchmarks one after the other: with a progress bar where somebody watches, else with a line for each."""
-    size, rounds = Size(quick), QUICK_ROUNDS if quick else ROUNDS
+    size, rounds = Size(quick), [_rounds(benchmark, quick) for benchmark in chosen]
     columns = TextColumn("{task.description:<18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     results: list[Result] = []
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("", total=len(chosen) * (rounds + 1))
+        bar = progress.add_task("", total=sum(rounds) + len(rounds))
         for done, benchmark in enumerate(chosen):
-            progress.update(bar, description=benchmark.name, completed=done * (rounds + 1))
+            progress.update(bar, description=benchmark.name, completed=sum(rounds[:done]) + done)
             if not console.is_terminal:
                 console.print(f"{benchmark.group}, {done + 1} of {len(chosen)}: {benchmark.name}", markup=False)
-            results.append(measure(benchmark, size, rounds, lambda: progress.advance(bar)))
+            results.append(measure(benchmark, size, rounds[done], lambda: progress.advance(bar)))
     peers = sorted({peer for benchmark in chosen for peer in benchmark.peers})
     date = datetime.now(UTC).isoformat(timespec="seconds")
     return Run(date, quick, facts, versions(peers), results)
+
+
+def _rounds(benchmark: Benchmark, quick: bool) -> int:
+    return QUICK_ROUNDS if quick else benchmark.rounds or ROUNDS
+
+
+def _chosen(known: dict[str, Benchmark], names: Sequence[str], groups: Sequence[str]) -> list[Benchmark]:
+    """Those that were named, by themselves or by their group; all that do not run apart if none were."""
+    if names or groups:
+        return [one for one in known.values() if one.name in names or one.group in groups]
+    return [one for one in known.values() if one.group not in APART]
 
 
 def _store(run: Run, group: str, console: Console) -> list[str]:
@@ -131,6 +145,15 @@ def _parser(known: dict[str, Benchmark]) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--only", action="append", choices=list(known), metavar="NAME", help="one benchmark (may be repeated)"
+    )
+    groups = list(dict.fromkeys(benchmark.group for benchmark in known.values()))
+    alone = ", ".join(APART)
+    parser.add_argument(
+        "--group",
+        action="append",
+        choices=groups,
+        metavar="GROUP",
+        help=f"one of the groups {', '.join(groups)} (may be repeated); only so are run: {alone}",
     )
     parser.add_argument(
         "--check", action="store_true", help="name the ratios that got worse than the stored ones; store nothing"

@@ -34,7 +34,7 @@ FILLING = 10
 RATIO = at_least(0.5, full_only=True)
 BATCHED = at_most(1 / 50_000, full_only=True)
 
-_WITHOUT = """
+WITHOUT_STORE = """
 from deniable.collect.server import writer
 from deniable.collect.stores.base import Added
 writer.Writer._add = lambda self, group: group.settle([Added(len(batch.ids)) for batch in group.batches])
@@ -61,7 +61,7 @@ def survey() -> Survey:
 
 
 class Service:
-    """A running service, and load for it; each run fills an epoch of its own."""
+    """A running service, and load for it."""
 
     def __init__(self, store: str, workers: int = 1, before: str = "") -> None:
         self.survey = survey()
@@ -80,9 +80,16 @@ class Service:
         assert self.survey.terms is not None
         self._epoch = self.survey.terms.epochs.at(time.time()) - 300
 
-    def load(self, requests: int, batch: int, connections: int) -> dict[str, Any]:
+    def new_epoch(self) -> int:
         self._epoch += 1
-        arguments = {"port": self._port, "epoch": self._epoch, "requests": requests, "batch": batch}
+        return self._epoch
+
+    def load(
+        self, requests: int, batch: int, connections: int, epoch: int | None = None, seconds: float = 0.0
+    ) -> dict[str, Any]:
+        """Send so many requests, or for so long; into a new epoch unless one is named."""
+        chosen = self.new_epoch() if epoch is None else epoch
+        arguments = {"port": self._port, "epoch": chosen, "requests": requests, "batch": batch, "seconds": seconds}
         arguments |= {"connections": connections, "survey": self.survey.fingerprint, "answers": "00"}
         options = [f"--{name}={value}" for name, value in arguments.items()]
         call = [sys.executable, "-m", "benchmarks.load", *options]
@@ -125,7 +132,7 @@ def _percentiles(answer: dict[str, Any]) -> str:
 @benchmark("service-single", "durable single submissions over HTTP, SQLite, 128 connections", group=GROUP)
 def single(size: Size) -> Case:
     requests = size(10_000, 2_000)
-    durable, plain = Service(_sqlite()), Service(_sqlite(), before=_WITHOUT)
+    durable, plain = Service(_sqlite()), Service(_sqlite(), before=WITHOUT_STORE)
     warm = durable.load(requests, 1, CONNECTIONS)
     return Case(
         tasks={"durable": durable.task(requests), "without a store": plain.task(requests)},

@@ -73,4 +73,17 @@ def _design(run: Run, results: Path, assets: Path) -> list[str]:
     return ["benchmarks-design.svg"]
 
 
-CHARTS: dict[str, Callable[[Run, Path, Path], list[str]]] = {"core": _core, "frequency": _frequency, "design": _design}
+def _load(run: Run, results: Path, assets: Path) -> list[str]:
+    from benchmarks import capacity
+
+    (results / "rates.md").write_text(capacity.rates(run), encoding="utf-8")
+    return ["rates.md"]
+
+
+CHARTS: dict[str, Callable[[Run, Path, Path], list[str]]] = {
+    "core": _core,
+    "frequency": _frequency,
+    "design": _design,
+    "load": _load,
+}
+"""What else is made of a group."""

@@ -251,6 +251,40 @@ def test_a_run_with_a_failure_replaces_nothing(stage, tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+def test_a_group_that_runs_apart_is_run_when_it_is_named(stage, tmp_path):
+    pytest.importorskip("matplotlib")
+    stage(at_least(10))
+    seen = []
+    apart, long = run.APART[-1], work(lambda: seen.append(1))
+    benchmark("long", "takes long", group=apart, rounds=1)(lambda size: Case({"task": long}))
+    assert run.main([]) == 0
+    assert (tmp_path / "results" / "core.json").exists()
+    assert seen == []
+    (tmp_path / "results" / "core.json").unlink()
+    assert run.main(["--group", apart]) == 0
+    assert len(seen) == 2, "the warm-up, and one round"
+    assert [path.name for path in sorted((tmp_path / "results").glob("*.json"))] == [f"{apart}.json"]
+
+
+def test_the_table_of_rates_is_made_from_the_results():
+    """Rates are those of the median round; what was not measured is empty."""
+    from benchmarks import capacity
+
+    tasks, facts = [], {}
+    for store in (capacity.NO_STORE, capacity.MEMORY, *capacity.DURABLE):
+        for kind in capacity.KINDS:
+            for ids in (0,) if store == capacity.NO_STORE else (0, capacity.BEFORE):
+                name = capacity.task_name(store, kind, ids)
+                tasks.append(timing.Timing(name, "submission", 1, 5, best=1e-6, median=1 / 61_234))
+                facts[f"{name}: milliseconds"] = "1.5 (median), 20 (99 %)"
+        facts[f"{store}: memory of the service"] = "70 MiB"
+    table = capacity.rates(a_run(timing.Result("load", "load", tuple(tasks), facts=facts, group="load"))).splitlines()
+    assert "10,000,000 ids" in table[2]
+    assert table[4] == "| no store | 61,000 (1.5, 20) |  | 61,000 (1.5, 20) |  | 61,000 (1.5, 20) |  | 70 MiB |"
+    assert table[-1].startswith("| PostgreSQL 18 | 61,000 (1.5, 20) | 61,000 (1.5, 20) |")
+    assert len({line.count("|") for line in table[2:]}) == 1
+
+
 def test_an_unknown_name_is_refused(stage, capsys):
     stage(at_least(10))
     with pytest.raises(SystemExit):
