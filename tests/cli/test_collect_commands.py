@@ -352,7 +352,7 @@ REFUSALS = [
     ("tally survey.json reports.parquet --resume tally.json -o out", "is no manifest"),
     ("tally survey.json reports.parquet --resume nowhere/m.json -o out", "'nowhere/m.json': No such file"),
     ("tally survey.json reports.parquet --master local -o out", "add --engine spark"),
-    ("tally survey.json reports.parquet --engine spark --dedupe -o out", "are for the local engine"),
+    ("tally survey.json reports.parquet --engine spark --resume m.json -o out", "are for the local engine"),
     ("privatize survey.json answers.csv", "Missing option '-o'"),
     ("privatize survey.json nowhere.csv -o out", "'nowhere.csv': No such file"),
     ("privatize survey.json answers.csv -o out --question weight", "no question 'weight'"),

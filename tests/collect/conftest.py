@@ -63,6 +63,8 @@ def new_url(kind: str, request: pytest.FixtureRequest, directory: Path) -> str:
         return "memory:"
     if kind == "sqlite":
         return f"sqlite:///{directory / 'store.db'}"
+    if kind == "files":
+        return f"files:///{directory / 'store'}"
     url: str = request.getfixturevalue("postgres_url")
     return url
 

@@ -42,7 +42,7 @@ StoreUrl = Annotated[
         metavar="URL",
         envvar="DENIABLE_STORE",
         callback=_whole,
-        help="sqlite:///name.db, sqlite:////absolute/name.db or postgresql://user@host/name.",
+        help="sqlite:///name.db, sqlite:////absolute/name.db, postgresql://user@host/name or files:///directory.",
     ),
 ]
 DEFAULT = "sqlite:///deniable.db"
@@ -55,6 +55,13 @@ def sqlite_file(url: str) -> str | None:
     ('/var/lib/collect.db', None)
     """
     return url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else None
+
+
+def _database(url: str) -> str | None:
+    """The file that every store on this machine has; None for stores on a server, and in memory."""
+    if url.startswith("files:///"):
+        return os.path.join(url.removeprefix("files:///").partition("?to=")[0], "control.db")
+    return sqlite_file(url)
 
 
 def has_password(url: str) -> bool:
@@ -82,7 +89,7 @@ def without_password(url: str) -> str:
 
 def is_made(url: str) -> bool:
     """Whether a store exists at a URL. Looking makes none."""
-    file = sqlite_file(url)
+    file = _database(url)
     if file is not None:
         return os.path.isfile(file) and os.path.getsize(file) > 0
     return not url.startswith(("postgresql://", "postgres://")) or _has_tables(url)
@@ -92,7 +99,7 @@ def existing(url: str) -> Store:
     """Open the store at a URL. Raises `StoreError` if there is none: a mistyped name must not become an empty store."""
     if not is_made(url):
         # Not the URL of a server: it may hold a password.
-        where = sqlite_file(url)
+        where = _database(url)
         missing = "there is no store in this PostgreSQL database" if where is None else f"there is no store {where!r}"
         raise StoreError(f"{missing}: name another with --store; a new one is made by deniable serve")
     return open_store(url)

@@ -69,8 +69,8 @@ def tally(
         bool,
         typer.Option(
             "--dedupe",
-            help="Count one report per id and question, the first. Not with --resume: whether a row counts depends on "
-            "the ids in all other files, so all are read again.",
+            help="Count one report per id and question; of different ones, the smallest. Not with --resume: whether a "
+            "row counts depends on the ids in all other files, so all are read again.",
         ),
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Write nothing if a file is refused.")] = False,
@@ -78,8 +78,7 @@ def tally(
         Engine,
         typer.Option(
             metavar="ENGINE",
-            help="local, or spark for a cluster, which has no --dedupe and no --resume: count day by day, and add the "
-            "tallies.",
+            help="local, or spark for a cluster, which has no --resume: count day by day, and add the tallies.",
         ),
     ] = Engine.local,
     master: Master = None,
@@ -108,13 +107,12 @@ def tally(
                 output.note("interrupted", sentence)
             raise
     else:
-        if dedupe or resume is not None or workers is not None:
+        if resume is not None or workers is not None:
             raise SpecError(
-                "--workers, --dedupe and --resume are for the local engine; with Spark, count day by day and add the "
-                "tallies, or drop duplicates in a DataFrame (see docs/scale.md)"
+                "--workers and --resume are for the local engine; with Spark, count day by day and add the tallies"
             )
         with progress("counting") as advance, connect(master, wheel=wheel) as session:
-            result = count_files_on(session, target, inputs)
+            result = count_files_on(session, target, inputs, dedupe=dedupe)
     _refuse_nothing(result)
     if strict:
         _refuse_some(result, "nothing was written (--strict)")
@@ -197,7 +195,7 @@ def _tell(result: Outcome) -> None:
     if twice is not None and twice.conflicts:
         output.note(
             "warning",
-            f"{many(twice.conflicts, 'id')} came with different reports, of which the first was counted: "
+            f"{many(twice.conflicts, 'id')} came with different reports, of which the smallest was counted: "
             + ", ".join(twice.examples),
         )
     for refusal in result.refused:

@@ -32,6 +32,8 @@ ID_BYTES = 16
 HEADER_BYTES = 8
 
 BAD_PAYLOAD = "badPayload"
+CONFLICT = "conflict"
+"""How submissions are counted that have the id of another and other answers; whoever sent them is not told."""
 EPOCH_CLOSED, EPOCH_TOO_EARLY, EPOCH_TOO_OLD, NOT_STARTED = "epochClosed", "epochTooEarly", "epochTooOld", "notStarted"
 REASONS = (BAD_PAYLOAD, EPOCH_CLOSED, EPOCH_TOO_EARLY, EPOCH_TOO_OLD, NOT_STARTED)
 

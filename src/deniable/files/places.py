@@ -379,6 +379,8 @@ class Source:
     """Where the file is that is elsewhere."""
     tail: bytes = b""
     """The last bytes that were read."""
+    epoch: int | None = None
+    """Of the reports, where the file names it and is being read."""
 
     @classmethod
     def open(cls, given: str | Path) -> Source:

@@ -19,6 +19,7 @@ Survey     columns named by question id, some or all of them; `deniable.survey` 
            `deniable.survey.spec` its canonical JSON
 Protocol   one column "report"; `deniable.fingerprint` and `deniable.spec`, as `Reports.save` writes them
 Ids        where they are kept, a first column "id": 16 random bytes per row, by which a row that comes twice is known
+Epoch      `deniable.epoch`, where all rows are of one epoch of a collection: ids are then those of that epoch
 Version    `deniable.version` is the version of this layout; a file without it is of version 1
 Columns    of Arrow become rows of bytes, and the other way round, without copying
 """
@@ -51,6 +52,7 @@ ID_BYTES = 16
 SURVEY, SURVEY_SPEC = b"deniable.survey", b"deniable.survey.spec"
 PROTOCOL, PROTOCOL_SPEC = b"deniable.fingerprint", b"deniable.spec"
 VERSION_KEY, VERSION = b"deniable.version", b"1"
+EPOCH = b"deniable.epoch"
 
 
 class UnnamedError(ReportError):
@@ -375,9 +377,13 @@ class Writer(typing.Protocol):
 class ParquetWriter:
     """Gathers batches into row groups of about 16 MiB, and cuts larger ones."""
 
-    def __init__(self, file: BinaryIO, layout: Layout, columns: tuple[str, ...], ids: bool = False) -> None:
+    def __init__(
+        self, file: BinaryIO, layout: Layout, columns: tuple[str, ...], ids: bool = False, epoch: int | None = None
+    ) -> None:
         self._pa = require("pyarrow", "files")
         self._schema = layout.schema(columns, ids)
+        if epoch is not None:
+            self._schema = self._schema.with_metadata({**self._schema.metadata, EPOCH: str(epoch).encode()})
         self._width = sum(field.type.byte_width for field in self._schema)
         self._waiting: list[Any] = []
         self._bytes = 0
@@ -443,17 +449,20 @@ def report_writer(
     columns: Iterable[str] | None = None,
     format: str = "parquet",
     ids: bool = False,
+    epoch: int | None = None,
 ) -> Iterator[Writer]:
     """Something to write batches of reports with; the file appears when the block ends without an error.
 
     `format` is "parquet", "arrow" (a stream) or "text". With `ids` each batch has a column "id" of 16 bytes as well.
+    A Parquet file may name the `epoch` of a collection that all rows are of.
     """
     layout = Layout(target)
     if format not in FORMATS:
         raise SpecError(f"reports are written as {', '.join(FORMATS)}, not as {format!r}")
     output: AbstractContextManager[BinaryIO] = written(path) if isinstance(path, str | Path) else nullcontext(path)
     with output as file:
-        writer: Writer = FORMATS[format](file, layout, layout.some(columns), ids)
+        more = {} if epoch is None else {"epoch": epoch}
+        writer: Writer = FORMATS[format](file, layout, layout.some(columns), ids, **more)
         try:
             yield writer
             writer.close()
@@ -526,6 +535,7 @@ def _from_parquet(
         schema, facts = file.schema_arrow, file.metadata
         layout.check(schema.metadata, source.name)
         held = check_columns(schema, layout, columns, ids, source.name)
+        source.epoch = _epoch(schema.metadata, source.name)
         groups = range(facts.num_row_groups * part[0] // part[1], facts.num_row_groups * (part[0] + 1) // part[1])
         source.taken = sum(facts.row_group(i).num_rows for i in range(groups.start))
         if not held or not groups:
@@ -538,6 +548,14 @@ def _from_parquet(
             arrays = {name: as_bytes(batch.column(name), name, source.taken, source.name) for name in wanted}
             source.taken += batch.num_rows
             yield arrays
+
+
+def _epoch(metadata: Mapping[bytes, bytes], where: str) -> int | None:
+    if EPOCH not in metadata:
+        return None
+    if not metadata[EPOCH].isdigit() or len(metadata[EPOCH]) > 10:
+        raise ReportError(f"{where} names an epoch that is none: it is damaged")
+    return int(metadata[EPOCH])
 
 
 def rows_at_once(layout: Layout, columns: Iterable[str], most_bytes: int) -> int:

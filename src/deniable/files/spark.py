@@ -2,6 +2,7 @@
 
 Files      a list of units goes to the executors; each reads its files with pyarrow and returns tallies, which are
            merged in a tree. Rows never pass through the JVM. All executors must reach the files by the same names
+Once       duplicates are found as the local engine does it, with the partitions of Spark's shuffle instead of files
 Frames     reports in a DataFrame that is not files pass as Arrow batches, and each partition returns one tally
 Sessions   local[*], spark://, yarn, k8s by RDDs; sc:// (Spark Connect) has none and gets the same through mapInArrow
 Executors  need Python with numpy, pyarrow and deniable, whose wheel can be shipped: `connect(wheel=...)`
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import atexit
 import math
+import operator
 import os
 import pickle
 import secrets
@@ -33,10 +35,11 @@ import numpy as np
 from deniable._extras import require
 from deniable.errors import DeniableError, DomainError, LabelError, ReportError
 from deniable.files.answers import as_answers, check_types
+from deniable.files.dedupe import Duplicates, MixtureError, Spread, records_of, settled, unit_rows
 from deniable.files.local import Outcome, outcome, whole_tally
 from deniable.files.places import Place, Refused, below, expand, filesystem, is_url, plain, said_of, shown
 from deniable.files.reports import ID, ID_BYTES, REPORT, Layout, as_arrow, as_bytes, report_writer
-from deniable.files.units import Counters, Gathered, Unit, count_unit, cut
+from deniable.files.units import Counted, Counters, Gathered, Tallies, Unit, add_up, count_unit, cut
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.reports import Bytes
 from deniable.randomness import SYSTEM
@@ -356,20 +359,37 @@ def count_files_on(
     inputs: Iterable[str | Path],
     strict: bool = False,
     partitions: int | None = None,
+    dedupe: bool = False,
 ) -> Outcome:
-    """What `count_files` gives, counted by the executors of a session."""
+    """What `count_files` gives, counted by the executors of a session.
+
+    `dedupe` counts one report per id and question. Files are then read twice: once to learn which of them are refused,
+    and once to bring the rows of each id together.
+    """
     layout, found = Layout(target), expand(inputs)
+    if dedupe:
+        layout.check_ids()
     found = [_refuse_once(entry) for entry in found]
     places = [_absolute(entry) for entry in found if isinstance(entry, Place)]
     wide = partitions or width(session)
     units = cut(places, max(2, wide))
     split = {unit.place.name: unit.parts for unit in units if unit.parts > 1}
-    tasks = _dealt(units, max(1, min(len(units), 4 * wide)))
-    done = Gathered()
+    done, duplicates = Gathered(), Duplicates() if dedupe else None
     if units:
-        done = run_on(session, partial(_gather, layout, split), tasks, partial(_merge, split))
+        work = partial(_look if dedupe else _gather, layout)
+        done = run_on(session, work, _dealt(units, _hands(units, wide)), partial(_merge, split))
+        for refusal in done.refused.values():
+            if isinstance(refusal.error, MixtureError):
+                raise refusal.error
+    good = [unit for unit in units if unit.place.name not in done.refused]
+    if dedupe and good:
+        done.tallies, duplicates = _count_once_on(session, layout, good, wide)
     found = [_absolute(entry) if isinstance(entry, Place) else entry for entry in found]
-    return outcome(layout, done, found, strict)
+    return outcome(layout, done, found, strict, duplicates=duplicates)
+
+
+def _hands(units: Sequence[Unit], wide: int) -> int:
+    return max(1, min(len(units), 4 * wide))
 
 
 def tally_files_on(session: Any, target: Survey | Protocol, inputs: Iterable[str | Path]) -> SurveyTally | Tally:
@@ -377,11 +397,64 @@ def tally_files_on(session: Any, target: Survey | Protocol, inputs: Iterable[str
     return count_files_on(session, target, inputs, strict=True).tally
 
 
-def _gather(layout: Layout, split: dict[str, int], units: list[Unit]) -> Gathered:
+def _gather(layout: Layout, units: list[Unit]) -> Gathered:
     done = Gathered()
     for unit in units:
         done.add(count_unit(layout, unit))
     return done
+
+
+def _look(layout: Layout, units: list[Unit]) -> Gathered:
+    """How many rows there are, and which files are refused; tallies come later."""
+    done = Gathered()
+    for unit in units:
+        try:
+            rows = sum(len(some.ids) for some in unit_rows(layout, unit))
+            done.add(Counted(unit, rows, {}))
+        except (OSError, DeniableError) as wrong:
+            done.add(Refused(unit.place.name, wrong))
+    return done
+
+
+def _count_once_on(session: Any, layout: Layout, units: list[Unit], wide: int) -> tuple[Tallies, Duplicates]:
+    """The tallies of files that are known to be good, with one report per id and question."""
+    spread = Spread.over(list({unit.place.name: unit.place for unit in units}.values()), least=wide)
+    tasks = _dealt(units, _hands(units, wide))
+    with hushed():
+        # One row per partition, whose number says which task it is; rows of reports travel many at a time.
+        numbers = session.range(0, len(tasks), 1, len(tasks))
+        pieces = numbers.mapInArrow(
+            partial(_spread_tasks, layout, spread, tasks), "partition int, shape string, records binary"
+        )
+        together = pieces.repartition(spread.partitions, "partition")
+    found = collected(together, partial(_settled_batches, layout))
+    total: Tallies = {}
+    for tallies, _ in found:
+        total = add_up(total, tallies, "the files")
+    return total, reduce(operator.add, (duplicates for _, duplicates in found), Duplicates())
+
+
+def _spread_tasks(layout: Layout, spread: Spread, tasks: list[list[Unit]], batches: Iterator[Any]) -> Iterator[Any]:
+    pa = require("pyarrow", "files")
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            for unit in tasks[number]:
+                for rows in unit_rows(layout, unit):
+                    pieces = list(zip(*spread.pieces(layout, rows, 0), strict=True))
+                    if pieces:
+                        columns = zip(pieces, (pa.int32(), pa.string(), pa.binary()), strict=True)
+                        arrays = [pa.array(column, kind) for column, kind in columns]
+                        yield pa.record_batch(arrays, names=["partition", "shape", "records"])
+
+
+def _settled_batches(layout: Layout, batches: Iterator[Any]) -> Iterator[tuple[Tallies, Duplicates]]:
+    shapes: dict[str, list[Bytes]] = {}
+    for batch in batches:
+        _, shape, records = (column.to_pylist() for column in batch.columns)
+        for name, data in zip(shape, records, strict=True):
+            shapes.setdefault(name, []).append(records_of(layout, name, data))
+    if shapes:
+        yield settled(layout, {shape: [np.concatenate(chunks)] for shape, chunks in shapes.items()})
 
 
 def _merge(split: dict[str, int], first: Gathered, second: Gathered) -> Gathered:

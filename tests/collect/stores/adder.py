@@ -4,7 +4,7 @@
 
 Each round has two workers with shards of their own, which add from one pool of submissions, so that both meet
 what the other or a killed one has added. A worker appends to its file what was acknowledged. With `--torn` ids and
-tally are written in two transactions: what the stores must not do.
+tally are written in two transactions, or what goes to a log is written later: what the stores must not do.
 """
 
 from __future__ import annotations
@@ -18,30 +18,48 @@ from pathlib import Path
 from typing import Any
 
 from deniable.collect.stores import Store, open_store
+from deniable.collect.stores.segments import SegmentStore
+from deniable.surveys import Survey
 from tests.collect.surveys import Crowd, crowd, current, mixed, text
 
 POOL = 20_000
-KEPT, BIG = mixed(retention="reports"), text()
+KEPT = mixed(retention="reports")
 
 
-def pools() -> dict[str, Crowd]:
-    return {KEPT.fingerprint: crowd(KEPT, POOL, seed=1), BIG.fingerprint: crowd(BIG, POOL, seed=2)}
+def surveys(url: str) -> tuple[Survey, Survey]:
+    """One whose reports are kept, and one with a large tally; a store of files keeps the reports of both."""
+    return KEPT, text(retention="reports" if url.startswith("files:") else "tally")
 
 
-def work(store: Store, acknowledged: Path, seed: int, pool: dict[str, Crowd]) -> None:
+def pools(url: str) -> dict[str, Crowd]:
+    return {survey.fingerprint: crowd(survey, POOL, seed) for seed, survey in enumerate(surveys(url), start=1)}
+
+
+def work(store: Store, both: tuple[Survey, Survey], acknowledged: Path, seed: int, pool: dict[str, Crowd]) -> None:
     """Add for ever."""
     chance = random.Random(seed)
     file = os.open(acknowledged, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     while True:
         chosen = sorted(chance.sample(range(POOL), 100))
-        store.add([pool[survey.fingerprint][chosen].batch(survey, current(survey)) for survey in (KEPT, BIG)])
+        store.add([pool[survey.fingerprint][chosen].batch(survey, current(survey)) for survey in both])
         if chance.random() < 0.1:
             store.tidy()
         os.write(file, "".join(f"{place}\n" for place in chosen).encode())
 
 
 def torn(store: Any) -> None:
-    """Let the ids of a group be one transaction and its tally another."""
+    """Let the ids of a group be one transaction and its tally another; or let a log be written now and then."""
+    if isinstance(store, SegmentStore):
+        append, waiting = store._append, list[bytes]()
+
+        def later(content: bytes) -> None:
+            waiting.append(content)
+            if len(waiting) > 3:
+                append(b"".join(waiting))
+                waiting.clear()
+
+        store._append = later  # type: ignore[method-assign]
+        return
     claim = store._claim
 
     def claimed(*arguments: Any) -> Any:
@@ -55,7 +73,7 @@ def torn(store: Any) -> None:
 
 
 def main(url: str, directory: str, kills: str, *flags: str) -> None:
-    pool, chance = pools(), random.Random(int(kills))
+    pool, chance = pools(url), random.Random(int(kills))
     for round in range(int(kills)):
         files = [Path(directory, f"{round}-{shard}") for shard in (0, 1)]
         workers = []
@@ -65,7 +83,7 @@ def main(url: str, directory: str, kills: str, *flags: str) -> None:
                 store = open_store(url, shard)
                 if flags:
                     torn(store)
-                work(store, file, seed=2 * round + shard, pool=pool)
+                work(store, surveys(url), file, seed=2 * round + shard, pool=pool)
             workers.append(child)
         give_up = time.monotonic() + 20
         while not all(file.exists() and file.stat().st_size for file in files) and time.monotonic() < give_up:

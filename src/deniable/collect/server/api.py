@@ -26,7 +26,7 @@ from deniable.collect.server.problems import KINDS, MEDIA_TYPE, PREFIX, Document
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.service import Service
 from deniable.collect.server.telemetry import log
-from deniable.collect.stores.base import StorageFull, StoreError
+from deniable.collect.stores.base import CountedElsewhere, StorageFull, StoreError
 from deniable.collect.wire import JSON
 from deniable.errors import DeniableError, MissingExtra
 
@@ -226,6 +226,8 @@ class Resource:
             response = overloaded("the store cannot be used now").response()
         except MissingExtra as missing:
             response = Problem("notInstalled", str(missing)).response()
+        except CountedElsewhere as elsewhere:
+            response = Problem("countedElsewhere", str(elsewhere)).response()
         except DeniableError as wrong:
             response = Problem("malformed", str(wrong)).response()
         except Exception as error:

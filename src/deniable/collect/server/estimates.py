@@ -565,6 +565,7 @@ OPERATIONS = (
         estimates,
         {200: Answer("The estimates.", {JSON: Estimates})},
         role="analyst",
+        problems=("countedElsewhere",),
         parameters=QUERY,
     ),
     Operation(
@@ -575,6 +576,7 @@ OPERATIONS = (
         estimates_csv,
         {200: Answer(f"Columns {', '.join(HEAD)}.", {CSV: {"type": "string"}})},
         role="analyst",
+        problems=("countedElsewhere",),
         parameters=QUERY,
     ),
     Operation(
@@ -585,6 +587,7 @@ OPERATIONS = (
         differences,
         {200: Answer("The differences.", {JSON: Differences})},
         role="analyst",
+        problems=("countedElsewhere",),
         parameters=(
             SURVEY,
             replace(RANGE, name="before", help=f"what is compared with: {RANGE.help}"),

@@ -35,6 +35,7 @@ KINDS: dict[str, Kind] = {
     "noCampaign": Kind(404, "The survey belongs to no campaign."),
     "methodNotAllowed": Kind(405, "This cannot be done here."),
     "tooSlow": Kind(408, "The body took too long to arrive."),
+    "countedElsewhere": Kind(409, "This node has no sums of the survey."),
     "notKept": Kind(409, "The survey keeps no reports."),
     "weakerPrivacy": Kind(409, "The survey has less privacy than the one that it replaces."),
     "wrongRound": Kind(409, "The round does not follow from the one before."),

@@ -249,7 +249,7 @@ def _tally_operation(suffix: str, form: Form, kind: str, help: str, problems: tu
         _tally_handler(form, kind),  # type: ignore[arg-type]
         {200: Answer("The tally.", {kind: {"type": "object"} if kind == JSON else {"type": "string"}})},
         role="analyst",
-        problems=problems,
+        problems=("countedElsewhere", *problems),
         parameters=(SURVEY, RANGE),
     )
 

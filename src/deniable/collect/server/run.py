@@ -116,10 +116,10 @@ def serve(
 
 def refuse_workers(store: str) -> None:
     """Say why several workers do not go with this store, if they do not."""
-    if not store.startswith(("postgresql:", "postgres:")):
+    if not store.startswith(("postgresql:", "postgres:", "files:")):
         raise StoreError(
-            "several workers need a PostgreSQL store: a SQLite file has one writer at a time, and a second process "
-            "would only wait for the first"
+            "several workers need a PostgreSQL store, or one of files: a SQLite file has one writer at a time, and a "
+            "second process would only wait for the first"
         )
 
 

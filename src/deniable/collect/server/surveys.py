@@ -370,7 +370,7 @@ OPERATIONS = (
             201: Answer("The survey is published.", {JSON: Publication}, {"Location": "Where it is."}),
         },
         role="admin",
-        problems=("weakerPrivacy", "wrongRound"),
+        problems=("weakerPrivacy", "wrongRound", "countedElsewhere"),
         parameters=(
             Parameter(
                 "weaker_privacy",
@@ -398,7 +398,7 @@ OPERATIONS = (
         campaign,
         {200: Answer("The rounds and the result.", {JSON: CampaignReading})},
         role="analyst",
-        problems=("noCampaign",),
+        problems=("noCampaign", "countedElsewhere"),
         parameters=(SURVEY, LEVEL),
     ),
 )

@@ -34,12 +34,10 @@ from deniable.collect.server.registry import Entry, deliver
 from deniable.collect.server.settings import Settings
 from deniable.collect.server.telemetry import Metrics, log
 from deniable.collect.stores.base import Added, Batch, StorageFull, Store, StoreError
-from deniable.collect.wire import BAD_PAYLOAD, EPOCH_CLOSED, HEADER_BYTES, ID_BYTES, MAGIC
+from deniable.collect.wire import BAD_PAYLOAD, CONFLICT, EPOCH_CLOSED, HEADER_BYTES, ID_BYTES, MAGIC
 from deniable.protocols.reports import Bytes
 
 DAY = 86_400
-CONFLICT = "conflict"
-"""How submissions are counted that have the id of another and other answers."""
 REPAIR_SECONDS = 0.5
 """After a failure the store is not opened again sooner than this."""
 

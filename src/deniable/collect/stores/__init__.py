@@ -3,6 +3,9 @@
 memory:                       nothing outlives the process; for demonstrations and as the model of the others
 sqlite:///name.db             a file, relative to the working directory; sqlite:////var/lib/name.db is absolute
 postgresql://user@host/name   a PostgreSQL server, for several workers; what libpq understands is understood
+files:///name                 a directory of files, absolute like that of SQLite, for many nodes that share nothing:
+                              reports are counted by `deniable tally`. With ?to=s3://bucket/path, or another place,
+                              finished files move there
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from deniable.collect.stores.base import (
     Added,
     Batch,
+    CountedElsewhere,
     Epoch,
     Published,
     Rejections,
@@ -22,6 +26,7 @@ from deniable.collect.stores.base import (
 __all__ = [
     "Added",
     "Batch",
+    "CountedElsewhere",
     "Epoch",
     "Published",
     "Rejections",
@@ -32,7 +37,7 @@ __all__ = [
     "open_store",
 ]
 
-_FORMS = "sqlite:///name.db, sqlite:////absolute/name.db, postgresql://user@host/name or memory:"
+_FORMS = "sqlite:///name.db, sqlite:////absolute/name.db, postgresql://user@host/name, files:///directory or memory:"
 
 
 def open_store(url: str, shard: int = 0) -> Store:
@@ -57,6 +62,11 @@ def open_store(url: str, shard: int = 0) -> Store:
         from deniable.collect.stores.postgres import PostgresStore
 
         return PostgresStore(url, shard)
+    if scheme == "files" and rest.startswith("///") and rest[3:].partition("?")[0].strip("/"):
+        from deniable.collect.stores.segments import SegmentStore
+
+        directory, _, to = rest[3:].partition("?to=")
+        return SegmentStore(directory, to or None, shard)
     kind = f'"{scheme}:..."' if colon and scheme.isalnum() else "this"
     # Not the URL itself: it may hold a password.
     raise StoreError(f"{kind} is not the URL of a store: write {_FORMS}")

@@ -43,6 +43,10 @@ class StorageFull(StoreError):
     """No room for what was to be written; nothing of it was."""
 
 
+class CountedElsewhere(DeniableError):
+    """Sums were asked of a store that keeps reports for others to count; says what to run."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """Submissions of one survey and epoch, checked and plausible; ids may repeat."""

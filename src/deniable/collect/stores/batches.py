@@ -300,12 +300,15 @@ def _group(survey: str, epoch: int, batches: Sequence[Batch], places: list[int])
     first = np.ones(len(order), dtype=np.bool_)
     first[1:] = (high[order[1:]] != high[order[:-1]]) | (low[order[1:]] != low[order[:-1]])
     conflicts: list[int] = []
-    for members in np.split(order, np.flatnonzero(first)[1:]) if not first.all() else ():
-        if len(members) > 1:
-            given = [answers[place].tobytes() for place in members]
-            least = given.index(min(given))
-            conflicts += [place for place, raw in zip(members.tolist(), given, strict=True) if raw != given[least]]
-            members[[0, least]] = members[[least, 0]]  # in `order`, of which this is a part
+    starts = np.flatnonzero(first)
+    ends = np.append(starts[1:], len(order))
+    several = ends - starts > 1
+    for start, end in zip(starts[several].tolist(), ends[several].tolist(), strict=True):
+        members = order[start:end]
+        given = [answers[place].tobytes() for place in members]
+        least = given.index(min(given))
+        conflicts += [place for place, raw in zip(members.tolist(), given, strict=True) if raw != given[least]]
+        members[[0, least]] = members[[least, 0]]  # in `order`, of which this is a part
     order = order[first]
     others = batch[np.array(conflicts, dtype=np.int64)]
     return EpochGroup(survey, epoch, ids[order], answers[order], batch[order], tuple(places), others)

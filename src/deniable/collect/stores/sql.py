@@ -310,9 +310,7 @@ class SqlStore(Store):
         kept = {} if fresh.all() or not entry.keeps else self._answers(entry, group.epoch, group.ids[~fresh])
         duplicates = results.counted(group, fresh, kept)
         if duplicates:
-            insert = "INSERT INTO duplicate VALUES (?, ?, ?)"
-            change = "ON CONFLICT (survey, shard) DO UPDATE SET n = duplicate.n + excluded.n"
-            self._send(f"{insert} {change}", entry.key, self._shard, duplicates)
+            self._add_duplicates(entry, duplicates)
         if not fresh.any():
             return
         ids, answers = (group.ids, group.answers) if fresh.all() else (group.ids[fresh], group.answers[fresh])
@@ -343,6 +341,11 @@ class SqlStore(Store):
                     self._increase(entry, epoch, sums, -1, 1)
                     return True
         return False
+
+    def _add_duplicates(self, entry: StoredSurvey, n: int) -> None:
+        insert = "INSERT INTO duplicate VALUES (?, ?, ?)"
+        change = "ON CONFLICT (survey, shard) DO UPDATE SET n = duplicate.n + excluded.n"
+        self._send(f"{insert} {change}", entry.key, self._shard, n)
 
     def _add_rejections(self, refused: dict[tuple[int, int, str], int]) -> None:
         insert = "INSERT INTO rejected VALUES (?, ?, ?, ?, ?)"

@@ -1,0 +1,348 @@
+"""A store of files: what is acknowledged is in a log, what is finished is in parts, and the engines count it once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from deniable.cli import app
+from deniable.collect.stores import Added, CountedElsewhere, Store, StoreError, Token, open_store, segments
+from deniable.collect.stores.batches import SurveyCounter
+from deniable.errors import ReportError, SpecError
+from deniable.files import count_files, read_batches
+from deniable.surveys import Survey
+from tests.collect.surveys import Crowd, crowd, daily, mixed
+
+SURVEY = mixed(retention="reports")
+NAME = SURVEY.fingerprint
+PEOPLE = crowd(SURVEY, 300)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "node"
+
+
+def store_at(folder: Path, to: str = "") -> Store:
+    store = open_store(f"files:///{folder}" + (f"?to={to}" if to else ""))
+    store.publish(SURVEY)
+    return store
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[Store]:
+    with store_at(folder) as store:
+        yield store
+
+
+def reports(folder: Path, survey: Survey = SURVEY) -> Path:
+    return folder / "parts" / survey.fingerprint / "reports"
+
+
+def parts(folder: Path) -> list[Path]:
+    return sorted(reports(folder).rglob("*.parquet")) if reports(folder).exists() else []
+
+
+def counted(*folders: Path) -> Any:
+    return count_files(SURVEY, [reports(folder) for folder in folders], dedupe=True)
+
+
+def expected(people: Crowd) -> Any:
+    counter = SurveyCounter(SURVEY)
+    return counter.tally(len(people), counter.count(people.answers)).spec()
+
+
+def test_what_was_taken_is_in_parts_when_the_store_is_closed(folder: Path) -> None:
+    with store_at(folder) as store:
+        assert store.add([PEOPLE[:200].batch(SURVEY, 10), PEOPLE[100:150].batch(SURVEY, 10)]) == [
+            Added(200),
+            Added(0, 50),
+        ]
+        assert store.add([PEOPLE[150:].batch(SURVEY, 10), PEOPLE[:10].batch(SURVEY, 11)]) == [Added(150), Added(10)]
+        assert parts(folder) == []
+    assert [path.parent.name for path in parts(folder)] == ["epoch-10", "epoch-11"]
+    assert os.listdir(folder / "segments") == []
+    assert count_files(SURVEY, [reports(folder) / "epoch-10"]).tally.spec() == expected(PEOPLE)
+    with store_at(folder) as store:
+        assert [(one.epoch, one.state, one.n) for one in store.epochs(NAME)] == [(10, "open", 350), (11, "open", 10)]
+        assert store.duplicates(NAME) == 50
+        assert store.check() == []
+
+
+def test_nodes_that_share_nothing_are_counted_once_together(tmp_path: Path) -> None:
+    for node, some in (("a", PEOPLE[:200]), ("b", PEOPLE[100:])):
+        with store_at(tmp_path / node) as store:
+            store.add([some.batch(SURVEY, 10)])
+    outcome = counted(tmp_path / "a", tmp_path / "b")
+    assert outcome.tally.spec() == expected(PEOPLE)
+    assert (outcome.rows, outcome.duplicates.rows, outcome.duplicates.conflicts) == (400, 100, 0)
+
+
+def test_the_command_that_a_refusal_names(folder: Path, store: Store, tmp_path: Path) -> None:
+    store.add([PEOPLE.batch(SURVEY, 10)])
+    with pytest.raises(CountedElsewhere, match="deniable tally") as refused:
+        store.tally(NAME)
+    with pytest.raises(CountedElsewhere):
+        store.reports(NAME)
+    store.close()
+    words = str(refused.value).partition("run deniable ")[2].partition(" over ")[0].split()
+    words[-1] = str(tmp_path / words[-1])
+    ran = CliRunner().invoke(app, words)
+    assert ran.exit_code == 0, ran.output
+    import json
+
+    assert json.loads((tmp_path / "tally.json").read_text()) == expected(PEOPLE)
+
+
+# -- after a crash ----------------------------------------------------------------------------------------
+
+
+def only_log(folder: Path) -> Path:
+    (log,) = (folder / "segments").glob("*.log")
+    return log
+
+
+@pytest.mark.parametrize("left", [1, 7, 8, 9, 100, -1])
+def test_a_torn_tail_is_cut_off_and_all_before_it_kept(folder: Path, store: Store, left: int) -> None:
+    store.add([PEOPLE[:200].batch(SURVEY, 10)])
+    log = only_log(folder)
+    whole = log.stat().st_size
+    store.add([PEOPLE[200:].batch(SURVEY, 10)])
+    raw = log.read_bytes()
+    torn = raw[: whole + left] if left > 0 else raw[:-1] + bytes([raw[-1] ^ 1])
+    log.write_bytes(torn)
+    with store_at(folder) as other:
+        other.close_epoch(NAME, 10)
+        assert other.check() == []
+    assert counted(folder).tally.spec() == expected(PEOPLE[:200])
+
+
+def test_damage_before_the_last_frame_is_an_error_and_changes_nothing(folder: Path, store: Store) -> None:
+    store.add([PEOPLE[:200].batch(SURVEY, 10)])
+    store.add([PEOPLE[200:].batch(SURVEY, 10)])
+    log = only_log(folder)
+    raw = bytearray(log.read_bytes())
+    raw[100] ^= 1
+    log.write_bytes(raw)
+    with store_at(folder) as other:
+        with pytest.raises(StoreError, match="damaged at byte 15"):
+            other.tidy()
+        assert len(other.check()) == 1
+    (sealed,) = (folder / "segments").glob("*.sealed")
+    assert sealed.read_bytes() == raw
+    assert parts(folder) == []
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing that the code does afterwards has an effect."""
+
+
+STEPS = ("_record", "_complete", "_make_part", "_deliver")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("after", [False, True])
+def test_a_crash_at_any_step_loses_and_doubles_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, after: bool
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    store = store_at(folder, str(elsewhere))
+    store.add([PEOPLE.batch(SURVEY, 10)])
+    real = getattr(segments.SegmentStore, step)
+    calls = []
+
+    def dies(self: Any, *arguments: Any) -> None:
+        calls.append(step)
+        if after:
+            real(self, *arguments)
+        if len(calls) == (2 if step == "_complete" else 1):  # the first call of a round has nothing to do
+            raise Killed
+        if not after:
+            real(self, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(segments.SegmentStore, step, dies)
+        with pytest.raises(Killed):
+            store.close_epoch(NAME, 10)
+    with store_at(folder, str(elsewhere)) as other:
+        other.tidy()
+        assert other.check() == []
+        assert [(one.epoch, one.state, one.n) for one in other.epochs(NAME)] == [(10, "closed", 300)]
+    assert parts(folder) == []
+    outcome = count_files(SURVEY, [elsewhere / NAME / "reports"])
+    assert (outcome.rows, outcome.tally.spec()) == (300, expected(PEOPLE))
+
+
+def test_a_full_disk_is_told_and_the_log_after_it_is_read(
+    folder: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add([PEOPLE[:100].batch(SURVEY, 10)])
+    real = os.write
+
+    def full(file: int, content: Any) -> int:
+        real(file, content[:50])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(StoreError, match="full"):
+            store.add([PEOPLE[100:200].batch(SURVEY, 10)])
+    assert store.add([PEOPLE[200:].batch(SURVEY, 10)]) == [Added(100)]
+    store.close()
+    kept = Crowd(np.delete(PEOPLE.ids, np.s_[100:200], 0), np.delete(PEOPLE.answers, np.s_[100:200], 0))
+    assert counted(folder).tally.spec() == expected(kept)
+
+
+# -- what a part tells ------------------------------------------------------------------------------------
+
+
+def test_parts_and_what_waits_are_in_the_order_of_ids(
+    folder: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in range(0, 300, 10):
+        store.add([PEOPLE[at : at + 10].batch(SURVEY, 10)])
+    arrived = b"".join(id.tobytes() for id in PEOPLE.ids)
+    log = only_log(folder)
+    content = b"".join(rows[:, :16].tobytes() for frame in segments.frames(log) for _, _, rows in segments.runs(frame))
+    assert content != b"".join(sorted(id.tobytes() for id in PEOPLE.ids)), "a log has the order of commits"
+    store.tidy()
+    (rest,) = (folder / "segments").iterdir()
+    content = b"".join(rows[:, :16].tobytes() for frame in segments.frames(rest) for _, _, rows in segments.runs(frame))
+    assert content == b"".join(sorted(id.tobytes() for id in PEOPLE.ids)) != arrived
+    monkeypatch.setattr(segments, "PART_ROWS", 100)
+    store.tidy()
+    assert os.listdir(folder / "segments") == []
+    (part,) = parts(folder)
+    ids = [id.tobytes() for batch in read_batches(part, SURVEY, ids=True) for id in batch["id"]]
+    assert ids == sorted(ids)
+    # The next part comes later, however many rows there are.
+    store.add([crowd(SURVEY, 200, seed=5).batch(SURVEY, 10)])
+    store.tidy()
+    assert parts(folder) == [part]
+    monkeypatch.setattr(segments, "PART_SECONDS", 0)
+    store.tidy()
+    assert len(parts(folder)) == 2
+
+
+def test_a_part_that_is_large_enough_does_not_wait(folder: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "LOG_BYTES", 2000)
+    monkeypatch.setattr(segments, "PART_BYTES", 5000)
+    for at in range(0, 300, 50):
+        store.add([PEOPLE[at : at + 50].batch(SURVEY, 10)])
+    assert len(list((folder / "segments").glob("*.sealed"))) >= 2
+    store.tidy()
+    assert len(parts(folder)) == 1
+    assert counted(folder).tally.spec() == expected(PEOPLE)
+
+
+def test_only_finished_parts_are_elsewhere(folder: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "bucket"
+    with store_at(folder, f"file://{elsewhere}") as store:
+        store.add([PEOPLE.batch(SURVEY, 10)])
+        store.tidy()
+        assert not elsewhere.exists()
+    assert parts(folder) == []
+    found = sorted(path.relative_to(elsewhere).as_posix() for path in elsewhere.rglob("*") if path.is_file())
+    assert [name.rpartition("/")[0] for name in found] == [f"{NAME}/reports/epoch-10", NAME]
+    assert Survey.load(elsewhere / NAME / "survey.json") == SURVEY
+    assert count_files(SURVEY, [elsewhere / NAME / "reports"]).tally.spec() == expected(PEOPLE)
+    with store_at(folder, f"file://{elsewhere}") as store:
+        assert store.check() == []
+        store.close_epoch(NAME, 10)
+        assert store.drop_reports(NAME, 10) == 300
+    assert not list(elsewhere.rglob("*.parquet"))
+
+
+# -- what else a store does -------------------------------------------------------------------------------
+
+
+def test_other_answers_under_an_id_are_conflicts_and_the_smallest_count(folder: Path, store: Store) -> None:
+    other = crowd(SURVEY, 300, seed=9).answers
+    first, second = Crowd(PEOPLE.ids, PEOPLE.answers), Crowd(PEOPLE.ids[:40], other[:40])
+    third = Crowd(PEOPLE.ids[40:60], other[40:60])
+    assert store.add([first.batch(SURVEY, 10), second.batch(SURVEY, 10)])[1].conflicts <= 40
+    assert store.add([third.batch(SURVEY, 10)]) == [Added(20)]
+    store.close_epoch(NAME, 10)
+    assert [(reason, n) for _, reason, n in store.rejections(NAME)] == [("conflict", 20)]
+    least = [min(a.tobytes(), b.tobytes()) for a, b in zip(PEOPLE.answers[:60], other[:60], strict=True)]
+    answers = np.concatenate([np.frombuffer(b"".join(least), np.uint8).reshape(60, -1), PEOPLE.answers[60:]])
+    assert counted(folder).tally.spec() == expected(Crowd(PEOPLE.ids, answers))
+
+
+def test_a_closed_epoch_takes_nothing(folder: Path, store: Store) -> None:
+    store.add([PEOPLE[:100].batch(SURVEY, 10)])
+    closed = store.close_epoch(NAME, 10, 2e9)
+    assert (closed.state, closed.n, closed.sha256) == ("closed", 100, None)
+    assert len(parts(folder)) == 1, "the end of an epoch makes its last part"
+    assert store.add([PEOPLE.batch(SURVEY, 10), PEOPLE.batch(SURVEY, 11)]) == [Added(closed=True), Added(300)]
+    assert store.reopen_epoch(NAME, 10).state == "open"
+    assert store.add([PEOPLE.batch(SURVEY, 10)]) == [Added(300)]
+    store.close()
+    assert count_files(SURVEY, [reports(folder) / "epoch-10"], dedupe=True).tally.spec() == expected(PEOPLE)
+
+
+def test_a_deleted_report_is_gone_and_is_not_taken_again(folder: Path, tmp_path: Path) -> None:
+    """Wherever it lies: in a log, in what waits, in a part, in a part elsewhere."""
+    elsewhere = tmp_path / "bucket"
+    with store_at(folder, str(elsewhere)) as store:
+        store.add([PEOPLE[:100].batch(SURVEY, 10)])
+    with store_at(folder, str(elsewhere)) as store:
+        store.add([PEOPLE[100:200].batch(SURVEY, 10)])
+        store.tidy()
+        store.add([PEOPLE[200:].batch(SURVEY, 10)])
+        gone = [PEOPLE.ids[place].tobytes() for place in (3, 150, 250)]
+        assert [store.delete(NAME, id) for id in (*gone, gone[0], b"never seen it...")] == [True] * 3 + [False] * 2
+        assert [(one.n, one.deleted) for one in store.epochs(NAME)] == [(297, 3)]
+        store.add([PEOPLE.batch(SURVEY, 10)])
+        assert store.check() == []
+        raw = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".db")
+        store.close_epoch(NAME, 10)
+        assert not store.delete(NAME, PEOPLE.ids[0].tobytes()), "its epoch is closed"
+        assert store.check() == []
+    kept = np.delete(np.arange(300), [3, 150, 250])
+    outcome = count_files(SURVEY, [elsewhere / NAME / "reports"], dedupe=True)
+    assert outcome.tally.spec() == expected(PEOPLE[kept])
+    assert raw
+
+
+def test_kept_reports_of_a_closed_epoch_are_dropped(folder: Path, store: Store) -> None:
+    store.add([PEOPLE.batch(SURVEY, 10), PEOPLE[:7].batch(SURVEY, 11)])
+    with pytest.raises(StoreError, match="close it first"):
+        store.drop_reports(NAME, 10)
+    store.close_epoch(NAME, 10)
+    assert store.drop_reports(NAME, 10) == 300
+    assert parts(folder) == []
+    store.close_survey(NAME)
+    assert [part.parent.name for part in parts(folder)] == ["epoch-11"]
+
+
+def test_surveys_and_tokens_outlive_the_process(folder: Path) -> None:
+    with store_at(folder) as store:
+        store.add_token(Token("0" * 64, "analyst", "Ada"))
+        store.add([], {(NAME, 5, "badPayload"): 3})
+    with open_store(f"files:///{folder}") as store:
+        assert [one.canonical for one in store.surveys()] == [SURVEY.canonical]
+        assert [token.label for token in store.tokens()] == ["Ada"]
+        assert store.rejections(NAME) == [(5, "badPayload", 3)]
+        with pytest.raises(StoreError, match="copy of its directory"):
+            store.backup(folder / "copy")
+    assert folder.stat().st_mode & 0o077 == 0
+    assert Survey.load(folder / "parts" / NAME / "survey.json") == SURVEY
+
+
+def test_what_is_refused(folder: Path, store: Store) -> None:
+    with pytest.raises(SpecError, match='retention "tally"'):
+        store.publish(daily())
+    bad = Crowd(PEOPLE.ids[9:10], np.full_like(PEOPLE.answers[:1], 255))
+    with pytest.raises(ReportError, match="no report of question 'smoke'"):
+        store.add([PEOPLE[:5].batch(SURVEY, 10), bad.batch(SURVEY, 10)])
+    with pytest.raises(StoreError, match="publish it first"):
+        store.add([PEOPLE[:5].batch(daily(), 10)])
+    store.close()
+    assert parts(folder) == []
