@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-floats test-slow bench bench-quick bench-check docs lint system format clean distclean
+.PHONY: help demo test test-floats test-slow test-faults bench bench-quick bench-check docs lint system format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -26,14 +26,17 @@ help: ## show this list
 demo: $(SMALL) ## a sensitive survey collected over HTTP on this machine
 	@$(BIN)/deniable demo
 
-test: lint system ## lint, then all tests but the slow ones, doctests included
-	$(PYTEST) -m "not slow"
+test: lint system ## lint, then all tests but the slow ones and the faults, doctests included
+	$(PYTEST) -m "not slow and not faults"
 
 test-floats: $(READY) $(OLDEST)/.ready ## the tests marked floats as other processors round, and with the oldest numpy and SciPy
 	@$(BIN)/python tools/float_kernels.py $(VENV) $(OLDEST)
 
 test-slow: $(READY) system ## the tests marked slow
-	$(PYTEST) -m slow || [ $$? -eq 5 ]  # 5: none is marked
+	$(PYTEST) -m "slow and not faults" || [ $$? -eq 5 ]  # 5: none is marked
+
+test-faults: $(READY) system ## kill, cut, fill and turn back what a service needs, on every store; a table of what was lost
+	$(BIN)/pytest -q -m faults
 
 bench: $(READY) ## all benchmarks
 	$(BIN)/python -m benchmarks

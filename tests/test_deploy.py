@@ -40,7 +40,7 @@ def test_two_workers_share_a_database_that_is_durable():
     collect, database = COMPOSE["services"]["collect"], COMPOSE["services"]["db"]
     at = collect["command"].index("--workers")
     assert collect["command"][at + 1] == "2"
-    assert "synchronous_commit=on" in database["command"]
+    assert "-csynchronous_commit=on" in database["command"]
     assert all(port.startswith("127.0.0.1:") for port in collect["ports"])
     assert (ROOT / "deploy" / collect["build"]["context"]).resolve() == ROOT
 

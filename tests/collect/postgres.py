@@ -14,10 +14,14 @@ import pwd
 import re
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, Self
+
+from tests.collect.wire_faults import Proxy
 
 OLDEST, NEWEST = 15, 18
 VERSIONS = (OLDEST, 16, NEWEST)
@@ -42,15 +46,20 @@ rm -rf "$1"
 class PostgresServer:
     """One server, from construction to `close`."""
 
-    def __init__(self, durable: bool = False, version: int = NEWEST, **settings: str | int) -> None:
+    def __init__(
+        self, durable: bool = False, version: int = NEWEST, within: Path | None = None, **settings: str | int
+    ) -> None:
         self._programs = programs(version)
         self._as: dict[str, Any] = {}
-        self._directory = Path(tempfile.mkdtemp(prefix="deniable-pg-", dir=None if durable else in_memory()))
+        place = within or (None if durable else in_memory())
+        self._directory = Path(tempfile.mkdtemp(prefix="deniable-pg-", dir=place))
         if os.geteuid() == 0:
             user = pwd.getpwnam("nobody")
             os.chown(self._directory, user.pw_uid, user.pw_gid)
             self._as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         given = {"listen_addresses": "''", "unix_socket_directories": self._directory, "max_connections": 50}
+        # As in deploy/compose.yaml: a part of the log that is over is removed, and not kept for later use.
+        given |= {"wal_recycle": "off"}
         given |= {} if durable else {"fsync": "off", "full_page_writes": "off"}
         self._options = " ".join(f"-c {name}={value}" for name, value in (given | settings).items())
         # The pipe closes when this process is gone, even if it is killed.
@@ -69,6 +78,15 @@ class PostgresServer:
     def _data(self) -> Path:
         return self._directory / "data"
 
+    @property
+    def socket(self) -> Path:
+        return self._directory / ".s.PGSQL.5432"
+
+    @property
+    def log(self) -> bytes:
+        """Every byte of the write-ahead log."""
+        return b"".join(file.read_bytes() for file in (self._data / "pg_wal").iterdir() if file.is_file())
+
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@/{database}?host={self._directory}"
 
@@ -84,9 +102,8 @@ class PostgresServer:
     def drop_database(self, url: str) -> None:
         import psycopg
 
-        name = url.partition("@/")[2].partition("?")[0]
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            connection.execute(f"DROP DATABASE IF EXISTS {database_of(url)} WITH (FORCE)")
 
     def start(self) -> None:
         log = str(self._directory / "log")
@@ -99,6 +116,37 @@ class PostgresServer:
         """Stop and start; "immediate" is a crash, after which the server recovers from its log."""
         self.stop(mode)
         self.start()
+
+    def kill(self) -> None:
+        """kill -9 of the first process, then a start, as soon as the others have noticed."""
+        pid = int((self._data / "postmaster.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGKILL)
+        while Path(f"/proc/{pid}").exists():
+            time.sleep(0.01)
+        self.revive()
+
+    def kill_backend(self) -> None:
+        """kill -9 of a process that works for the store: the server then ends all others and recovers."""
+        import psycopg
+
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            found = "SELECT pid FROM pg_stat_activity WHERE application_name = 'deniable' ORDER BY random() LIMIT 1"
+            for (pid,) in connection.execute(found).fetchall():
+                os.kill(pid, signal.SIGKILL)
+
+    def revive(self, seconds: float = 60.0) -> None:
+        """Start it unless it runs; what was left of the one before may be in the way for a moment."""
+        give_up = time.monotonic() + seconds
+        while True:
+            try:
+                return self._run("pg_ctl", "-D", str(self._data), "status")
+            except MissingPostgres:
+                try:
+                    return self.start()
+                except MissingPostgres:
+                    if time.monotonic() > give_up:
+                        raise
+                    time.sleep(0.1)
 
     def close(self) -> None:
         assert self._guard.stdin is not None
@@ -121,6 +169,15 @@ class PostgresServer:
             if code:
                 output.seek(0)
                 raise MissingPostgres(f"{program} failed: {output.read().decode(errors='replace').strip()}")
+
+
+def database_of(url: str) -> str:
+    return url.partition("@/")[2].partition("?")[0]
+
+
+def through(proxy: Proxy, url: str) -> str:
+    """The same database by way of a proxy."""
+    return f"postgresql://postgres@127.0.0.1:{proxy.port}/{database_of(url)}?sslmode=disable&gssencmode=disable"
 
 
 def in_memory() -> str | None:

@@ -1,10 +1,13 @@
-"""A wire between devices and a service that loses what it is told to lose."""
+"""Wires that fail: between devices and a service, and between a service and its database."""
 
 from __future__ import annotations
 
+import select
 import socket
+import struct
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 DROP_REQUEST, DROP_RESPONSE, TEAR_REQUEST = "drop request", "drop response", "tear request"
 
@@ -78,3 +81,80 @@ def _whole(device: socket.socket) -> bytes:
         if not piece:
             return b""
         raw += piece
+
+
+class Proxy:
+    """Forwards connections on a loopback port to a port or to a socket in a file, until it is told otherwise."""
+
+    turns = 0
+    """How often a client has spoken after an answer."""
+
+    def __init__(self, target: int | Path) -> None:
+        self._target, self._forwarding = target, threading.Event()
+        self._alive: dict[object, tuple[socket.socket, socket.socket]] = {}
+        self._lock, self._closed = threading.Lock(), False
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self.speak()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def fall_silent(self) -> None:
+        """Connections stay open, and nothing comes through: what a lost route looks like."""
+        self._forwarding.clear()
+
+    def speak(self) -> None:
+        self._forwarding.set()
+
+    def swallow(self) -> None:
+        """The connections of this moment stay open and carry nothing ever again; new ones work."""
+        with self._lock:
+            self._alive.clear()
+
+    def cut(self) -> None:
+        """Reset the connections of this moment."""
+        with self._lock:
+            for pair in self._alive.values():
+                for one in pair:
+                    with suppress(OSError):
+                        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                        one.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._closed = True
+        self._listening.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                threading.Thread(target=self._forward, args=(client,), daemon=True).start()
+
+    def _connect(self) -> socket.socket:
+        if isinstance(self._target, int):
+            return socket.create_connection(("127.0.0.1", self._target))
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(str(self._target))
+        return server
+
+    def _forward(self, client: socket.socket) -> None:
+        with client, suppress(OSError), self._connect() as server:
+            key, last = object(), server
+            with self._lock:
+                self._alive[key] = client, server
+            try:
+                while not self._closed:
+                    ready, _, _ = select.select([client, server], [], [], 0.05)
+                    if not self._forwarding.is_set():
+                        self._forwarding.wait(0.05)
+                    elif key not in self._alive:
+                        threading.Event().wait(0.05)
+                    else:
+                        for one in ready:
+                            if not (data := one.recv(65_536)):
+                                return
+                            self.turns += one is client and last is server
+                            last = one
+                            (server if one is client else client).sendall(data)
+            finally:
+                with self._lock:
+                    self._alive.pop(key, None)

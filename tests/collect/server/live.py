@@ -173,14 +173,14 @@ def moving(moment: list[float]) -> dict[str, Any]:
 class Process(Client):
     """`python -m deniable serve`, which can be killed and started again on the same port."""
 
-    def __init__(self, url: str, *arguments: str) -> None:
+    def __init__(self, url: str, *arguments: str, program: str = "deniable", **variables: str) -> None:
         super().__init__(free_port())
-        self.url, self._arguments = url, arguments
+        self.url, self._arguments, self._program, self._variables = url, arguments, program, variables
         self.log = Path(tempfile.mkstemp(suffix=".log")[1])
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "deniable", "serve", "--store", self.url, "--port", str(self.port)]
+        command = [sys.executable, "-m", self._program, "serve", "--store", self.url, "--port", str(self.port)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, *self._arguments],
@@ -188,7 +188,7 @@ class Process(Client):
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+                env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | self._variables,
             )
         assert self.process.stdout is not None
         for line in self.process.stdout:

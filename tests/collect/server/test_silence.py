@@ -2,73 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import select
-import socket
-import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deniable.collect.stores import Added, StoreError, open_store, postgres
-from tests.collect.postgres import PostgresServer
+from tests.collect.postgres import PostgresServer, through
 from tests.collect.server.live import Process, eventually, in_thread
 from tests.collect.surveys import crowd, daily, plain
+from tests.collect.wire_faults import Proxy
 
 SURVEY, DAILY = plain(), daily()
 PEOPLE = crowd(SURVEY, 30)
 
 
-class Proxy:
-    """Forwards connections on a loopback port to a server's socket, until it is told to fall silent."""
-
-    turns = 0
-    """How often a client has spoken after an answer."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._forwarding = path, threading.Event()
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listening.getsockname()[1]
-        self.speak()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def fall_silent(self) -> None:
-        """Connections stay open, and nothing comes through: what a lost route looks like."""
-        self._forwarding.clear()
-
-    def speak(self) -> None:
-        self._forwarding.set()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listening.accept()
-                threading.Thread(target=self._forward, args=(client,), daemon=True).start()
-
-    def _forward(self, client: socket.socket) -> None:
-        with client, socket.socket(socket.AF_UNIX) as server, contextlib.suppress(OSError):
-            server.connect(str(self._path))
-            last = server
-            while True:
-                ready, _, _ = select.select([client, server], [], [], 0.05)
-                for one in ready if self._forwarding.is_set() else []:
-                    if not (data := one.recv(65_536)):
-                        return
-                    self.turns += one is client and last is server
-                    last = one
-                    (server if one is client else client).sendall(data)
-                if not self._forwarding.is_set():
-                    self._forwarding.wait(0.05)
-
-    def close(self) -> None:
-        self._listening.close()
-
-
 @pytest.fixture
 def proxy(postgres_server: PostgresServer) -> Iterator[Proxy]:
-    proxy = Proxy(postgres_server._directory / ".s.PGSQL.5432")
+    proxy = Proxy(postgres_server.socket)
     yield proxy
     proxy.speak()
     proxy.close()
@@ -76,8 +27,7 @@ def proxy(postgres_server: PostgresServer) -> Iterator[Proxy]:
 
 @pytest.fixture
 def url(proxy: Proxy, postgres_url: str) -> str:
-    name = postgres_url.partition("@/")[2].partition("?")[0]
-    return f"postgresql://postgres@127.0.0.1:{proxy.port}/{name}?sslmode=disable&gssencmode=disable"
+    return through(proxy, postgres_url)
 
 
 @pytest.fixture
@@ -155,6 +105,7 @@ def test_a_request_is_answered_while_the_database_is_silent(proxy: Proxy, url: s
         assert live.send(SURVEY, 0, PEOPLE).status == 503
 
 
+@pytest.mark.faults
 def test_sigterm_ends_a_process_whose_database_is_silent(proxy: Proxy, url: str) -> None:
     with open_store(url) as store:
         store.publish(SURVEY)

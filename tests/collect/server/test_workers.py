@@ -74,7 +74,7 @@ def test_two_workers_share_a_port_a_store_and_a_sum(postgres_url):
         eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in first))
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 def test_workers_end_with_their_parent(postgres_url):
     with open_store(postgres_url) as store:
         prepare(store, plain())
@@ -85,6 +85,7 @@ def test_workers_end_with_their_parent(postgres_url):
         eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), 20)
 
 
+@pytest.mark.faults
 def test_the_store_restarts_under_the_service(postgres_server, postgres_url):
     survey = plain()
     with open_store(postgres_url) as store:

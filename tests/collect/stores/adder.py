@@ -22,7 +22,7 @@ from deniable.collect.stores.segments import SegmentStore
 from deniable.surveys import Survey
 from tests.collect.surveys import Crowd, crowd, current, mixed, text
 
-POOL = 20_000
+POOL = 5_000
 KEPT = mixed(retention="reports")
 
 

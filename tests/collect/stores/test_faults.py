@@ -96,7 +96,7 @@ def test_a_full_server_takes_nothing_and_loses_nothing(postgres_url: str) -> Non
 # -- a server that goes away -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
+@pytest.mark.parametrize("mode", [pytest.param("fast", marks=pytest.mark.faults), "immediate"])
 def test_after_a_restart_one_call_fails(postgres_server: PostgresServer, mode: str) -> None:
     del postgres_server  # only to skip where there is none
     with PostgresServer() as server, open_store(server.new_database()) as store:

@@ -16,7 +16,7 @@ from tests.collect.conftest import DURABLE, new_url
 from tests.collect.stores.adder import KEPT, POOL, pools, surveys
 from tests.collect.surveys import current
 
-FEW, MANY = 4, pytest.param(12, marks=pytest.mark.slow)
+FEW, MANY = 2, pytest.param(12, marks=pytest.mark.faults)
 """Rounds; two workers are killed in each."""
 
 

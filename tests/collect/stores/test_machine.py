@@ -212,7 +212,7 @@ def test_sqlite(directory: Path, examples: int) -> None:
     run(files(directory, SqliteStore), max_examples=examples)
 
 
-@pytest.mark.parametrize("examples", [8, MANY])
+@pytest.mark.parametrize("examples", [3, MANY])
 def test_postgres(postgres_server: PostgresServer, examples: int) -> None:
     def fresh() -> Callable[[int], Store]:
         for url in used:

@@ -11,9 +11,10 @@ import pytest
 
 from deniable.collect.stores import Added, Store, StoreError, open_store
 from tests.collect.postgres import OLDEST, VERSIONS, MissingPostgres, PostgresServer, programs
+from tests.collect.server.live import eventually, in_thread
 from tests.collect.stores.test_machine import told
 from tests.collect.stores.test_order import POOLS, collected
-from tests.collect.surveys import crowd, daily, text
+from tests.collect.surveys import crowd, current, daily, text
 
 DAILY = daily()
 PEOPLE = crowd(DAILY, 300, seed=3)
@@ -94,7 +95,7 @@ def rows_of_ids(store: Any, order: str) -> list[list[int]]:
     return [[arrived[ids[at : at + 16]] for at in range(0, len(ids), 16)] for (ids,) in found]
 
 
-@pytest.mark.parametrize("order", ["ctid", "xmin::text::bigint"])
+@pytest.mark.parametrize("order", ["ctid", "xmin::text::bigint", "cmin::text::bigint", "xmax::text::bigint"])
 def test_rows_and_their_numbers_tell_no_order(one_by_one: Any, order: str) -> None:
     """A row holds many ids, sorted by their bytes, of a period in which others came as well.
 
@@ -135,12 +136,56 @@ def versions_on_disk(store: Any, server: PostgresServer, table: str) -> int:
 
 def test_tidying_leaves_no_earlier_version_of_a_row(one_by_one: Any, each_postgres: PostgresServer) -> None:
     ((rows,),) = one_by_one._query("SELECT COUNT(*) FROM seen_1_10")
-    # What is to be removed is there, or this would show nothing.
+    # What is to be removed is there, or this would show nothing; whoever reads a full page may have removed it.
+    one_by_one._query("UPDATE seen_1_10 SET ids = ids WHERE run = 0")
     assert versions_on_disk(one_by_one, each_postgres, "seen_1_10") > rows
     one_by_one.tidy()
     assert versions_on_disk(one_by_one, each_postgres, "seen_1_10") == rows
     assert versions_on_disk(one_by_one, each_postgres, "tally") == 1
     assert one_by_one.add([PEOPLE.batch(DAILY, 10)]) == [Added(0, 300)]
+
+
+# -- the log ---------------------------------------------------------------------------------------
+
+
+def in_log(server: PostgresServer) -> int:
+    """How many of ten ids are found in the log."""
+    log = server.log
+    return sum(id.tobytes() in log for id in PEOPLE.ids[::30])
+
+
+def test_the_log_is_gone_after_a_switch_and_a_checkpoint(one_by_one: Any, each_postgres: PostgresServer) -> None:
+    """Which the server does by itself: `archive_timeout` and `checkpoint_timeout` in deploy/compose.yaml."""
+    one_by_one.add([PEOPLE.batch(DAILY, 11)])
+    assert in_log(each_postgres) == 10
+    one_by_one._query("SELECT pg_switch_wal()")
+    one_by_one._query("CHECKPOINT")
+    assert in_log(each_postgres) == 0
+
+
+def test_a_log_that_is_used_again_would_tell(postgres_server: PostgresServer) -> None:
+    del postgres_server  # only to skip where there is none
+    with PostgresServer(wal_recycle="on") as server, open_store(server.new_database()) as opened:
+        store: Any = opened
+        store.publish(DAILY)
+        store.add([PEOPLE.batch(DAILY, 10)])
+        store._query("SELECT pg_switch_wal()")
+        store._query("CHECKPOINT")
+        assert in_log(server) == 10
+
+
+@pytest.mark.faults
+def test_the_log_goes_by_itself(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a service that notes the time, as it does every ten minutes: the last commits are not there for ever."""
+    del postgres_server
+    monkeypatch.setattr("deniable.collect.server.service.NOTE_SECONDS", 5.0)
+    with (
+        PostgresServer(archive_timeout=1, checkpoint_timeout=30) as server,
+        in_thread(server.new_database(), DAILY, tidy_seconds=1.0) as live,
+    ):
+        assert live.send(DAILY, current(DAILY), PEOPLE).json["accepted"] == 300
+        assert in_log(server) == 10
+        eventually(lambda: in_log(server) == 0, 100)
 
 
 def test_tidying_that_fails_is_told(one_by_one: Any) -> None:

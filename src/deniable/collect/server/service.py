@@ -34,6 +34,8 @@ WAITING = 8
 """Questions of side work that wait, at most."""
 REST = 4.0
 SIDE_BYTES = 4 << 20
+TIDY_FILE, TIDY_SERVER = 5.0, 60.0
+"""How often earlier states are removed from a store: a file has its log emptied, a server has tables vacuumed."""
 NOTE_SECONDS = 600.0
 """How often the store notes the time, for a restart."""
 
@@ -75,8 +77,7 @@ class Service:
 
     @property
     def _tidy_seconds(self) -> float:
-        # A SQLite file has its log emptied, which costs nothing; PostgreSQL has rows written anew.
-        return self.settings.tidy_seconds or (5.0 if self.settings.store.startswith("sqlite:") else 60.0)
+        return self.settings.tidy_seconds or (TIDY_FILE if self.settings.store.startswith("sqlite:") else TIDY_SERVER)
 
     def _open(self) -> Store:
         return open_store(self.settings.store, self.settings.shard)
