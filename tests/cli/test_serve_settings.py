@@ -6,6 +6,9 @@ import tomllib
 
 import pytest
 
+from deniable.collect.server import Settings
+from deniable.collect.stores.base import REOPEN_SECONDS
+
 
 @pytest.fixture
 def file(tmp_path):
@@ -25,6 +28,17 @@ def test_a_flag_counts_more_than_a_variable_and_a_variable_more_than_the_file(ru
     lines = dict(line.split(" = ", 1) for line in printed.splitlines() if " = " in line)
     ends = {name: lines[name].rpartition("# ")[2] for name in ("port", "workers", "rate", "host")}
     assert ends == {"port": "variable", "workers": "flag", "rate": "file", "host": "default"}
+
+
+def test_the_clock_and_reopening_have_settings(run, file, monkeypatch):
+    file.write_text("steady-seconds = 600\n", encoding="utf-8")
+    monkeypatch.setenv("DENIABLE_SERVE_REOPEN_SECONDS", "86400")
+    found = tomllib.loads(run("serve", "--config", file, "--print-config").out)
+    assert (found["steady-seconds"], found["reopen-seconds"]) == (600, 86_400)
+    monkeypatch.delenv("DENIABLE_SERVE_REOPEN_SECONDS")
+    found = tomllib.loads(run("serve", "--print-config").out)
+    assert (found["steady-seconds"], found["reopen-seconds"]) == (Settings(store="x").steady_seconds, REOPEN_SECONDS)
+    assert "reopen" in run("serve", "--reopen-seconds", "-1", "--print-config", code=2).err
 
 
 def test_what_is_printed_can_be_read_again(run, file, tmp_path):

@@ -26,6 +26,7 @@ from deniable.cli.output import examples
 from deniable.cli.store_url import DEFAULT, StoreUrl, has_password, is_made, without_password
 from deniable.collect.http import is_loopback
 from deniable.collect.stores import open_store
+from deniable.collect.stores.base import REOPEN_SECONDS
 from deniable.errors import SpecError
 from deniable.surveys import Survey
 
@@ -136,6 +137,16 @@ def serve(
         LogLevel, typer.Option(help="What the log holds; the signal SIGUSR1 changes it to the next.")
     ] = LogLevel.info,
     plans: Annotated[bool, typer.Option("--plans/--no-plans", help="Whether anybody may have plans made here.")] = True,
+    steady_seconds: Annotated[
+        float,
+        typer.Option(
+            metavar="N", min=0, help="How long the clock is watched after a start or a jump before epochs close by it."
+        ),
+    ] = 3600.0,
+    reopen_seconds: Annotated[
+        float,
+        typer.Option(metavar="N", min=0, help="How long after it closes an epoch can be opened again."),
+    ] = REOPEN_SECONDS,
     config: Annotated[
         str | None,
         typer.Option(
@@ -184,6 +195,8 @@ def serve(
         log_level=log_level.value,
         operator_host=operator_host,
         operator_port=operator_port,
+        steady_seconds=steady_seconds,
+        reopen_seconds=reopen_seconds,
     )
 
     def announce(address: str, operator: str | None) -> None:

@@ -5,7 +5,8 @@ An export holds files that the other commands take:
 survey.json       the survey
 tally.json        the sum over the epochs; or tally-3.json, tally-4.json, ...: one per epoch, never both, so that
                   whoever adds up the tallies of the directory counts each submission once
-reports.parquet   the randomized reports, where the survey says that they are kept
+reports.parquet   the randomized reports, where the survey says that they are kept; with ids one file per epoch,
+                  reports-3.parquet, ..., because a submission is known by its epoch and its id
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from deniable import __version__
 from deniable._files import parse_json
 from deniable.cli import output
 from deniable.cli.load_survey import SHORTEST, choose
@@ -26,12 +28,12 @@ from deniable.cli.options import Json, new_app
 from deniable.cli.output import examples, many, shown
 from deniable.cli.store_url import DEFAULT, StoreUrl, existing, sqlite_file
 from deniable.collect.analyst import read_range
-from deniable.collect.stores import Store
-from deniable.collect.stores.base import CLOSED, REOPEN_SECONDS, TOLERANCE
+from deniable.collect.stores import Store, restore_store
+from deniable.collect.stores.base import CLOSED, OPEN, REOPEN_SECONDS, TOLERANCE
 from deniable.collect.stores.batches import SurveyCounter
 from deniable.errors import LabelError, SpecError
-from deniable.files import report_writer
-from deniable.protocols.reports import Bytes
+from deniable.files import Layout, report_writer
+from deniable.files.reports import ID
 from deniable.surveys import Survey
 from deniable.surveys.terms import write_time
 
@@ -40,7 +42,7 @@ app = new_app()
 WRONG = 1
 SURVEY, TALLY, REPORTS = "survey.json", "tally.json", "reports.parquet"
 
-_OURS = re.compile(r"survey\.json|tally(-[0-9]+)?\.json|reports\.parquet")
+_OURS = re.compile(r"survey\.json|tally(-[0-9]+)?\.json|reports(-[0-9]+)?\.parquet")
 
 Which = Annotated[
     str | None,
@@ -58,13 +60,15 @@ Which = Annotated[
         "deniable store check --store sqlite:///collect.db",
         "deniable store export out/ --store sqlite:///collect.db",
         "deniable store backup copy.db --store sqlite:///collect.db",
+        "deniable store restore copy.db --store postgresql://user@host/collect",
+        "deniable store upgrade --yes --store sqlite:///collect.db",
         "deniable store close-epoch 12 --store sqlite:///collect.db",
         "deniable store reopen-epoch 12 --store sqlite:///collect.db",
         "deniable store trust-clock --yes --store sqlite:///collect.db",
     )
 )
 def store(ctx: typer.Context) -> None:
-    """Check, copy and export what the collection service keeps, also while it runs. The store is made by serve."""
+    """Check, copy, restore and export what the collection service keeps. The store is made by serve, or restored."""
     if ctx.invoked_subcommand is None:
         output.write(ctx.get_help() + "\n")
 
@@ -75,8 +79,8 @@ def check(
     quick: Annotated[bool, typer.Option("--quick", help="Leave out what reads every row.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Check that sums, ids, reports and hashes agree; the exit code is 1 if they do not."""
-    with existing(store) as opened:
+    """Check that sums, ids, reports and hashes agree; the exit code is 1 if they do not. Nothing is changed."""
+    with existing(store, read_only=True) as opened:
         wrong = opened.check(deep=not quick)
         surveys = len(opened.surveys())
     if as_json:
@@ -94,11 +98,60 @@ def backup(
     store: StoreUrl = DEFAULT,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there, whatever it is.")] = False,
 ) -> None:
-    """Make a consistent copy, also while the service runs."""
-    with existing(store) as opened:
+    """Make a consistent copy, also while the service runs. It is an SQLite file, whatever the store is."""
+    with existing(store, read_only=True) as opened:
         _refuse_loss(to, sqlite_file(store), force)
         opened.backup(to)
     output.write(f"saved: {to}\n")
+
+
+@app.command(
+    epilog=examples(
+        "deniable store restore copy.db --store sqlite:///collect.db",
+        "deniable store restore copy.db --store postgresql://user@host/collect",
+    )
+)
+def restore(
+    copy: Annotated[Path, typer.Argument(metavar="FILE", help="What store backup has saved.", show_default=False)],
+    store: StoreUrl = DEFAULT,
+) -> None:
+    """Make a new store of a copy, of either kind: all of it or nothing. A store that is there is never replaced.
+
+    Everything is as it was when the copy was made: reports that were acknowledged later are not in it.
+    """
+    if not copy.is_file():
+        raise SpecError(f"there is no copy {str(copy)!r}: name a file that deniable store backup has saved")
+    restore_store(copy, store)
+    with existing(store, read_only=True) as opened:
+        known = [opened.epochs(one.fingerprint) for one in opened.surveys()]
+    epochs = [epoch for some in known for epoch in some]
+    output.facts(
+        [
+            ("surveys", str(len(known))),
+            ("epochs", str(len(epochs))),
+            ("submissions", str(sum(epoch.n for epoch in epochs))),
+        ]
+    )
+
+
+@app.command(epilog=examples("deniable store upgrade --yes --store sqlite:///collect.db"))
+def upgrade(
+    store: StoreUrl = DEFAULT,
+    yes: Annotated[bool, typer.Option("--yes", help="All processes of the other version have ended.")] = False,
+) -> None:
+    """Let this version of deniable write a store that another version has written, and no other from now on.
+
+    The same command of an older version goes back to it. Tables of another version are refused and not converted.
+    """
+    with existing(store) as opened:
+        before = opened.software()
+        if before != __version__ and not yes:
+            raise SpecError(
+                f"this store is written by deniable {before}: stop its processes and make a copy with deniable store "
+                f"backup; then say --yes, and only deniable {__version__} writes it"
+            )
+        opened.upgrade()
+    output.facts([("before", before), ("now", __version__)])
 
 
 @app.command("close-epoch", epilog=examples("deniable store close-epoch 12 --store sqlite:///collect.db"))
@@ -172,6 +225,8 @@ def trust_clock(
         "deniable store export out --store sqlite:///collect.db",
         "deniable store export week --epochs 3..9 --per-epoch --survey after-work --store sqlite:///collect.db",
         "deniable estimate out/survey.json out/tally.json",
+        "deniable store export here --with-ids --store sqlite:///collect.db",
+        "deniable tally survey.json here/reports-3.parquet there/reports-3.parquet --dedupe -o tally-3.json",
     )
 )
 def export(
@@ -185,6 +240,10 @@ def export(
     per_epoch: Annotated[
         bool, typer.Option("--per-epoch", help="A tally for each epoch, tally-3.json and so on, not one of all.")
     ] = False,
+    with_ids: Annotated[
+        bool,
+        typer.Option("--with-ids", help="Reports of each epoch with ids, by which tally --dedupe counts one once."),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what was exported there before.")] = False,
 ) -> None:
     """Write a survey, its tally and, where they are kept, its reports, as files that the other commands take.
@@ -192,15 +251,22 @@ def export(
     An epoch that is still open may grow between one file and the next.
     """
     first, last = (None, None) if epochs is None else read_range(epochs)
-    with existing(store) as opened:
+    with existing(store, read_only=True) as opened:
         chosen = _chosen(opened, survey)
-        held = [one.epoch for one in opened.epochs(chosen.fingerprint)]
+        if with_ids:
+            _refuse_ids(chosen)
+        known = opened.epochs(chosen.fingerprint)
+        held = [one.epoch for one in known]
         wanted = [one for one in held if one >= (first or 0) and (last is None or one <= last)]
         if held and not wanted:
             raise LabelError(
                 f"there is nothing of epochs {epochs}: the first with reports is {held[0]}, the last {held[-1]}"
             )
-        saved = _write_export(opened, chosen, wanted, per_epoch, to, force)
+        saved = _write_export(opened, chosen, wanted, per_epoch, with_ids, to, force)
+    if with_ids and any(one.state == OPEN for one in known if one.epoch in wanted):
+        output.note(
+            "note", "whoever knows the id of a report can delete it while its epoch is open: keep these files private"
+        )
     output.facts([("survey", shown(chosen.name)), ("fingerprint", chosen.fingerprint)])
     output.write("\n" + "".join(f"saved: {to / name}\n" for name in saved))
 
@@ -227,8 +293,18 @@ def _chosen(store: Store, given: str | None) -> Survey:
 # -- export --------------------------------------------------------------------------------------------
 
 
+def _refuse_ids(survey: Survey) -> None:
+    if not _keeps_reports(survey):
+        raise SpecError('this survey keeps sums alone (retention "tally"): there are no reports to export, and no ids')
+    Layout(survey).check_ids()
+
+
+def _keeps_reports(survey: Survey) -> bool:
+    return survey.terms is not None and survey.terms.retention == "reports"
+
+
 def _write_export(
-    store: Store, survey: Survey, epochs: Sequence[int], per_epoch: bool, to: Path, force: bool
+    store: Store, survey: Survey, epochs: Sequence[int], per_epoch: bool, with_ids: bool, to: Path, force: bool
 ) -> list[str]:
     """Write these epochs, in ascending order. Returns the names of the files; only `force` replaces existing ones."""
     before = sorted(path.name for path in to.iterdir() if _OURS.fullmatch(path.name)) if to.is_dir() else []
@@ -248,7 +324,11 @@ def _write_export(
     else:
         saved.append(TALLY)
         store.tally(fingerprint, first, last).save(to / TALLY)
-    if survey.terms is not None and survey.terms.retention == "reports":
+    if with_ids:
+        for epoch in epochs:
+            saved.append(f"reports-{epoch}.parquet")
+            _save_reports(store, survey, epoch, epoch, to / saved[-1], with_ids)
+    elif _keeps_reports(survey):
         saved.append(REPORTS)
         _save_reports(store, survey, first, last, to / REPORTS)
     for name in set(before) - set(saved):
@@ -256,13 +336,9 @@ def _write_export(
     return saved
 
 
-def _save_reports(store: Store, survey: Survey, first: int, last: int, path: Path) -> None:
-    with report_writer(path, survey) as writer:
-        for batch in _columns(store, survey, first, last):
-            writer.write(batch)
-
-
-def _columns(store: Store, survey: Survey, first: int, last: int) -> Iterator[dict[str, Bytes]]:
+def _save_reports(store: Store, survey: Survey, first: int, last: int, path: Path, ids: bool = False) -> None:
     parts = SurveyCounter(survey).parts
-    for batch in store.reports(survey.fingerprint, first, last):
-        yield {part.id: batch.answers[:, part.bytes] for part in parts}
+    with report_writer(path, survey, ids=ids, epoch=first if ids else None) as writer:
+        for batch in store.reports(survey.fingerprint, first, last):
+            columns = {part.id: batch.answers[:, part.bytes] for part in parts}
+            writer.write({ID: batch.ids} | columns if ids else columns)

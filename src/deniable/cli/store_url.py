@@ -95,14 +95,14 @@ def is_made(url: str) -> bool:
     return not url.startswith(("postgresql://", "postgres://")) or _has_tables(url)
 
 
-def existing(url: str) -> Store:
+def existing(url: str, read_only: bool = False) -> Store:
     """Open the store at a URL. Raises `StoreError` if there is none: a mistyped name must not become an empty store."""
     if not is_made(url):
         # Not the URL of a server: it may hold a password.
         where = _database(url)
         missing = "there is no store in this PostgreSQL database" if where is None else f"there is no store {where!r}"
         raise StoreError(f"{missing}: name another with --store; a new one is made by deniable serve")
-    return open_store(url)
+    return open_store(url, read_only=read_only)
 
 
 def _has_tables(url: str) -> bool:

@@ -125,6 +125,44 @@ def test_export_of_some_epochs(tmp_path, url):
         assert (to / f"tally-{at}.json").read_text() == tally(at)
 
 
+def test_exports_with_ids_are_deduplicated(tmp_path, url):
+    """Of two stores that share submissions, as after a restore: each counts once."""
+    survey, people = daily(retention="reports"), crowd(daily(), 60)
+    epoch, counter = current(survey), SurveyCounter(survey)
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    for place, some in ((url, people[:40]), (other, people[20:])):
+        with open_store(place) as store:
+            store.publish(survey)
+            # The same ids in another epoch are other submissions.
+            store.add([some.batch(survey, epoch), some.batch(survey, epoch - 1)])
+    for name, place in (("here", url), ("there", other)):
+        run = CliRunner().invoke(app, ["store", "export", str(tmp_path / name), "--with-ids", "--store", place])
+        assert run.exit_code == 0
+        assert "while its epoch is open" in run.stderr
+    names = {"survey.json", "tally.json", f"reports-{epoch - 1}.parquet", f"reports-{epoch}.parquet"}
+    assert {path.name for path in (tmp_path / "here").iterdir()} == names
+    exact = counter.tally(60, counter.count(people.answers))
+    for epochs in ((epoch,), (epoch - 1, epoch)):
+        files = [str(tmp_path / name / f"reports-{at}.parquet") for name in ("here", "there") for at in epochs]
+        assert tally_files(survey, files)["smoke"].n == 80 * len(epochs)
+        sums = tmp_path / f"{len(epochs)}.json"
+        deniable("tally", str(tmp_path / "here/survey.json"), *files, "--dedupe", "-o", str(sums))
+        counted = SurveyTally.load(sums)["smoke"]
+        assert counted == (exact["smoke"] if len(epochs) == 1 else exact["smoke"] + exact["smoke"])
+    # What was exported before would be counted beside what this one writes.
+    deniable("store", "export", str(tmp_path / "here"), "--force", "--store", url)
+    assert {path.name for path in (tmp_path / "here").iterdir()} == {"survey.json", "tally.json", "reports.parquet"}
+
+
+def test_ids_that_are_not_kept_are_not_exported(tmp_path, url):
+    with open_store(url) as store:
+        store.publish(daily())
+        store.add([crowd(daily(), 5).batch(daily(), current(daily()))])
+    said = deniable("store", "export", str(tmp_path / "out"), "--with-ids", "--store", url, code=2)
+    assert 'retention "tally"' in said
+    assert not (tmp_path / "out").exists()
+
+
 MISTYPED = [
     ("token", "create", "--role", "admin"),
     ("token", "list"),
@@ -134,6 +172,7 @@ MISTYPED = [
     ("store", "close-epoch", "1"),
     ("store", "reopen-epoch", "1"),
     ("store", "trust-clock"),
+    ("store", "upgrade"),
     ("store", "export", "out"),
 ]
 

@@ -168,8 +168,34 @@ def test_a_held_lock_does_not_take_the_readers(tmp_path):
         assert service.send(SURVEY, 0, people).json["accepted"] == 10
 
 
+def test_closing_takes_no_reader_while_the_lock_is_held(tmp_path):
+    """Whoever closes an epoch is told to come back later, and analysts are answered meanwhile."""
+    path = f"/v1/surveys/{SURVEY.fingerprint}"
+    with (
+        in_thread(f"sqlite:///{tmp_path / 'store.db'}", SURVEY, request_seconds=2) as live,
+        ThreadPoolExecutor(6) as admins,
+    ):
+        assert live.send(SURVEY, 0, crowd(SURVEY, 4)).status == 200
+        with sqlite3.connect(tmp_path / "store.db", isolation_level=None) as other:
+            other.execute("BEGIN IMMEDIATE")
+            places = [f"{path}/epochs/0/close", f"{path}/close"] * 3
+            asked = [admins.submit(live.ask, "POST", place, b"", "admin") for place in places]
+            while not all(one.done() for one in asked):
+                assert live.get(f"{path}/status", "analyst").json["accepted"] == 4
+            for one in asked:
+                assert one.result().problem == "overloaded"
+                assert int(one.result().headers["retry-after"]) >= 1
+            other.execute("ROLLBACK")
+        other.close()
+        eventually(lambda: live.ask("POST", places[0], b"", "admin").status == 200)
+        with live.store() as store:
+            assert [one.state for one in store.epochs(SURVEY.fingerprint)] == ["closed"]
+
+
 def test_the_level_of_the_log_changes_while_it_runs(tmp_path):
-    with watched(f"sqlite:///{tmp_path / 'store.db'}", "--log-level", "warning") as (service, operator):
+    settings = ("--log-level", "warning", "--steady-seconds", "0")
+    with watched(f"sqlite:///{tmp_path / 'store.db'}", *settings) as (service, operator):
+        assert operator.get("/readyz").json == {"status": "ok"}, "the clock is trusted at once"
         for _ in range(2):
             before = service.log.read_text()
             service.process.send_signal(signal.SIGUSR1)

@@ -70,6 +70,9 @@ def test_two_workers_share_a_port_a_store_and_a_sum(postgres_url):
         os.kill(first[0], signal.SIGKILL)
         eventually(lambda: len(set(children(service.process.pid)) - set(first)) == 1, 30)
         eventually(lambda: operator.get("/readyz").status == 200, 30)
+        # The level of the log is changed in all of them by a signal to the first process.
+        service.process.send_signal(signal.SIGUSR1)
+        eventually(lambda: service.log.read_text().count('"event":"log level"') == 3)
         assert service.stop() == 0
         eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in first))
 

@@ -24,7 +24,7 @@ from deniable.collect.server.api import Answer, Call, Operation, Parameter, json
 from deniable.collect.server.problems import KINDS, MEDIA_TYPE, Problem, document, overloaded
 from deniable.collect.server.service import Service
 from deniable.collect.server.telemetry import Family, Labels, exposition, gauge, log, shared_gauge
-from deniable.collect.stores.base import OPEN, StorageFull, StoreError, Token
+from deniable.collect.stores.base import OPEN, StorageFull, StoreError, Token, VersionError
 from deniable.collect.wire import JSON, hashed, new_token
 
 METRICS = "text/plain; version=0.0.4"
@@ -125,6 +125,8 @@ async def readiness(service: Service) -> str:
                 await _ping(service)
         except StorageFull:
             raise _full() from None
+        except VersionError as error:
+            raise overloaded(str(error)) from None
         except (StoreError, TimeoutError, Problem):
             raise overloaded("the store cannot be written") from None
     # Submissions are counted all the same, so it is ready.

@@ -4,7 +4,8 @@ Before the body   survey, media type, announced length, rate and room are checke
 After it          the writer decodes, checks and counts it together with all others that wait
 Rate              charged by the bytes that came, never by those that were announced; what turns out not to be a
                   submission, or could not be stored, is given back
-Deleting          whoever knows the 16 random bytes of an id has sent it: no token is asked for
+Deleting          whoever knows the 16 random bytes of an id has sent it, or was given them by the operator: no token is
+                  asked for
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Threads    each has its own connection, so that nothing holds up the event loop; others compute. More than `max_reads`
            questions at once are told to come back later
+Changes    a change that is long, as closing is, is made here too. While another process holds the store, no thread
+           waits for it: the change is tried again and again
 Repair     a connection that fails is closed and the question asked again over a new one, once: reading changes nothing
 Version    how far a survey's sums have come, as one number: the submissions ever counted plus those deleted plus the
            epochs closed. All only grow, and a tally changes only when one of them does, so equal versions mean equal
@@ -33,7 +35,7 @@ from deniable.collect.server.limits import Bucket
 from deniable.collect.server.problems import Problem, overloaded
 from deniable.collect.server.settings import Settings
 from deniable.collect.server.telemetry import log
-from deniable.collect.stores.base import CLOSED, Epoch, Published, Store, StoreError, Token
+from deniable.collect.stores.base import CLOSED, Epoch, Published, Store, StoreError, TakenError, Token
 from deniable.collect.stores.batches import SurveyCounter
 from deniable.collect.wire import hashed
 from deniable.errors import DeniableError
@@ -41,6 +43,8 @@ from deniable.surveys import Survey, Terms
 
 FRESH_SECONDS = 0.05
 """A survey or token that is not known is looked up in the store before it is refused, at most this often."""
+RETRY_SECONDS = 0.2
+"""After a change that others kept from being made it is tried again."""
 RANK = {"ingest": 1, "analyst": 2, "admin": 3}
 
 T = TypeVar("T")
@@ -70,6 +74,17 @@ class Readers:
         finally:
             self._waiting -= 1
 
+    async def change(self, job: Callable[[Store], T], seconds: float) -> T:
+        """The answer of a job that writes, and that may be tried again; TakenError if others hold the store so long."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                return await self.run(lambda store: _at_once(store, job))
+            except TakenError:
+                if time.monotonic() >= end:
+                    raise
+            await asyncio.sleep(RETRY_SECONDS)
+
     async def compute(self, job: Callable[[], T]) -> T:
         """The job's answer, from a thread without one."""
         self._enter()
@@ -87,12 +102,15 @@ class Readers:
         store: Store | None = None
         while (item := self._queue.get()) is not None:
             job, future = item
+            if future.done():  # whoever asked has gone
+                continue
             answer, error = None, None
             try:
                 store, answer = self._answered(store, job)
             except BaseException as raised:
                 error = raised
-                store = None if isinstance(raised, StoreError) else store
+                if isinstance(raised, StoreError) and not isinstance(raised, TakenError):
+                    store = None
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(deliver, future, answer, error)
             del item, job, future, answer, error
@@ -104,6 +122,8 @@ class Readers:
         if store is not None:
             try:
                 return store, job(store)
+            except TakenError:  # by others: the connection is good
+                raise
             except StoreError:
                 _close_quietly(store)
         store = self._open()
@@ -121,6 +141,11 @@ class Readers:
         for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
         self._computing.shutdown(wait=False, cancel_futures=True)
+
+
+def _at_once(store: Store, job: Callable[[Store], T]) -> T:
+    with store.impatient():
+        return job(store)
 
 
 def _close_quietly(store: Store) -> None:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
 
 from deniable.collect.server.clock import TrustedClock
 from deniable.collect.server.limits import Bucket, Receiving
@@ -38,6 +39,9 @@ TIDY_FILE, TIDY_SERVER = 5.0, 60.0
 """How often earlier states are removed from a store: a file has its log emptied, a server has tables vacuumed."""
 NOTE_SECONDS = 600.0
 """How often the store notes the time, for a restart."""
+
+
+T = TypeVar("T")
 
 
 class Service:
@@ -185,7 +189,7 @@ class Service:
             log("clock", news=news)
         if time.monotonic() >= self._note_due:
             now = self.clock.bounds()
-            await self.readers.run(lambda store: store.note_time(now.guess, first=now.doubt is not None))
+            await self.change(lambda store: store.note_time(now.guess, first=now.doubt is not None))
             self._note_due = time.monotonic() + NOTE_SECONDS
 
     async def _tidy(self) -> None:
@@ -199,7 +203,7 @@ class Service:
             await self._close_past(entry)
         now = self.clock.bounds()
         if now.doubt is None:
-            await self.readers.run(lambda store: store.forget_ids(now.earliest))
+            await self.change(lambda store: store.forget_ids(now.earliest))
 
     async def _close_past(self, entry: Entry) -> None:
         """Close the epochs that take no report any more."""
@@ -213,10 +217,14 @@ class Service:
                 await self.close_epoch(entry, one.epoch)
                 self.metrics.count("deniable_epochs_closed_total")
 
+    async def change(self, job: Callable[[Store], T]) -> T:
+        """Change the store beside the writer, for a change that may take long; it may be tried several times."""
+        return await self.readers.change(job, self.settings.request_seconds)
+
     async def close_epoch(self, entry: Entry, epoch: int) -> Epoch:
-        """Close an epoch beside the writer, because it may take long."""
+        """Close an epoch; its ids are kept for some time."""
         forget = self.now() + self.settings.reopen_seconds
-        closed = await self.readers.run(lambda store: store.close_epoch(entry.fingerprint, epoch, forget))
+        closed = await self.change(lambda store: store.close_epoch(entry.fingerprint, epoch, forget))
         log("closed epoch", survey=entry.fingerprint, epoch=epoch, n=closed.n)
         return closed
 

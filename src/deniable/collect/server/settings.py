@@ -114,6 +114,9 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise NumberError(f"{name} is above zero, not {value}")
+        for name in ("steady_seconds", "reopen_seconds"):
+            if not getattr(self, name) >= 0:
+                raise NumberError(f"{name} is zero or more, not {getattr(self, name)}")
         for name in ("queue_bytes", "arriving_bytes"):
             if getattr(self, name) < self.max_body:
                 raise NumberError(f"{name} is at least max_body, or the largest body could never be taken")

@@ -193,7 +193,7 @@ def _refuse_weaker(service: Service, survey: Survey) -> None:
 async def close(call: Call) -> Response:
     service, entry = call.service, await call.entry()
     # Forgetting the ids takes long, and the writer has others to serve.
-    await service.readers.run(lambda store: store.close_survey(entry.fingerprint))
+    await service.change(lambda store: store.close_survey(entry.fingerprint))
     await service.registry.refresh()
     log("closed survey", survey=entry.fingerprint)
     return json_response(Publication(entry.fingerprint, "closed"))

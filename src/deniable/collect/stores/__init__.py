@@ -10,6 +10,8 @@ files:///name                 a directory of files, absolute like that of SQLite
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from deniable.collect.stores.base import (
     Added,
     Batch,
@@ -21,6 +23,7 @@ from deniable.collect.stores.base import (
     Store,
     StoreError,
     Token,
+    VersionError,
 )
 
 __all__ = [
@@ -34,16 +37,19 @@ __all__ = [
     "Store",
     "StoreError",
     "Token",
+    "VersionError",
     "open_store",
+    "restore_store",
 ]
 
 _FORMS = "sqlite:///name.db, sqlite:////absolute/name.db, postgresql://user@host/name, files:///directory or memory:"
 
 
-def open_store(url: str, shard: int = 0) -> Store:
-    """The store at a URL; made if it is new. Raises StoreError for a store of another schema version.
+def open_store(url: str, shard: int = 0, read_only: bool = False) -> Store:
+    """The store at a URL; made if it is new. Raises VersionError for a store whose tables are of another version.
 
-    Workers that share a PostgreSQL store give each its own `shard`, so that none waits for another's tally.
+    Workers that share a PostgreSQL store give each its own `shard`, so that none waits for another's tally. A store
+    that is only read is neither made nor changed in any way.
 
     >>> with open_store("memory:") as store:
     ...     store.surveys()
@@ -57,16 +63,46 @@ def open_store(url: str, shard: int = 0) -> Store:
     if scheme == "sqlite" and rest.startswith("///") and len(rest) > 3 and not rest.endswith("/"):
         from deniable.collect.stores.sqlite import SqliteStore
 
-        return SqliteStore(rest[3:], shard)
+        return SqliteStore(rest[3:], shard, read_only)
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         from deniable.collect.stores.postgres import PostgresStore
 
-        return PostgresStore(url, shard)
+        return PostgresStore(url, shard, read_only)
     if scheme == "files" and rest.startswith("///") and rest[3:].partition("?")[0].strip("/"):
         from deniable.collect.stores.segments import SegmentStore
 
         directory, _, to = rest[3:].partition("?to=")
-        return SegmentStore(directory, to or None, shard)
+        return SegmentStore(directory, to or None, shard, read_only)
+    raise _not_a_store(url)
+
+
+def restore_store(copy: Path, url: str) -> None:
+    """Make a store at a URL, where there is none, of a copy that `Store.backup` made: all of it or nothing.
+
+    Everything is as it was when the copy was made, except that no clock counts as confirmed by an operator, and that
+    this version of deniable writes. Raises StoreError if the copy is damaged or the store is there already.
+    """
+    from deniable.collect.stores.sqlite import SqliteStore, restore_file
+
+    scheme, _, rest = url.partition(":")
+    with SqliteStore(copy, read_only=True) as source:
+        wrong = source.check()
+        if wrong:
+            raise StoreError(f"{str(copy)!r} is damaged, use another copy: {wrong[0]}")
+        if scheme == "sqlite" and rest.startswith("///") and len(rest) > 3:
+            restore_file(source, Path(rest[3:]))
+        elif scheme in ("postgresql", "postgres") and rest.startswith("//"):
+            from deniable.collect.stores.postgres import PostgresStore
+
+            PostgresStore(url, content=source).close()
+        elif scheme == "files":
+            raise StoreError("a store of files is restored by copying its directory: name sqlite:/// or postgresql://")
+        else:
+            raise _not_a_store(url)
+
+
+def _not_a_store(url: str) -> StoreError:
+    scheme, colon, _ = url.partition(":")
     kind = f'"{scheme}:..."' if colon and scheme.isalnum() else "this"
     # Not the URL itself: it may hold a password.
-    raise StoreError(f"{kind} is not the URL of a store: write {_FORMS}")
+    return StoreError(f"{kind} is not the URL of a store: write {_FORMS}")

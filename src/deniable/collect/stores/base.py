@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -37,6 +38,14 @@ class StoreError(DeniableError, RuntimeError):
 
     code: str | None = None
     """What the database calls it: an SQLSTATE, or the name of SQLite's error."""
+
+
+class VersionError(StoreError):
+    """A store that another version of deniable writes, or whose tables are of another version."""
+
+
+class TakenError(StoreError):
+    """Something that others hold, perhaps not for long."""
 
 
 class StorageFull(StoreError):
@@ -246,6 +255,18 @@ class Store(ABC):
     @abstractmethod
     def backup(self, path: Path) -> None:
         """A consistent copy, taken while the service runs."""
+
+    @abstractmethod
+    def software(self) -> str:
+        """The version of deniable that writes."""
+
+    @abstractmethod
+    def upgrade(self) -> None:
+        """Let this version of deniable write from now on, and no other: processes of another are refused."""
+
+    def impatient(self) -> AbstractContextManager[None]:
+        """Within this, what another process holds is waited for only shortly; then `TakenError` is raised."""
+        return nullcontext()
 
     def size(self) -> int:
         """How many bytes the store takes, as far as it knows."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from deniable import __version__
 from deniable.collect.stores.base import (
     CLOSED,
     OPEN,
@@ -236,6 +237,12 @@ class MemoryStore(Store):
 
     def backup(self, path: Path) -> None:
         write_copy(path, {table: iter(found) for table, found in self._tables().items()})
+
+    def software(self) -> str:
+        return __version__
+
+    def upgrade(self) -> None:
+        pass
 
     def ping(self) -> None:
         pass

@@ -38,11 +38,21 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import numpy as np
 
 from deniable._extras import require
-from deniable.collect.stores.base import CLOSED, OPEN, Added, Batch, Rejections, StorageFull, StoreError
+from deniable.collect.stores.base import (
+    CLOSED,
+    OPEN,
+    Added,
+    Batch,
+    Rejections,
+    StorageFull,
+    StoreError,
+    TakenError,
+    VersionError,
+)
 from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, joined, keys, rows
-from deniable.collect.stores.runs import POOL, RunTable, select_runs
-from deniable.collect.stores.sql import TABLES, Place, Row, SqlStore, make_tables
-from deniable.collect.stores.sqlite import write_copy
+from deniable.collect.stores.runs import POOL, RunTable, SortedRuns, select_runs
+from deniable.collect.stores.sql import TABLES, Place, Row, SqlStore, check_software, check_tables, make_tables
+from deniable.collect.stores.sqlite import SqliteStore, write_copy
 from deniable.collect.wire import ID_BYTES
 from deniable.protocols.reports import Bytes
 
@@ -52,14 +62,18 @@ SILENT_SECONDS = 3.0
 """How much longer than that an answer is waited for before the connection is cut."""
 VACUUM_SECONDS = 600.0
 _LOCK = 0x64656E69
-"""Held while tables are made."""
+"""Held while tables are made; with 1 while a worker vacuums, and with 2 while somebody writes."""
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+"""Each statement sees what was committed before it: whoever holds an epoch sees the ids of who held it before."""
+_SHARE, _VERSIONS = f"SELECT pg_advisory_xact_lock_shared({_LOCK}, 2)", "SELECT * FROM schema_version"
+_WRITE = f"{_BEGIN}; {_SHARE}; {_VERSIONS}"
+_EXCLUSIVE = f"{_BEGIN}; SELECT pg_advisory_xact_lock({_LOCK}, 2)"
 BACKUPS = 5
 """How often a copy is begun anew because an epoch closed meanwhile."""
 PATIENCE = 1000
 """Milliseconds to wait for readers of a table that is to be dropped."""
 ROW_BYTES, ROW_RECORDS = 2000, 32
 """A row holds records of so many bytes in all, or so many records if that is more."""
-_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _OWN_VERSION = "SELECT pg_current_xact_id()::xid::text"
 """The number of this transaction, which rows have that it writes."""
 _BLOCKS = "SELECT block, n, deleted, counts FROM tally WHERE survey = ? AND epoch = ? AND shard = ?"
@@ -97,19 +111,18 @@ class MissingTableError(StoreError):
     """A table that is not there, or not any more."""
 
 
-class TakenError(StoreError):
-    """Something that others hold."""
-
-
 class PostgresStore(SqlStore):
-    """The store in a PostgreSQL database; tables are made if it has none."""
+    """The store in a PostgreSQL database; tables are made if it has none.
+
+    One that is only read is never made nor changed. `content` is a copy that a new store is filled with.
+    """
 
     locking = "FOR UPDATE"
     reconnects = True
 
-    def __init__(self, url: str, shard: int = 0) -> None:
+    def __init__(self, url: str, shard: int = 0, read_only: bool = False, content: SqliteStore | None = None) -> None:
         super().__init__(shard)
-        self._url = url
+        self._url, self._read_only = url, read_only
         self._psycopg = require("psycopg", "postgres")
         self._open: Any = None
         self._pipeline: Any = None
@@ -118,14 +131,27 @@ class PostgresStore(SqlStore):
         """Statements that were sent ahead, with their parameters and cursors."""
         self._seconds = ANSWER_SECONDS + SILENT_SECONDS
         try:
-            with self._locked():
-                known = self._query("SELECT to_regclass('schema_version') IS NOT NULL") == [(True,)]
-                version = self._query("SELECT version FROM schema_version")[0][0] if known else 0
-                make_tables(STATEMENTS, version, self._query)
-            self._sweep()
+            if not read_only:
+                self._make_store(content)
+            check_tables(self._versions())
+            if not read_only:
+                # What another version has begun is its own to end.
+                with suppress(VersionError):
+                    self._sweep()
         except BaseException:
             self.close()
             raise
+
+    def _make_store(self, content: SqliteStore | None) -> None:
+        """Make the tables unless they are there; with content, all or nothing of it."""
+        with self._transaction(_BEGIN):
+            self._query(f"SELECT pg_advisory_xact_lock({_LOCK})")
+            if not self._has("schema_version"):
+                make_tables(STATEMENTS, self._query)
+                if content is not None:
+                    self._fill(content)
+            elif content is not None:
+                raise StoreError("there is a store in this PostgreSQL database already: name another database")
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -151,6 +177,8 @@ class PostgresStore(SqlStore):
         limits["idle_in_transaction_session_timeout"] = seconds
         self._seconds = seconds + SILENT_SECONDS
         changes = [f"set_config('{name}', '{1000 * value:.0f}', false)" for name, value in limits.items()]
+        if self._read_only:
+            changes.append("set_config('default_transaction_read_only', 'on', false)")
         self._query(f"SELECT {', '.join(changes)}")
 
     @contextmanager
@@ -206,11 +234,17 @@ class PostgresStore(SqlStore):
         self._wait()
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
-        self._query(begin)
-        begun = self._open
+    def _transaction(self, begin: str) -> Iterator[list[Row]]:
+        """Begin with statements that go in one message; what the last of them found."""
+        with self._errors():
+            begun = self._connection
         try:
-            yield
+            with self._errors(), DEADLINES.set(begun, self._seconds):
+                cursor = begun.execute(begin, prepare=False)
+                while cursor.nextset():
+                    pass
+                found = cursor.fetchall() if cursor.description else []
+            yield found
             if self._open is not begun:
                 raise StoreError("the connection to PostgreSQL was lost in a transaction: nothing is known of it")
             self._query("COMMIT")
@@ -234,7 +268,12 @@ class PostgresStore(SqlStore):
                 with last_wait, begun.pipeline() as self._pipeline:
                     try:
                         self._send(_BEGIN)
+                        self._send(_SHARE)
+                        versions = self._execute(_VERSIONS)
                         yield
+                        with DEADLINES.set(begun, self._seconds):
+                            found = versions.fetchall()
+                        check_software(found[0])
                         self._send("COMMIT")
                     finally:
                         # Leaving waits for all answers.
@@ -254,9 +293,14 @@ class PostgresStore(SqlStore):
             # An epoch was closed by another process and its table dropped: what was known of it is forgotten now.
             return super().add(batches, rejected)
 
-    def _writing(self) -> Any:
-        # Each statement sees what was committed before it: whoever holds an epoch sees the ids of who held it before.
-        return self._transaction(_BEGIN)
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._transaction(_WRITE) as found:
+            check_software(found[0])
+            yield
+
+    def _exclusive(self) -> Any:
+        return self._transaction(_EXCLUSIVE)
 
     def _reading(self) -> Any:
         return self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -473,6 +517,37 @@ class PostgresStore(SqlStore):
                 return
         raise StoreError("epochs were closed during each attempt to copy the store: try again")
 
+    def _fill(self, copy: SqliteStore) -> None:
+        """Take over what a copy holds, in the transaction that has made the tables."""
+        with copy._reading():
+            for table in TABLES:
+                if table not in ("seen", "report"):
+                    self._fill_table(table, copy)
+            # What an operator said of a clock was said of another machine, or at another time.
+            self._query("DELETE FROM clock WHERE name = 'confirmed'")
+            self._query("SELECT setval(pg_get_serial_sequence('survey', 'key'), MAX(key)) FROM survey")
+            epochs = "SELECT epoch, state = ? OR forget IS NOT NULL FROM epoch WHERE survey = ?"
+            for published in copy.surveys():
+                entry = self._entry(published.fingerprint)
+                for epoch, has_ids in self._query(epochs, OPEN, entry.key):
+                    if has_ids or copy._kept(entry, epoch):
+                        self._make_tables_of(entry, epoch)
+                        self._fill_epoch(copy, entry, epoch, has_ids)
+
+    def _fill_table(self, table: str, copy: SqliteStore) -> None:
+        for some in copy.rows_of(table):
+            into = f"{table} OVERRIDING SYSTEM VALUE" if table == "survey" else table
+            with self._errors(), DEADLINES.set(self._connection, self._seconds), self._connection.cursor() as cursor:
+                cursor.executemany(f"INSERT INTO {into} VALUES ({', '.join(['%s'] * len(some[0]))})", some)
+
+    def _fill_epoch(self, copy: SqliteStore, entry: StoredSurvey, epoch: int, has_ids: bool) -> None:
+        runs = SortedRuns(ServerRuns(self._query, self._send, _seen(entry, epoch)))
+        for ids in copy.ids_of(entry, epoch) if has_ids else ():
+            if not runs.claim(ids).all():
+                raise StoreError(f"the copy has ids of epoch {epoch} twice: it is damaged, use another")
+        for batch in copy.reports(entry.survey.fingerprint, epoch, epoch):
+            self._keep(entry, epoch, batch.ids, batch.answers)
+
     def _rows(self, table: str) -> Iterator[Row]:
         if table == "tally":
             places = "SELECT survey, epoch, shard FROM tally WHERE block = 0 ORDER BY survey, epoch, shard"
@@ -503,9 +578,11 @@ class PostgresStore(SqlStore):
         return int(self._query("SELECT pg_database_size(current_database())")[0][0])
 
     def ping(self) -> None:
-        select = "SELECT version, current_setting('transaction_read_only') FROM schema_version"
-        if self._query(select)[0][1] != "off":
+        select = "SELECT current_setting('transaction_read_only'), * FROM schema_version"
+        ((read_only, *versions),) = self._query(select)
+        if read_only != "off":
             raise StoreError("the PostgreSQL store takes no changes now: it is a standby, or read-only")
+        check_software(tuple(versions))
 
     def close(self) -> None:
         for runs in self._runs.values():

@@ -65,6 +65,7 @@ from deniable.collect.stores.batches import (
     joined,
     keys,
 )
+from deniable.collect.stores.sql import check_software
 from deniable.collect.stores.sqlite import SqliteStore
 from deniable.collect.wire import CONFLICT, ID_BYTES
 from deniable.errors import DeniableError, ReportError, SpecError
@@ -244,7 +245,7 @@ class _Changes:
 class SegmentStore(SqliteStore):
     """The store in a directory, which is made if it is new."""
 
-    def __init__(self, directory: str | Path, to: str | None = None, shard: int = 0) -> None:
+    def __init__(self, directory: str | Path, to: str | None = None, shard: int = 0, read_only: bool = False) -> None:
         if os.name != "posix":
             raise StoreError("a store of files needs locks that only Unix has: use sqlite:///name.db")
         require("pyarrow", "files")
@@ -254,11 +255,11 @@ class SegmentStore(SqliteStore):
         self._log: Log | None = None
         self._told: set[str] = set()
         try:
-            for folder in (self._segments, self._parts):
+            for folder in (self._segments, self._parts) if not read_only else ():
                 _make_folder(folder)
         except OSError as error:
             raise StoreError(f"{str(directory)!r} cannot be a store of files: {error.strerror}") from None
-        super().__init__(self._directory / "control.db", shard)
+        super().__init__(self._directory / "control.db", shard, read_only)
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -286,6 +287,7 @@ class SegmentStore(SqliteStore):
     # -- ingest ------------------------------------------------------------------------------------
 
     def add(self, batches: Sequence[Batch], rejected: Rejections | None = None) -> list[Added]:
+        check_software(self._versions())
         results, content = BatchResults(batches), []
         for name, _, _ in rejected or {}:
             self._entry(name)

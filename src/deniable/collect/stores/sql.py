@@ -10,7 +10,11 @@ Checks     what can be wrong with a store is found by counting again: published 
            deleted ones are the number of ids, while these are kept; a closed tally has its hash; ids that are not kept
            are gone; kept reports give the tally again (deep)
 
-The tables, with a version; a store of another version is refused:
+Versions   tables have a version, and a store of another one is refused: nothing converts it. Processes of several
+           versions of deniable may read a store, and one version writes: every transaction that writes looks at
+           `schema_version` first, and `upgrade` waits until none is under way
+
+The tables:
 
 survey      fingerprint, the published bytes, state; other tables use its short key
 epoch       state, and once closed the hash of the final tally and until when ids are kept (none once they may go); how
@@ -24,6 +28,7 @@ duplicate   how many submissions came again, by survey and shard
 rejected    how many were refused, by survey, day, reason and shard
 token       SHA-256, role and label
 clock       the time that was trusted last, and the one that an operator confirmed last
+schema_version   of the tables, and the version of deniable that writes
 
 No submission has a number, a time or a place in a queue: each is found by its random id.
 """
@@ -37,6 +42,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable import __version__
 from deniable.collect.stores.base import (
     CLOSED,
     OPEN,
@@ -49,6 +55,7 @@ from deniable.collect.stores.base import (
     StoredTime,
     StoreError,
     Token,
+    VersionError,
     collected,
     not_reopened,
     still_open,
@@ -74,7 +81,7 @@ from deniable.protocols.tally import Counts
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.terms import LAST_EPOCH
 
-VERSION = 6
+VERSION = 7
 """Of the tables."""
 TABLES = ("survey", "epoch", "seen", "report", "tally", "duplicate", "rejected", "token", "clock")
 
@@ -83,21 +90,34 @@ Place = tuple[int, int, int]
 """Survey, epoch and shard."""
 
 
-def make_tables(statements: Sequence[str], version: int, run: Callable[[str], object]) -> None:
-    """Make the tables where there are none (`version` 0); the caller holds a lock and a transaction.
+def make_tables(statements: Sequence[str], run: Callable[[str], object]) -> None:
+    """Make the tables where there are none; the caller holds a lock and a transaction."""
+    run("CREATE TABLE schema_version (version INTEGER NOT NULL, software TEXT NOT NULL)")
+    run(f"INSERT INTO schema_version VALUES ({VERSION}, '{__version__}')")
+    for statement in statements:
+        run(statement)
 
-    Raises StoreError for tables of another version.
-    """
-    if version not in (0, VERSION):
-        raise StoreError(
-            f"this store has schema version {version}, and this deniable reads version {VERSION} only: "
-            f"use the {'newer' if version > VERSION else 'older'} deniable that wrote it"
+
+def check_tables(row: Row) -> None:
+    """Raise VersionError for tables of another version, given the row of `schema_version`."""
+    version, *software = row
+    if version != VERSION:
+        by = f" by deniable {software[0]}" if software else ""
+        raise VersionError(
+            f"this store was written{by} with tables of version {version}, and this is deniable {__version__}, which "
+            f"reads version {VERSION} only: use the {'newer' if version > VERSION else 'older'} deniable that wrote it"
         )
-    if version == 0:
-        run("CREATE TABLE schema_version (version INTEGER NOT NULL)")
-        run(f"INSERT INTO schema_version VALUES ({VERSION})")
-        for statement in statements:
-            run(statement)
+
+
+def check_software(row: Row) -> None:
+    """Raise VersionError unless this version of deniable is the one that writes, given that row."""
+    check_tables(row)
+    _, software = row
+    if software != __version__:
+        raise VersionError(
+            f"this store is written by deniable {software}, and this is deniable {__version__}: use {software}, or "
+            "stop all its processes, make a copy with deniable store backup, and run deniable store upgrade"
+        )
 
 
 class SqlStore(Store):
@@ -141,7 +161,14 @@ class SqlStore(Store):
 
     @abstractmethod
     def _writing(self) -> AbstractContextManager[None]:
-        """A transaction that writes: all or nothing, durable when it ends."""
+        """A transaction that writes: all or nothing, durable when it ends.
+
+        Raises VersionError unless this version of deniable is the one that writes.
+        """
+
+    @abstractmethod
+    def _exclusive(self) -> AbstractContextManager[None]:
+        """A transaction that writes, whatever version this is, while none that `_writing` makes is under way."""
 
     def _adding(self) -> AbstractContextManager[None]:
         """The same for submissions."""
@@ -445,6 +472,18 @@ class SqlStore(Store):
     def _note(self, name: str, moment: float, first: bool = False) -> None:
         change = "NOTHING" if first else "UPDATE SET moment = excluded.moment"
         self._query(f"INSERT INTO clock VALUES (?, ?) ON CONFLICT (name) DO {change}", name, int(moment))
+
+    def _versions(self) -> Row:
+        """Of the tables, and of the deniable that writes."""
+        return self._query("SELECT * FROM schema_version")[0]
+
+    def software(self) -> str:
+        return str(self._versions()[1])
+
+    def upgrade(self) -> None:
+        with self._exclusive():
+            check_tables(self._versions())
+            self._query("UPDATE schema_version SET software = ?", __version__)
 
     def check(self, deep: bool = True) -> list[str]:
         return [*self._damage(deep), *complaints(self, deep)]

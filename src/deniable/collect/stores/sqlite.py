@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from deniable import __version__
 from deniable._files import atomic_path
-from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError
-from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, joined, keys, rows
+from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError, TakenError, VersionError
+from deniable.collect.stores.batches import EpochGroup, Flags, Keys, StoredSurvey, joined, keys, rows
 from deniable.collect.stores.runs import POOL, RunTable, chunks, select_runs
-from deniable.collect.stores.sql import Place, Row, SqlStore, make_tables
+from deniable.collect.stores.sql import Place, Row, SqlStore, check_software, check_tables, make_tables
 from deniable.collect.wire import ID_BYTES
 from deniable.protocols.reports import Bytes
 
@@ -35,7 +36,7 @@ BUSY_SECONDS = 30.0
 LONGEST = 1 << 12
 """Rows of one statement, at most."""
 PATIENCE = 250
-"""Milliseconds to wait for others before the log is emptied."""
+"""Milliseconds to wait for others where there is a next time."""
 RESERVE = 1 << 20
 """Bytes that are left on the disk of a store that can be written."""
 FORGOTTEN = 64
@@ -85,38 +86,54 @@ STATEMENTS = _TABLES.split(";")
 
 
 class SqliteStore(SqlStore):
-    """The store in a file, which is made if it is new."""
+    """The store in a file, which is made if it is new; one that is only read is never made nor changed."""
 
-    def __init__(self, path: str | Path, shard: int = 0) -> None:
+    def __init__(self, path: str | Path, shard: int = 0, read_only: bool = False) -> None:
         super().__init__(shard)
         self._path = Path(path)
         with self._errors():
+            if read_only:
+                self._file = os.stat(self._path).st_ino
+                self._connect(f"{self._path.absolute().as_uri()}?mode=ro", self._check_tables)
+                return
             # Made here, because SQLite would let everyone read it; its log takes the mode of the file. Only a new one
             # is touched: closing a descriptor of a file drops the locks that this process has on it, those of its other
             # connections too, and the next process to leave would then delete the log under them.
             with suppress(FileExistsError):
                 os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             self._file = os.stat(self._path).st_ino
-            self._connection = sqlite3.connect(
-                self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            try:
-                self._prepare()
-            except BaseException:
-                self._connection.close()
-                raise
+            self._connect(self._path.absolute().as_uri(), self._prepare)
+
+    def _connect(self, uri: str, prepare: Callable[[], None]) -> None:
+        self._connection = sqlite3.connect(
+            uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            prepare()
+        except BaseException:
+            self._connection.close()
+            raise
 
     def _prepare(self) -> None:
-        self._tables()
+        if self._tables():
+            self._check_tables()
         self._wal()
         for setting in _SETTINGS:
             self._connection.execute(setting)
         # A store that is there is not written: readers open it while another process holds the lock.
         if not self._tables():
-            with self._writing():
-                make_tables(STATEMENTS, self._version(), self._query)
-        make_tables(STATEMENTS, self._version(), self._query)
-        self._forget_closed()
+            with self._exclusive():
+                if not self._tables():
+                    make_tables(STATEMENTS, self._query)
+        self._check_tables()
+        # What another version has begun is its own to end.
+        with suppress(VersionError):
+            self._forget_closed()
+
+    def _check_tables(self) -> None:
+        if not self._tables():
+            raise StoreError(f"there is no store in {str(self._path)!r}")
+        check_tables(self._versions())
 
     def _tables(self) -> set[str]:
         """The names of the tables; raises StoreError for the database of something else, before it is changed."""
@@ -124,9 +141,6 @@ class SqliteStore(SqlStore):
         if tables and "schema_version" not in tables:
             raise StoreError(f"{str(self._path)!r} is the database of something else: name another file")
         return tables
-
-    def _version(self) -> int:
-        return int(self._query("SELECT version FROM schema_version")[0][0]) if self._tables() else 0
 
     def _wal(self) -> None:
         """Switch to a write-ahead log; two processes that open a new file at once may be told that it is busy."""
@@ -162,7 +176,7 @@ class SqliteStore(SqlStore):
         if kind == sqlite3.SQLITE_FULL or (kind == sqlite3.SQLITE_IOERR and self._no_room()):
             return StorageFull(f"the store {name} is full: nothing of this was written; make room on its disk")
         if kind == sqlite3.SQLITE_BUSY:
-            return StoreError(f"the store {name} was held by another process for {BUSY_SECONDS:.0f} s: try again")
+            return TakenError(f"the store {name} is held by another process: try again")
         if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return StoreError(f"{name} is damaged or not a database ({error}): restore a backup")
         return StoreError(f"the store {name} cannot be used: {error}")
@@ -192,7 +206,13 @@ class SqliteStore(SqlStore):
                     self._connection.execute("ROLLBACK")
             raise
 
-    def _writing(self) -> Any:
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._exclusive():
+            check_software(self._versions())
+            yield
+
+    def _exclusive(self) -> Any:
         return self._transaction("BEGIN IMMEDIATE")
 
     def _reading(self) -> Any:
@@ -262,10 +282,17 @@ class SqliteStore(SqlStore):
 
     def tidy(self) -> None:
         # Not worth waiting long for readers: the log is emptied some time anyway.
-        self._query(f"PRAGMA busy_timeout = {PATIENCE}")
-        with suppress(StoreError):
+        with self.impatient(), suppress(StoreError):
             self._query("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._query(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+
+    @contextmanager
+    def impatient(self) -> Iterator[None]:
+        ((before,),) = self._query("PRAGMA busy_timeout")
+        self._query(f"PRAGMA busy_timeout = {PATIENCE}")
+        try:
+            yield
+        finally:
+            self._query(f"PRAGMA busy_timeout = {before}")
 
     def _forget_closed(self) -> None:
         some = "EXISTS (SELECT 1 FROM seen s WHERE s.survey = e.survey AND s.epoch = e.epoch)"
@@ -312,6 +339,20 @@ class SqliteStore(SqlStore):
             raise StoreError(f"{str(path)!r} is the store itself: name another file")
         with new_copy(path) as target, self._errors():
             self._connection.backup(target)
+
+    def rows_of(self, table: str) -> Iterator[list[Row]]:
+        """The rows of a table, some at a time."""
+        with self._errors():
+            cursor = self._connection.execute(f"SELECT * FROM {table}")
+            while some := cursor.fetchmany(LONGEST):
+                yield some
+
+    def ids_of(self, entry: StoredSurvey, epoch: int) -> Iterator[Keys]:
+        """The ids of an epoch in bounded parts, each of which ascends."""
+        runs = self._query(f"SELECT DISTINCT run FROM seen WHERE {_EPOCH}", entry.key, epoch)
+        for (run,) in runs:
+            ids = keys(joined(FileRuns(self._query, (entry.key, epoch)).read(run), ID_BYTES))
+            yield from (ids[at : at + FileRuns.largest] for at in range(0, len(ids), FileRuns.largest))
 
     def size(self) -> int:
         files = (self._path, self._path.with_name(f"{self._path.name}-wal"))
@@ -398,11 +439,25 @@ def new_copy(path: Path) -> Iterator[sqlite3.Connection]:
         raise kind(f"the copy {str(path)!r} could not be written: {_reason(error)}") from None
 
 
+def restore_file(copy: SqliteStore, path: Path) -> None:
+    """Make a store of what a copy holds; it appears whole or not at all."""
+    for end in ("", "-wal", "-shm", "-journal"):
+        # The log of another store would be read into this one.
+        if os.path.lexists(f"{path}{end}"):
+            raise StoreError(f"{f'{path}{end}'!r} is there already: name another file, or move it away")
+    with new_copy(path) as target:
+        copy._connection.backup(target)
+        target.execute("PRAGMA journal_mode = DELETE")
+        # What an operator said of a clock was said of another machine, or at another time.
+        target.execute("DELETE FROM clock WHERE name = 'confirmed'")
+        target.execute("UPDATE schema_version SET software = ?", (__version__,))
+
+
 def write_copy(path: Path, tables: Mapping[str, Iterable[Row]]) -> None:
     """Write a copy that holds these rows, table by table."""
     with new_copy(path) as target:
         target.execute("BEGIN")
-        make_tables(STATEMENTS, 0, target.execute)
+        make_tables(STATEMENTS, target.execute)
         for table, content in tables.items():
             _fill(target, table, content)
         target.execute("COMMIT")
