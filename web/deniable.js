@@ -1326,6 +1326,7 @@ function readTerms(spec, toAnswer) {
   const at = (moment) => Math.floor((moment - origin) / epochs.seconds);
   check(opens < expires && at(opens) >= 0 && at(expires - 1) <= LAST_EPOCH, "the times of the survey are not usable");
   check(["tally", "reports"].includes(spec.retention), "the retention is unknown here");
+  check(!("delete_days" in spec) || (spec.retention === "tally" && isWhole(spec.delete_days, 1, 366)), "the days until reports are deleted are not usable");
   check(isWhole(spec.show_from, 1, 10 ** 12), "the smallest number of answers to show is not usable");
   check(!("replaces" in spec) || isFingerprint(spec.replaces), "the survey that this one replaces is no fingerprint");
   return Object.freeze({
@@ -1340,6 +1341,7 @@ function readTerms(spec, toAnswer) {
     opens,
     expires,
     retention: spec.retention,
+    deleteDays: spec.delete_days ?? null,
     showFrom: spec.show_from,
     replaces: spec.replaces ?? null,
     campaign: readCampaign(spec.campaign, longitudinal, toAnswer),
@@ -1400,7 +1402,7 @@ export class Survey {
     check(spec.version === 1 || spec.version === 2, "surveys of this version are unknown here: only 1 and 2 are");
     const collected = spec.version === 2;
     const known = ["kind", "version", "name", "questions", ...(collected ? TERMS : [])];
-    exactKeys(spec, known, "the survey", collected ? ["replaces", "campaign"] : []);
+    exactKeys(spec, known, "the survey", collected ? ["replaces", "campaign", "delete_days"] : []);
     checkText(spec.name, "the name of the survey");
     check(Array.isArray(spec.questions) && spec.questions.length > 0, "a survey needs at least one question");
     check(spec.questions.length <= MOST_QUESTIONS, `a survey has at most ${MOST_QUESTIONS} questions`);
@@ -1616,6 +1618,8 @@ export function surveyChanges(before, after) {
   if (stored && newStored) grows("epsilon of a kept answer", stored, newStored);
   note("epochs that a device answers", old.longitudinal.epochs, now.longitudinal.epochs);
   note("retention", old.retention, now.retention, now.retention === "reports" ? "weaker" : "stronger");
+  const [days, newDays] = [old.delete_days ?? 0, now.delete_days ?? 0];
+  if (![old.retention, now.retention].includes("reports")) note("days until reports are deleted", days, newDays, newDays > days ? "weaker" : "stronger");
   note("shown from n", old.show_from, now.show_from, now.show_from < old.show_from ? "weaker" : "stronger");
   note("opens", old.opens, now.opens);
   note("expires", old.expires, now.expires);

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
+from deniable.collect.stores import open_store
 from deniable.conformance.protocols import registered_examples
 from deniable.errors import DomainError, ReportError
 from deniable.files import count_files, write_reports
@@ -28,6 +30,7 @@ from deniable.protocols import GRR, Attributes, Protocol
 from deniable.protocols.base import ANY
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey, SurveyTally
+from tests.collect.surveys import Crowd, crowd, mixed
 from tests.files.cluster import SETTINGS, cluster, connect_server, need_spark
 from tests.files.files import SURVEY, answers
 
@@ -96,6 +99,46 @@ studies = [a.cell == b.cell and a.variance == b.variance for a, b in pairs]
 left = [sorted(path.name for path in (folder / name).iterdir()) for name in ("written", "bad")]
 (folder / "more").write_text(json.dumps([frames, refusals, studies, left]))
 """
+
+
+ONCE = """
+asked = Survey.load(folder / "once.json")
+found = [count_files_on(session, asked, [folder / "once"], dedupe=once) for once in (True, False)]
+told = [[one.tally.spec(), one.rows, one.files, len(one.refused)] for one in found]
+twice = found[0].duplicates
+(folder / "once.found").write_text(json.dumps([told, twice.rows, twice.conflicts, twice.examples]))
+"""
+
+
+def sent_again(folder: Path) -> tuple[Any, list[str]]:
+    """What two nodes took, with repeats and with other answers under the same id; returns the tally that a database
+    makes of the same submissions, and the ids with other answers."""
+    survey = mixed(retention="reports")
+    people, other = crowd(survey, 300), crowd(survey, 300, seed=1)
+    torn = Crowd(people.ids[:50], other.answers[:50])
+    first = [people.batch(survey, 10)]
+    # The same ids in another epoch are other submissions.
+    second = [people[100:200].batch(survey, 10), torn.batch(survey, 10), people[:20].batch(survey, 11)]
+    for node, batches in (("a", first), ("b", second)):
+        with open_store(f"files:///{folder / node}") as store:
+            store.publish(survey)
+            store.add(batches)
+        shutil.copytree(folder / node / "parts" / survey.fingerprint / "reports", folder / "once" / node)
+    (part, *_) = (folder / "once").rglob("*.parquet")
+    (folder / "once" / "torn.parquet").write_bytes(part.read_bytes()[:-10])
+    survey.save(folder / "once.json")
+    with open_store(f"sqlite:///{folder / 'store.db'}") as store:
+        store.publish(survey)
+        added = store.add([*first, *second])
+        assert sum(one.conflicts for one in added) == 50
+        return store.tally(survey.fingerprint).spec(), sorted(id.tobytes().hex() for id in torn.ids)
+
+
+def check_once(found: Any, expected: Any, conflicts: list[str]) -> None:
+    (tally, rows, files, refused), again, torn, examples = found
+    assert tally == expected
+    assert (rows, files, refused) == (300 + 100 + 50 + 20, 3, 1)
+    assert (again, torn, list(examples)) == (150, 50, conflicts[:5])
 
 
 def reports(protocol: Protocol, rows: int, seed: int) -> Any:
@@ -175,8 +218,18 @@ def test_a_local_session_gives_the_same_integers_for_every_protocol(tmp_path: Pa
         ran = CliRunner().invoke(app, command)
         assert ran.exit_code == 1  # the file that is cut off
         assert json.loads(ran.stdout) == expected
+    (tmp_path / "more.py").write_text(ONCE)
+    once, conflicts = sent_again(tmp_path)
     (found,) = finished(start("local[1]", tmp_path, {"spark.ui.enabled": "false"}), tmp_path)
     check(found, expected)
+    (deduped, plain), *twice = json.loads((tmp_path / "once.found").read_text())
+    check_once((deduped, *twice), once, conflicts)
+    local = count_files(Survey.load(tmp_path / "once.json"), [tmp_path / "once"], dedupe=True)
+    assert local.duplicates is not None
+    told = local.duplicates.rows, local.duplicates.conflicts, local.duplicates.examples
+    check_once(((local.tally.spec(), local.rows, local.files, len(local.refused)), *told), once, conflicts)
+    with pytest.raises(AssertionError):
+        check_once((plain, *twice), once, conflicts)
     # The comparison could fail.
     found[0]["tallies"]["q3"]["counts"][0] += 1
     with pytest.raises(AssertionError):

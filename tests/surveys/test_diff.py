@@ -42,6 +42,8 @@ WORSE = {
     "a larger budget": (SURVEY, changed(budget=Budget("acme", Fraction(5)))),
     "another budget group": (SURVEY, changed(budget=Budget("acme-2", Fraction(4)))),
     "reports kept": (SURVEY, changed(retention="reports")),
+    "reports wait": (SURVEY, changed(delete_days=7)),
+    "reports wait longer": (changed(delete_days=7), changed(delete_days=10)),
     "shown from fewer": (SURVEY, changed(show_from=49)),
     "more than the first answer": (MEMOIZED, changed(longitudinal=Longitudinal("memoize", epochs=3, values=2))),
     "answers whose changes show": (SURVEY, changed(longitudinal=Longitudinal("memoize", epochs=3, values=2))),

@@ -103,7 +103,7 @@ def combinations() -> list[Survey]:
         for protocols in ([protocol(level)], [protocol(level), GRR(["a", "b", "c"], "1/4")]):
             with suppress(SpecError):  # memoized reports of too many forms
                 found.append(asked(protocols, rule, retention))
-    return [*found, *calendars(), *rounds(), *rounds(epsilon=4)]
+    return [*found, *calendars(), *waiting(), *rounds(), *rounds(epsilon=4)]
 
 
 def calendars() -> list[Survey]:
@@ -112,6 +112,13 @@ def calendars() -> list[Survey]:
     assert made.terms is not None
     changed = [replace(made.terms, epochs=replace(made.terms.epochs, seconds=length)) for length in lengths]
     return [replace(made, terms=terms) for terms in changed]
+
+
+def waiting() -> list[Survey]:
+    """Reports that wait in files to be counted."""
+    made = asked([GRR(2, 1)], RULES["once"])
+    assert made.terms is not None
+    return [replace(made, terms=replace(made.terms, delete_days=days)) for days in (1, 7)]
 
 
 def two_stages() -> list[Survey]:

@@ -75,6 +75,8 @@ def test_the_file_gives_the_survey_again() -> None:
         ({"opens": 3}, "a time is written"),
         ({"expires": "2026-10-01T00:00:00Z"}, "expires before it opens"),
         ({"retention": "all"}, "tally or reports"),
+        ({"retention": "tally", "delete_days": 0}, "a whole number from 1 to 366"),
+        ({"retention": "reports", "delete_days": 7}, '"delete_days" goes with'),
         ({"show_from": 0}, "smallest number of answers"),
         ({"replaces": "f00"}, "64 hexadecimal digits"),
         ({"version": 1}, "unknown key 'owner'"),

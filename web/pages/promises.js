@@ -61,7 +61,7 @@ export function promises(survey, here = "this browser", lasting = true) {
       round: round(survey, here, lasting),
       device: device(survey, here),
       kept: kept(survey),
-      leaving: stays(survey.terms.retention),
+      leaving: stays(survey.terms.retention, survey.terms.deleteDays),
       address: address(survey.terms, here),
     });
   }
@@ -284,13 +284,18 @@ function device(survey, here) {
 
 /** What the service keeps of a report. */
 export function kept({ terms }) {
+  if (terms.deleteDays !== null) {
+    const days = `${terms.deleteDays} ${terms.deleteDays === 1 ? "day" : "days"}`;
+    return `sums only; reports wait in files to be counted, and are deleted at most ${days} after the last report of their period can arrive`;
+  }
   return terms.retention === "tally"
     ? "sums only; no report is kept once it is counted"
     : "every randomized report, to be analysed again later";
 }
 
 /** What a service that keeps sums, or reports, can do for somebody who leaves. */
-export function stays(retention) {
+export function stays(retention, deleteDays = null) {
+  if (deleteDays !== null) return "What was sent is counted: the server does not take single reports out of its files or out of the sums.";
   return retention === "tally"
     ? "What was counted stays in the sums: the server keeps no report that could be taken out again."
     : "The server keeps your randomized reports. It can be asked to delete those of periods that it has not closed; the request shows it the network address behind those reports.";

@@ -110,6 +110,8 @@ test("unknown versions, keys, rules and values of a survey are refused", async (
     { expires: base.opens },
     { opens: "2026-10-01T00:00:00Z" },
     { retention: "forever" },
+    { retention: "reports", delete_days: 7 },
+    { retention: "tally", delete_days: 0 },
     { show_from: 0 },
     { replaces: "abc" },
   ]) {

@@ -120,6 +120,7 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Edit]:
     yield from _rules(old, new)
     kept = _direction(RETENTION.index(old.retention), RETENTION.index(new.retention), STRONGER)
     yield from _compared("retention", old.retention, new.retention, privacy=kept)
+    yield from _days(old, new)
     yield from _compared("shown from n", old.show_from, new.show_from, less_is=WEAKER)
     yield from _compared("opens", write_time(old.opens), write_time(new.opens))
     yield from _compared("expires", write_time(old.expires), write_time(new.expires))
@@ -128,6 +129,13 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Edit]:
         yield from _compared(f"epochs: {key}", old.epochs.spec()[key], new.epochs.spec()[key])
     yield from _compared("replaces", old.replaces or "none", new.replaces or "none")
     yield from _compared("campaign", _round(old), _round(new))
+
+
+def _days(old: Terms, new: Terms) -> Iterator[Edit]:
+    """How long reports wait to be counted; 0 where they are counted as they come."""
+    before, after = (terms.delete_days or 0 for terms in (old, new))
+    if "reports" not in (old.retention, new.retention):
+        yield from _compared("days until reports are deleted", before, after, less_is=STRONGER)
 
 
 def _round(terms: Terms) -> str:

@@ -40,7 +40,7 @@ budget           {"group": "...", "epsilon": "4", "delta": "1/1000"}; by default
                  just what it needs
 campaign         {"kind": "narrowing", "cells": 8}: this is the first of several rounds, whose rule asks the questions
                  in its own way (`campaign`); what is left out has its default
-retention, show_from, replaces     as in `Terms`
+retention, delete_days, show_from, replaces     as in `Terms`
 
 The choice is made when the survey is made and stored in full: a later planner changes no published survey.
 """
@@ -349,6 +349,7 @@ TERMS = (
     "longitudinal",
     "budget",
     "retention",
+    "delete_days",
     "show_from",
     "replaces",
     "campaign",
@@ -375,7 +376,7 @@ def draft_terms(given: Mapping[str, Any], survey: Survey, now: float | None = No
         wanted.get("delta", survey.delta * rule.draws),
         survey.relation,
     )
-    options = {key: given[key] for key in ("retention", "show_from", "replaces") if key in given}
+    options = {key: given[key] for key in ("retention", "delete_days", "show_from", "replaces") if key in given}
     # Where an answer may be repeated, an epoch is how often: its author must say it. Kept reports have ids anyway, and
     # whoever sent one may have it deleted as long as its epoch is open.
     short = expires - opens > _LONG and rule.epochs == 1 and options.get("retention", "tally") == "tally"

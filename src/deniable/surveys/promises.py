@@ -410,6 +410,12 @@ def _device(survey: Survey, here: str) -> str:
 def kept(survey: Survey) -> str:
     """What the service keeps of a report."""
     assert survey.terms is not None
+    if survey.terms.delete_days is not None:
+        days = span(86_400 * survey.terms.delete_days)
+        return (
+            f"sums only; reports wait in files to be counted, and are deleted at most {days} after the last report of "
+            "their period can arrive"
+        )
     if survey.terms.retention == "tally":
         return "sums only; no report is kept once it is counted"
     return "every randomized report, to be analysed again later"
@@ -417,6 +423,8 @@ def kept(survey: Survey) -> str:
 
 def _leaving(survey: Survey) -> str:
     assert survey.terms is not None
+    if survey.terms.delete_days is not None:
+        return "What was sent is counted: the server does not take single reports out of its files or out of the sums."
     if survey.terms.retention == "tally":
         return "What was counted stays in the sums: the server keeps no report that could be taken out again."
     return (

@@ -22,7 +22,9 @@ Budget        a lifetime epsilon that all surveys of one group share on a device
               nothing. The spec names the relation only where it is not "any": nearly all surveys are about any two
               answers, and a reader that knows no other refuses the key instead of adding what must not be added
 Campaign      where the survey stands among several rounds of one collection, if it is one of them (`campaign`)
-Retention     "tally"    counts are kept, reports are not; "reports" keeps them, to be analysed anew
+Retention     "tally"    counts are kept, reports are not; "reports" keeps them, to be analysed anew. With "tally",
+              `delete_days` lets reports wait in files until an engine counts them, and be deleted so many days after
+              the last report of their epoch could come, at the latest
 Times         written "2026-11-01T00:00:00Z", held as seconds since 1970
 """
 
@@ -196,6 +198,8 @@ class Terms:
     """The fingerprint of the survey before this one."""
     campaign: Round | None = None
     """The round of a campaign that the survey is, if it is one."""
+    delete_days: int | None = None
+    """How long reports may wait in files to be counted; None: they are counted as they come."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "owner", as_text(self.owner, "the owner of a survey"))
@@ -206,6 +210,10 @@ class Terms:
             raise SpecError("the survey opens before the origin of its epochs, or has too many of them")
         if self.retention not in RETENTION:
             raise SpecError(f"retention is {' or '.join(RETENTION)}, not {short(self.retention)}")
+        if self.delete_days is not None:
+            _whole(self.delete_days, 1, 366, '"delete_days"')
+            if self.retention != "tally":
+                raise SpecError('"delete_days" goes with the retention "tally" only: "reports" are not deleted')
         _whole(self.show_from, 1, 10**12, "the smallest number of answers to show")
         if self.replaces is not None and not is_fingerprint(self.replaces):
             raise SpecError("the survey that this one replaces is named by its fingerprint, 64 hexadecimal digits")
@@ -234,6 +242,10 @@ class Terms:
             return "epochTooEarly"
         return "epochTooOld" if epoch < current - self.epochs.late else None
 
+    def ends(self, epoch: int) -> int:
+        """The moment from which on no report of this epoch is taken."""
+        return self.epochs.start(epoch + self.epochs.late + 1)
+
     def over(self, now: float) -> bool:
         """Whether no epoch is taken any more."""
         return self.epochs.at(now) - self.epochs.late > self.last
@@ -253,12 +265,13 @@ class Terms:
             "show_from": self.show_from,
             **({"replaces": self.replaces} if self.replaces else {}),
             **({"campaign": self.campaign.spec()} if self.campaign else {}),
+            **({"delete_days": self.delete_days} if self.delete_days is not None else {}),
         }
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Terms:
         """The terms in full form."""
-        keys(spec, _TERMS, "the survey", optional=("replaces", "campaign"))
+        keys(spec, _TERMS, "the survey", optional=("replaces", "campaign", "delete_days"))
         epochs, rule, budget = (_object(spec, key) for key in ("epochs", "longitudinal", "budget"))
         keys(epochs, ("origin", "seconds", "early", "late"), '"epochs"')
         more = {MEMOIZE: ("values",), TWO_STAGE: ("values", "first", "forever")}
@@ -276,6 +289,7 @@ class Terms:
             spec["show_from"],
             spec.get("replaces"),
             Round.from_spec(spec["campaign"]) if "campaign" in spec else None,
+            spec.get("delete_days"),
         )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from deniable.collect.stores.batches import SurveyCounter
 from deniable.errors import ReportError, SpecError
 from deniable.files import count_files, read_batches
 from deniable.surveys import Survey
+from deniable.surveys.promises import promises
 from tests.collect.surveys import Crowd, crowd, daily, mixed
 
 SURVEY = mixed(retention="reports")
@@ -320,6 +323,32 @@ def test_kept_reports_of_a_closed_epoch_are_dropped(folder: Path, store: Store) 
     assert parts(folder) == []
     store.close_survey(NAME)
     assert [part.parent.name for part in parts(folder)] == ["epoch-11"]
+
+
+def test_reports_are_deleted_when_the_survey_says(folder: Path) -> None:
+    """A day is read from the sentence that respondents see; what was not tallied by then is gone as well."""
+    plain = daily()
+    assert plain.terms is not None
+    survey = replace(plain, terms=replace(plain.terms, delete_days=7))
+    said = promises(survey)
+    (days,) = re.findall(
+        r"wait in files .* deleted at most (\d+) days after the last report of their period can", said["kept"]
+    )
+    assert "does not take single reports out" in said["leaving"]
+    people = crowd(survey, 50)
+    with open_store(f"files:///{folder}") as store:
+        store.publish(survey)
+        store.add([people.batch(survey, 10), people.batch(survey, 11)])
+        store.close_epoch(survey.fingerprint, 10)
+        assert len(list(folder.rglob("*.parquet"))) == 1, "they wait in files"
+        assert not store.delete(survey.fingerprint, people.ids[0].tobytes())
+        ends = survey.terms.epochs.start(10 + survey.terms.epochs.late + 1)
+        store.forget_ids(ends + (int(days) - 1) * 86_400)
+        assert len(list(folder.rglob("*.parquet"))) == 1
+        store.forget_ids(ends + int(days) * 86_400 - 3600)
+        assert list(folder.rglob("*.parquet")) == []
+        assert store.check() == []
+    assert len(list(folder.rglob("*.parquet"))) == 1, "of epoch 11, which is open"
 
 
 def test_surveys_and_tokens_outlive_the_process(folder: Path) -> None:

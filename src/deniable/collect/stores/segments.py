@@ -11,6 +11,8 @@ Parts      sealed logs are put together by survey and epoch, in the order of ids
            rows came
 Switch     new files have hidden names until one transaction of the database says that they take the place of the old;
            renaming and removing them is repeated after a crash
+Deleting   a report that its sender deletes is erased wherever it lies on this node, or was moved to. All reports of a
+           survey with `delete_days` are erased some hours before that time is over, tallied or not
 Elsewhere  with "?to=" finished parts move to another place, which is all that it ever sees
 Nodes      share nothing. A submission that two of them took is counted once when their parts are tallied together
            (`deniable tally --dedupe`), so a node has no sums: what needs them is refused and says what to run
@@ -84,6 +86,8 @@ PART_SECONDS = 600.0
 PART_ROWS = 1000
 """After so many seconds a part has so many rows at least."""
 DAY = 86_400
+EARLIER = 6 * 3600
+"""Reports are deleted so many seconds before the survey promises it: a clock may be in doubt for an hour."""
 
 MAGIC = b"deniable log 1\n"
 _FRAME = struct.Struct("<II")
@@ -272,10 +276,11 @@ class SegmentStore(SqliteStore):
     # -- surveys -----------------------------------------------------------------------------------
 
     def publish(self, survey: Survey) -> bool:
-        if survey.terms is not None and survey.terms.retention == "tally":
+        if survey.terms is not None and survey.terms.retention == "tally" and survey.terms.delete_days is None:
             raise SpecError(
                 'this survey says that no report is kept once it is counted (retention "tally"), and a store of files '
-                'keeps reports: publish it in another store, or give it the retention "reports"'
+                'keeps reports until they are tallied: say in the survey when they are deleted ("delete_days": 7), '
+                'give it the retention "reports", or publish it in another store'
             )
         Layout(survey).check_ids()
         new = super().publish(survey)
@@ -602,6 +607,19 @@ class SegmentStore(SqliteStore):
         except OSError as error:
             raise self._failed(error) from None
         return super().drop_reports(fingerprint, epoch)
+
+    def forget_ids(self, now: float) -> None:
+        """Also delete the reports of closed epochs whose survey says that they are deleted by now."""
+        super().forget_ids(now)
+        for published in self.surveys():
+            entry = self._entry(published.fingerprint)
+            terms = entry.survey.terms
+            if terms is None or terms.delete_days is None:
+                continue
+            for one in self.epochs(published.fingerprint):
+                due = terms.ends(one.epoch) + terms.delete_days * DAY - EARLIER
+                if one.state == CLOSED and now >= due and self._parts_of(entry, one.epoch):
+                    self.drop_reports(published.fingerprint, one.epoch)
 
     def _drop(self, entry: StoredSurvey, epoch: int) -> int:
         """Forget the parts of an epoch; their files go with the next `tidy`."""
