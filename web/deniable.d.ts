@@ -109,7 +109,7 @@ export interface Protocol {
     readonly over?: string;
     /** With how much probability a report may tell more than epsilon says: an exact fraction; absent where none does. */
     readonly delta?: string;
-    /** Of Window and OneBitMean: the positions that numbers are rounded to, and the outputs of each. */
+    /** Of Window, OneBitMean and MeanTable: the positions that numbers are rounded to; of the first two the outputs of each. */
     readonly positions?: number;
     readonly width?: number;
     place?(read: number): { readonly below: number; readonly rest: number };

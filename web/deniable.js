@@ -394,6 +394,7 @@ const MOST_ANSWERS = 2 ** 28; // as many counters as a tally has at most
 const MOST_COLUMNS = 64;
 const MOST_LAWS = 64; // hypotheses of one table
 const LONGEST_WEIGHT = 100000; // digits
+const LONGEST_VALUE = 2000;
 const MOST_CHECKED = 2 ** 22; // products, about a second's work
 const LONGEST_TEXT = 4096;
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -794,11 +795,26 @@ function bloomPositions(digest, hashes, width) {
   return chosen;
 }
 
+/** A number, rounded at random to one of evenly spaced positions: one float64 formula, the same in Python. */
+function grid({ low, high, number }, positions) {
+  /** The position below a number, and how far it is on the way to the next. */
+  const place = (answer) => {
+    const scaled = Math.min(((number(answer) - low) * (positions - 1)) / (high - low), positions - 1);
+    return { below: Math.floor(scaled), rest: scaled - Math.floor(scaled) };
+  };
+  const rounded = (answer, bits) => {
+    const { below, rest } = place(answer);
+    const up = Math.floor(rest * 2 ** 53); // over 2^53, so that its halves over 2^64 are exact
+    return below + bits.bernoulli({ high: Math.floor(up / 2 ** 21), low: (up % 2 ** 21) * 2 ** 11 });
+  };
+  return { place, rounded };
+}
+
 /**
  * Window: a number is rounded at random to one of D positions; then one of the w outputs from there on, else any of all
- * M = D + w - 1. The rounding is one float64 formula, the same in Python; the law of the outputs is exact.
+ * M = D + w - 1. The law of the outputs is exact.
  */
-function windowResponse({ low, high, number }, epsilon, { positions, width, read }) {
+function windowResponse(domain, epsilon, { positions, width, read }) {
   check(isWhole(positions, 2, MOST_ANSWERS) && isWhole(width, 1, MOST_ANSWERS), "the sizes of a window are not usable");
   check(read === "mean" || read === "distribution", 'a window is read as a "mean" or a "distribution"');
   const outputs = positions + width - 1;
@@ -807,19 +823,13 @@ function windowResponse({ low, high, number }, epsilon, { positions, width, read
   const keep = threshold(floorOf([w, -w, w, BigInt(outputs) - w], epsilon));
   if (keep.numerator === 0n) refuse("spec", "at this epsilon an answer would never be kept");
   const reportBytes = bytesFor(outputs);
-  /** The position below a number, and how far it is on the way to the next. */
-  const place = (answer) => {
-    const scaled = Math.min(((number(answer) - low) * (positions - 1)) / (high - low), positions - 1);
-    return { below: Math.floor(scaled), rest: scaled - Math.floor(scaled) };
-  };
+  const { place, rounded } = grid(domain, positions);
   const draw = (answer, bits) => {
-    const { below, rest } = place(answer);
-    const up = Math.floor(rest * 2 ** 53); // over 2^53, so that its halves over 2^64 are exact
-    const rounded = bits.bernoulli({ high: Math.floor(up / 2 ** 21), low: (up % 2 ** 21) * 2 ** 11 });
+    const position = rounded(answer, bits);
     const kept = bits.bernoulli(keep);
     const near = bits.integers(width);
     const far = bits.integers(outputs);
-    return toBytes(kept ? below + rounded + near : far, reportBytes);
+    return toBytes(kept ? position + near : far, reportBytes);
   };
   return { reportBytes, forms: outputs, thresholds: { keep }, draw, positions, width, place };
 }
@@ -827,27 +837,60 @@ function windowResponse({ low, high, number }, epsilon, { positions, width, read
 /** Rounding to one of the two ends, then randomized response. */
 const oneBitMean = (domain, epsilon) => windowResponse(domain, epsilon, { positions: 2, width: 1, read: "mean" });
 
-/** A table of integer weights, one row per answer: one draw from the row. That it has the promised level is checked. */
-function table({ size }, epsilon, { outputs: labels, rows: written, certificate, delta, laws: hypotheses }) {
-  check(Array.isArray(labels) && isWhole(labels.length, 1, MOST_ANSWERS), "the outputs of a table are a list");
-  const outputs = labels.map(readLabel);
-  check(new Set(outputs.map(labelKey)).size === outputs.length, "an output stands twice");
-  check(Array.isArray(written) && written.length === size, "a table needs one row per answer");
+/** Integer weights as text, as sums that a draw looks up: rows of one width and one total, without a common divisor. */
+function readRows(written, width) {
   const rows = written.map((row) => {
-    check(Array.isArray(row) && row.length === outputs.length, "a row of a table has one weight per output");
+    check(Array.isArray(row) && row.length === width, "a row of a table has one weight per output");
     return row.map(readWeight);
   });
   const sums = rows.map((row) => row.map(((sum) => (weight) => (sum += weight))(0n)));
   const total = sums[0].at(-1);
   check(total > 0n && sums.every((row) => row.at(-1) === total), "the rows of a table do not have the same total");
   check(rows.flat().reduce(gcd) === 1n, "the weights of a table have a common divisor");
-  check(certificate === undefined || isFingerprint(certificate), "the certificate of a table is 64 hexadecimal digits");
+  return { rows, sums, total };
+}
+
+const checkProof = (text) => check(text === undefined || isFingerprint(text), "the certificate of a table is 64 hexadecimal digits");
+
+/** A table of integer weights, one row per answer: one draw from the row. That it has the promised level is checked. */
+function table({ size }, epsilon, { outputs: labels, rows: written, certificate, delta, laws: hypotheses }) {
+  check(Array.isArray(labels) && isWhole(labels.length, 1, MOST_ANSWERS), "the outputs of a table are a list");
+  const outputs = labels.map(readLabel);
+  check(new Set(outputs.map(labelKey)).size === outputs.length, "an output stands twice");
+  check(Array.isArray(written) && written.length === size, "a table needs one row per answer");
+  const { rows, sums, total } = readRows(written, outputs.length);
+  checkProof(certificate);
   const laws = hypotheses === undefined ? undefined : readLaws(hypotheses, size);
   const exceeded = delta === undefined ? !isPure(rows, epsilon) : !isAlmost(rows, total, epsilon, readFraction(delta, "delta"));
   check(!exceeded, "the table tells more about an answer than its epsilon says");
   const reportBytes = bytesFor(outputs.length);
   const draw = (position, bits) => toBytes(bits.draw(sums[position]), reportBytes);
   return { reportBytes, forms: outputs.length, thresholds: {}, draw, outputs: Object.freeze(outputs), rows, total, delta, laws };
+}
+
+/** Whether a text is a fraction in lowest terms, such as "0", "-3" or "1/2". */
+function isValue(text) {
+  if (typeof text !== "string" || text.length > LONGEST_VALUE || !/^(0|-?[1-9]\d*(\/[1-9]\d*)?)$/.test(text)) return false;
+  const [top, bottom] = text.split("/");
+  return bottom === undefined || (bottom !== "1" && gcd(BigInt(top.replace("-", "")), BigInt(bottom)) === 1n);
+}
+
+/**
+ * A table for a mean: a number is rounded at random to a position, then one draw from the position's row. What the reports
+ * are read as is a matter of the analyst's; that the table has the promised level is checked.
+ */
+function meanTable(domain, epsilon, { rows: written, values, certificate }) {
+  check(Array.isArray(values) && isWhole(values.length, 2, MOST_ANSWERS), "the values of a table for a mean are a list");
+  check(values.every(isValue), "a value of a table for a mean is a fraction in lowest terms");
+  check(Array.isArray(written) && isWhole(written.length, 2, MOST_ANSWERS), "a table for a mean needs one row per position");
+  const { rows, sums, total } = readRows(written, values.length);
+  checkProof(certificate);
+  check(isPure(rows, epsilon), "the table tells more about an answer than its epsilon says");
+  const reportBytes = bytesFor(values.length);
+  const positions = rows.length;
+  const { place, rounded } = grid(domain, positions);
+  const draw = (answer, bits) => toBytes(bits.draw(sums[rounded(answer, bits)]), reportBytes);
+  return { reportBytes, forms: values.length, thresholds: {}, draw, rows, total, positions, place };
 }
 
 /**
@@ -1030,6 +1073,7 @@ const PROTOCOLS = {
   Window: { law: windowResponse, shape: "window", needs: "number", parameters: ["positions", "width", "read"] },
   OneBitMean: { law: oneBitMean, shape: "window", needs: "number" },
   Table: { law: table, shape: "output", parameters: ["outputs", "rows"], optional: ["certificate", "delta", "laws"] },
+  MeanTable: { law: meanTable, shape: "mean output", needs: "number", parameters: ["rows", "values"], optional: ["certificate"] },
   ProfileTable: { law: profileTable, shape: "profile output", needs: "columns", parameters: ["mechanism", "profiles", "edges", "rows", "read"] },
   Attributes: { law: attributes, shape: "part", needs: "columns", parameters: ["groups"] },
 };

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from deniable.protocols import Attributes as Attributes
     from deniable.protocols import Estimate as Estimate
     from deniable.protocols import HadamardResponse as HadamardResponse
+    from deniable.protocols import MeanTable as MeanTable
     from deniable.protocols import OLHSketch as OLHSketch
     from deniable.protocols import OneBitMean as OneBitMean
     from deniable.protocols import Protocol as Protocol
@@ -81,8 +82,8 @@ _HOMES = {
     "planning": ("Plan", "plan"),
     "protocols": (
         *("BLH", "CMS", "GRR", "HCMS", "LGRR", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
-        *("Attributes", "Estimate", "HadamardResponse", "OLHSketch", "OneBitMean", "Protocol", "Reports"),
-        *("SubsetSelection", "Table", "Tally", "Window"),
+        *("Attributes", "Estimate", "HadamardResponse", "MeanTable", "OLHSketch", "OneBitMean", "Protocol"),
+        *("Reports", "SubsetSelection", "Table", "Tally", "Window"),
         *("combine", "load"),
     ),
     "randomness": ("Secure", "Simulation"),

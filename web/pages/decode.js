@@ -130,6 +130,22 @@ function windowed(protocol, _spec, bytes, at) {
   return { rows: [{ from: at, to: at + bytes.length, meaning }], text: `output ${count(output)}, which speaks for ${which}`, supports: null, speaks };
 }
 
+/** A report of a table for a mean: the numbers under which it is likely, and that all others could have led to it, too. */
+function drawnForMean(protocol, _spec, bytes, at) {
+  const output = number(bytes);
+  const { at: mark } = marks(protocol);
+  const column = protocol.rows.map((row) => row[output]);
+  const [most, least] = [column.reduce((a, b) => (b > a ? b : a)), column.reduce((a, b) => (b < a ? b : a))];
+  const likely = column.map((weight) => 2n * weight > most + least);
+  const runs = [];
+  likely.forEach((is, i) => is && (likely[i - 1] ? (runs.at(-1)[1] = i) : runs.push([i, i])));
+  const words = runs.map(([first, last]) => (first === last ? `near ${mark(first)}` : `from ${mark(first)} to ${mark(last)}`));
+  const which = words.length ? `numbers ${words.join(" or ")}` : "no number more than another";
+  const meaning = `output ${count(output)}, of 0 to ${count(protocol.forms - 1)}`;
+  const speaks = `It speaks for ${which}, ${words.length ? "yet" : "and"} every number from ${mark(0)} to ${mark(protocol.positions - 1)} could have led to it.`;
+  return { rows: [{ from: at, to: at + bytes.length, meaning }], text: `output ${count(output)}, which speaks for ${which}`, supports: null, speaks };
+}
+
 function drawn({ domain, outputs, rows }, _spec, bytes, at) {
   const output = number(bytes);
   const text = `“${label(outputs[output])}”`;
@@ -189,6 +205,7 @@ export const DECODERS = {
   filter: cohort(bitwise, "a filter with "),
   window: windowed,
   output: drawn,
+  "mean output": drawnForMean,
   "profile output": drawnForProfile,
   part,
 };

@@ -139,28 +139,35 @@ function hashedGroups(told) {
 
 const cohortBytes = (cohorts) => Math.max(1, Math.ceil(Math.log2(cohorts) / 8));
 
-/** A number: rounded to a mark by chance, then kept near it or not. */
-function windowed({ protocol, domain, value, draws: [up, keep, near, far], says }) {
-  const { positions, width, forms, place } = protocol;
+/** How a number becomes a mark. */
+function rounding(protocol, domain, value, up) {
+  const { positions, place } = protocol;
   const { at } = marks(protocol);
   const read = domain.read(value);
   const { below, rest } = place(read);
   const position = below + up.hit;
   const beyond = domain.number(read) === Number(value) ? "" : `Your answer lies beyond an end, so it is taken as ${quantity(domain.number(read), domain.unit)}. `;
   const between = positions === 2 ? `Both ends are marked, ${at(0)} and ${at(1)}.` : `There are ${count(positions)} marks from ${at(0)} to ${at(positions - 1)}, evenly spaced.`;
-  const rounding = rest
+  const step = rest
     ? {
         text: `${beyond}${between} Your answer lies between ${at(below)} and ${at(below + 1)}. A coin rounds it to one of them: up with probability ${percent(up.chance, 2)}, so that nothing is lost on average.`,
         coin: keepCoin(up, "up", "down"),
         outcome: `Rounded to ${at(position)}.`,
       }
     : { text: `${beyond}${between} Your answer lies on a mark, so there is nothing to round.`, outcome: `It stays at ${at(below)}.` };
+  return { step, below, position };
+}
+
+/** A number: rounded to a mark by chance, then kept near it or not. */
+function windowed({ protocol, domain, value, draws: [up, keep, near, far], says }) {
+  const { width, forms } = protocol;
+  const { step, position } = rounding(protocol, domain, value, up);
   const window = {
     text: `The window of this mark is ${count(width)} of the ${count(forms)} possible reports. One of them is drawn, each with the same probability.`,
     outcome: `Drawn: ${count(position + near.got)}${keep.hit ? "." : " (not used)."}`,
   };
   return [
-    rounding,
+    step,
     {
       text: `A coin decides whether the report stays ${width > 1 ? "in the window of" : "at"} this mark. It says “stay” with probability ${percent(keep.chance, 2)}.`,
       coin: keepCoin(keep, "stay", "anywhere"),
@@ -177,10 +184,29 @@ function windowed({ protocol, domain, value, draws: [up, keep, near, far], says 
 
 const SHOWN = 12;
 
+const chance = (weight, total) => percent(Number((weight * 10n ** 9n) / total) / 1e9, 2);
+
+/** A number: rounded to a mark by chance, then one draw from the row of the mark. */
+function drawnForMean({ protocol, domain, value, draws: [up, pick], says }) {
+  const { rows, total } = protocol;
+  const { step, below } = rounding(protocol, domain, value, up);
+  const row = rows[below];
+  const chances = row.slice(0, SHOWN).map((weight, i) => `number ${i + 1} ${chance(weight, total)}`);
+  const more = row.length > SHOWN ? ` and ${count(row.length - SHOWN)} more` : "";
+  return [
+    step,
+    {
+      text: `There are ${count(row.length)} possible reports. A published table says how likely each is for every mark; for the mark at or below your answer: ${chances.join(", ")}${more}. One is drawn from the row of the mark.`,
+      outcome: `Drawn: number ${count(pick.got + 1)}.`,
+    },
+    { text: "What the report says:", outcome: says },
+  ];
+}
+
 /** A table: one draw from the row of the answer. */
 function drawn({ protocol: { outputs, rows, total, rowOf = (place) => place }, domain, value, draws: [pick], says }) {
   const row = rows[rowOf(domain.read(value))];
-  const chances = row.slice(0, SHOWN).map((weight, i) => `“${label(outputs[i])}” ${percent(Number((weight * 10n ** 9n) / total) / 1e9, 2)}`);
+  const chances = row.slice(0, SHOWN).map((weight, i) => `“${label(outputs[i])}” ${chance(weight, total)}`);
   const more = row.length > SHOWN ? ` and ${count(row.length - SHOWN)} more` : "";
   return [
     {
@@ -225,6 +251,7 @@ export const STORIES = {
   filter: (told) => [hashed(told).step, ...rappor(told.spec, told.draws, told.says)],
   window: windowed,
   output: drawn,
+  "mean output": drawnForMean,
   "profile output": drawn,
   part,
 };

@@ -22,6 +22,10 @@ const tableOf = (rows, epsilon = "2", more = {}) => ({
   ...head, protocol: "Table", domain: { ...bread, values: bread.values.slice(0, rows.length) }, epsilon,
   outputs: rows[0].map((_, i) => `output ${i}`), rows: rows.map((row) => row.map(String)), ...more,
 });
+const MEAN = [[5, 3, 1, 1], [3, 2, 2, 3], [1, 1, 3, 5]];
+const meanOf = (rows = MEAN, epsilon = "2", more = {}) => ({
+  ...head, protocol: "MeanTable", domain: hours, epsilon, rows: rows.map((row) => row.map(String)), values: ["-2", "-1", "1", "2"], ...more,
+});
 const columns = [["time", hours], ["age", ages], ["bread", bread]].map(([name, domain]) => ({ name, domain }));
 const attributes = (changes = {}) => ({
   ...head, protocol: "Attributes", domain: { kind: "records", columns }, epsilon: "2",
@@ -191,6 +195,32 @@ function windowReport(x, [low, high], positions, width, keep, bits) {
   const far = bits.integers(outputs);
   return little(kept ? position + near : far, outputs > 65536 ? 3 : outputs > 256 ? 2 : 1);
 }
+
+function meanReport(x, [low, high], bits) {
+  const c = Math.min(Math.max(x, low), high);
+  const s = Math.min(((c - low) * 2) / (high - low), 2);
+  const k = Math.floor(s);
+  const position = k + (bits.bernoulli(BigInt(Math.floor((s - k) * 2 ** 53)) << 11n) ? 1 : 0);
+  return little(bits.draw(MEAN[position].map(BigInt)), 1);
+}
+
+test("a table for a mean keeps epsilon over all numbers, is drawn word for word, and refuses what is none", () => {
+  const protocol = loadProtocol(meanOf());
+  const values = [-5, 12.3, 47.75, 60, 100.5, 1e9];
+  const laws = values.map((value) => law(protocol, value));
+  assert.ok(Math.abs(ratio(laws) - 5) < 1e-9);
+  for (let seed = 0; seed < 100; seed++) {
+    const value = values[seed % values.length];
+    assert.equal(hex(protocol.privatize(value, seeded(seed))), meanReport(value, [-5, 100.5], plain(seed)));
+  }
+  assert.throws(() => loadProtocol(meanOf(MEAN, "8/5")), refused("spec", /more about an answer/));
+  for (const value of ["1/2x", "2/4", "01", "1/1", "--1", 1, "1".repeat(2001)]) {
+    assert.throws(() => loadProtocol(meanOf(MEAN, "2", { values: ["-2", "-1", value, "2"] })), refused("spec", /lowest terms/), String(value));
+  }
+  for (const changes of [{ values: ["1"] }, { values: "1" }, { rows: [["1", "1", "1", "1"]] }, { rows: "1" }, { certificate: "x" }, { outputs: [] }, { domain: bread }]) {
+    assert.throws(() => loadProtocol(meanOf(MEAN, "2", changes)), refused("spec", /./), JSON.stringify(changes));
+  }
+});
 
 test("Window draws what the format says, word for word", () => {
   const sizes = [[2, 1, "1"], [3, 2, "1/2"], [17, 4, "5"], [300, 30, "8"], [70000, 9, "12"]];
@@ -567,14 +597,15 @@ test("a budget group has one relation", async () => {
 // -- the tests can fail --------------------------------------------------------------------------------------------
 
 const MUTATIONS = [
-  ["below + rounded + near", "below + near"],
-  ["kept ? below + rounded + near : far", "kept ? far : below + rounded + near"],
+  ["below + bits.bernoulli({ high", "below + 0 * bits.bernoulli({ high"],
+  ["kept ? position + near : far", "kept ? far : position + near"],
   ["Math.floor(rest * 2 ** 53)", "Math.round(rest * 2 ** 52)"],
   ["[w, -w, w, BigInt(outputs) - w]", "[w, -w, w, BigInt(outputs)]"],
   ["(positions - 1)) / (high - low)", "positions) / (high - low)"],
   ["Math.min(Math.max(number, low), high) + 0", "Math.min(Math.max(number, low - 1), high) + 0"],
   ["(digits + 1n) * total) return outcome", "digits * total) return outcome"],
   ["(digits * total) / scale)", "(digits * total) / scale - 1n)"],
+  ["sums[rounded(answer, bits)]", "sums[place(answer).below]"],
   ["numbers[middle] <= value", "numbers[middle] < value"],
   ["out.set(groups[chosen].protocol.draw(values[chosen], bits), headBytes);", "out.set(groups[chosen].protocol.draw(values[chosen], bits));"],
 ];
@@ -592,12 +623,14 @@ async function differs(module) {
   };
   const time = module.loadProtocol(windowOf(17, 4, "3"));
   const drawn = module.loadProtocol(tableOf([[3, 0, 1], [1, 0, 3]]));
+  const mean = module.loadProtocol(meanOf());
   const record = module.loadProtocol(attributes());
   for (let seed = 0; seed < 300; seed++) {
     const x = [1e6, -1e6, 100.5, 47.75, 12.3][seed % 5];
     const keep = loadProtocol(windowOf(17, 4, "3")).thresholds.keep.numerator;
     if (hex(time.privatize(x, bits(seed))) !== windowReport(x, [-5, 100.5], 17, 4, keep, plain(seed))) return true;
     if (hex(drawn.privatize("rye", bits(seed))) !== little(plain(seed).draw([3n, 0n, 1n]), 1)) return true;
+    if (hex(mean.privatize(x, bits(seed))) !== meanReport(x, [-5, 100.5], plain(seed))) return true;
     if (hex(record.privatize(RECORD, bits(seed))) !== hex(loadProtocol(attributes()).privatize(RECORD, seeded(seed)))) return true;
   }
   // A third ends inside a word: the next word decides.
@@ -629,5 +662,5 @@ test("and nothing in the SDK as it is", async () => {
 
 test("the kinds are those that are documented", () => {
   assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records"]);
-  assert.deepEqual(KINDS.protocols.slice(-5), ["Window", "OneBitMean", "Table", "ProfileTable", "Attributes"]);
+  assert.deepEqual(KINDS.protocols.slice(-6), ["Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes"]);
 });

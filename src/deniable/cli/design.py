@@ -5,6 +5,7 @@ regimes      for which epsilons the binary mechanism and randomized response are
 several      any number of hypotheses: a CSV with a column for each, or one option per law
 bayes        a prior and a loss become a mechanism and a certificate
 compromise   several users share one mechanism: what that costs them
+mean         the mechanism and read-out with the smallest worst-case variance of a mean
 information  what a report of each protocol tells, and what no report can exceed
 profiles     profiles in CSV, with a header "profile" and the values (one column "p" for Bernoulli), and edges in CSV,
              two names per line below a header; or both in JSON, which may come from standard input. The epsilon is the
@@ -38,12 +39,12 @@ from deniable.cli.output import examples, number, ratio_text, ratio_words, save_
 from deniable.cli.read_channels import Names, as_floats, is_number, read_adjacency, read_laws, read_matrix, read_vector
 from deniable.design import BlockResponse, Bracket, Certificate, Design
 from deniable.design.several import GOALS
-from deniable.domains import Integers
+from deniable.domains import Integers, Interval
 from deniable.errors import DeniableError, InternalError, LabelError, NumberError, ShapeError, SpecError
 from deniable.exact import WORD, epsilon_text, level_text
 from deniable.labels import Label, as_labels, label_key, label_spec, load_label
 from deniable.planning.information import information as report_information
-from deniable.protocols import load
+from deniable.protocols import OneBitMean, Window, load
 from deniable.protocols import profiles as mechanisms
 from deniable.protocols.profiles import ProfileGraph, ProfileMechanism, ProfileTable, Verdict
 from deniable.protocols.profiles.mechanism import off_diagonal
@@ -70,6 +71,7 @@ _SOLVERS_DIFFER = 1e-6
         "deniable design extremal laws.csv --epsilon 1 --save proof.json",
         "deniable design several laws.csv --epsilon 1",
         "deniable design bayes 0.45,0.45,0.1 --epsilon 1",
+        "deniable design mean --epsilon 3 --save proof.json",
         "deniable design information --answers 6 --epsilon 1",
         "deniable design profiles profiles.csv --edges edges.csv --epsilon 1",
         "deniable design verify proof.json",
@@ -678,6 +680,79 @@ def _same_prior(source: str, labels: tuple[Label, ...]) -> list[Fraction]:
     if len(names) != len(labels) or any(label_key(label) not in places for label in labels):
         raise LabelError("all users have a prior over the same inputs: give each the labels of the first")
     return [places[label_key(label)] for label in labels]
+
+
+# -- mean: the smallest worst-case variance ------------------------------------------------------------
+
+
+@app.command(
+    epilog=examples(
+        "deniable design mean --epsilon 3",
+        "deniable design mean --epsilon 1 --positions 9 --save proof.json --plot mechanism.png",
+        "deniable survey new draft.json --table hours=proof.json -o survey.json",
+        '(the draft says which numbers: "answers": {"number": {"low": 0, "high": 24, "unit": "hours"}})',
+    )
+)
+def mean(
+    epsilon: Epsilon = None,
+    positions: Annotated[
+        int | None,
+        typer.Option(metavar="D", help="Positions that numbers are rounded to at random.", show_default="by epsilon"),
+    ] = None,
+    outputs: Annotated[
+        int | None, typer.Option(metavar="M", help="How many different reports there may be.", show_default="any")
+    ] = None,
+    save: Save = None,
+    plot: Plot = None,
+    as_json: Json = False,
+) -> None:
+    """Find the mechanism for the mean of a number whose variance is smallest in the worst case.
+
+    Channel and unbiased read-out are found together. The variance is that of one report, of a number in [-1, 1]; on an
+    interval of width w it is w^2 / 4 times as large. No mechanism on the same positions is below the bound.
+    """
+    level = _wanted(epsilon)
+    with solving() as progress:
+        found = designs.mean(level, positions, outputs, progress)
+        certificate = found.certificate
+    if save is not None:
+        certificate.save(save)
+    if plot is not None:
+        save_figure(plot, found.plot)
+    rivals = mean_rivals(found.epsilon)
+    if as_json:
+        output.document(
+            {
+                **_bayes_document(found),
+                "positions": found.positions,
+                "values": [str(value) for value in found.values],
+                "rivals": rivals,
+            }
+        )
+        return
+    output.facts(
+        [
+            ("mechanism", f"{found.name}, {found.positions} positions and {found.outputs} outputs"),
+            ("variance", f"{number(found.value)} at most, of one report"),
+            ("bound", f"{number(found.bound)} ({certificate.rigor}; relative gap {found.relative_gap:.1e})"),
+            ("epsilon", f"{level_text(found.ratio)}, at most {epsilon_text(found.epsilon)} as asked"),
+            ("solver", summary(found.trace)),
+        ]
+    )
+    output.write("\n")
+    body = [[name, number(worst), f"{worst / found.value:.3f}"] for name, worst in rivals.items()]
+    output.table(["in its place", "variance", "times as large"], body, left=1)
+    output.files(saved=save, drawn=plot)
+
+
+def mean_rivals(epsilon: Fraction) -> dict[str, float]:
+    """The largest variance of other mechanisms for a mean on [-1, 1]; that of the hybrid one by its formula."""
+    ends, e = Interval(-1, 1), math.exp(epsilon)
+    root = math.exp(epsilon / 2)
+    rivals = {kind.__name__: kind(ends, epsilon).worst_variance(1) for kind in (OneBitMean, Window)}
+    hybrid = (root + 3) / (3 * root * (root - 1)) + (e + 1) ** 2 / (root * (e - 1) ** 2)
+    # Below this epsilon the hybrid mechanism is the one-bit mean (Wang et al. 2019).
+    return rivals | {"hybrid": rivals["OneBitMean"] if epsilon < Fraction(609352, 10**6) else hybrid}
 
 
 # -- information: what a report tells ------------------------------------------------------------------

@@ -7,6 +7,8 @@ from deniable.design.bayes import Compromise, bayes, compromise
 from deniable.design.bayes_certificate import BayesCertificate
 from deniable.design.blocks import BlockResponse
 from deniable.design.extremal import ExtremalCertificate, extremal
+from deniable.design.mean import MeanCertificate, MeanDesign, mean
+from deniable.design.readout import Readout, readout
 from deniable.design.regimes import (
     Bracket,
     Regimes,
@@ -39,6 +41,9 @@ __all__ = [
     "Design",
     "ExtremalCertificate",
     "GuessCertificate",
+    "MeanCertificate",
+    "MeanDesign",
+    "Readout",
     "Regimes",
     "RobustCertificate",
     "ScanPoint",
@@ -53,11 +58,13 @@ __all__ = [
     "family",
     "hellinger_factor",
     "least_favourable",
+    "mean",
     "mutual_information",
     "pattern_matrix",
     "plot_channel",
     "plot_regimes",
     "plot_value",
+    "readout",
     "regimes",
     "robust",
     "several",

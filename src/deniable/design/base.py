@@ -59,6 +59,8 @@ class Certificate(ABC):
 
     kind: ClassVar[str]
     kinds: ClassVar[dict[str, type[Certificate]]] = {}
+    table_kind: ClassVar[str] = "Table"
+    """The name of the protocol that asks with the mechanism."""
 
     value: float
     bound: float

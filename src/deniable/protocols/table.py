@@ -34,13 +34,14 @@ from deniable.channels.witness import largest_factor
 from deniable.domains import Categories, Domain, Integers, ListedDomain
 from deniable.errors import ChannelError, DeniableError, DomainError, MismatchError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, label_key, label_spec, load_label, text
-from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol, percent
+from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol, percent, registered
 from deniable.protocols.frequency.histogram import ShareProtocol
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, Floats
 from deniable.results.misfit import too_few, too_many
+from deniable.specs import keys
 
 if TYPE_CHECKING:
     from deniable.channels.hypothesis import Decision
@@ -96,10 +97,12 @@ class Table(ShareProtocol):
     ) -> Self:
         """A mechanism may ask for a table of its own kind: `table_kind` of a profile mechanism is `ProfileTable`.
 
-        `more` is what that kind takes besides, such as `read`.
+        A design, which knows nothing of protocols, has the name of the kind: that of a mean "MeanTable". `more` is what
+        the kind takes besides, such as `read` or `domain`.
         """
-        kind: type[Self] = getattr(mechanism, "table_kind", cls) if cls is Table else cls
-        return super().__new__(kind)
+        kind: Any = getattr(mechanism, "table_kind", cls) if cls is Table else cls
+        made: Self = super().__new__(registered()[kind] if isinstance(kind, str) else kind)
+        return made
 
     def __init__(
         self,
@@ -195,6 +198,17 @@ class Table(ShareProtocol):
             "a table needs outputs and rows of whole numbers as text, and nothing else but a certificate, a delta and "
             "laws"
         )
+
+    @classmethod
+    def of_proof(cls, proof: Any, epsilon: Any, certificate: str, asked: Mapping[str, Any]) -> Table:
+        """The table of a certificate that was verified; `asked` is what a question says of its answers besides."""
+        keys(asked, (), "answers", optional=("hypotheses",))
+        laws = proof.hypotheses
+        if (names := asked.get("hypotheses")) is not None:
+            if laws is None or not isinstance(names, list):
+                raise SpecError('"hypotheses" are a list of names, for a proof about hypotheses')
+            laws = laws.renamed([load_label(name) for name in names])
+        return cls(proof.mechanism, epsilon, certificate, laws=laws)
 
     @classmethod
     def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:

@@ -269,19 +269,16 @@ def _table(entry: Mapping[str, Any]) -> Protocol:
     if proof.get("kind") == "channel":
         keys(entry["answers"], ("table",), "answers", optional=("delta",))
         return Table(Channel.load(proof), entry.get("epsilon"), delta=entry["answers"].get("delta", 0))
-    keys(entry["answers"], ("table",), "answers", optional=("hypotheses",))
     known = Certificate.load(proof)
     verdict = known.verify()
     if not verdict:
         failed = "; ".join(f"{check.name}: {check.detail}" for check in verdict.checks if not check.holds)
         raise SpecError(f"the proof does not hold: {failed}")
-    laws = known.hypotheses
-    if (names := entry["answers"].get("hypotheses")) is not None:
-        if laws is None or not isinstance(names, list):
-            raise SpecError('"hypotheses" are a list of names, for a proof about hypotheses')
-        laws = laws.renamed([load_label(name) for name in names])
+    asked = {key: value for key, value in entry["answers"].items() if key != "table"}
     level = entry.get("epsilon", getattr(known, "epsilon", None))
-    return Table(known.mechanism, level, fingerprint("proof", proof), laws=laws)
+    kind = registered()[known.table_kind]
+    assert issubclass(kind, Table)
+    return kind.of_proof(known, level, fingerprint("proof", proof), asked)
 
 
 def _stored_table(spec: Mapping[str, Any], entry: Mapping[str, Any]) -> Protocol:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deniable.protocols.numeric.mean_table import MeanTable
 from deniable.protocols.numeric.window import OneBitMean, Window
 
-__all__ = ["OneBitMean", "Window"]
+__all__ = ["MeanTable", "OneBitMean", "Window"]

@@ -6,12 +6,11 @@ Privacy    ratio 1 + t M / (w (1 - t)) <= e^epsilon; t is rounded down
 Error      of a mean, worst case over the interval: worst_variance(n)
 Report     the output's index, ceil(log2(M) / 8) bytes
 Cost       four random words per report (rounding, keep, within the window, among all); M counters
-Source     piecewise mechanism (Wang et al. 2019) and square wave (Li et al. 2020), which are both this law; with two
-           positions and w = 1 it is the one-bit mean (Duchi et al. 2013; Ding, Kulkarni and Yekhanin 2017)
+Source     piecewise mechanism (Wang et al. 2019) and square wave (Li et al. 2020), which are both this law; with w = 1
+           and two positions it is the one-bit mean (Duchi et al. 2013; Ding, Kulkarni and Yekhanin 2017), with three
+           the three-output mechanism
 
-Rounding   s = min((x - low) (D - 1) / (high - low), D - 1) in floats, in this order, for x clipped to the interval; up
-           from k = floor(s) with probability floor((s - k) 2^53) / 2^53. It comes before an exact channel and so needs
-           no exactness for privacy; it biases a mean by less than 2^-50 of the range
+Rounding   as `grid` says
 Read-out   the mean is linear in the output's index, and unbiased. Its standard error comes from the spread of the
            reports themselves, but is never below what the law adds at least
 Choice     (D, w) with the smallest worst case are searched once and then fixed in the spec
@@ -33,6 +32,7 @@ from deniable.domains import Domain, DomainLike, Integers, Interval
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Protocol, percent
+from deniable.protocols.numeric.grid import OnGrid
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
@@ -42,12 +42,10 @@ from deniable.results.misfit import too_few, too_many
 MEAN = "mean"
 
 _MOST_POSITIONS = 1 << 20
-_FRACTION = 1 << 53
-_SHIFT = 11  # from 53 bits to 64
 
 
 @dataclass(frozen=True)
-class Window(Protocol):
+class Window(OnGrid, Protocol):
     """The mean of a number; without positions and width, those with the smallest worst-case variance.
 
     >>> hours = Window(Interval(0, 100, unit="hours"), epsilon=2)
@@ -61,9 +59,6 @@ class Window(Protocol):
     name: ClassVar[str] = "Window"
     reads: ClassVar[str] = MEAN
     formula_for: ClassVar[str] = ""
-    takes: ClassVar[tuple[type[Domain], ...]] = (Interval, Integers)
-    advice: ClassVar[str] = "it needs numbers, dn.Interval(low, high) or dn.Integers(low, high)"
-
     positions: int = 0
     width: int = 0
     read: str = MEAN
@@ -102,6 +97,22 @@ class Window(Protocol):
         yield cls(Interval(-10, 30, unit="degrees"), 2, positions=4, width=1)
         yield cls(Integers(0, 4), 1, positions=5, width=2)
 
+    @classmethod
+    def three_output(cls, domain: DomainLike, epsilon: Number) -> Window:
+        """The three-output mechanism: low end, middle and high end."""
+        return cls(domain, epsilon, 3, 1)
+
+    @classmethod
+    def piecewise(cls, domain: DomainLike, epsilon: Number, positions: int = 1025) -> Window:
+        """The piecewise mechanism (Wang et al. 2019): a window of e^(-epsilon / 2) of the interval, for a mean.
+
+        >>> law = Window.piecewise(Interval(-1, 1), epsilon=2)
+        >>> law.width, round(law.worst_variance(1), 3)
+        (377, 1.227)
+        """
+        share = math.exp(-float(as_epsilon(epsilon)) / 2)
+        return cls(domain, epsilon, positions, max(1, round((positions - 1) * share)))
+
     # -- the law -----------------------------------------------------------------------------------
 
     @property
@@ -134,49 +145,18 @@ class Window(Protocol):
     def cost(self) -> Cost:
         return Cost(WORD_BYTES * (4.0 if self.width > 1 else 3.0), 1)
 
-    @cached_property
-    def _ends(self) -> tuple[float, float]:
-        return float(self._low), float(self._high)
-
-    @property
-    def _low(self) -> Fraction:
-        return Fraction(self.domain.low)  # type: ignore[attr-defined]  # of an interval or of integers
-
-    @property
-    def _high(self) -> Fraction:
-        return Fraction(self.domain.high)  # type: ignore[attr-defined]
-
-    @property
-    def unit(self) -> str:
-        return getattr(self.domain, "unit", "")
-
-    @property
-    def scale(self) -> float:
-        low, high = self._ends
-        return high - low
-
     def _one(self, value: Any, bits: Bits) -> bytes:
-        low, high = self._ends
-        number = value + low if isinstance(self.domain, Integers) else value
-        s = min(((number - low) * (self.positions - 1)) / (high - low), float(self.positions - 1))
-        k = math.floor(s)
-        up = bits.bernoulli(Dyadic(math.floor((s - k) * _FRACTION) << _SHIFT))
-        return self._law_of(k + up, bits)
+        return self._law_of(self._rounded(value, bits), bits)
 
     def _law_of(self, value: int, bits: Bits) -> bytes:
         kept, near, far = bits.bernoulli(self.keep), bits.integers(self.width), bits.integers(self.outputs)
         return (value + near if kept else far).to_bytes(self.report_bytes, "little")
 
     def _many(self, values: NDArray[Any], bits: Bits) -> Bytes:
-        low, high = self._ends
-        numbers = values + low if isinstance(self.domain, Integers) else values
-        s = np.minimum(((numbers - low) * (self.positions - 1)) / (high - low), float(self.positions - 1))
-        floor = np.floor(s)
-        up = np.floor((s - floor) * _FRACTION).astype(np.uint64) << np.uint64(_SHIFT)
-        position = floor.astype(np.int64) + (bits.words(s.size) < up)
-        kept = bits.bernoulli(self.keep, s.size)
-        near = bits.integers(self.width, s.size) if self.width > 1 else 0
-        return to_bytes(np.where(kept, position + near, bits.integers(self.outputs, s.size)), self.report_bytes)
+        position, n = self._rounded_many(values, bits), len(values)
+        kept = bits.bernoulli(self.keep, n)
+        near = bits.integers(self.width, n) if self.width > 1 else 0
+        return to_bytes(np.where(kept, position + near, bits.integers(self.outputs, n)), self.report_bytes)
 
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return from_bytes(reports) < self.outputs
@@ -184,34 +164,16 @@ class Window(Protocol):
     def _count(self, reports: Bytes) -> Counts:
         return np.bincount(from_bytes(reports), minlength=self.outputs)
 
-    def _inputs(self) -> Iterator[tuple[Fraction | int, int]]:
-        """The positions: the law of any number is a mixture of two of theirs."""
-        step = (self._high - self._low) / (self.positions - 1)
-        whole = isinstance(self.domain, Integers) and step.denominator == 1
-        places = ((self._low + k * step, k) for k in range(self.positions))
-        return ((int(number) if whole else number, k) for number, k in places)
-
-    def _input_count(self) -> int:
-        return self.positions
-
     def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """Of the mean of these very numbers."""
-        low, high = self._ends
-        encoded = self.domain.encode(answers)
-        numbers = encoded + low if isinstance(self.domain, Integers) else encoded
-        place, half = (numbers - low) * (self.positions - 1) / (high - low), (self.positions - 1) / 2
+        place, half = self._places(self.domain.encode(answers)), (self.positions - 1) / 2
         below = np.floor(place)
         up, t = place - below, float(self.keep)
         squares = (1 - up) * (below - half) ** 2 + up * (below + 1 - half) ** 2
         fixed = (t * (self.width**2 - 1) + (1 - t) * (self.outputs**2 - 1)) / 12
         each = t * squares + fixed - (t * (place - half)) ** 2
-        n = len(numbers) if people is None else int(np.sum(people))
+        n = len(place) if people is None else int(np.sum(people))
         return np.array([float(np.average(each, weights=people)) * float(self._scale) ** 2 / n])
-
-    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
-        """The mean of the numbers, clipped to the interval."""
-        mean = float(np.average(self.domain.encode(answers), weights=people))
-        return np.array([mean + (self._ends[0] if isinstance(self.domain, Integers) else 0.0)])
 
     # -- the read-out ------------------------------------------------------------------------------
 
@@ -283,30 +245,13 @@ class Window(Protocol):
         return float(self._scale * (self.outputs - 1))
 
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        low, high = self._ends
-        number = encoded + low if isinstance(self.domain, Integers) else encoded
-        s = min(((number - low) * (self.positions - 1)) / (high - low), float(self.positions - 1))
-        below, rest = math.floor(s), s - math.floor(s)
-        marks = [quantity(low + i * (high - low) / (self.positions - 1), self.unit) for i in range(self.positions)]
-        beyond = "" if number == float(value) else "Your answer lies beyond an end, so it is taken as "
-        beyond += f"{quantity(number, self.unit)}. " if beyond else ""
-        between = f"There are {self.positions:,} marks from {marks[0]} to {marks[-1]}, evenly spaced."
-        if self.positions == 2:
-            between = f"Both ends are marked, {marks[0]} and {marks[1]}."
-        up = math.floor(rest * _FRACTION) / _FRACTION
-        rounding = "Your answer lies on a mark, so there is nothing to round."
-        if rest:
-            rounding = (
-                f"Your answer lies between {marks[below]} and {marks[below + 1]}. A coin rounds it to one of them: up "
-                f"with probability {percent(up)}, so that nothing is lost on average."
-            )
         where = "in the window of" if self.width > 1 else "at"
         window = (
             f"The window of this mark is {self.width:,} of the {self.outputs:,} possible reports. One of them is "
             "drawn, each with the same probability."
         )
         return [
-            f"{beyond}{between} {rounding}",
+            self._rounding_step(value, encoded),
             f"A coin decides whether the report stays {where} this mark. It says “stay” with probability "
             f"{percent(float(self.keep))}.",
             *([window] if self.width > 1 else []),
@@ -351,19 +296,6 @@ class OneBitMean(Window):
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(Interval(-1, 1), 1)
-
-
-def quantity(value: float, unit: str = "") -> str:
-    """A number with its unit, in about six digits.
-
-    >>> quantity(0.25), quantity(1234567.0), quantity(1500.5, "km").replace("\N{NO-BREAK SPACE}", " ")
-    ('0.25', '1,234,570', '1500.5 km')
-    """
-    rounded = float(f"{value:.6g}")
-    digits = f"{abs(rounded):,.12f}".rstrip("0").rstrip(".")
-    grouped = digits if abs(rounded) >= 10_000 else digits.replace(",", "")
-    sign = "\N{MINUS SIGN}" if rounded < 0 else ""
-    return f"{sign}{grouped}" + (unit and f"\N{NO-BREAK SPACE}{unit}")
 
 
 def _worst(positions: int, width: int, t: float) -> float:

@@ -1,0 +1,137 @@
+"""A number rounded at random to one of D evenly spaced positions: the first step of every law of numbers here.
+
+Rounding   s = min((x - low) (D - 1) / (high - low), D - 1) in floats, in this order, for x clipped to the interval; up
+           from k = floor(s) with probability floor((s - k) 2^53) / 2^53. It comes before an exact channel and so needs
+           no exactness for privacy; it biases a mean by less than 2^-50 of the range
+Law        that of a number is a mixture of those of two neighbouring positions, so that the channel of a protocol has
+           one row per position
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.domains import Domain, Integers, Interval
+from deniable.exact import Dyadic
+from deniable.protocols.base import Positions, percent
+from deniable.randomness import Bits
+from deniable.results import Floats
+
+_FRACTION = 1 << 53
+_SHIFT = 11  # from 53 bits to 64
+
+
+class OnGrid:
+    """What protocols share whose answer is a number; they have a `domain` of numbers and `positions`."""
+
+    takes: ClassVar[tuple[type[Domain], ...]] = (Interval, Integers)
+    advice: ClassVar[str] = "it needs numbers, dn.Interval(low, high) or dn.Integers(low, high)"
+
+    if TYPE_CHECKING:
+        domain: Domain
+
+        @property
+        def positions(self) -> int: ...
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        return float(self._low), float(self._high)
+
+    @property
+    def _low(self) -> Fraction:
+        return Fraction(self.domain.low)  # type: ignore[attr-defined]  # of an interval or of integers
+
+    @property
+    def _high(self) -> Fraction:
+        return Fraction(self.domain.high)  # type: ignore[attr-defined]
+
+    @property
+    def unit(self) -> str:
+        return getattr(self.domain, "unit", "")
+
+    @property
+    def scale(self) -> float:
+        low, high = self._ends
+        return high - low
+
+    def _number(self, encoded: Any) -> Any:
+        """The number of an encoded answer, or the numbers of a column of them."""
+        return encoded + self._ends[0] if isinstance(self.domain, Integers) else encoded
+
+    def _rounded(self, encoded: Any, bits: Bits) -> int:
+        """The position of one encoded answer: one random word, always."""
+        low, high = self._ends
+        s = min(((self._number(encoded) - low) * (self.positions - 1)) / (high - low), float(self.positions - 1))
+        k = math.floor(s)
+        up: int = bits.bernoulli(Dyadic(math.floor((s - k) * _FRACTION) << _SHIFT))
+        return int(k) + up
+
+    def _rounded_many(self, encoded: NDArray[Any], bits: Bits) -> Positions:
+        s = self._places(encoded)
+        floor = np.floor(s)
+        up = np.floor((s - floor) * _FRACTION).astype(np.uint64) << np.uint64(_SHIFT)
+        return floor.astype(np.int64) + (bits.words(s.size) < up)
+
+    def _places(self, encoded: NDArray[Any]) -> Floats:
+        """Where the numbers of encoded answers lie, from 0 at the low end to D - 1."""
+        low, high = self._ends
+        numbers = self._number(encoded)
+        top = float(self.positions - 1)
+        places: Floats = np.minimum(((numbers - low) * (self.positions - 1)) / (high - low), top)
+        return places
+
+    def _inputs(self) -> Iterator[tuple[Fraction | int, int]]:
+        """The positions: the law of any number is a mixture of two of theirs."""
+        step = (self._high - self._low) / (self.positions - 1)
+        whole = isinstance(self.domain, Integers) and step.denominator == 1
+        places = ((self._low + k * step, k) for k in range(self.positions))
+        return ((int(number) if whole else number, k) for number, k in places)
+
+    def _input_count(self) -> int:
+        return self.positions
+
+    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """The mean of the numbers, clipped to the interval."""
+        mean = float(np.average(self.domain.encode(answers), weights=people))
+        return np.array([mean + (self._ends[0] if isinstance(self.domain, Integers) else 0.0)])
+
+    def _rounding_step(self, value: Any, encoded: Any) -> str:
+        """How the number becomes a position, in a sentence or two."""
+        low, high = self._ends
+        number = self._number(encoded)
+        s = min(((number - low) * (self.positions - 1)) / (high - low), float(self.positions - 1))
+        below, rest = math.floor(s), s - math.floor(s)
+        marks = [quantity(low + i * (high - low) / (self.positions - 1), self.unit) for i in range(self.positions)]
+        beyond = "" if number == float(value) else "Your answer lies beyond an end, so it is taken as "
+        beyond += f"{quantity(number, self.unit)}. " if beyond else ""
+        between = f"There are {self.positions:,} marks from {marks[0]} to {marks[-1]}, evenly spaced."
+        if self.positions == 2:
+            between = f"Both ends are marked, {marks[0]} and {marks[1]}."
+        up = math.floor(rest * _FRACTION) / _FRACTION
+        rounding = "Your answer lies on a mark, so there is nothing to round."
+        if rest:
+            rounding = (
+                f"Your answer lies between {marks[below]} and {marks[below + 1]}. A coin rounds it to one of them: up "
+                f"with probability {percent(up)}, so that nothing is lost on average."
+            )
+        return f"{beyond}{between} {rounding}"
+
+
+def quantity(value: float, unit: str = "") -> str:
+    """A number with its unit, in about six digits.
+
+    >>> quantity(0.25), quantity(1234567.0), quantity(1500.5, "km").replace("\N{NO-BREAK SPACE}", " ")
+    ('0.25', '1,234,570', '1500.5 km')
+    """
+    rounded = float(f"{value:.6g}")
+    digits = f"{abs(rounded):,.12f}".rstrip("0").rstrip(".")
+    grouped = digits if abs(rounded) >= 10_000 else digits.replace(",", "")
+    sign = "\N{MINUS SIGN}" if rounded < 0 else ""
+    return f"{sign}{grouped}" + (unit and f"\N{NO-BREAK SPACE}{unit}")
