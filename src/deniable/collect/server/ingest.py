@@ -93,7 +93,8 @@ async def delete(call: Call) -> Response:
     service.writer.room()
     service.allow(entry, 1)
     id = from_text(call.path["id"], ID_BYTES) or b""
-    deleted = await service.writer.run(lambda store: store.delete(entry.fingerprint, id))
+    # Beside the writer: in a store of files it is looked for in all of them.
+    deleted = await service.readers.run(lambda store: store.delete(entry.fingerprint, id))
     return json_response(Deletion(deleted))
 
 
