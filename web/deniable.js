@@ -1529,6 +1529,7 @@ export class Survey {
     let bytes;
     try {
       const reply = await fetch(address, { ...QUIET, method: "GET" });
+      if (reply.status === 410) refuse("network", "the server has deleted this survey, and collects it no more");
       if (!reply.ok) refuse("network", `the server does not have this survey (status ${reply.status})`);
       bytes = new Uint8Array(await reply.arrayBuffer());
     } catch (error) {

@@ -67,10 +67,14 @@ export class Api {
     const query = { after: fingerprint.slice(0, -1), limit: 1 }; // what begins so comes next, and that is this survey
     try {
       const { surveys } = await this.json("v1/surveys", query, { signal: AbortSignal.timeout(PATIENCE) });
-      return surveys.find((one) => one.fingerprint === fingerprint) ?? null;
-    } catch {
-      return null;
+      const found = surveys.find((one) => one.fingerprint === fingerprint);
+      if (found) return found;
+      // A survey may be kept by this browser for a year: ask the service, not the browser.
+      await this.#fetch(`v1/surveys/${fingerprint}`, {}, { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
+    } catch (error) {
+      if (error.status === 410) return { open: false, state: "deleted" };
     }
+    return null;
   }
 
   /**
@@ -89,7 +93,7 @@ export class Api {
           seen = id ?? seen;
         }
       } catch (error) {
-        if (signal.aborted || error.status === 401 || error.status === 403) break;
+        if (signal.aborted || [401, 403, 410].includes(error.status)) break;
       }
       onstate(false);
       await new Promise((resolve) => setTimeout(resolve, 2000));

@@ -7,6 +7,7 @@ const PHASES = {
   waiting: ({ opens }) => ["The survey has not opened yet", `It opens on ${moment(opens)} (UTC).`],
   over: ({ expires }) => ["The survey is over", `It closed on ${moment(expires)} (UTC).`],
   closed: () => ["The survey is closed", "Its owner has closed it, and no more answers are taken."],
+  deleted: () => ["The survey was deleted", "Its owner has deleted it, and no more answers are taken."],
 };
 
 /** A title and a text if the terms allow no answer at this time, otherwise null. */

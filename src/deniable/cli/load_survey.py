@@ -28,10 +28,11 @@ from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.campaign import round_of
 from deniable.surveys.diff import diff, weaker
 from deniable.surveys.question import load_protocol
-from deniable.surveys.terms import write_time
+from deniable.surveys.terms import read_time, write_time
 
 if TYPE_CHECKING:
     from deniable.collect.analyst import Analyst
+    from deniable.collect.stores import Store
 
 SHORTEST = 6
 _MOST_LISTED = 10
@@ -154,6 +155,13 @@ def meant(given: str, fingerprint: str, name: str) -> bool:
     return given == name or (_BEGINNING.fullmatch(beginning) is not None and fingerprint.startswith(beginning))
 
 
+def chosen_in(store: Store, given: str | None) -> Survey:
+    """The survey of this name or fingerprint in a store; without one, the only survey."""
+    published = {one.fingerprint: parse_json(one.canonical, "the stored survey") for one in store.surveys()}
+    names = {fingerprint: str(content["name"]) for fingerprint, content in published.items()}
+    return Survey.from_spec(published[choose(given, names, "choose with --survey one of")])
+
+
 def choose(given: str | None, published: Mapping[str, str], how: str) -> str:
     """The fingerprint of the survey that is meant; without `given`, of the only one.
 
@@ -220,3 +228,15 @@ def losses(survey: Survey, source: str, published: Collection[str], read: Callab
             f'{named(source)} replaces {before}, which is not published there: correct its "replaces", or leave it out'
         )
     return ", ".join(change.what for change in weaker(diff(read(before), survey)))
+
+
+def read_moment(text: str) -> int:
+    """Seconds since 1970 of a day or a time in UTC.
+
+    >>> read_moment("1970-01-02"), read_moment("1970-01-01T00:01:00Z")
+    (86400, 60)
+    """
+    try:
+        return read_time(f"{text}T00:00:00Z" if "T" not in text else text)
+    except SpecError:
+        raise SpecError(f"a date is written 2026-10-01, or 2026-10-01T12:00:00Z, in UTC, not {text!r}") from None

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,9 +22,8 @@ from typing import Annotated
 import typer
 
 from deniable import __version__
-from deniable._files import parse_json
 from deniable.cli import output
-from deniable.cli.load_survey import SHORTEST, choose
+from deniable.cli.load_survey import SHORTEST, chosen_in, read_moment
 from deniable.cli.options import Json, new_app
 from deniable.cli.output import examples, many, shown
 from deniable.cli.store_url import DEFAULT, StoreUrl, existing, sqlite_file
@@ -65,10 +65,12 @@ Which = Annotated[
         "deniable store close-epoch 12 --store sqlite:///collect.db",
         "deniable store reopen-epoch 12 --store sqlite:///collect.db",
         "deniable store trust-clock --yes --store sqlite:///collect.db",
+        "deniable store delete-reports --before 2026-10-01 --store sqlite:///collect.db",
+        "deniable store delete-survey --survey after-work --store sqlite:///collect.db",
     )
 )
 def store(ctx: typer.Context) -> None:
-    """Check, copy, restore and export what the collection service keeps. The store is made by serve, or restored."""
+    """Check, copy, restore, export and delete what the collection service keeps. Serve makes the store, or restore."""
     if ctx.invoked_subcommand is None:
         output.write(ctx.get_help() + "\n")
 
@@ -166,7 +168,7 @@ def close_epoch(
     After that the service forgets the ids of its submissions.
     """
     with existing(store) as opened:
-        chosen = _chosen(opened, survey)
+        chosen = chosen_in(opened, survey)
         terms = chosen.terms
         if terms is not None and not terms.first <= epoch <= terms.last:
             raise LabelError(f"the epochs of this survey are {terms.first} to {terms.last}")
@@ -191,7 +193,7 @@ def reopen_epoch(
 ) -> None:
     """Take reports of a closed epoch again, as after a wrong clock. Sums stay, and replays are still recognized."""
     with existing(store) as opened:
-        chosen = _chosen(opened, survey)
+        chosen = chosen_in(opened, survey)
         terms = chosen.terms
         if terms is not None and epoch < terms.epochs.at(time.time()) - terms.epochs.late:
             end = write_time(terms.epochs.start(epoch + 1 + terms.epochs.late))
@@ -218,6 +220,117 @@ def trust_clock(
             raise LabelError(f"this machine says {write_time(int(now))}, in UTC: if that is right, say --yes")
         opened.confirm_time(now)
     output.facts([("confirmed", write_time(int(now)))])
+
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+@app.command(
+    "delete-reports",
+    epilog=examples(
+        "deniable store delete-reports --before 2026-10-01 --store sqlite:///collect.db",
+        "deniable store delete-reports --epochs 3..9 --survey after-work --yes --store sqlite:///collect.db",
+    ),
+)
+def delete_reports(
+    store: StoreUrl = DEFAULT,
+    survey: Which = None,
+    epochs: Annotated[
+        str | None,
+        typer.Option("--epochs", metavar="A..B", help="Only these epochs: 3..5, 3.., ..5 or 3.", show_default="all"),
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="DATE", help="Only epochs that ended by this date: 2026-10-01, in UTC."),
+    ] = None,
+    yes: Yes = False,
+) -> None:
+    """Delete the kept reports of closed epochs. Their sums stay.
+
+    The reports of an open epoch are not deleted: whoever has sent one may still have it taken out of the sums. An epoch
+    whose reports were deleted cannot be opened again. Copies that were made before still have the reports.
+    """
+    first, last = (None, None) if epochs is None else read_range(epochs)
+    moment = None if before is None else read_moment(before)
+    with existing(store) as opened:
+        chosen = chosen_in(opened, survey)
+        terms = chosen.terms
+        if terms is None or terms.retention != "reports":
+            raise LabelError("this survey keeps sums only: there are no reports to delete")
+        if moment is not None:
+            ended = terms.epochs.at(moment) - 1
+            last = ended if last is None else min(last, ended)
+        found = [one for one in opened.epochs(chosen.fingerprint) if one.epoch >= (first or 0)]
+        going = [one for one in found if (last is None or one.epoch <= last) and not one.dropped]
+        for one in going:
+            if one.state != CLOSED:
+                raise LabelError(
+                    f"epoch {one.epoch} is open, and whoever has sent a report of it may still have it taken out of "
+                    f"the sums: give other --epochs, or close it first with deniable store close-epoch {one.epoch}"
+                )
+        kept = sum(one.n for one in going)
+        facts = [("survey", shown(chosen.name)), ("fingerprint", chosen.fingerprint)]
+        output.facts([*facts, ("epochs", _listed([one.epoch for one in going])), ("reports", str(kept))])
+        if not kept:
+            output.write("\nthere is nothing to delete\n")
+            return
+        _ask(yes, f"Delete {many(kept, 'kept report')} for good? The sums stay.")
+        opened.drop_reports(chosen.fingerprint, going[0].epoch, going[-1].epoch)
+        opened.tidy()
+    output.write(f"\ndeleted: {many(kept, 'report')}\n")
+
+
+@app.command(
+    "delete-survey", epilog=examples("deniable store delete-survey --survey after-work --store sqlite:///collect.db")
+)
+def delete_survey(store: StoreUrl = DEFAULT, survey: Which = None, yes: Yes = False) -> None:
+    """Delete a survey with all that was collected: its specification, sums, ids and kept reports.
+
+    Its fingerprint stays: who sends to it is told that it was deleted, and the same survey is not published here again.
+    Copies that were made before still have everything.
+    """
+    with existing(store) as opened:
+        chosen = chosen_in(opened, survey)
+        terms, epochs = chosen.terms, opened.epochs(chosen.fingerprint)
+        (state,) = [one.state for one in opened.surveys() if one.fingerprint == chosen.fingerprint]
+        keeps = terms is not None and terms.retention == "reports"
+        output.facts(
+            [
+                ("survey", shown(chosen.name)),
+                ("fingerprint", chosen.fingerprint),
+                ("epochs", str(len(epochs))),
+                ("submissions", str(sum(one.n for one in epochs))),
+                ("reports", str(sum(one.n for one in epochs if keeps and not one.dropped))),
+            ]
+        )
+        if state != CLOSED and terms is not None and not terms.over(time.time()):
+            output.note(
+                "note",
+                "it still takes reports: devices that answer after it is gone have spent their budget for nothing",
+            )
+        _ask(yes, "Delete all of it for good?")
+        opened.delete_survey(chosen.fingerprint)
+        opened.tidy()
+    output.write(f"\ndeleted: {chosen.fingerprint}\n")
+
+
+def _ask(yes: bool, question: str) -> None:
+    """Go on only if that is meant; who cannot be asked says so before."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise SpecError("this deletes what cannot be restored: if that is meant, say --yes")
+    typer.confirm(question, abort=True, err=True)
+
+
+def _listed(epochs: Sequence[int]) -> str:
+    """
+    >>> _listed([3, 4, 5, 9]), _listed([7]), _listed([])
+    ('3..9 (4)', '7', 'none')
+    """
+    if len(epochs) < 2:
+        return str(epochs[0]) if epochs else "none"
+    return f"{epochs[0]}..{epochs[-1]} ({len(epochs)})"
 
 
 @app.command(
@@ -252,7 +365,7 @@ def export(
     """
     first, last = (None, None) if epochs is None else read_range(epochs)
     with existing(store, read_only=True) as opened:
-        chosen = _chosen(opened, survey)
+        chosen = chosen_in(opened, survey)
         if with_ids:
             _refuse_ids(chosen)
         known = opened.epochs(chosen.fingerprint)
@@ -281,13 +394,6 @@ def _refuse_loss(to: Path, store: str | None, force: bool) -> None:
 
 def _same(one: Path, other: str) -> bool:
     return one.exists() and os.path.exists(other) and os.path.samefile(one, other)
-
-
-def _chosen(store: Store, given: str | None) -> Survey:
-    """The survey of this name or fingerprint; without one, the only survey."""
-    published = {one.fingerprint: parse_json(one.canonical, "the stored survey") for one in store.surveys()}
-    names = {fingerprint: str(content["name"]) for fingerprint, content in published.items()}
-    return Survey.from_spec(published[choose(given, names, "choose with --survey one of")])
 
 
 # -- export --------------------------------------------------------------------------------------------

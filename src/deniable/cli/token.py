@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import os
+import re
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from deniable.cli import output
+from deniable.cli.load_survey import chosen_in, read_moment
 from deniable.cli.options import Json, new_app
 from deniable.cli.output import examples, shown
 from deniable.cli.store_url import DEFAULT, StoreUrl, existing
 from deniable.collect.stores import Token
 from deniable.collect.wire import hashed, new_token
 from deniable.errors import LabelError, SpecError
+from deniable.surveys.terms import write_time
 
 app = new_app()
 
 ROLES = ("admin", "analyst", "ingest")
 SHORTEST = 8
+_UNITS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
 @app.callback(
     epilog=examples(
         "deniable token create --role analyst --label 'monthly report' --store sqlite:///collect.db",
+        "deniable token create --role analyst --survey after-work --expires 30d --store sqlite:///collect.db",
         "deniable token list --store sqlite:///collect.db",
         "deniable token revoke 3f2a91c0 --store sqlite:///collect.db",
     )
@@ -32,7 +38,8 @@ SHORTEST = 8
 def token(ctx: typer.Context) -> None:
     """Who may do what at the collection service.
 
-    The token of an admin publishes surveys, that of an analyst reads results, and an ingest token sends reports.
+    The token of an admin publishes surveys, that of an analyst reads results, and an ingest token sends reports. It is
+    good for all surveys or for one, until it is revoked or until a time.
 
     A running service takes a new token at once, and refuses a revoked one within a second.
     """
@@ -50,6 +57,20 @@ def create(
     role: Annotated[str, typer.Option(metavar="|".join(ROLES), help="What the token allows.", show_default=False)],
     store: StoreUrl = DEFAULT,
     label: Annotated[str, typer.Option(metavar="TEXT", help="What it is for, in your words.")] = "",
+    survey: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SURVEY",
+            help="The only survey that it is good for: its name, or the beginning of its fingerprint.",
+            show_default="all surveys",
+        ),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN", help="When it ends: 12h, 30d or 4w from now, or a date in UTC.", show_default="never"
+        ),
+    ] = None,
     to: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write it to a new file that only you can read."),
@@ -59,19 +80,45 @@ def create(
     """Make a token and print it once: the store keeps only its SHA-256."""
     if role not in ROLES:
         raise LabelError(f"a role is {', '.join(ROLES)}, not {role!r}")
+    end = None if expires is None else _end(expires, int(time.time()))
     made = new_token()
-    kept = Token(hashed(made), role, label)
     with existing(store) as opened:
+        only = None if survey is None else chosen_in(opened, survey).fingerprint
+        kept = Token(hashed(made), role, label, only, end)
         if to is not None:
             _write_secret(to, made)
         opened.add_token(kept)
     if as_json:
         shown_once = {} if to is not None else {"token": made}
-        output.document(shown_once | {"id": kept.sha256, "role": role, "label": label})
+        output.document(shown_once | _described(kept))
     elif to is not None:
         output.write(f"saved: {to}\n")
     else:
         output.write(made + "\n")
+
+
+def _end(text: str, now: int) -> int:
+    """When a token ends.
+
+    >>> _end("30d", 0), _end("1970-01-03", 0)
+    (2592000, 172800)
+    """
+    length = re.fullmatch(r"([0-9]{1,5}) ?([hdw])", text)
+    end = now + int(length[1]) * _UNITS[length[2]] if length else read_moment(text)
+    if end <= now:
+        raise SpecError(f"it is {write_time(now)} now: a token ends later than that")
+    return end
+
+
+def _described(token: Token) -> dict[str, str | None]:
+    expires = None if token.expires is None else write_time(token.expires)
+    return {
+        "id": token.sha256,
+        "role": token.role,
+        "label": token.label,
+        "survey": token.survey,
+        "expires": expires,
+    }
 
 
 def _write_secret(path: Path, token: str) -> None:
@@ -85,14 +132,23 @@ def _write_secret(path: Path, token: str) -> None:
 
 @app.command("list", epilog=examples("deniable token list --store sqlite:///collect.db --json"))
 def show(store: StoreUrl = DEFAULT, as_json: Json = False) -> None:
-    """List the tokens by their hashes."""
+    """List the tokens by their hashes, with what they are good for."""
     with existing(store) as opened:
         tokens = opened.tokens()
     if as_json:
-        output.document([{"id": token.sha256, "role": token.role, "label": token.label} for token in tokens])
+        output.document([_described(token) for token in tokens])
         return
-    rows = [[token.sha256[:16], token.role, shown(token.label)] for token in tokens]
-    output.table(["id", "role", "label"], rows, left=3)
+    rows = [
+        [token.sha256[:16], token.role, (token.survey or "all")[:12], _ends(token), shown(token.label)]
+        for token in tokens
+    ]
+    output.table(["id", "role", "survey", "expires", "label"], rows, left=5)
+
+
+def _ends(token: Token) -> str:
+    if token.expires is None:
+        return "never"
+    return ("expired " if token.expires <= time.time() else "") + write_time(token.expires)
 
 
 @app.command(epilog=examples("deniable token revoke 3f2a91c0 --store sqlite:///collect.db"))

@@ -118,6 +118,16 @@ class Analyst:
     def close_survey(self, fingerprint: str) -> None:
         self._read(self._path(fingerprint, "/close"), "POST", b"")
 
+    def delete_survey(self, fingerprint: str) -> None:
+        """Delete a closed survey with all that was collected; it cannot be published there again."""
+        self._read(self._path(fingerprint), "DELETE")
+
+    def delete_reports(self, fingerprint: str, first: int | None = None, last: int | None = None) -> int:
+        """Delete the kept reports of these epochs, which are closed; returns how many there were. The sums stay."""
+        query = urlencode({"epochs": epoch_range(first, last)})
+        reply = self._read(self._path(fingerprint, f"/reports?{query}"), "DELETE")
+        return int(msgspec.json.decode(reply.body)["deleted"])
+
     def close_epoch(self, fingerprint: str, epoch: int) -> dict[str, Any]:
         """The closed epoch: its number of answers and the hash of its tally."""
         closed: dict[str, Any] = msgspec.json.decode(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import sqlite3
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -15,11 +17,12 @@ from typer.testing import CliRunner
 from deniable.cli import app
 from deniable.collect.analyst import Analyst, ListedSurvey
 from deniable.collect.server import Settings, serve
-from deniable.collect.stores import open_store
+from deniable.collect.stores import Token, open_store
 from deniable.collect.stores.batches import SurveyCounter
 from deniable.files import tally_files
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import SAME_NOISE, SAME_PEOPLE
+from deniable.surveys.terms import read_time, write_time
 from tests.collect.server.live import TOKENS, Process, in_thread, token_file
 from tests.collect.surveys import Crowd, crowd, current, daily, memoized, mixed, plain
 
@@ -256,6 +259,69 @@ def test_close_epoch(url):
     deniable("store", "close-epoch", "999", "--store", url, code=2)
     with open_store(url) as store:
         assert store.epochs(survey.fingerprint)[0].state == "closed"
+
+
+def test_delete_reports(url, tmp_path):
+    survey = daily(retention="reports")
+    people, epoch, where = crowd(survey, 5), current(survey), ("--store", url)
+    with open_store(url) as store:
+        store.publish(survey)
+        for at in (epoch - 1, epoch):
+            store.add([people.batch(survey, at)])
+        store.close_epoch(survey.fingerprint, epoch - 1)
+        sums = store.tally(survey.fingerprint).spec()
+    assert f"epoch {epoch} is open" in deniable("store", "delete-reports", *where, code=2)
+    asked = deniable("store", "delete-reports", "--epochs", str(epoch - 1), *where, code=2)
+    assert re.search(r"reports +5\n", asked)
+    with open_store(url) as store:
+        assert sum(len(batch.ids) for batch in store.reports(survey.fingerprint)) == 10
+    day = write_time(survey.terms.epochs.start(epoch))[:10]
+    assert "deleted: 5 reports" in deniable("store", "delete-reports", "--before", day, "--yes", *where)
+    assert "nothing to delete" in deniable("store", "delete-reports", "--before", day, "--yes", *where)
+    assert "a date is written" in deniable("store", "delete-reports", "--before", "yesterday", *where, code=2)
+    with open_store(url) as store:
+        assert {batch.epoch for batch in store.reports(survey.fingerprint)} == {epoch}
+        assert store.tally(survey.fingerprint).spec() == sums
+        store.publish(plain())
+    sums_only = deniable("store", "delete-reports", "--survey", "plain", *where, code=2)
+    assert "keeps sums only" in sums_only
+
+
+def test_delete_survey(url, tmp_path):
+    survey, where = daily(), ("--survey", "daily", "--store", url)
+    with open_store(url) as store:
+        for one in (survey, plain()):
+            store.publish(one)
+            store.add([crowd(one, 5).batch(one, current(one))])
+    asked = CliRunner().invoke(app, ["store", "delete-survey", *where])
+    assert asked.exit_code == 2
+    assert "this deletes what cannot be restored: if that is meant, say --yes" in asked.stderr
+    assert "it still takes reports: devices that answer after it is gone" in asked.stderr
+    assert re.search(r"submissions +5\n", asked.stdout)
+    assert f"deleted: {survey.fingerprint}" in deniable("store", "delete-survey", *where, "--yes")
+    assert "no survey there is called 'daily'" in deniable("store", "delete-survey", *where, code=2)
+    assert "1 survey, nothing is wrong" in deniable("store", "check", "--store", url)
+    survey.save(tmp_path / "survey.json")
+    again = deniable("serve", "--store", url, "--publish", str(tmp_path / "survey.json"), code=2)
+    assert "was deleted with all that was collected" in again
+
+
+def test_tokens_of_a_survey_that_end(url):
+    with open_store(url) as store:
+        store.publish(plain())
+        store.add_token(Token("ab" * 32, "ingest", "old", None, 1_000_000_000))
+    create = ("token", "create", "--role", "analyst", "--store", url, "--json")
+    made = json.loads(deniable(*create, "--survey", "plain", "--expires", "30d"))
+    assert made["survey"] == plain().fingerprint
+    # Within the minute that this test may take.
+    assert abs(read_time(made["expires"]) - time.time() - 30 * 86_400) < 60
+    assert json.loads(deniable(*create, "--expires", "2100-01-01"))["expires"] == "2100-01-01T00:00:00Z"
+    listed = deniable("token", "list", "--store", url)
+    assert re.search(rf"analyst +{plain().fingerprint[:12]} +20", listed)
+    assert re.search(r"ingest +all +expired 2001-09-09T01:46:40Z +old", listed)
+    assert "a token ends later than that" in deniable(*create, "--expires", "2020-01-01", code=2)
+    assert "a date is written" in deniable(*create, "--expires", "soon", code=2)
+    assert "no survey there is called" in deniable(*create, "--survey", "other", code=2)
 
 
 def test_a_backup_replaces_nothing_unless_told_to(tmp_path, url):

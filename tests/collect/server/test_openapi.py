@@ -66,8 +66,8 @@ def _fuzz(live: Live, name: str, examples: int, role: str | None, mode: MODES = 
         schemathesis.specs.openapi.checks.response_schema_conformance,
     ]
     headers = {"Authorization": f"Bearer {TOKENS[role]}"} if role else {}
-    # One survey may be closed, and the others are still there for reports.
-    surveys = [daily()] if name == "closeSurvey" else [plain(), mixed()]
+    # One survey may be closed and deleted, and the others are still there for reports.
+    surveys = [daily()] if name in ("closeSurvey", "deleteSurvey") else [plain(), mixed()]
     known = [survey.fingerprint for survey in surveys]
     count = 0
 

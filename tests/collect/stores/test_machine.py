@@ -1,7 +1,7 @@
 """Both databases against the store in memory, step by step: the same answers, the same integers.
 
-A machine draws batches with new and repeated ids, two connections, closings, reopenings and copies, and compares
-everything that can be read after each step.
+A machine draws batches with new and repeated ids, two connections, closings, reopenings, deletions and copies, and
+compares everything that can be read after each step.
 """
 
 from __future__ import annotations
@@ -122,6 +122,17 @@ class Machine(RuleBasedStateMachine):
                 self.stores[by].reopen_epoch(name, epoch)
         else:
             assert self.stores[by].reopen_epoch(name, epoch) == expected
+
+    @rule(survey=which, span=st.tuples(epochs, epochs), by=st.integers(0, 1))
+    def drop_reports(self, survey: int, span: tuple[int, int], by: int) -> None:
+        name = SURVEYS[survey].fingerprint
+        try:
+            expected = self.model.drop_reports(name, *span)
+        except StoreError as error:
+            with pytest.raises(StoreError, match=str(error)):
+                self.stores[by].drop_reports(name, *span)
+        else:
+            assert self.stores[by].drop_reports(name, *span) == expected
 
     @rule(days=st.integers(0, 3), by=st.integers(0, 1))
     def forget_ids(self, days: int, by: int) -> None:

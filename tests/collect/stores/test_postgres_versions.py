@@ -56,7 +56,7 @@ def test_reports_are_kept_deleted_and_dropped(each_postgres: PostgresServer, tmp
         store.backup(tmp_path / "copy.db")
         assert store.close_epoch(survey.fingerprint, 10).n == 89
         assert sum(len(batch.ids) for batch in store.reports(survey.fingerprint)) == 89
-        assert store.drop_reports(survey.fingerprint, 10) == 89
+        assert store.drop_reports(survey.fingerprint, 10, 10) == 89
         assert store.check() == []
     with open_store(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
         assert copy.add([people.batch(survey, 10)]) == [Added(0, 90)]

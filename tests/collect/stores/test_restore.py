@@ -17,7 +17,7 @@ from deniable.collect.stores import Added, Store, StoreError, Token, VersionErro
 from deniable.collect.stores.memory import MemoryStore
 from deniable.collect.stores.postgres import PostgresStore
 from tests.collect.postgres import PostgresServer
-from tests.collect.surveys import crowd, daily, mixed, plain, text
+from tests.collect.surveys import crowd, daily, memoized, mixed, plain, text
 
 KEPT, SUMS, WORDS = mixed(retention="reports"), daily(), text()
 PEOPLE = {survey.fingerprint: crowd(survey, 3000, seed) for seed, survey in enumerate((KEPT, SUMS, WORDS))}
@@ -47,11 +47,15 @@ def fill(store: Store) -> None:
         store.close_epoch(name, 8)
         store.close_epoch(name, 9, 3e9)
     store.close_epoch(KEPT.fingerprint, 7)
-    store.drop_reports(KEPT.fingerprint, 8)
+    store.drop_reports(KEPT.fingerprint, 8, 8)
     store.delete(KEPT.fingerprint, PEOPLE[KEPT.fingerprint].ids[3].tobytes())
     store.publish(plain())
     store.close_survey(plain().fingerprint)
+    store.publish(memoized())
+    store.add([crowd(memoized(), 10).batch(memoized(), 10)])
+    store.delete_survey(memoized().fingerprint)
     store.add_token(Token("ab" * 32, "analyst", "Ada"))
+    store.add_token(Token("cd" * 32, "ingest", "relay", KEPT.fingerprint, 2_000_000_000))
     store.confirm_time(1_790_000_000)
 
 
@@ -59,7 +63,7 @@ def readings(store: Store) -> list[Any]:
     names = [published.fingerprint for published in store.surveys()]
     known = [[store.epochs(n), store.tally(n).spec(), store.duplicates(n), store.rejections(n)] for n in names]
     kept = [np.concatenate([b.ids, b.answers], axis=1).tobytes() for n in names for b in store.reports(n)]
-    return [store.surveys(), known, b"".join(kept), store.tokens()]
+    return [store.surveys(), store.deleted(), known, b"".join(kept), store.tokens()]
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +94,7 @@ def test_a_restored_store_is_as_the_copied_one_was(durable_url: str, target: str
             assert store.add(again) == [Added(closed=True), Added(closed=True), Added(400, 2600)]
             assert store.reopen_epoch(name, 9).reopened == 1
             assert store.add([people.batch(survey, 9)]) == [Added(400, 2600)]
-            with pytest.raises(StoreError, match="are forgotten"):
+            with pytest.raises(StoreError, match=r"are forgotten|reports were deleted"):
                 store.reopen_epoch(name, 8)
             # An epoch of which the copy knows nothing.
             assert store.add([people.batch(survey, 12)]) == [Added(3000, 0)]

@@ -14,7 +14,16 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
-from deniable.collect.stores import Added, CountedElsewhere, Store, StoreError, Token, open_store, segments
+from deniable.collect.stores import (
+    Added,
+    CountedElsewhere,
+    Store,
+    StoreError,
+    SurveyDeleted,
+    Token,
+    open_store,
+    segments,
+)
 from deniable.collect.stores.batches import SurveyCounter
 from deniable.errors import ReportError, SpecError
 from deniable.files import count_files, read_batches
@@ -258,7 +267,7 @@ def test_only_finished_parts_are_elsewhere(folder: Path, tmp_path: Path) -> None
     with store_at(folder, f"file://{elsewhere}") as store:
         assert store.check() == []
         store.close_epoch(NAME, 10)
-        assert store.drop_reports(NAME, 10) == 300
+        assert store.drop_reports(NAME, 10, 10) == 300
     assert not list(elsewhere.rglob("*.parquet"))
 
 
@@ -317,9 +326,9 @@ def test_a_deleted_report_is_gone_and_is_not_taken_again(folder: Path, tmp_path:
 def test_kept_reports_of_a_closed_epoch_are_dropped(folder: Path, store: Store) -> None:
     store.add([PEOPLE.batch(SURVEY, 10), PEOPLE[:7].batch(SURVEY, 11)])
     with pytest.raises(StoreError, match="close it first"):
-        store.drop_reports(NAME, 10)
+        store.drop_reports(NAME, 10, 10)
     store.close_epoch(NAME, 10)
-    assert store.drop_reports(NAME, 10) == 300
+    assert store.drop_reports(NAME, 10, 10) == 300
     assert parts(folder) == []
     store.close_survey(NAME)
     assert [part.parent.name for part in parts(folder)] == ["epoch-11"]
@@ -349,6 +358,35 @@ def test_reports_are_deleted_when_the_survey_says(folder: Path) -> None:
         assert list(folder.rglob("*.parquet")) == []
         assert store.check() == []
     assert len(list(folder.rglob("*.parquet"))) == 1, "of epoch 11, which is open"
+
+
+def test_a_deleted_survey_leaves_no_file(folder: Path, tmp_path: Path) -> None:
+    """Neither of what is in a log, nor of what waits, nor a part, here or elsewhere; others stay."""
+    elsewhere, other = tmp_path / "bucket", daily(retention="reports")
+
+    def files() -> bytes:
+        return b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+    with store_at(folder, str(elsewhere)) as store:
+        store.publish(other)
+        store.add([PEOPLE[:100].batch(SURVEY, 10)])
+    with store_at(folder, str(elsewhere)) as store:
+        store.add([PEOPLE[100:200].batch(SURVEY, 10), crowd(other, 7, seed=8).batch(other, 10)])
+        store.tidy()
+        store.add([PEOPLE[200:].batch(SURVEY, 10)])
+        assert list(elsewhere.rglob(f"{NAME}/**/*.parquet"))
+        assert all(PEOPLE.ids[place].tobytes() in files() for place in (150, 250))
+        assert store.delete(NAME, PEOPLE.ids[3].tobytes())
+        store.delete_survey(NAME)
+        assert store.add([PEOPLE.batch(SURVEY, 10), PEOPLE[:0].batch(SURVEY, 11)]) == [Added(closed=True)] * 2
+        assert not [path for path in tmp_path.rglob("*") if NAME in str(path) and path.is_file()]
+        assert not any(id.tobytes() in files() for id in PEOPLE.ids)
+        assert store.check() == []
+    with open_store(f"files:///{folder}?to={elsewhere}") as store:
+        assert store.deleted() == [NAME]
+        with pytest.raises(SurveyDeleted):
+            store.publish(SURVEY)
+    assert count_files(other, [elsewhere / other.fingerprint / "reports"]).tally["smoke"].n == 7
 
 
 def test_surveys_and_tokens_outlive_the_process(folder: Path) -> None:

@@ -125,11 +125,11 @@ def test_kept_reports_outlive_the_epoch_until_they_are_dropped(store: Store) -> 
     expected = sorted((bytes(id), bytes(raw)) for id, raw in zip(people.ids, people.answers, strict=True))
     assert kept() == expected
     with pytest.raises(StoreError, match="close it first"):
-        store.drop_reports(survey.fingerprint, 10)
+        store.drop_reports(survey.fingerprint, 10, 10)
     store.close_epoch(survey.fingerprint, 10)
     assert kept() == expected
     assert store.check() == []
-    assert store.drop_reports(survey.fingerprint, 10) == 400
+    assert store.drop_reports(survey.fingerprint, 10, 10) == 400
     assert kept() == []
     assert store.tally(survey.fingerprint)["smoke"].n == 400
     assert store.check() == []

@@ -16,11 +16,11 @@ import pytest
 from deniable.collect.stores import Added, Store, StoreError, Token, open_store, postgres, sqlite
 from deniable.collect.stores.sql import VERSION
 from deniable.collect.stores.sqlite import SqliteStore
-from tests.collect.surveys import crowd, current, mixed, text
+from tests.collect.surveys import crowd, current, daily, mixed, text
 
 GOLDEN = Path(__file__).parent / "golden" / f"store-{VERSION}.sql"
 NOW = 1_790_000_000
-KEPT, BIG = mixed(NOW, retention="reports"), text(NOW)
+KEPT, BIG, GONE = mixed(NOW, retention="reports"), text(NOW), daily(NOW)
 EPOCH = current(KEPT, NOW)
 
 
@@ -33,7 +33,11 @@ def fill(store: Store) -> None:
         store.add([people[:5].batch(survey, EPOCH), people[:7].batch(survey, EPOCH + 1)])
     store.close_epoch(KEPT.fingerprint, EPOCH + 1)
     store.delete(KEPT.fingerprint, crowd(KEPT, 12).ids[3].tobytes())
+    store.publish(GONE)
+    store.add([crowd(GONE, 12).batch(GONE, EPOCH)])
+    store.delete_survey(GONE.fingerprint)
     store.add_token(Token("ab" * 32, "analyst", "Ada"))
+    store.add_token(Token("cd" * 32, "ingest", "relay", KEPT.fingerprint, NOW))
 
 
 def restored(path: Path) -> Path:
@@ -46,7 +50,7 @@ def readings(store: Store) -> list[Any]:
     names = [published.fingerprint for published in store.surveys()]
     known = [[store.epochs(n), store.tally(n).spec(), store.duplicates(n), store.rejections(n)] for n in names]
     kept = [(b.epoch, b.ids.tolist(), b.answers.tolist()) for n in names for b in store.reports(n)]
-    return [store.surveys(), known, kept, store.tokens()]
+    return [store.surveys(), store.deleted(), known, kept, store.tokens()]
 
 
 def test_the_golden_store_opens(tmp_path: Path) -> None:

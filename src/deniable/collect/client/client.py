@@ -174,6 +174,8 @@ class Client:
             reply = self._transport.get(f"/v1/surveys/{self.fingerprint}", most=LARGEST_SURVEY)
         finally:
             self._transport.close()
+        if reply.status == 410:
+            raise Untrusted(f"{self._transport.server} has deleted this survey, and collects it no more")
         if 400 <= reply.status < 500 and reply.status != 429:
             raise Untrusted(f"{self._transport.server} has no such survey (status {reply.status})")
         if reply.status != 200:

@@ -20,12 +20,13 @@ import msgspec
 from starlette.responses import Response
 
 import deniable
-from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
+from deniable.collect.server.api import FINGERPRINT, Answer, Call, Operation, Parameter, json_response
 from deniable.collect.server.problems import KINDS, MEDIA_TYPE, Problem, document, overloaded
 from deniable.collect.server.service import Service
 from deniable.collect.server.telemetry import Family, Labels, exposition, gauge, log, shared_gauge
 from deniable.collect.stores.base import OPEN, StorageFull, StoreError, Token, VersionError
 from deniable.collect.wire import JSON, hashed, new_token
+from deniable.surveys.terms import read_time, write_time
 
 METRICS = "text/plain; version=0.0.4"
 STALLED_SECONDS = 10.0
@@ -47,6 +48,10 @@ class Wanted(msgspec.Struct, forbid_unknown_fields=True):
     role: Literal["admin", "analyst", "ingest"]
     label: Annotated[str, msgspec.Meta(max_length=200)] = ""
     """What it is for, in the operator's words."""
+    survey: Annotated[str, msgspec.Meta(pattern=FINGERPRINT)] | None = None
+    """The fingerprint of the only survey that it is good for; null: all surveys."""
+    expires: Annotated[str, msgspec.Meta(max_length=20)] | None = None
+    """When it ends, as 2026-11-01T00:00:00Z; null: never."""
 
 
 class Known(msgspec.Struct):
@@ -55,15 +60,21 @@ class Known(msgspec.Struct):
     id: str
     role: str
     label: str
+    survey: str | None
+    """The fingerprint of the only survey that it is good for; null: all surveys."""
+    expires: str | None
+    """When it ends, in UTC; null: never."""
+
+    @classmethod
+    def of(cls, token: Token) -> Known:
+        expires = None if token.expires is None else write_time(token.expires)
+        return cls(token.sha256, token.role, token.label, token.survey, expires)
 
 
-class Made(msgspec.Struct):
+class Made(Known, kw_only=True):
     """A new token; this is the only time that it is shown."""
 
     token: str
-    id: str
-    role: str
-    label: str
 
 
 class Tokens(msgspec.Struct):
@@ -74,17 +85,22 @@ class Tokens(msgspec.Struct):
 
 async def create(call: Call) -> Response:
     wanted: Wanted = await call.json(Wanted)
+    if wanted.survey is not None:
+        await call.service.registry.find(wanted.survey)
+    expires = None if wanted.expires is None else read_time(wanted.expires)
+    if expires is not None and expires <= call.service.now():
+        raise Problem("malformed", f"it is {write_time(int(call.service.now()))} now: a token ends later than that")
     token = new_token()
-    kept = Token(hashed(token), wanted.role, wanted.label)
+    kept = Token(hashed(token), wanted.role, wanted.label, wanted.survey, expires)
     await call.service.writer.run(lambda store: store.add_token(kept))
     await call.service.registry.refresh()
     log("token created", role=wanted.role)
-    return json_response(Made(token, kept.sha256, kept.role, kept.label), 201)
+    return json_response(Made(**msgspec.structs.asdict(Known.of(kept)), token=token), 201)
 
 
 async def show(call: Call) -> Response:
     tokens = await call.service.readers.run(lambda store: store.tokens())
-    return json_response(Tokens([Known(token.sha256, token.role, token.label) for token in tokens]))
+    return json_response(Tokens([Known.of(token) for token in tokens]))
 
 
 async def revoke(call: Call) -> Response:
@@ -319,7 +335,7 @@ OPERATIONS = (
         "GET",
         "/v1/tokens",
         "listTokens",
-        "List the tokens by their hashes.",
+        "List the tokens by their hashes, with what they are good for.",
         show,
         {200: Answer("The tokens.", {JSON: Tokens})},
         role="admin",
@@ -328,10 +344,11 @@ OPERATIONS = (
         "POST",
         "/v1/tokens",
         "createToken",
-        "Make a token.",
+        "Make a token: for all surveys or for one, until it is revoked or until a time.",
         create,
         {201: Answer("The token, shown once.", {JSON: Made})},
         role="admin",
+        problems=("unknownSurvey", "surveyDeleted"),
         bodies={JSON: Wanted},
     ),
     Operation(

@@ -22,11 +22,11 @@ from starlette.types import Receive, Scope, Send
 
 import deniable
 from deniable.collect.server import limits
-from deniable.collect.server.problems import KINDS, MEDIA_TYPE, PREFIX, Document, Problem, overloaded
+from deniable.collect.server.problems import KINDS, MEDIA_TYPE, PREFIX, Document, Problem, deleted, overloaded
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.service import Service
 from deniable.collect.server.telemetry import log
-from deniable.collect.stores.base import CountedElsewhere, StorageFull, StoreError
+from deniable.collect.stores.base import CountedElsewhere, InUse, StorageFull, StoreError, SurveyDeleted
 from deniable.collect.wire import JSON
 from deniable.errors import DeniableError, MissingExtra
 
@@ -173,17 +173,17 @@ class Operation:
     """Whether pages of any origin may call this."""
     keyed: bool = False
     """Whether the service may be set to ask for an ingest key."""
+    beyond: bool = False
+    """Whether it reads other surveys than the one that its path names, so that a token of that one is not enough."""
 
     @property
     def all_problems(self) -> list[str]:
         """Those named, and those that follow from the rest of the table."""
         named = set(self.problems)
         if self.role is not None or self.keyed:
-            named |= {"unauthorized"}
-        if self.role == "admin" or (self.role is not None and self.role != "ingest"):
-            named |= {"forbidden"}
+            named |= {"unauthorized", "forbidden"}
         if "{fingerprint}" in self.path:
-            named |= {"unknownSurvey", "overloaded"}
+            named |= {"unknownSurvey", "surveyDeleted", "overloaded"}
         if self.bodies:
             named |= {"malformed", "tooLarge", "tooSlow", "unsupportedMediaType", "overloaded", "storageFull"}
         if self.parameters:
@@ -219,6 +219,10 @@ class Resource:
             response = overloaded("this took too long: send the same bytes again later", 2.0).response()
         except Problem as problem:
             response, close = problem.response(), problem.close
+        except SurveyDeleted:
+            response = deleted().response()
+        except InUse as needed:
+            response = Problem("inUse", str(needed)).response()
         except StorageFull:
             response = Problem("storageFull", "there is no room left to store this").response()
         except StoreError as error:
@@ -246,11 +250,11 @@ class Resource:
             if scope["method"] == "OPTIONS":
                 return self._preflight()
             raise Problem("methodNotAllowed", f"this takes {self._allow}", {"Allow": self._allow})
-        if operation.role is not None:
-            await self._service.authorize(operation.role, scope["headers"])
-        elif operation.keyed and self._service.settings.keyed:
-            await self._service.authorize("ingest", scope["headers"])
         path, query = scope.get("path_params", {}), dict[str, Any]()
+        role = "ingest" if operation.keyed and self._service.settings.keyed else operation.role
+        if role is not None:
+            survey = None if operation.beyond else path.get("fingerprint")
+            await self._service.authorize(role, scope["headers"], survey)
         if operation.parameters:
             path, query = _parameters(operation, path, scope["query_string"])
         return await operation.handler(Call(self._service, scope, receive, path, query))
@@ -353,7 +357,9 @@ def _operation_spec(operation: Operation, schemas: Mapping[Any, Any]) -> dict[st
         "security": [{"token": []}] if operation.role else [{}, {"token": []}] if operation.keyed else [],
     }
     if operation.role:
-        described["description"] += f" Needs a token with the role {operation.role}."
+        described["description"] += f" Needs a token with the role {operation.role}"
+        named = "{fingerprint}" in operation.path and not operation.beyond
+        described["description"] += ", of this survey or of all." if named else ", of all surveys."
     if operation.parameters:
         described["parameters"] = [_parameter_spec(operation, parameter) for parameter in operation.parameters]
     if operation.bodies:

@@ -27,7 +27,7 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "malformed": Kind(400, "The request cannot be read."),
     "unauthorized": Kind(401, "A valid token is needed."),
-    "forbidden": Kind(403, "The token's role does not allow this."),
+    "forbidden": Kind(403, "The token does not allow this."),
     "notFound": Kind(404, "There is nothing here."),
     "unknownSurvey": Kind(404, "There is no such survey here."),
     "unknownEpoch": Kind(404, "The survey has no such epoch."),
@@ -36,10 +36,12 @@ KINDS: dict[str, Kind] = {
     "methodNotAllowed": Kind(405, "This cannot be done here."),
     "tooSlow": Kind(408, "The body took too long to arrive."),
     "countedElsewhere": Kind(409, "This node has no sums of the survey."),
+    "inUse": Kind(409, "This is still needed."),
     "notKept": Kind(409, "The survey keeps no reports."),
     "weakerPrivacy": Kind(409, "The survey has less privacy than the one that it replaces."),
     "wrongRound": Kind(409, "The round does not follow from the one before."),
     "surveyClosed": Kind(410, "The survey takes no more reports."),
+    "surveyDeleted": Kind(410, "The survey was deleted."),
     "tooLarge": Kind(413, "The body is larger than is taken at once."),
     "unsupportedMediaType": Kind(415, "The body is of a type that is not read here."),
     "rateLimited": Kind(429, "Too many submissions at once."),
@@ -81,6 +83,10 @@ class Problem(Exception):
 def document(kind: str, detail: str) -> bytes:
     given = KINDS[kind]
     return msgspec.json.encode(Document(PREFIX + kind, given.title, given.status, detail))
+
+
+def deleted() -> Problem:
+    return Problem("surveyDeleted", "the survey was deleted with all that was collected: nothing more of it is counted")
 
 
 def overloaded(detail: str, seconds: float = 1.0, close: bool = False) -> Problem:

@@ -28,10 +28,11 @@ from deniable.collect.server.limits import header
 from deniable.collect.server.problems import Problem, overloaded
 from deniable.collect.server.registry import Entry, Progress
 from deniable.collect.server.service import Service
+from deniable.collect.server.telemetry import log
 from deniable.collect.stores.base import CLOSED, Epoch, Store, StoreError
 from deniable.collect.wire import JSON
 from deniable.surveys import SurveyTally
-from deniable.surveys.terms import LAST_EPOCH
+from deniable.surveys.terms import LAST_EPOCH, read_time
 
 CSV = "text/csv"
 EVENTS = "text/event-stream"
@@ -89,6 +90,29 @@ def taken(entry: Entry, progress: Progress, now: Bounds) -> list[int]:
     first = max(terms.first, at(now.earliest) - terms.epochs.late)
     last = min(terms.last, at(now.latest) + terms.epochs.early)
     return [epoch for epoch in range(first, last + 1) if epoch not in progress.closed]
+
+
+class DeletedReports(msgspec.Struct):
+    """How many kept reports were there and are gone now."""
+
+    deleted: int
+
+
+async def delete_reports(call: Call) -> Response:
+    service, entry = call.service, await call.entry()
+    if entry.terms.retention != "reports":
+        raise Problem("notKept", "this survey keeps sums only: there are no reports to delete")
+    epochs, before = call.query["epochs"], call.query["before"]
+    if epochs is None and before is None:
+        raise Problem("malformed", 'say which: "epochs" is a range (".." is all), "before" a time by which they ended')
+    first, last = epoch_range(epochs)
+    if before is not None:
+        ended = entry.terms.epochs.at(read_time(before)) - 1
+        last = ended if last is None else min(last, ended)
+    deleted = await service.readers.run(lambda store: store.drop_reports(entry.fingerprint, first, last))
+    service.untidy()
+    log("deleted reports", survey=entry.fingerprint, n=deleted)
+    return json_response(DeletedReports(deleted))
 
 
 async def close_epoch(call: Call) -> Response:
@@ -310,7 +334,7 @@ async def _events(service: Service, fingerprint: str, seen: int | None, progress
             quiet_since = time.monotonic()
         seen, known = progress.version, {one.epoch: (one.n, one.state) for one in progress.epochs}
         while progress.version == seen:
-            if service.stopping:
+            if service.stopping or service.registry.get(fingerprint) is None:
                 return
             if time.monotonic() - quiet_since >= service.settings.heartbeat_seconds:
                 quiet_since = time.monotonic()
@@ -347,6 +371,26 @@ OPERATIONS = (
         {200: Answer("The state.", {JSON: Status})},
         role="analyst",
         parameters=(SURVEY, RANGE),
+    ),
+    Operation(
+        "DELETE",
+        "/v1/surveys/{fingerprint}/reports",
+        "deleteReports",
+        "Delete the kept reports of closed epochs. The sums stay, and such an epoch cannot be opened again. Refused if "
+        "one of the epochs is open: whoever has sent a report of it may still have it taken out of the sums.",
+        delete_reports,
+        {200: Answer("They are gone.", {JSON: DeletedReports})},
+        role="admin",
+        problems=("notKept", "inUse", "storageFull"),
+        parameters=(
+            SURVEY,
+            RANGE,
+            Parameter(
+                "before",
+                {"type": "string", "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"},
+                "a time in UTC, 2026-11-01T00:00:00Z: only epochs that ended by then",
+            ),
+        ),
     ),
     Operation(
         "POST",

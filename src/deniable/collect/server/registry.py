@@ -11,6 +11,8 @@ Version    how far a survey's sums have come, as one number: the submissions eve
 Polling    the store is asked for a version at most once in `seconds` per survey, however many listen
 Token      "dn_" and 32 random bytes in base64url; shown once, when it is made. Only the SHA-256 is kept
 Roles      admin may do everything; analyst reads; ingest sends reports where that needs a key
+Scope      a token may be good for one survey only: what names another survey, or none, is refused
+Expiry     by the service's best guess of the time: neither a jump forward ends a token, nor does one back revive it
 Answer     a malformed, unknown or revoked token: the same bytes after the same work, which is one hash and one
            comparison in constant time with every token there is. No token: the same work, and bytes that say so
 """
@@ -32,7 +34,7 @@ from typing import Any, TypeVar
 
 from deniable.collect.server.clock import Bounds
 from deniable.collect.server.limits import Bucket
-from deniable.collect.server.problems import Problem, overloaded
+from deniable.collect.server.problems import Problem, deleted, overloaded
 from deniable.collect.server.settings import Settings
 from deniable.collect.server.telemetry import log
 from deniable.collect.stores.base import CLOSED, Epoch, Published, Store, StoreError, TakenError, Token
@@ -40,6 +42,7 @@ from deniable.collect.stores.batches import SurveyCounter
 from deniable.collect.wire import hashed
 from deniable.errors import DeniableError
 from deniable.surveys import Survey, Terms
+from deniable.surveys.terms import write_time
 
 FRESH_SECONDS = 0.05
 """A survey or token that is not known is looked up in the store before it is refused, at most this often."""
@@ -166,25 +169,20 @@ def deliver(future: asyncio.Future[Any], answer: Any, error: BaseException | Non
 class Keys:
     """The tokens of a service."""
 
-    known: tuple[tuple[str, int], ...] = ()
-    """SHA-256 and rank."""
+    known: tuple[Token, ...] = ()
 
-    @classmethod
-    def of(cls, tokens: Iterable[Token]) -> Keys:
-        return cls(tuple((token.sha256, RANK[token.role]) for token in tokens))
+    def find(self, token: bytes) -> Token | None:
+        """What is known of a token; None if it is not one of these.
 
-    def rank(self, token: bytes) -> int:
-        """The rank of a token, 0 if it is not one of these.
-
-        >>> keys = Keys.of([Token(hashed("dn_secret"), "analyst", "")])
-        >>> keys.rank(b"dn_secret"), keys.rank(b"dn_guess"), keys.rank(b"")
-        (2, 0, 0)
+        >>> keys = Keys((Token(hashed("dn_secret"), "analyst", "Ada"),))
+        >>> keys.find(b"dn_secret").label, keys.find(b"dn_guess"), keys.find(b"")
+        ('Ada', None, None)
         """
         given, found = hashed(token), 0
-        for sha256, rank in self.known:
+        for place, one in enumerate(self.known, start=1):
             # No early end: the time says nothing about which token came close.
-            found += rank * hmac.compare_digest(given, sha256)
-        return found
+            found += place * hmac.compare_digest(given, one.sha256)
+        return self.known[found - 1] if found else None
 
 
 def bearer(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -199,12 +197,23 @@ def bearer(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 def unauthorized(role: str, token: bytes) -> Problem:
     """Says whether a token came, which its sender knows, and nothing about which tokens there are."""
     wrong = "this token is not accepted here: it is mistyped, or was revoked" if token else "this needs a token"
+    return _without_token(wrong, role)
+
+
+def _without_token(wrong: str, role: str) -> Problem:
     how = f"whoever runs the service makes one with deniable token create --role {role}"
     return Problem("unauthorized", f"{wrong}; {how}", {"WWW-Authenticate": "Bearer"})
 
 
-def forbidden(role: str) -> Problem:
-    return Problem("forbidden", f"this needs a token with the role {role}")
+def check_token(token: Token, role: str, survey: str | None, now: float) -> None:
+    """Refuse a token that is over, too weak, or not good for this survey; `survey` None is for all surveys."""
+    if token.expires is not None and now >= token.expires:
+        raise _without_token(f"this token was good until {write_time(token.expires)}", role)
+    if RANK[token.role] < RANK[role]:
+        raise Problem("forbidden", f"this needs a token with the role {role}")
+    if token.survey is not None and token.survey != survey:
+        needed = "of all surveys" if survey is None else "of this survey or of all"
+        raise Problem("forbidden", f"this token is good for one survey only, {token.survey}: this needs one {needed}")
 
 
 @dataclass(frozen=True)
@@ -260,6 +269,8 @@ class Registry:
         """The survey that replaces another, by fingerprint; of several, the one that opens last."""
         self.followers: dict[str, str] = {}
         """The next round of a campaign, by the fingerprint of the round before."""
+        self.deleted: frozenset[str] = frozenset()
+        """Fingerprints of surveys that were here."""
         self.keys = Keys()
         self._unreadable: set[str] = set()
 
@@ -269,19 +280,21 @@ class Registry:
     async def find(self, fingerprint: str) -> Entry:
         """A survey, looked up in the store if it is new; a problem if there is none."""
         entry = self.entries.get(fingerprint)
-        if entry is None:
+        if entry is None and fingerprint not in self.deleted:
             await self.refresh(FRESH_SECONDS)
             entry = self.entries.get(fingerprint)
+        if fingerprint in self.deleted:
+            raise deleted()
         if entry is None:
             raise Problem("unknownSurvey", "look at /v1/surveys for those that are collected here")
         return entry
 
-    async def rank(self, token: bytes) -> int:
-        """The rank of a token; 0 if nobody has it."""
-        found = self.keys.rank(token)
-        if found == 0:
+    async def token(self, token: bytes) -> Token | None:
+        """What is known of a token, looked up in the store if it is new; None if there is no such token."""
+        found = self.keys.find(token)
+        if found is None:
             await self.refresh(FRESH_SECONDS)
-            found = self.keys.rank(token)
+            found = self.keys.find(token)
         return found
 
     async def refresh(self, pause: float = 0.0) -> None:
@@ -292,12 +305,13 @@ class Registry:
                 return
             await asyncio.sleep(max(0.0, self._read + pause - time.monotonic()))
             begun = time.monotonic()
-            published, tokens, parsed = await self._readers.run(self._load)
+            published, gone, tokens, parsed = await self._readers.run(self._load)
             self._take(published, parsed)
-            self.keys = Keys.of(tokens)
+            self.deleted = frozenset(gone)
+            self.keys = Keys(tuple(tokens))
             self._read = begun
 
-    def _load(self, store: Store) -> tuple[list[Published], list[Token], dict[str, Survey]]:
+    def _load(self, store: Store) -> tuple[list[Published], list[str], list[Token], dict[str, Survey]]:
         published, parsed = store.surveys(), {}
         for one in published:
             if one.fingerprint not in self.entries and one.fingerprint not in self._unreadable:
@@ -309,7 +323,7 @@ class Registry:
                 else:
                     if survey.terms is not None:
                         parsed[one.fingerprint] = survey
-        return published, store.tokens(), parsed
+        return published, store.deleted(), store.tokens(), parsed
 
     def _take(self, published: list[Published], parsed: dict[str, Survey]) -> None:
         entries: dict[str, Entry] = {}

@@ -13,16 +13,7 @@ from typing import TypeVar
 from deniable.collect.server.clock import TrustedClock
 from deniable.collect.server.limits import Bucket, Receiving
 from deniable.collect.server.problems import Problem, overloaded, wait
-from deniable.collect.server.registry import (
-    RANK,
-    Entry,
-    Readers,
-    Registry,
-    Versions,
-    bearer,
-    forbidden,
-    unauthorized,
-)
+from deniable.collect.server.registry import Entry, Readers, Registry, Versions, bearer, check_token, unauthorized
 from deniable.collect.server.settings import Settings
 from deniable.collect.server.telemetry import Metrics, log
 from deniable.collect.server.writer import Writer
@@ -104,14 +95,18 @@ class Service:
 
     # -- who asks, and about what ------------------------------------------------------------------
 
-    async def authorize(self, role: str, headers: list[tuple[bytes, bytes]]) -> None:
-        """Refuse whoever has no token of this role or a stronger one."""
-        token = bearer(headers)
-        rank = await self.registry.rank(token)
-        if rank == 0:
-            raise unauthorized(role, token)
-        if rank < RANK[role]:
-            raise forbidden(role)
+    async def authorize(self, role: str, headers: list[tuple[bytes, bytes]], survey: str | None) -> None:
+        """Refuse whoever has no token of this role or a stronger one for this survey; None is all surveys."""
+        given = bearer(headers)
+        token = await self.registry.token(given)
+        if token is None:
+            raise unauthorized(role, given)
+        check_token(token, role, survey, self.now())
+
+    def only_survey(self, headers: list[tuple[bytes, bytes]]) -> str | None:
+        """The only survey that the token of a request is good for; None if it has no such limit, or there is none."""
+        token = self.registry.keys.find(bearer(headers))
+        return None if token is None else token.survey
 
     def allow(self, entry: Entry, n: int) -> None:
         """Charge n submissions, or refuse if they come faster than they may; 0 only asks."""
@@ -191,6 +186,10 @@ class Service:
             now = self.clock.bounds()
             await self.change(lambda store: store.note_time(now.guess, first=now.doubt is not None))
             self._note_due = time.monotonic() + NOTE_SECONDS
+
+    def untidy(self) -> None:
+        """Something went that is to leave the store's files as well."""
+        self._tidied_commits = -1
 
     async def _tidy(self) -> None:
         commits = self.writer.commits

@@ -23,7 +23,7 @@ from deniable.collect.server.progress import taken
 from deniable.collect.server.registry import Entry, Registry
 from deniable.collect.server.service import Service
 from deniable.collect.server.telemetry import log
-from deniable.collect.stores.base import OPEN, StoreError
+from deniable.collect.stores.base import DELETED, OPEN, StoreError, SurveyDeleted
 from deniable.collect.wire import JSON
 from deniable.errors import MismatchError
 from deniable.exact import canonical
@@ -132,7 +132,9 @@ def listed(
 
 async def pages(call: Call) -> Response:
     after, limit = call.query["after"] or "", call.query["limit"]
-    entries = (entry for fingerprint, entry in call.service.registry.entries.items() if fingerprint > after)
+    only = call.service.only_survey(call.headers)
+    known = [one for one in call.service.registry.entries.values() if only is None or one.fingerprint == only]
+    entries = (entry for entry in known if entry.fingerprint > after)
     page = list(islice(entries, limit + 1))
     now = call.service.now()
     more = page[limit - 1].fingerprint if len(page) > limit else None
@@ -156,6 +158,8 @@ async def publish(call: Call) -> Response:
     content = await call.json(msgspec.Raw)
     survey = await service.readers.compute(lambda: _parsed(bytes(content)))
     await service.registry.refresh()
+    if survey.fingerprint in service.registry.deleted:
+        raise Problem("surveyDeleted", str(SurveyDeleted(survey.fingerprint)))
     if not call.query["weaker_privacy"]:
         _refuse_weaker(service, survey)
     await refuse_early(service, survey)
@@ -197,6 +201,17 @@ async def close(call: Call) -> Response:
     await service.registry.refresh()
     log("closed survey", survey=entry.fingerprint)
     return json_response(Publication(entry.fingerprint, "closed"))
+
+
+async def delete(call: Call) -> Response:
+    service, entry = call.service, await call.entry()
+    if entry.phase(service.clock.bounds().earliest) not in ("closed", "over"):
+        raise Problem("inUse", "the survey still takes reports: close it first")
+    await service.readers.run(lambda store: store.delete_survey(entry.fingerprint))
+    service.untidy()
+    await service.registry.refresh()
+    log("deleted survey", survey=entry.fingerprint)
+    return json_response(Publication(entry.fingerprint, DELETED))
 
 
 class PublishedRound(msgspec.Struct):
@@ -333,7 +348,7 @@ OPERATIONS = (
         "GET",
         "/v1/surveys",
         "listSurveys",
-        "List the surveys that are collected here, by fingerprint.",
+        "List the surveys that are collected here, by fingerprint; with a token of one survey, that one only.",
         pages,
         {200: Answer("A page of surveys.", {JSON: Surveys})},
         parameters=(
@@ -370,7 +385,7 @@ OPERATIONS = (
             201: Answer("The survey is published.", {JSON: Publication}, {"Location": "Where it is."}),
         },
         role="admin",
-        problems=("weakerPrivacy", "wrongRound", "countedElsewhere"),
+        problems=("weakerPrivacy", "wrongRound", "surveyDeleted", "countedElsewhere"),
         parameters=(
             Parameter(
                 "weaker_privacy",
@@ -391,6 +406,19 @@ OPERATIONS = (
         parameters=(SURVEY,),
     ),
     Operation(
+        "DELETE",
+        "/v1/surveys/{fingerprint}",
+        "deleteSurvey",
+        "Delete a survey that takes no more reports, with all that was collected: its specification, sums, ids and "
+        "kept reports. Its fingerprint is remembered: from then on it is answered with 410, and the same survey is not "
+        "published here again. A round that a later round of its campaign was made from can be deleted after that one.",
+        delete,
+        {200: Answer("The survey is deleted.", {JSON: Publication})},
+        role="admin",
+        problems=("inUse", "storageFull"),
+        parameters=(SURVEY,),
+    ),
+    Operation(
         "GET",
         "/v1/surveys/{fingerprint}/campaign",
         "getCampaign",
@@ -400,5 +428,6 @@ OPERATIONS = (
         role="analyst",
         problems=("noCampaign", "countedElsewhere"),
         parameters=(SURVEY, LEVEL),
+        beyond=True,
     ),
 )

@@ -10,10 +10,13 @@ Closing     an epoch's tally is hashed, later reports of it are refused, and the
             to forget them, because a replay is refused by its epoch
 Reopening   is possible as long as the ids are there, so they may be kept for some time after closing
 Identity    ids are remembered by survey and epoch, as a replay repeats both
+Deleting    kept reports are deleted by closed epochs: sums stay, and such an epoch cannot be opened again. A survey is
+            deleted with all that was collected; its fingerprint stays, so that it is never published here again
 """
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -26,7 +29,7 @@ from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey, SurveyTally
 
 ROLES = ("admin", "analyst", "ingest")
-OPEN, CLOSED = "open", "closed"
+OPEN, CLOSED, DELETED = "open", "closed", "deleted"
 REOPEN_SECONDS = 3 * 86_400.0
 """How long the ids of a closed epoch are kept, so that it can be opened again."""
 TOLERANCE = 60.0
@@ -46,6 +49,20 @@ class VersionError(StoreError):
 
 class TakenError(StoreError):
     """Something that others hold, perhaps not for long."""
+
+
+class InUse(StoreError):
+    """Something that cannot go yet, because something else needs it."""
+
+
+class SurveyDeleted(StoreError):
+    """A survey that was here, and of which only the fingerprint is left."""
+
+    def __init__(self, fingerprint: str) -> None:
+        super().__init__(
+            f"survey {fingerprint} was deleted with all that was collected, and is not collected here again: make "
+            "a new survey, with other dates for example"
+        )
 
 
 class StorageFull(StoreError):
@@ -95,6 +112,8 @@ class Epoch:
     """Until when, in seconds since 1970, the ids of a closed epoch are kept; None if it is open or they are gone."""
     reopened: int = 0
     """How often it was opened again."""
+    dropped: bool = False
+    """Whether its kept reports were deleted. Until then a survey that keeps reports has all `n` of them."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +133,10 @@ class Token:
     sha256: str
     role: str
     label: str
+    survey: str | None = None
+    """The fingerprint of the only survey that it is good for."""
+    expires: int | None = None
+    """When it ends, in seconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +165,7 @@ class Store(ABC):
 
     @abstractmethod
     def publish(self, survey: Survey) -> bool:
-        """Add a survey; False if it was there already."""
+        """Add a survey; False if it was there already. Raises SurveyDeleted if it was deleted."""
 
     @abstractmethod
     def surveys(self) -> list[Published]: ...
@@ -151,13 +174,25 @@ class Store(ABC):
     def close_survey(self, fingerprint: str) -> None:
         """Take no more reports of this survey; closes its open epochs."""
 
+    @abstractmethod
+    def delete_survey(self, fingerprint: str) -> None:
+        """Forget a survey: its specification, sums, ids, kept reports and counts of refusals.
+
+        Its fingerprint stays among `deleted`. Raises InUse if a later round was made from its sums.
+        """
+
+    @abstractmethod
+    def deleted(self) -> list[str]:
+        """The fingerprints of surveys that were deleted, ascending."""
+
     # -- ingest ------------------------------------------------------------------------------------
 
     @abstractmethod
     def add(self, batches: Sequence[Batch], rejected: Rejections | None = None) -> list[Added]:
         """Count each submission that was not counted before, all or nothing, in one durable transaction.
 
-        Returns one `Added` per batch, in order. Two batches may share survey, epoch and ids.
+        Returns one `Added` per batch, in order. Two batches may share survey, epoch and ids. Those of a survey that was
+        deleted are `closed`.
         """
 
     @abstractmethod
@@ -187,8 +222,12 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def drop_reports(self, fingerprint: str, epoch: int) -> int:
-        """Forget the kept reports of a closed epoch, whose tally stays; returns how many there were."""
+    def drop_reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> int:
+        """Forget the kept reports of closed epochs, both ends included; returns how many there were.
+
+        The tallies stay, and the ids go. Raises InUse, and changes nothing, if one of the epochs is open: whoever has
+        sent a report of it may still have it taken out of the tally.
+        """
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -301,14 +340,27 @@ def not_reopened(epoch: int, why: str) -> StoreError:
     return StoreError(f"epoch {epoch} cannot be opened again: {why}")
 
 
-def why_not_reopened(survey: str, state: str | None, forget: int | None) -> str | None:
+def why_not_reopened(survey: str, state: str | None, forget: int | None, dropped: bool) -> str | None:
     """Why an epoch cannot be opened again, given its survey's state and its own; None if it can."""
-    if survey == CLOSED:
+    if survey != OPEN:
         return "its survey is closed"
     if state != CLOSED:
         return "it is not closed"
+    if dropped:
+        return "its kept reports were deleted, and nobody could take one out of the tally"
     return "the ids of its submissions are forgotten, and replays would be counted" if forget is None else None
 
 
-def still_open(epoch: int) -> StoreError:
-    return StoreError(f"epoch {epoch} is open and its reports are needed: close it first")
+def still_open(epoch: int) -> InUse:
+    return InUse(f"epoch {epoch} is open and its reports are needed: close it first")
+
+
+def refuse_needed(fingerprint: str, published: Sequence[Published]) -> None:
+    """Raise InUse if a later round of a campaign was made from the sums of this survey."""
+    for one in published:
+        campaign = json.loads(one.canonical).get("campaign") or {}
+        if campaign.get("before") == fingerprint:
+            raise InUse(
+                f"round {campaign.get('round')} of its campaign, {one.fingerprint}, was made from the sums of this "
+                "survey, and nobody could verify that without them: delete the later round first"
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from deniable import __version__
 from deniable.collect.stores.base import (
     CLOSED,
+    DELETED,
     OPEN,
     Added,
     Batch,
@@ -20,9 +21,11 @@ from deniable.collect.stores.base import (
     Rejections,
     Store,
     StoredTime,
+    SurveyDeleted,
     Token,
     collected,
     not_reopened,
+    refuse_needed,
     still_open,
     unknown,
     why_not_reopened,
@@ -47,13 +50,14 @@ class _Epoch:
     sha256: str | None = None
     forget: int | None = None
     reopened: int = 0
+    dropped: bool = False
 
     @property
     def state(self) -> str:
         return OPEN if self.sha256 is None else CLOSED
 
     def told(self, epoch: int) -> Epoch:
-        return Epoch(epoch, self.state, self.n, self.sha256, self.deleted, self.forget, self.reopened)
+        return Epoch(epoch, self.state, self.n, self.sha256, self.deleted, self.forget, self.reopened, self.dropped)
 
 
 @dataclass
@@ -73,10 +77,14 @@ class MemoryStore(Store):
 
     def __init__(self) -> None:
         self._surveys: dict[str, _Survey] = {}
+        self._deleted: dict[str, int] = {}
+        """The keys that surveys had which were deleted."""
         self._tokens: dict[str, Token] = {}
         self._time = StoredTime(None, None)
 
     def _survey(self, fingerprint: str) -> _Survey:
+        if fingerprint in self._deleted:
+            raise SurveyDeleted(fingerprint)
         if fingerprint not in self._surveys:
             raise unknown(fingerprint)
         return self._surveys[fingerprint]
@@ -85,9 +93,12 @@ class MemoryStore(Store):
 
     def publish(self, survey: Survey) -> bool:
         canonical = collected(survey).canonical
+        if survey.fingerprint in self._deleted:
+            raise SurveyDeleted(survey.fingerprint)
         if survey.fingerprint in self._surveys:
             return False
-        self._surveys[survey.fingerprint] = _Survey(StoredSurvey.read(len(self._surveys) + 1, canonical))
+        key = len(self._surveys) + len(self._deleted) + 1
+        self._surveys[survey.fingerprint] = _Survey(StoredSurvey.read(key, canonical))
         return True
 
     def surveys(self) -> list[Published]:
@@ -99,12 +110,28 @@ class MemoryStore(Store):
         for epoch in survey.epochs:
             self.close_epoch(fingerprint, epoch)
 
+    def delete_survey(self, fingerprint: str) -> None:
+        survey = self._survey(fingerprint)
+        refuse_needed(fingerprint, self.surveys())
+        self._deleted[fingerprint] = survey.entry.key
+        del self._surveys[fingerprint]
+
+    def deleted(self) -> list[str]:
+        return sorted(self._deleted)
+
     # -- ingest ------------------------------------------------------------------------------------
 
     def add(self, batches: Sequence[Batch], rejected: Rejections | None = None) -> list[Added]:
         results, changes = BatchResults(batches), []
-        refused = [(self._survey(name), day, reason, n) for (name, day, reason), n in (rejected or {}).items()]
+        refused = [
+            (self._survey(name), day, reason, n)
+            for (name, day, reason), n in (rejected or {}).items()
+            if name not in self._deleted
+        ]
         for group in grouped(batches):
+            if group.survey in self._deleted:
+                results.closed(group)
+                continue
             survey = self._survey(group.survey)
             known = survey.epochs.get(group.epoch) or _Epoch(survey.entry.zero())
             if survey.state == CLOSED or known.state == CLOSED:
@@ -147,7 +174,7 @@ class MemoryStore(Store):
     def reopen_epoch(self, fingerprint: str, epoch: int) -> Epoch:
         survey = self._survey(fingerprint)
         known = survey.epochs.get(epoch) or _Epoch(survey.entry.zero())
-        why = why_not_reopened(survey.state, known.state, known.forget)
+        why = why_not_reopened(survey.state, known.state, known.forget, known.dropped)
         if why is not None:
             raise not_reopened(epoch, why)
         known.sha256, known.forget, known.reopened = None, None, known.reopened + 1
@@ -163,17 +190,17 @@ class MemoryStore(Store):
                 return True
         return False
 
-    def drop_reports(self, fingerprint: str, epoch: int) -> int:
-        """Remove the kept reports of a closed epoch; returns how many there were."""
-        known = self._survey(fingerprint).epochs.get(epoch)
-        if known is None:
-            return 0
-        if known.state == OPEN:
-            raise still_open(epoch)
-        dropped = len(known.kept)
-        known.kept.clear()
-        known.ids.clear()
-        known.forget = None
+    def drop_reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> int:
+        survey, dropped = self._survey(fingerprint), 0
+        going = _between(survey, first, last) if survey.entry.keeps else []
+        for place, epoch in going:
+            if epoch.state == OPEN:
+                raise still_open(place)
+        for _, epoch in going:
+            dropped += len(epoch.kept)
+            epoch.kept.clear()
+            epoch.ids.clear()
+            epoch.forget, epoch.dropped = None, True
         return dropped
 
     # -- reading -----------------------------------------------------------------------------------
@@ -252,6 +279,7 @@ class MemoryStore(Store):
 
     def _tables(self) -> dict[str, list[Row]]:
         tables: dict[str, list[Row]] = defaultdict(list)
+        tables["survey"] = [(key, name, b"", DELETED) for name, key in self._deleted.items()]
         for name, survey in self._surveys.items():
             key = survey.entry.key
             tables["survey"].append((key, name, survey.entry.survey.canonical, survey.state))
@@ -259,7 +287,8 @@ class MemoryStore(Store):
             for (day, reason), n in survey.rejected.items():
                 tables["rejected"].append((key, day, reason, 0, n))
             for place, epoch in survey.epochs.items():
-                tables["epoch"].append((key, place, epoch.state, epoch.sha256, epoch.forget, epoch.reopened))
+                head = (epoch.state, epoch.sha256, epoch.forget, epoch.reopened, int(epoch.dropped))
+                tables["epoch"].append((key, place, *head))
                 sums = Blocks.of(epoch.counts)
                 for block, raw in zip(sums.places.tolist(), survey.entry.packed(sums), strict=True):
                     numbers = (0, 0) if block else (epoch.n, epoch.deleted)
@@ -267,7 +296,7 @@ class MemoryStore(Store):
                 tables["report"] += [(key, place, *kept) for kept in sorted(epoch.kept.items())]
                 ids = keys(joined(sorted(epoch.ids), ID_BYTES))
                 tables["seen"] += [(key, place, 1, *chunk) for chunk in chunks(ids, FileRuns.chunk)]
-        tables["token"] = [(token.sha256, token.role, token.label) for token in self._tokens.values()]
+        tables["token"] = [astuple(token) for token in self._tokens.values()]
         noted = {"trusted": self._time.trusted, "confirmed": self._time.confirmed}
         tables["clock"] = [(name, moment) for name, moment in noted.items() if moment is not None]
         return tables

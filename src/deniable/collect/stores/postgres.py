@@ -71,7 +71,9 @@ _EXCLUSIVE = f"{_BEGIN}; SELECT pg_advisory_xact_lock({_LOCK}, 2)"
 BACKUPS = 5
 """How often a copy is begun anew because an epoch closed meanwhile."""
 PATIENCE = 1000
-"""Milliseconds to wait for readers of a table that is to be dropped."""
+"""Milliseconds to wait for readers of a table that is to be dropped or written anew."""
+REWRITTEN = 1 << 28
+"""Bytes of a table up to which it is written anew: everybody waits meanwhile."""
 ROW_BYTES, ROW_RECORDS = 2000, 32
 """A row holds records of so many bytes in all, or so many records if that is more."""
 _OWN_VERSION = "SELECT pg_current_xact_id()::xid::text"
@@ -87,7 +89,7 @@ _TABLES = """
     );
     CREATE TABLE epoch (
         survey INTEGER NOT NULL, epoch BIGINT NOT NULL, state TEXT NOT NULL, sha256 TEXT,
-        forget BIGINT, reopened INTEGER NOT NULL, PRIMARY KEY (survey, epoch)
+        forget BIGINT, reopened INTEGER NOT NULL, dropped INTEGER NOT NULL, PRIMARY KEY (survey, epoch)
     );
     CREATE TABLE tally (
         survey INTEGER NOT NULL, epoch BIGINT NOT NULL, shard INTEGER NOT NULL, block INTEGER NOT NULL,
@@ -101,10 +103,13 @@ _TABLES = """
         survey INTEGER NOT NULL, day INTEGER NOT NULL, reason TEXT NOT NULL, shard INTEGER NOT NULL,
         n BIGINT NOT NULL, PRIMARY KEY (survey, day, reason, shard)
     );
-    CREATE TABLE token (sha256 TEXT PRIMARY KEY, role TEXT NOT NULL, label TEXT NOT NULL);
+    CREATE TABLE token (
+        sha256 TEXT PRIMARY KEY, role TEXT NOT NULL, label TEXT NOT NULL, survey TEXT, expires BIGINT
+    );
     CREATE TABLE clock (name TEXT PRIMARY KEY, moment BIGINT NOT NULL)
 """
 STATEMENTS = _TABLES.split(";")
+OF_SURVEYS = ("survey", "epoch", "duplicate", "rejected")
 
 
 class MissingTableError(StoreError):
@@ -117,7 +122,7 @@ class PostgresStore(SqlStore):
     One that is only read is never made nor changed. `content` is a copy that a new store is filled with.
     """
 
-    locking = "FOR UPDATE"
+    locking, sharing = "FOR UPDATE", "FOR SHARE"
     reconnects = True
 
     def __init__(self, url: str, shard: int = 0, read_only: bool = False, content: SqliteStore | None = None) -> None:
@@ -171,9 +176,9 @@ class PostgresStore(SqlStore):
             self._limit(ANSWER_SECONDS)
         return self._open
 
-    def _limit(self, seconds: float) -> None:
-        """How long a statement may take from now on."""
-        limits = {"statement_timeout": seconds, "lock_timeout": LOCK_SECONDS}
+    def _limit(self, seconds: float, lock: float = LOCK_SECONDS) -> None:
+        """How long a statement may take from now on, and how long it may wait for others."""
+        limits = {"statement_timeout": seconds, "lock_timeout": lock}
         limits["idle_in_transaction_session_timeout"] = seconds
         self._seconds = seconds + SILENT_SECONDS
         changes = [f"set_config('{name}', '{1000 * value:.0f}', false)" for name, value in limits.items()]
@@ -319,9 +324,9 @@ class PostgresStore(SqlStore):
         if (entry.key, epoch) in self._runs:
             return
         with self._locked():
-            if self._query("SELECT state FROM survey WHERE key = ? FOR SHARE", entry.key) == [(CLOSED,)]:
+            if self._query("SELECT state FROM survey WHERE key = ? FOR SHARE", entry.key) != [(OPEN,)]:
                 return
-            insert = "INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0) ON CONFLICT DO NOTHING RETURNING epoch"
+            insert = "INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0, 0) ON CONFLICT DO NOTHING RETURNING epoch"
             if self._query(insert, entry.key, epoch, OPEN):
                 self._make_tables_of(entry, epoch)
         table = ServerRuns(self._query, self._send, _seen(entry, epoch))
@@ -424,27 +429,36 @@ class PostgresStore(SqlStore):
             raise _coded(StoreError(f"PostgreSQL does not vacuum the store: {message}"), code)
 
     def _open_tables(self) -> list[str]:
-        """Those that submissions change, and the clock's: old times beside numbers of changes tell when others came."""
+        """Those that submissions and deletions change, and the clock's.
+
+        Old times beside numbers of changes tell when others came.
+        """
         of_epoch = "(VALUES ('seen'), ('report')) kind (name), epoch WHERE state = ? OR forget IS NOT NULL"
         select = f"SELECT to_regclass(kind.name || '_' || survey || '_' || epoch)::text FROM {of_epoch}"
-        return ["tally", "clock", *(table for (table,) in self._query(select, OPEN) if table is not None)]
+        return ["tally", "clock", *OF_SURVEYS, *(table for (table,) in self._query(select, OPEN) if table is not None)]
 
     # -- forgetting --------------------------------------------------------------------------------
 
-    def _sweep(self) -> None:
-        table = "to_regclass('seen_' || survey || '_' || epoch)"
-        left = f"SELECT {table}::text FROM epoch WHERE state = ? AND forget IS NULL AND {table} IS NOT NULL"
-        for (seen,) in self._query(left, CLOSED):
-            # A table that is being read, as by a backup, is dropped by a later sweep.
-            with suppress(TakenError), self._writing():
-                self._query(f"SET LOCAL lock_timeout = {PATIENCE}")
-                self._query(f"DROP TABLE IF EXISTS {seen}")
+    def _left(self, table: str) -> str:
+        return f"(to_regclass('{table}_' || e.survey || '_' || e.epoch) IS NOT NULL)"
 
-    def _drop(self, entry: StoredSurvey, epoch: int) -> int:
-        dropped = self._kept(entry, epoch)
-        if dropped:
-            self._query(f"DROP TABLE {_report(entry, epoch)}")
-        return dropped
+    def _drop(self, table: str, key: int, epoch: int) -> None:
+        # A table that is being read, as by a backup, is dropped by a later sweep.
+        with suppress(TakenError), self._writing():
+            self._query(f"SET LOCAL lock_timeout = {PATIENCE}")
+            self._query(f"DROP TABLE IF EXISTS {table}_{key}_{epoch}")
+
+    def delete_survey(self, fingerprint: str) -> None:
+        super().delete_survey(fingerprint)
+        self._limit(ANSWER_SECONDS, lock=PATIENCE / 1000)
+        try:
+            for table in ("tally", *OF_SURVEYS):
+                # PostgreSQL leaves the bytes of a row that is gone in its page. A table that is written anew has none.
+                ((size,),) = self._query("SELECT pg_total_relation_size(?::regclass)", table)
+                with suppress(TakenError):
+                    self._query(f"VACUUM {'(FULL)' if size < REWRITTEN else ''} {table}")
+        finally:
+            self._limit(ANSWER_SECONDS)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -556,7 +570,9 @@ class PostgresStore(SqlStore):
         elif table in ("seen", "report"):
             for published in self.surveys():
                 entry = self._entry(published.fingerprint)
-                for (epoch,) in self._query("SELECT epoch FROM epoch WHERE survey = ? ORDER BY epoch", entry.key):
+                kept = "" if table == "seen" else "AND dropped = 0"
+                select = f"SELECT epoch FROM epoch WHERE survey = ? {kept} ORDER BY epoch"
+                for (epoch,) in self._query(select, entry.key):
                     content = self._seen_rows if table == "seen" else self._report_rows
                     yield from ((entry.key, epoch, *row) for row in content(entry, epoch))
         else:

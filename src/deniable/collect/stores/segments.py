@@ -75,6 +75,7 @@ from deniable.files.places import Source, below, filesystem, is_url, opened, pla
 from deniable.files.reports import ID, Layout, as_bytes, read_batches, report_writer
 from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.terms import LAST_EPOCH
 
 LOG_BYTES = 1 << 26
 """A log of this size is sealed by whoever writes it."""
@@ -295,10 +296,10 @@ class SegmentStore(SqliteStore):
         check_software(self._versions())
         results, content = BatchResults(batches), []
         for name, _, _ in rejected or {}:
-            self._entry(name)
+            self._known(name)
         for group in grouped(batches):
-            entry = self._entry(group.survey)
-            if self._is_closed(entry, group.epoch):
+            entry = self._known(group.survey)
+            if entry is None or self._is_closed(entry, group.epoch):
                 results.closed(group)
                 continue
             _refuse_malformed(entry, group)
@@ -315,7 +316,7 @@ class SegmentStore(SqliteStore):
     def _is_closed(self, entry: StoredSurvey, epoch: int) -> bool:
         join = "survey s LEFT JOIN epoch e ON e.survey = s.key AND e.epoch = ?"
         ((survey, state),) = self._query(f"SELECT s.state, e.state FROM {join} WHERE s.key = ?", epoch, entry.key)
-        return CLOSED in (survey, state)
+        return bool(survey != OPEN or state == CLOSED)
 
     def _append(self, content: bytes) -> None:
         try:
@@ -420,7 +421,8 @@ class SegmentStore(SqliteStore):
         changes, left, same = _Changes(moves, [], []), list[bytes](), not sealed
         for survey, epoch in sorted({*waiting, *coming}):
             entry = self._known_entry(survey)
-            if entry is None:
+            # What was on its way while its survey or its reports were deleted goes as well.
+            if entry is None or self._is_dropped(entry, epoch):
                 same = False
                 continue
             arrived = coming.get((survey, epoch), [])
@@ -462,6 +464,10 @@ class SegmentStore(SqliteStore):
             return self._entry(survey)
         return None
 
+    def _is_dropped(self, entry: StoredSurvey, epoch: int) -> bool:
+        select = "SELECT 1 FROM epoch WHERE survey = ? AND epoch = ? AND dropped = 1"
+        return bool(self._query(select, entry.key, epoch))
+
     def _erased(self, entry: StoredSurvey, epoch: int) -> Any:
         """Ids of reports that were deleted, ascending."""
         select = "SELECT id FROM erased WHERE survey = ? AND epoch = ? ORDER BY id"
@@ -494,7 +500,7 @@ class SegmentStore(SqliteStore):
             refused: dict[tuple[int, int, str], int] = {}
             for entry, epoch, n, duplicates, conflicts in changes.taken:
                 if n:
-                    insert = "INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0) ON CONFLICT DO NOTHING"
+                    insert = "INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0, 0) ON CONFLICT DO NOTHING"
                     self._query(insert, entry.key, epoch, OPEN)
                     self._increase(entry, epoch, Blocks.of(entry.zero()), n)
                 if duplicates:
@@ -600,13 +606,34 @@ class SegmentStore(SqliteStore):
             with self._writing():
                 self._query("UPDATE erased SET done = 1 WHERE survey = ? AND epoch = ? AND id = ?", key, epoch, id)
 
-    def drop_reports(self, fingerprint: str, epoch: int) -> int:
+    def drop_reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> int:
+        self._finish_alone()
+        entry, most = self._entry(fingerprint), LAST_EPOCH if last is None else last
+        # Not the number of submissions, among which are repeats.
+        kept = "SELECT COALESCE(SUM(n), 0) FROM part WHERE survey = ? AND epoch BETWEEN ? AND ?"
+        ((dropped,),) = self._query(kept, entry.key, first, most)
+        super().drop_reports(fingerprint, first, last)
+        self._finish_alone()
+        return int(dropped)
+
+    def delete_survey(self, fingerprint: str) -> None:
+        super().delete_survey(fingerprint)
+        folder = f"parts/{fingerprint}"
+        with self._writing():
+            for place in ("", *([_ELSEWHERE] if self._to is not None else [])):
+                self._query("INSERT OR REPLACE INTO move VALUES (?, NULL)", f"{place}{folder}/survey.json")
+        self._finish_alone()
+        shutil.rmtree(self._directory / folder, ignore_errors=True)
+
+    def _keeps(self, entry: StoredSurvey) -> bool:
+        return True
+
+    def _finish_alone(self) -> None:
         try:
             with self._alone(wait=True):
                 self._finish()
         except OSError as error:
             raise self._failed(error) from None
-        return super().drop_reports(fingerprint, epoch)
 
     def forget_ids(self, now: float) -> None:
         """Also delete the reports of closed epochs whose survey says that they are deleted by now."""
@@ -619,17 +646,23 @@ class SegmentStore(SqliteStore):
             for one in self.epochs(published.fingerprint):
                 due = terms.ends(one.epoch) + terms.delete_days * DAY - EARLIER
                 if one.state == CLOSED and now >= due and self._parts_of(entry, one.epoch):
-                    self.drop_reports(published.fingerprint, one.epoch)
+                    self.drop_reports(published.fingerprint, one.epoch, one.epoch)
 
-    def _drop(self, entry: StoredSurvey, epoch: int) -> int:
+    def _left(self, table: str) -> str:
+        if table == "seen" or "part" not in self._tables():
+            return super()._left(table)
+        return "(" + " OR ".join(super(SegmentStore, self)._left(own) for own in ("part", "erased")) + ")"
+
+    def _drop(self, table: str, key: int, epoch: int) -> None:
         """Forget the parts of an epoch; their files go with the next `tidy`."""
-        dropped = 0
-        for name, n, sent in self._parts_of(entry, epoch):
-            dropped += n
-            self._query("INSERT INTO move VALUES (?, NULL)", f"{_ELSEWHERE if sent else ''}{name}")
-        for table in ("part", "erased"):
-            self._query(f"DELETE FROM {table} WHERE survey = ? AND epoch = ?", entry.key, epoch)
-        return dropped
+        if table == "seen":
+            super()._drop(table, key, epoch)
+            return
+        with self._writing():
+            for name, sent in self._query("SELECT name, sent FROM part WHERE survey = ? AND epoch = ?", key, epoch):
+                self._query("INSERT OR REPLACE INTO move VALUES (?, NULL)", f"{_ELSEWHERE if sent else ''}{name}")
+            for own in ("part", "erased"):
+                self._query(f"DELETE FROM {own} WHERE survey = ? AND epoch = ?", key, epoch)
 
     # -- reading -----------------------------------------------------------------------------------
 

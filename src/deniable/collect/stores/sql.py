@@ -6,6 +6,8 @@ Locks      survey, epoch, ids, tally; among several by survey, epoch and id, so 
 Sums       a group adds to those blocks of counters that it touches, in the transaction that inserts its ids; nothing
            waits to be added up
 Reports    kept ones stay when their epoch closes, until `drop_reports`
+Going      what is to go is marked in one transaction, and from then on nobody reads it; rows go after that, some at a
+           time. An interruption is made good by the next sweep, which is at the latest when the store is opened again
 Checks     what can be wrong with a store is found by counting again: published bytes have their fingerprint; n and the
            deleted ones are the number of ids, while these are kept; a closed tally has its hash; ids that are not kept
            are gone; kept reports give the tally again (deep)
@@ -16,9 +18,9 @@ Versions   tables have a version, and a store of another one is refused: nothing
 
 The tables:
 
-survey      fingerprint, the published bytes, state; other tables use its short key
+survey      fingerprint, the published bytes (none once it is deleted), state; other tables use its short key
 epoch       state, and once closed the hash of the final tally and until when ids are kept (none once they may go); how
-            often it was opened again. It has a row from its first report on
+            often it was opened again; whether kept reports were deleted. It has a row from its first report on
 seen        ids that were counted, many per row, until the epoch closes
 report      ids and answers where reports are kept. In PostgreSQL each epoch has tables of its own for both, so that
             forgetting is dropping them. A report that was deleted has left its id in `seen`
@@ -26,7 +28,7 @@ tally       counters of each survey, epoch and shard, in blocks; those of zeros 
             it holds how many submissions are in the sum and how many were deleted
 duplicate   how many submissions came again, by survey and shard
 rejected    how many were refused, by survey, day, reason and shard
-token       SHA-256, role and label
+token       SHA-256, role, label, the survey that it is good for, and when it ends
 clock       the time that was trusted last, and the one that an operator confirmed last
 schema_version   of the tables, and the version of deniable that writes
 
@@ -37,7 +39,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -45,6 +48,7 @@ import numpy as np
 from deniable import __version__
 from deniable.collect.stores.base import (
     CLOSED,
+    DELETED,
     OPEN,
     Added,
     Batch,
@@ -54,10 +58,12 @@ from deniable.collect.stores.base import (
     Store,
     StoredTime,
     StoreError,
+    SurveyDeleted,
     Token,
     VersionError,
     collected,
     not_reopened,
+    refuse_needed,
     still_open,
     unknown,
     why_not_reopened,
@@ -81,9 +87,16 @@ from deniable.protocols.tally import Counts
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.terms import LAST_EPOCH
 
-VERSION = 7
+VERSION = 8
 """Of the tables."""
 TABLES = ("survey", "epoch", "seen", "report", "tally", "duplicate", "rejected", "token", "clock")
+
+_GONE = f"s.state = '{DELETED}'"
+_OVER = {
+    "seen": f"({_GONE} OR e.state = '{CLOSED}' AND e.forget IS NULL)",
+    "report": f"({_GONE} OR e.dropped = 1)",
+}
+"""Of which epochs (e) of which surveys (s) ids or reports need not be there any more."""
 
 Row = tuple[Any, ...]
 Place = tuple[int, int, int]
@@ -123,8 +136,8 @@ def check_software(row: Row) -> None:
 class SqlStore(Store):
     """The statements that all databases share; `?` stands for a parameter."""
 
-    locking = ""
-    """How a SELECT takes the rows that it is about to change."""
+    locking, sharing = "", ""
+    """How a SELECT takes the rows that it is about to change, or that nobody else may change."""
 
     def __init__(self, shard: int) -> None:
         if not 0 <= shard < 1 << 31:
@@ -205,16 +218,20 @@ class SqlStore(Store):
     def _put(self, place: Place, blocks: Sequence[Row]) -> None:
         """Write (block, n, deleted, counts), in the place of what is there."""
 
+    def _keeps(self, entry: StoredSurvey) -> bool:
+        """Whether there may be reports of this survey."""
+        return entry.keeps
+
     @abstractmethod
-    def _sweep(self) -> None:
-        """Drop the ids of closed epochs that need not keep them; kept reports stay."""
+    def _left(self, table: str) -> str:
+        """A condition: whether `seen` or `report` has rows of the epoch e."""
+
+    @abstractmethod
+    def _drop(self, table: str, key: int, epoch: int) -> None:
+        """Remove the rows of an epoch from `seen` or `report`, as far as nobody is in the way."""
 
     def _reopened(self, entry: StoredSurvey, epoch: int) -> None:
         """Make what an epoch with reports has, if it was closed before it had any."""
-
-    @abstractmethod
-    def _drop(self, entry: StoredSurvey, epoch: int) -> int:
-        """Remove the kept reports of a closed epoch; returns how many there were."""
 
     @abstractmethod
     def _damage(self, deep: bool) -> list[str]:
@@ -223,37 +240,59 @@ class SqlStore(Store):
     # -- reading -----------------------------------------------------------------------------------
 
     def _entry(self, fingerprint: str) -> StoredSurvey:
-        if fingerprint not in self._entries:
-            found = self._query("SELECT key, canonical FROM survey WHERE fingerprint = ?", fingerprint)
-            if not found:
-                raise unknown(fingerprint)
-            self._entries[fingerprint] = StoredSurvey.read(found[0][0], bytes(found[0][1]))
-        return self._entries[fingerprint]
+        """The survey; raises StoreError if there is none, SurveyDeleted if there is none any more."""
+        known = self._entries.get(fingerprint)
+        canonical = "canonical" if known is None else "NULL"
+        found = self._query(f"SELECT key, state, {canonical} FROM survey WHERE fingerprint = ?", fingerprint)
+        if not found:
+            raise unknown(fingerprint)
+        ((key, state, raw),) = found
+        if state == DELETED:
+            self._entries.pop(fingerprint, None)
+            raise SurveyDeleted(fingerprint)
+        if known is None:
+            known = self._entries[fingerprint] = StoredSurvey.read(key, bytes(raw))
+        return known
+
+    def _known(self, fingerprint: str) -> StoredSurvey | None:
+        """The same, without asking for what is known; None if it was deleted. Its state is for `_state` to say."""
+        with suppress(SurveyDeleted):
+            return self._entries.get(fingerprint) or self._entry(fingerprint)
+        return None
+
+    def _share(self, entry: StoredSurvey) -> None:
+        """Keep the survey from being deleted until the transaction ends."""
+        if self._query(f"SELECT state FROM survey WHERE key = ? {self.sharing}", entry.key) == [(DELETED,)]:
+            raise SurveyDeleted(entry.survey.fingerprint)
 
     def _begin_runs(self, place: tuple[int, int], table: RunTable) -> SortedRuns:
-        """Get to know the ids of an epoch, and forget those of closed ones."""
-        for closed in self._query("SELECT survey, epoch FROM epoch WHERE state = ?", CLOSED):
-            self._runs.pop(closed, None)
+        """Get to know the ids of an epoch, and forget those of epochs that are closed or gone."""
+        opened = set(self._query("SELECT survey, epoch FROM epoch WHERE state = ?", OPEN))
+        self._runs = {known: runs for known, runs in self._runs.items() if known in opened}
         self._runs[place] = SortedRuns(table)
         return self._runs[place]
 
     def surveys(self) -> list[Published]:
-        found = self._query("SELECT fingerprint, canonical, state FROM survey ORDER BY key")
+        found = self._query("SELECT fingerprint, canonical, state FROM survey WHERE state <> ? ORDER BY key", DELETED)
         return [Published(fingerprint, bytes(canonical), state) for fingerprint, canonical, state in found]
+
+    def deleted(self) -> list[str]:
+        select = "SELECT fingerprint FROM survey WHERE state = ? ORDER BY fingerprint"
+        return [fingerprint for (fingerprint,) in self._query(select, DELETED)]
 
     def epochs(self, fingerprint: str) -> list[Epoch]:
         entry = self._entry(fingerprint)
         found = self._query(
             """
-            SELECT e.epoch, state, COALESCE(SUM(n), 0), sha256, COALESCE(SUM(deleted), 0), forget, reopened
+            SELECT e.epoch, state, COALESCE(SUM(n), 0), sha256, COALESCE(SUM(deleted), 0), forget, reopened, dropped
             FROM epoch e LEFT JOIN tally t ON t.survey = e.survey AND t.epoch = e.epoch AND t.block = 0
-            WHERE e.survey = ? GROUP BY e.epoch, state, sha256, forget, reopened ORDER BY e.epoch
+            WHERE e.survey = ? GROUP BY e.epoch, state, sha256, forget, reopened, dropped ORDER BY e.epoch
             """,
             entry.key,
         )
         epochs = [
-            Epoch(int(epoch), state, int(n), sha256, int(deleted), forget, reopened)
-            for epoch, state, n, sha256, deleted, forget, reopened in found
+            Epoch(int(epoch), state, int(n), sha256, int(deleted), forget, reopened, bool(dropped))
+            for epoch, state, n, sha256, deleted, forget, reopened, dropped in found
         ]
         return [one for one in epochs if one.n or one.deleted or one.state == CLOSED or one.reopened]
 
@@ -279,7 +318,7 @@ class SqlStore(Store):
         entry = self._entry(fingerprint)
         if not entry.keeps:
             return
-        where = "WHERE survey = ? AND epoch BETWEEN ? AND ?"
+        where = "WHERE survey = ? AND epoch BETWEEN ? AND ? AND dropped = 0"
         most = LAST_EPOCH if last is None else last
         for (epoch,) in self._query(f"SELECT epoch FROM epoch {where} ORDER BY epoch", entry.key, first, most):
             after = b""
@@ -296,7 +335,8 @@ class SqlStore(Store):
         return int(self._query(select, self._entry(fingerprint).key)[0][0])
 
     def tokens(self) -> list[Token]:
-        return [Token(*found) for found in self._query("SELECT sha256, role, label FROM token ORDER BY sha256")]
+        select = "SELECT sha256, role, label, survey, expires FROM token ORDER BY sha256"
+        return [Token(*found) for found in self._query(select)]
 
     # -- surveys -----------------------------------------------------------------------------------
 
@@ -304,35 +344,57 @@ class SqlStore(Store):
         canonical = collected(survey).canonical
         insert = "INSERT INTO survey (fingerprint, canonical, state) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
         with self._writing():
-            return bool(self._query(f"{insert} RETURNING key", survey.fingerprint, canonical, OPEN))
+            if self._query(f"{insert} RETURNING key", survey.fingerprint, canonical, OPEN):
+                return True
+        self._entry(survey.fingerprint)
+        return False
 
     def close_survey(self, fingerprint: str) -> None:
         entry = self._entry(fingerprint)
         with self._writing():
-            self._query("UPDATE survey SET state = ? WHERE key = ?", CLOSED, entry.key)
+            self._query("UPDATE survey SET state = ? WHERE key = ? AND state = ?", CLOSED, entry.key, OPEN)
         for epoch in self.epochs(fingerprint):
             if epoch.state == OPEN:
                 self.close_epoch(fingerprint, epoch.epoch)
+
+    def delete_survey(self, fingerprint: str) -> None:
+        entry = self._entry(fingerprint)
+        refuse_needed(fingerprint, self.surveys())
+        with self._writing():
+            self._query("UPDATE survey SET state = ?, canonical = ? WHERE key = ?", DELETED, b"", entry.key)
+            for table in ("duplicate", "rejected"):
+                self._query(f"DELETE FROM {table} WHERE survey = ?", entry.key)
+        self._entries.pop(fingerprint, None)
+        self._sweep()
 
     # -- ingest ------------------------------------------------------------------------------------
 
     def add(self, batches: Sequence[Batch], rejected: Rejections | None = None) -> list[Added]:
         groups = list(grouped(batches))
-        entries = {group.survey: self._entry(group.survey) for group in groups}
-        refused = {(self._entry(name).key, day, reason): n for (name, day, reason), n in (rejected or {}).items()}
+        found = {
+            name: self._known(name) for name in {group.survey for group in groups} | {key[0] for key in rejected or ()}
+        }
+        entries = {name: entry for name, entry in found.items() if entry is not None}
+        refused = {
+            (entries[name].key, day, reason): n
+            for (name, day, reason), n in (rejected or {}).items()
+            if name in entries
+        }
         for group in groups:
-            self._ready(entries[group.survey], group.epoch)
+            if group.survey in entries:
+                self._ready(entries[group.survey], group.epoch)
         results = BatchResults(batches)
         with self._adding():
             for group in groups:
-                self._add_group(entries[group.survey], group, results)
+                entry = entries.get(group.survey)
+                if entry is None or self._state(entry, group.epoch) != OPEN:
+                    results.closed(group)
+                else:
+                    self._add_group(entry, group, results)
             self._add_rejections(refused)
         return results.added
 
     def _add_group(self, entry: StoredSurvey, group: EpochGroup, results: BatchResults) -> None:
-        if self._state(entry, group.epoch) != OPEN:
-            results.closed(group)
-            return
         fresh = self._claim(entry, group)
         kept = {} if fresh.all() or not entry.keeps else self._answers(entry, group.epoch, group.ids[~fresh])
         duplicates = results.counted(group, fresh, kept)
@@ -375,10 +437,11 @@ class SqlStore(Store):
         self._send(f"{insert} {change}", entry.key, self._shard, n)
 
     def _add_rejections(self, refused: dict[tuple[int, int, str], int]) -> None:
-        insert = "INSERT INTO rejected VALUES (?, ?, ?, ?, ?)"
+        # Nothing is noted of a survey that was deleted, also by somebody else a moment ago.
+        insert = f"INSERT INTO rejected SELECT key, ?, ?, ?, ? FROM survey WHERE key = ? AND state <> ? {self.sharing}"
         change = "ON CONFLICT (survey, day, reason, shard) DO UPDATE SET n = rejected.n + excluded.n"
         for (key, day, reason), n in sorted(refused.items()):
-            self._send(f"{insert} {change}", key, day, reason, self._shard, n)
+            self._send(f"{insert} {change}", day, reason, self._shard, n, key, DELETED)
 
     def _hold(self, entry: StoredSurvey, epoch: int) -> str | None:
         """Keep everyone else out of an epoch until the transaction ends; returns its state, None for a new epoch."""
@@ -391,7 +454,8 @@ class SqlStore(Store):
     def close_epoch(self, fingerprint: str, epoch: int, forget: float | None = None) -> Epoch:
         entry, where = self._entry(fingerprint), "WHERE survey = ? AND epoch = ?"
         with self._writing():
-            insert = "INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0) ON CONFLICT DO NOTHING"
+            self._share(entry)
+            insert = "INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0, 0) ON CONFLICT DO NOTHING"
             self._query(insert, entry.key, epoch, OPEN)
             if self._hold(entry, epoch) == OPEN:
                 n, deleted, counts = self._total(entry, epoch, epoch)
@@ -419,8 +483,8 @@ class SqlStore(Store):
         with self._writing():
             ((survey,),) = self._query(f"SELECT state FROM survey WHERE key = ? {self.locking}", entry.key)
             state = self._hold(entry, epoch)
-            kept = self._query(f"SELECT forget FROM epoch {where}", entry.key, epoch)
-            why = why_not_reopened(survey, state, kept[0][0] if kept else None)
+            kept = self._query(f"SELECT forget, dropped FROM epoch {where}", entry.key, epoch)
+            why = why_not_reopened(survey, state, *(kept[0] if kept else (None, False)))
             if why is not None:
                 raise not_reopened(epoch, why)
             self._reopened(entry, epoch)
@@ -428,25 +492,44 @@ class SqlStore(Store):
             self._query(f"UPDATE epoch SET {change} {where}", OPEN, entry.key, epoch)
         return self._epoch(fingerprint, epoch)
 
-    def drop_reports(self, fingerprint: str, epoch: int) -> int:
-        """Remove the kept reports of a closed epoch; returns how many there were."""
-        entry = self._entry(fingerprint)
+    def drop_reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> int:
+        entry, most = self._entry(fingerprint), LAST_EPOCH if last is None else last
+        if not self._keeps(entry):
+            return 0
+        where = "WHERE survey = ? AND epoch BETWEEN ? AND ?"
         with self._writing():
-            state = self._hold(entry, epoch)
-            if state == OPEN:
-                raise still_open(epoch)
-            dropped = self._drop(entry, epoch) if state == CLOSED else 0
-            # Without its reports it cannot be opened again, so its ids are of no use.
-            self._query("UPDATE epoch SET forget = NULL WHERE survey = ? AND epoch = ?", entry.key, epoch)
+            self._query(f"SELECT epoch FROM epoch {where} ORDER BY epoch {self.locking}", entry.key, first, most)
+            found = [one for one in self.epochs(fingerprint) if first <= one.epoch <= most]
+            for one in found:
+                if one.state == OPEN:
+                    raise still_open(one.epoch)
+            dropped = sum(one.n for one in found if not one.dropped)
+            # Without its reports an epoch cannot be opened again, so its ids are of no use.
+            change = f"UPDATE epoch SET dropped = 1, forget = NULL {where} AND state = ?"
+            self._query(change, entry.key, first, most, CLOSED)
         self._sweep()
         return dropped
+
+    def _sweep(self) -> None:
+        """Remove what is marked to go, as far as nobody is in the way."""
+        epochs = "FROM epoch e JOIN survey s ON s.key = e.survey"
+        for table, over in _OVER.items():
+            select = f"SELECT e.survey, e.epoch {epochs} WHERE {over} AND {self._left(table)}"
+            for key, epoch in self._query(select):
+                self._runs.pop((key, epoch), None)
+                self._drop(table, key, epoch)
+        nothing = " AND ".join(f"NOT {self._left(table)}" for table in _OVER)
+        for key, epoch in self._query(f"SELECT e.survey, e.epoch {epochs} WHERE {_GONE} AND {nothing}"):
+            with self._writing():
+                for table in ("tally", "epoch"):
+                    self._query(f"DELETE FROM {table} WHERE survey = ? AND epoch = ?", key, epoch)
 
     # -- tokens and care ---------------------------------------------------------------------------
 
     def add_token(self, token: Token) -> None:
-        change = "ON CONFLICT (sha256) DO UPDATE SET role = excluded.role, label = excluded.label"
         with self._writing():
-            self._query(f"INSERT INTO token VALUES (?, ?, ?) {change}", token.sha256, token.role, token.label)
+            self._query("DELETE FROM token WHERE sha256 = ?", token.sha256)
+            self._query("INSERT INTO token VALUES (?, ?, ?, ?, ?)", *astuple(token))
 
     def remove_token(self, sha256: str) -> bool:
         with self._writing():
@@ -497,6 +580,8 @@ def _numbered(entry: StoredSurvey, sums: Blocks, n: int, deleted: int) -> list[R
 
 def complaints(store: SqlStore, deep: bool) -> Iterator[str]:
     """One sentence per thing that is wrong."""
+    left = f"SELECT DISTINCT s.fingerprint FROM survey s JOIN epoch e ON e.survey = s.key WHERE {_GONE} ORDER BY 1"
+    yield from (f"survey {name} was deleted, but not all of it is gone: try again" for (name,) in store._query(left))
     for published in store.surveys():
         name = published.fingerprint
         try:
@@ -518,8 +603,8 @@ def complaints(store: SqlStore, deep: bool) -> Iterator[str]:
 
 
 def _wrong_epoch(store: SqlStore, entry: StoredSurvey, epoch: int, deep: bool) -> list[str]:
-    select = "SELECT state, sha256, forget FROM epoch WHERE survey = ? AND epoch = ?"
-    ((state, sha256, forget),) = store._query(select, entry.key, epoch)
+    select = "SELECT state, sha256, forget, dropped FROM epoch WHERE survey = ? AND epoch = ?"
+    ((state, sha256, forget, dropped),) = store._query(select, entry.key, epoch)
     n, deleted, counts = store._total(entry, epoch, epoch)
     ids = store._remembered(entry, epoch)
     found = []
@@ -531,9 +616,17 @@ def _wrong_epoch(store: SqlStore, entry: StoredSurvey, epoch: int, deep: bool) -
     if state == CLOSED and forget is None and ids:
         found.append(f"it is closed, but {ids} ids are still there: close it again")
     kept = store._kept(entry, epoch) if entry.keeps else 0
-    if entry.keeps and kept != n and (kept or state != CLOSED):
+    if dropped and kept:
+        found.append(f"its reports were deleted, but {kept} are still there: delete them again")
+    if entry.keeps and not dropped and kept != n:
         found.append(f"of {n} reports {kept} are kept")
-    if deep and entry.keeps and kept == n and not np.array_equal(_recounted(store, entry, epoch), counts):
+    if (
+        deep
+        and entry.keeps
+        and not dropped
+        and kept == n
+        and not np.array_equal(_recounted(store, entry, epoch), counts)
+    ):
         found.append("the reports that are kept do not give the tally")
     return found
 

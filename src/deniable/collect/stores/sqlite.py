@@ -40,7 +40,7 @@ PATIENCE = 250
 RESERVE = 1 << 20
 """Bytes that are left on the disk of a store that can be written."""
 FORGOTTEN = 64
-"""Rows of ids dropped in one transaction, so that ingest goes on between."""
+"""Rows of ids dropped in one transaction, so that ingest goes on between. (Of reports, which are small, `LONGEST`.)"""
 
 _SETTINGS = (
     "PRAGMA synchronous = FULL",
@@ -58,7 +58,7 @@ _TABLES = """
     );
     CREATE TABLE epoch (
         survey INTEGER NOT NULL, epoch INTEGER NOT NULL, state TEXT NOT NULL, sha256 TEXT,
-        forget INTEGER, reopened INTEGER NOT NULL, PRIMARY KEY (survey, epoch)
+        forget INTEGER, reopened INTEGER NOT NULL, dropped INTEGER NOT NULL, PRIMARY KEY (survey, epoch)
     ) WITHOUT ROWID;
     CREATE TABLE seen (
         survey INTEGER NOT NULL, epoch INTEGER NOT NULL, run INTEGER NOT NULL, first BLOB NOT NULL, ids BLOB NOT NULL,
@@ -79,7 +79,9 @@ _TABLES = """
         survey INTEGER NOT NULL, day INTEGER NOT NULL, reason TEXT NOT NULL, shard INTEGER NOT NULL,
         n INTEGER NOT NULL, PRIMARY KEY (survey, day, reason, shard)
     ) WITHOUT ROWID;
-    CREATE TABLE token (sha256 TEXT PRIMARY KEY, role TEXT NOT NULL, label TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE token (
+        sha256 TEXT PRIMARY KEY, role TEXT NOT NULL, label TEXT NOT NULL, survey TEXT, expires INTEGER
+    ) WITHOUT ROWID;
     CREATE TABLE clock (name TEXT PRIMARY KEY, moment INTEGER NOT NULL) WITHOUT ROWID
 """
 STATEMENTS = _TABLES.split(";")
@@ -128,7 +130,7 @@ class SqliteStore(SqlStore):
         self._check_tables()
         # What another version has begun is its own to end.
         with suppress(VersionError):
-            self._forget_closed()
+            super()._sweep()
 
     def _check_tables(self) -> None:
         if not self._tables():
@@ -224,9 +226,9 @@ class SqliteStore(SqlStore):
         join = "survey s LEFT JOIN epoch e ON e.survey = s.key AND e.epoch = ?"
         ((survey, state),) = self._query(f"SELECT s.state, e.state FROM {join} WHERE s.key = ?", epoch, entry.key)
         if survey == OPEN and state is None:
-            self._query("INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0)", entry.key, epoch, OPEN)
+            self._query("INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0, 0)", entry.key, epoch, OPEN)
             return OPEN
-        return CLOSED if survey == CLOSED else str(state)
+        return CLOSED if survey != OPEN else str(state)
 
     def _claim(self, entry: StoredSurvey, group: EpochGroup) -> Flags:
         place = entry.key, group.epoch
@@ -277,7 +279,7 @@ class SqliteStore(SqlStore):
         return bytes(erased[0][0]) if erased else None
 
     def _sweep(self) -> None:
-        self._forget_closed()
+        super()._sweep()
         self.tidy()
 
     def tidy(self) -> None:
@@ -294,25 +296,17 @@ class SqliteStore(SqlStore):
         finally:
             self._query(f"PRAGMA busy_timeout = {before}")
 
-    def _forget_closed(self) -> None:
-        some = "EXISTS (SELECT 1 FROM seen s WHERE s.survey = e.survey AND s.epoch = e.epoch)"
-        over = f"e.state = ? AND e.forget IS NULL AND {some}"
-        for key, epoch in self._query(f"SELECT survey, epoch FROM epoch e WHERE {over}", CLOSED):
-            self._runs.pop((key, epoch), None)
-            while self._forget_some(key, epoch):
-                pass
+    def _left(self, table: str) -> str:
+        return f"EXISTS (SELECT 1 FROM {table} t WHERE t.survey = e.survey AND t.epoch = e.epoch)"
 
-    def _forget_some(self, key: int, epoch: int) -> bool:
-        """Drop ids; returns whether there may be more."""
-        with self._writing(), self._errors():
-            some = f"SELECT run, first FROM seen WHERE {_EPOCH} LIMIT {FORGOTTEN}"
-            delete = f"DELETE FROM seen WHERE {_EPOCH} AND (run, first) IN ({some})"
-            return self._connection.execute(delete, (key, epoch) * 2).rowcount == FORGOTTEN
-
-    def _drop(self, entry: StoredSurvey, epoch: int) -> int:
-        dropped = self._kept(entry, epoch)
-        self._query(f"DELETE FROM report WHERE {_EPOCH}", entry.key, epoch)
-        return dropped
+    def _drop(self, table: str, key: int, epoch: int) -> None:
+        columns, most = {"seen": ("(run, first)", FORGOTTEN), "report": ("id", LONGEST)}[table]
+        some = f"SELECT {columns.strip('()')} FROM {table} WHERE {_EPOCH} LIMIT {most}"
+        delete = f"DELETE FROM {table} WHERE {_EPOCH} AND {columns} IN ({some})"
+        more = True
+        while more:
+            with self._writing(), self._errors():
+                more = self._connection.execute(delete, (key, epoch) * 2).rowcount == most
 
     def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> Bytes:
         select = f"SELECT id, answers FROM report WHERE {_EPOCH} AND id > ? ORDER BY id LIMIT ?"
