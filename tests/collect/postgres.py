@@ -90,11 +90,11 @@ class PostgresServer:
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@/{database}?host={self._directory}"
 
-    def new_database(self) -> str:
+    def new_database(self, name: str | None = None) -> str:
         """The URL of an empty database."""
         import psycopg
 
-        name = f"t{secrets.token_hex(8)}"
+        name = name or f"t{secrets.token_hex(8)}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name} STRATEGY file_copy")
         return self.url(name)

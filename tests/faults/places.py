@@ -17,10 +17,14 @@ import numpy as np
 import pytest
 
 from deniable.collect.stores import open_store
+from deniable.collect.stores.segments import SegmentStore
 from deniable.collect.wire import ID_BYTES
-from deniable.surveys import Survey, SurveyTally
-from tests.collect.postgres import PostgresServer, through
-from tests.collect.server.live import prepare
+from deniable.files import count_files, read_batches
+from deniable.files.reports import ID
+from deniable.surveys import SurveyTally
+from tests.collect.postgres import PostgresServer, database_of, through
+from tests.collect.server.live import Process, prepare
+from tests.collect.surveys import mixed
 from tests.collect.wire_faults import Proxy
 
 KEY = f"S{ID_BYTES}"
@@ -31,26 +35,34 @@ class Place:
 
     name: str
     url: str
+    survey = mixed()
 
-    def prepare(self, survey: Survey) -> None:
-        with open_store(self.url) as store:
-            prepare(store, survey)
+    def prepare(self, url: str) -> str:
+        with open_store(url) as store:
+            prepare(store, self.survey)
+        return url
 
-    def ids(self, survey: Survey) -> Any:
+    @property
+    def replica(self) -> str:
+        """Where a second service keeps what it takes."""
+        return self.url
+
+    def ids(self) -> Any:
         """Which submissions the store knows."""
         with tempfile.TemporaryDirectory() as folder, open_store(self.url) as store:
             store.backup(Path(folder, "copy.db"))
             return ids_of(Path(folder, "copy.db"))
 
-    def tally(self, survey: Survey) -> SurveyTally:
+    def tally(self) -> SurveyTally:
+        """The sum, when no service runs."""
         with open_store(self.url) as store:
-            return store.tally(survey.fingerprint)
+            return store.tally(self.survey.fingerprint)
 
     def check(self) -> list[str]:
-        with open_store(self.url) as store:
-            return store.check()
+        return _checked(self.url)
 
-    def backup(self, to: Path) -> None:
+    def backup(self, to: Path, service: Process) -> None:
+        """A copy, made while the service runs if that is possible."""
         deniable("store", "backup", str(to), "--store", self.url)
 
     def restore(self, copy: Path) -> None:
@@ -78,9 +90,54 @@ class SqlitePlace(Place):
         self.url = f"sqlite:///{self._path}"
 
     def restore(self, copy: Path) -> None:
-        for name in ("store.db-wal", "store.db-shm"):
+        for name in ("store.db", "store.db-wal", "store.db-shm"):
             self._path.with_name(name).unlink(missing_ok=True)
-        shutil.move(copy, self._path)
+        deniable("store", "restore", str(copy), "--store", self.url)
+
+
+class FilesPlace(Place):
+    """Nodes that share nothing: each has a directory, and what both took is counted once."""
+
+    name = "files"
+    survey = mixed(retention="reports")
+
+    def __init__(self, directory: Path) -> None:
+        self._nodes = [directory / "node"]
+        self.url = f"files:///{self._nodes[0]}"
+
+    @property
+    def replica(self) -> str:
+        self._nodes.append(self._nodes[0].with_name("other"))
+        return self.prepare(f"files:///{self._nodes[1]}")
+
+    def ids(self) -> Any:
+        return np.concatenate([self._ids(node) for node in self._nodes])
+
+    def _ids(self, node: Path) -> Any:
+        """Of what is in logs, waits to be a part, or is one."""
+        with SegmentStore(node) as store, store._alone(wait=True):
+            logs = sorted((node / "segments").glob("[!.]*"))
+            found = [rows[:, :ID_BYTES] for some in store._read(logs).values() for rows in some]
+            for part in (node / "parts").rglob("*.parquet"):
+                found += [batch[ID] for batch in read_batches(part, self.survey, ids=True)]
+        every = np.concatenate([np.empty((0, ID_BYTES), dtype=np.uint8), *found])
+        return np.ascontiguousarray(every).view(KEY).reshape(-1)
+
+    def tally(self) -> SurveyTally:
+        reports = [node / "parts" / self.survey.fingerprint / "reports" for node in self._nodes]
+        return count_files(self.survey, reports, dedupe=True).tally
+
+    def check(self) -> list[str]:
+        return [problem for node in self._nodes for problem in _checked(f"files:///{node}")]
+
+    def backup(self, to: Path, service: Process) -> None:
+        assert service.stop() == 0
+        shutil.copytree(self._nodes[0], to)
+        service.start()
+
+    def restore(self, copy: Path) -> None:
+        shutil.rmtree(self._nodes[0])
+        shutil.move(copy, self._nodes[0])
 
 
 class PostgresPlace(Place):
@@ -94,7 +151,9 @@ class PostgresPlace(Place):
         return through(proxy, self.url)
 
     def restore(self, copy: Path) -> None:
-        raise NotImplementedError
+        self.server.drop_database(self.url)
+        self.server.new_database(database_of(self.url))
+        deniable("store", "restore", str(copy), "--store", self.url)
 
     def revive(self) -> None:
         self.server.revive()
@@ -106,6 +165,11 @@ class PostgresPlace(Place):
 def deniable(*arguments: str) -> None:
     done = subprocess.run([sys.executable, "-m", "deniable", *arguments], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def _checked(url: str) -> list[str]:
+    with open_store(url) as store:
+        return store.check()
 
 
 def ids_of(copy: Path) -> Any:

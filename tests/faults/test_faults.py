@@ -18,10 +18,11 @@ from tests.collect.server.live import eventually
 from tests.collect.server.test_workers import children
 from tests.collect.surveys import DAY
 from tests.collect.wire_faults import Proxy
-from tests.faults.places import Disk, Place, PostgresPlace, SqlitePlace, small_disk
+from tests.faults.places import Disk, FilesPlace, Place, PostgresPlace, SqlitePlace, small_disk
 from tests.faults.trial import RESULTS, Result, Trial, trial
 
-SQLITE, POSTGRES = "SQLite", [f"PostgreSQL {version}" for version in (OLDEST, NEWEST)]
+SQLITE, FILES, POSTGRES = "SQLite", "files", [f"PostgreSQL {version}" for version in (OLDEST, NEWEST)]
+EVERY = [SQLITE, *POSTGRES, FILES]
 HASTY = {
     "settings": {"request_seconds": 3.0},
     "postgres": {"ANSWER_SECONDS": 1.5, "LOCK_SECONDS": 1.0, "SILENT_SECONDS": 0.5},
@@ -139,9 +140,9 @@ def restore(trial: Trial) -> None:
     """
     service = trial.serve()
     trial.send()
-    for number in trial.injects(3):
+    for number in trial.injects(2):
         copy, began = trial.folder / f"{number}.db", time.monotonic()
-        trial.place.backup(copy)
+        trial.place.backup(copy, service)
         trial.under_way()
         service.kill()
         trial.place.restore(copy)
@@ -151,7 +152,7 @@ def restore(trial: Trial) -> None:
 
 def replicas(trial: Trial) -> None:
     """Two services; every batch goes to both, in either order, and now and then one of them is killed."""
-    both = [trial.serve(), trial.serve()]
+    both = [trial.serve(), trial.serve(store=trial.place.replica)]
     trial.send()
     for number in trial.injects(6):
         both[number % 2].kill()
@@ -159,21 +160,24 @@ def replicas(trial: Trial) -> None:
 
 
 FAULTS: dict[str, tuple[Callable[..., None], list[str]]] = {
-    "server: kill -9": (kill_server, [SQLITE, *POSTGRES]),
-    "worker: kill -9": (kill_worker, POSTGRES),
+    "server: kill -9": (kill_server, EVERY),
+    "worker: kill -9": (kill_worker, [*POSTGRES, FILES]),
     "database: kill -9": (kill_database, POSTGRES),
-    "restarts": (restart, [SQLITE, *POSTGRES]),
-    "connections cut": (cut, [SQLITE, *POSTGRES]),
-    "connections black-holed": (black_hole, [SQLITE, *POSTGRES]),
-    "disk full": (fill_disk, [SQLITE, *POSTGRES]),
-    "clock jumps": (turn_the_clock, [SQLITE, *POSTGRES]),
-    "backup and restore": (restore, [SQLITE]),
-    "two replicas": (replicas, [SQLITE, *POSTGRES]),
+    "restarts": (restart, EVERY),
+    "connections cut": (cut, EVERY),
+    "connections black-holed": (black_hole, EVERY),
+    "disk full": (fill_disk, EVERY),
+    "clock jumps": (turn_the_clock, EVERY),
+    "backup and restore": (restore, EVERY),
+    "two replicas": (replicas, EVERY),
 }
 CELLS = [(fault, place) for fault, (_, places) in FAULTS.items() for place in places]
 
 
 # -- where ---------------------------------------------------------------------------------------------
+
+
+LOCAL: dict[str, Callable[[Path], Place]] = {SQLITE: SqlitePlace, FILES: FilesPlace}
 
 
 class Servers:
@@ -207,9 +211,9 @@ def run(fault: str, place: Place, *arguments: object, **asked: object) -> Result
 
 def full_disk(name: str) -> Result:
     with ExitStack() as stack:
-        if name == SQLITE:
+        if name in LOCAL:
             disk = stack.enter_context(small_disk(64))
-            return run("disk full", SqlitePlace(disk.path), disk)
+            return run("disk full", LOCAL[name](disk.path), disk)
         version = int(name.split()[1])
         disk = stack.enter_context(small_disk(256))
         started(version).close()  # skips where there is none
@@ -227,8 +231,9 @@ def test_nothing_is_lost_or_doubled(fault: str, name: str, servers: Servers) -> 
     else:
         asked = HASTY | {"seconds": 1.5} if fault == "connections black-holed" else {}
         with tempfile.TemporaryDirectory(dir=in_memory()) as folder:
-            place: Place = SqlitePlace(Path(folder))
-            if name != SQLITE:
+            if name in LOCAL:
+                place = LOCAL[name](Path(folder))
+            else:
                 version = int(name.split()[1])
                 place = PostgresPlace(servers.of(version), version)
             result = run(fault, place, **asked)

@@ -28,12 +28,14 @@ import numpy as np
 from deniable.collect.stores.batches import SurveyCounter
 from deniable.collect.wire import BINARY, ID_BYTES
 from deniable.protocols.reports import Bytes
+from deniable.surveys import Survey
 from tests.collect.server.live import Process, body, eventually
 from tests.collect.surveys import Crowd, crowd, current, mixed
 from tests.faults.places import KEY, Place
 
-SURVEY = mixed()
-EPOCH = current(SURVEY)
+FORM = mixed()
+"""What all surveys of the trial look like, whether their reports are kept or not."""
+EPOCH = current(FORM)
 SIZES = (1, 1, 3, 20, 200)
 """Submissions of a request, chosen at random."""
 DEVICES = 6
@@ -42,7 +44,7 @@ _ANSWERS = 20_000
 
 @cache
 def answers() -> Bytes:
-    return crowd(SURVEY, _ANSWERS).answers
+    return crowd(FORM, _ANSWERS).answers
 
 
 @dataclass
@@ -54,14 +56,17 @@ class Parcel:
 
     @property
     def content(self) -> bytes:
-        return body(SURVEY, EPOCH, self.people)
+        return body(FORM, EPOCH, self.people)
 
 
 class Device(threading.Thread):
     """Sends one batch after the other, to each of the ports in turn if there are several."""
 
-    def __init__(self, ports: Callable[[], list[int]], seed: int, seconds: float, stop: threading.Event) -> None:
+    def __init__(
+        self, survey: Survey, ports: Callable[[], list[int]], seed: int, seconds: float, stop: threading.Event
+    ) -> None:
         super().__init__(daemon=True)
+        self._path = f"/v1/surveys/{survey.fingerprint}/reports"
         self._ports, self._seconds, self._end = ports, seconds, stop
         self._chance, self._numbers = random.Random(seed), np.random.default_rng(seed)
         self._connections: dict[int, http.client.HTTPConnection] = {}
@@ -103,8 +108,7 @@ class Device(threading.Thread):
             if connection is None:
                 connection = http.client.HTTPConnection("127.0.0.1", port, timeout=self._seconds)
                 self._connections[port] = connection
-            path = f"/v1/surveys/{SURVEY.fingerprint}/reports"
-            connection.request("POST", path, content, {"Content-Type": BINARY})
+            connection.request("POST", self._path, content, {"Content-Type": BINARY})
             if self._chance.random() < 0.02:
                 raise http.client.HTTPException("the answer is never read")
             response = connection.getresponse()
@@ -178,7 +182,8 @@ class Trial:
         self.injected = 0
         self.chance = random.Random(5)
         self.folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
-        place.prepare(SURVEY)
+        self.survey = place.survey
+        place.prepare(place.url)
 
     # -- for faults --------------------------------------------------------------------------------
 
@@ -198,7 +203,7 @@ class Trial:
         """Let the devices begin."""
         self.ports = ports
         for seed in range(DEVICES):
-            self.devices.append(Device(self._ports, seed, self._seconds, self._stop))
+            self.devices.append(Device(self.survey, self._ports, seed, self._seconds, self._stop))
             self.devices[-1].start()
         self.under_way()
 
@@ -236,13 +241,15 @@ class Trial:
         parcels = [parcel for device in self.devices for parcel in device.parcels]
         wrong = [text for device in self.devices for text in device.wrong]
         taken = [parcel for parcel in parcels if parcel.acknowledged is not None]
-        known = self.place.ids(SURVEY)
+        known = self.place.ids()
         owed = [parcel for parcel in taken if not self._forgiven(parcel.acknowledged)]
         lost = int((~np.isin(_keys(owed), known)).sum())
         self._send_all(parcels, wrong)
-        counted = self.place.tally(SURVEY)
-        sent = _joined([parcel.people.answers for parcel in parcels], SURVEY.report_bytes)
-        counter = SurveyCounter(SURVEY)
+        for service in self.services:
+            assert service.stop() == 0
+        counted = self.place.tally()
+        sent = _joined([parcel.people.answers for parcel in parcels], FORM.report_bytes)
+        counter = SurveyCounter(self.survey)
         exact = counter.tally(len(sent), counter.count(sent))
         n = counted["smoke"].n
         if counted.spec() != exact.spec():
@@ -265,13 +272,13 @@ class Trial:
         """Once more, in other groups, to each service: what was not acknowledged is counted now, and nothing else."""
         everybody = Crowd(
             _joined([parcel.people.ids for parcel in parcels], ID_BYTES),
-            _joined([parcel.people.answers for parcel in parcels], SURVEY.report_bytes),
+            _joined([parcel.people.answers for parcel in parcels], FORM.report_bytes),
         )
         for service in self.services:
             for at in range(0, len(everybody), 5000):
                 some = everybody[at : at + 5000]
                 give_up = time.monotonic() + 60
-                while (answer := service.send(SURVEY, EPOCH, some)).status in (503, 507):
+                while (answer := service.send(self.survey, EPOCH, some)).status in (503, 507):
                     assert time.monotonic() < give_up, answer.body
                     time.sleep(0.1)
                 if (answer.status, answer.json) != (200, {"accepted": len(some), "rejected": []}):
