@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -109,6 +111,37 @@ def other_version(url: str, version: str = "9.9.9") -> None:
         store: Any = opened
         with store._exclusive():
             store._query("UPDATE schema_version SET software = ?", version)
+
+
+def newer(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command of another version of deniable, in a process of its own."""
+    code = "import deniable; deniable.__version__ = '9.9.9'; from deniable.cli import main; main()"
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_the_way_to_another_version_and_back(postgres_url: str, tmp_path: Path) -> None:
+    """As docs/collect/deployment.md has it, with a replica of the old version that nobody has stopped."""
+    people, place = crowd(KEPT, 40), ("--store", postgres_url)
+    with in_thread(postgres_url, KEPT) as old:
+        assert old.send(KEPT, EPOCH, people[:10]).status == 200
+        refused = newer("serve", "--port", "0", *place)
+        assert refused.returncode == 2
+        assert f"written by deniable {__version__}, and this is deniable 9.9.9" in refused.stderr
+        assert "Traceback" not in refused.stderr
+        assert newer("store", "backup", str(tmp_path / "before.db"), *place).returncode == 0
+        assert newer("store", "upgrade", "--yes", *place).returncode == 0
+        assert old.send(KEPT, EPOCH, people[:20]).status == 503
+        # Back to the old version: nothing is lost, and what was refused is sent again.
+        assert "9.9.9" in deniable("store", "upgrade", "--yes", *place)
+        eventually(lambda: old.send(KEPT, EPOCH, people[:20]).status == 200)
+    # Back to the copy: what came after it is lost, unless it is sent again.
+    restored = f"sqlite:///{tmp_path / 'restored.db'}"
+    deniable("store", "restore", str(tmp_path / "before.db"), "--store", restored)
+    with in_thread(restored, KEPT) as old:
+        status = f"/v1/surveys/{KEPT.fingerprint}/status"
+        assert old.get(status, "analyst").json["accepted"] == 10
+        assert old.send(KEPT, EPOCH, people).json["accepted"] == 40
+        assert old.get(status, "analyst").json["accepted"] == 40
 
 
 def test_a_process_of_another_version_does_not_start(durable_url: str) -> None:
