@@ -217,12 +217,14 @@ from deniable.collect.server.telemetry import own_the_process
 own_the_process("info")
 warnings.warn("careful", stacklevel=1)
 logging.getLogger("asyncio").error("it failed for %s", "203.0.113.7")
+logging.getLogger("asyncio").error("Traceback (most recent call last):\\n  in x\\nStoreError: why")
 thread = threading.Thread(target=lambda: {}["203.0.113.7"], name="reader")
 thread.start()
 thread.join()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     told = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [line["where"] for line in told] == ["py.warnings", "asyncio", "reader"]
-    assert told[2]["kind"] == "KeyError"
+    assert [line["where"] for line in told] == ["py.warnings", "asyncio", "asyncio", "reader"]
+    assert told[2]["message"] == "StoreError: why"
+    assert told[3]["kind"] == "KeyError"
     assert "203.0.113.7" not in done.stderr

@@ -101,7 +101,8 @@ class Quiet(logging.Handler):
     """What libraries log, without the arguments of their messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        fields: dict[str, Field] = {"where": record.name, "message": str(record.msg).strip()}
+        # Of a traceback, as of a service that does not start, the last line: what is wrong.
+        fields: dict[str, Field] = {"where": record.name, "message": str(record.msg).strip().rpartition("\n")[2]}
         if record.exc_info and record.exc_info[0] is not None:
             fields["kind"] = record.exc_info[0].__name__
         log("library", "error" if record.levelno >= logging.ERROR else "warning", **fields)
