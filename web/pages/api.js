@@ -5,9 +5,11 @@ export const ROOT = new URL("../../../", import.meta.url).href;
 
 /** A refusal in the service's own words. */
 export class Refusal extends Error {
-  constructor(status, message) {
+  /** `kind` is the type of the service's problem, as in "urn:deniable:problem:unauthorized"; null if there is none. */
+  constructor(status, message, kind = null) {
     super(message);
     this.status = status;
+    this.kind = kind;
   }
 }
 
@@ -40,7 +42,7 @@ export class Api {
     }
     if (reply.ok) return reply;
     const problem = await reply.json().catch(() => null);
-    throw new Refusal(reply.status, problem?.detail || problem?.title || `the service answered ${reply.status}`);
+    throw new Refusal(reply.status, problem?.detail || problem?.title || `the service answered ${reply.status}`, problem?.type ?? null);
   }
 
   async json(path, query, options) {
@@ -69,8 +71,7 @@ export class Api {
       const { surveys } = await this.json("v1/surveys", query, { signal: AbortSignal.timeout(PATIENCE) });
       const found = surveys.find((one) => one.fingerprint === fingerprint);
       if (found) return found;
-      // A survey may be kept by this browser for a year: ask the service, not the browser.
-      await this.#fetch(`v1/surveys/${fingerprint}`, {}, { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
+      await this.#fetch(`v1/surveys/${fingerprint}`, {}, { method: "HEAD", signal: AbortSignal.timeout(PATIENCE) });
     } catch (error) {
       if (error.status === 410) return { open: false, state: "deleted" };
     }

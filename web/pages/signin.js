@@ -24,7 +24,8 @@ export function signIn(enter) {
     try {
       await enter(new Api(input.value.trim()));
     } catch (error) {
-      message.textContent = error.status === 401 ? "This token is not known here: is all of it there?" : `${error.message}.`;
+      const unknown = error.kind === "urn:deniable:problem:unauthorized";
+      message.textContent = unknown ? "This token is not known here: is all of it there?" : `${error.message[0].toUpperCase()}${error.message.slice(1)}.`;
       input.focus();
     } finally {
       button.disabled = false;

@@ -225,7 +225,7 @@ def test_a_token_ends(tmp_path):
         for clock in (wall, monotonic):
             clock[0] += 1
         over = live.get(path, Authorization=f"Bearer {made.json['token']}")
-        assert over.problem == "unauthorized"
+        assert (over.status, over.problem) == (401, "expiredToken")
         assert f"this token was good until {end}; whoever runs the service makes one with" in over.json["detail"]
         wall[0] -= 10 * DAY
         assert status(made.json["token"]) == 401

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from deniable.collect.stores import Token, open_store
+from deniable.collect.wire import hashed
 from deniable.domains import Integers
 from deniable.protocols import GRR, OUE
 from deniable.surveys import Question, Survey
@@ -149,6 +151,24 @@ def test_a_wrong_fingerprint_is_no_matter_of_the_token(service: Service, open_ta
         assert board.get_by_role("link", name="All surveys").evaluate("a => a.href") == f"{service.address}/"
         board.locator("main").get_by_role("link", name="Dashboard").click()
         board.wait_for_selector("main a >> text=thousand")
+
+
+def test_a_token_of_one_survey_and_one_that_is_over(service: Service, open_tab: Open) -> None:
+    own, other = smoke("own token"), smoke("another's")
+    for survey in (own, other):
+        service.publish(survey)
+    with open_store(service.store) as store:
+        store.add_token(Token(hashed("dn_own"), "analyst", "", own.fingerprint))
+        store.add_token(Token(hashed("dn_over"), "analyst", "", None, 1_000_000_000))
+    board = open_tab(f"{service.address}/dashboard")
+    sign_in(board, service, "dn_over")
+    board.wait_for_selector("text=This token was good until 2001-09-09T01:46:40Z")
+    sign_in(board, service, "dn_own")
+    board.wait_for_selector("main h2 >> text=own token")
+    assert board.locator("main h2").count() == 1
+    board = open_tab(service.dashboard(other))
+    sign_in(board, service, "dn_own")
+    board.wait_for_selector("text=This token is good for one survey only")
 
 
 def test_fakes_widen_what_is_possible(service: Service, open_tab: Open) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
+from deniable.collect.stores import open_store
 from deniable.surveys import Survey
 from tests.collect.surveys import current
 from tests.web.pages.browser import Log
@@ -52,6 +53,27 @@ def test_a_period_that_is_closed_meanwhile_costs_nothing(
     tab.click("text=The terms of this survey")
     expect(tab.locator("dl.facts")).to_contain_text("has spent epsilon 0 of")
     expect(tab.locator("main")).to_contain_text("Nothing so far for this survey")
+    assert log.posts == []
+
+
+def test_a_survey_that_is_deleted_meanwhile_costs_nothing(service: Service, open_tab: Open, log: Log) -> None:
+    """Although the browser may keep the survey for a year."""
+    survey = often("deleted meanwhile")
+    service.publish(survey)
+    tab = open_tab(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    with open_store(service.store) as store:
+        store.delete_survey(survey.fingerprint)
+    tab.wait_for_timeout(1500)  # a list may be a second old
+    answer(tab, "fair")
+    tab.wait_for_selector("text=The survey was deleted")
+    expect(tab.locator("main")).to_contain_text("Its owner has deleted it, and no more answers are taken.")
+    expect(tab.locator("main")).to_contain_text("Nothing was sent.")
+    tab.click("text=The terms of this survey")
+    expect(tab.locator("dl.facts")).to_contain_text("has spent epsilon 0 of")
+    tab.reload()
+    tab.wait_for_selector("text=/deleted/")
+    assert tab.locator("form").count() == 0
     assert log.posts == []
 
 

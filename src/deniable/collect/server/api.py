@@ -181,7 +181,7 @@ class Operation:
         """Those named, and those that follow from the rest of the table."""
         named = set(self.problems)
         if self.role is not None or self.keyed:
-            named |= {"unauthorized", "forbidden"}
+            named |= {"unauthorized", "expiredToken", "forbidden"}
         if "{fingerprint}" in self.path:
             named |= {"unknownSurvey", "surveyDeleted", "overloaded"}
         if self.bodies:

@@ -27,6 +27,7 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "malformed": Kind(400, "The request cannot be read."),
     "unauthorized": Kind(401, "A valid token is needed."),
+    "expiredToken": Kind(401, "The token has expired."),
     "forbidden": Kind(403, "The token does not allow this."),
     "notFound": Kind(404, "There is nothing here."),
     "unknownSurvey": Kind(404, "There is no such survey here."),

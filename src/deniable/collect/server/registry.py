@@ -197,18 +197,18 @@ def bearer(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 def unauthorized(role: str, token: bytes) -> Problem:
     """Says whether a token came, which its sender knows, and nothing about which tokens there are."""
     wrong = "this token is not accepted here: it is mistyped, or was revoked" if token else "this needs a token"
-    return _without_token(wrong, role)
+    return _without_token("unauthorized", wrong, role)
 
 
-def _without_token(wrong: str, role: str) -> Problem:
+def _without_token(kind: str, wrong: str, role: str) -> Problem:
     how = f"whoever runs the service makes one with deniable token create --role {role}"
-    return Problem("unauthorized", f"{wrong}; {how}", {"WWW-Authenticate": "Bearer"})
+    return Problem(kind, f"{wrong}; {how}", {"WWW-Authenticate": "Bearer"})
 
 
 def check_token(token: Token, role: str, survey: str | None, now: float) -> None:
     """Refuse a token that is over, too weak, or not good for this survey; `survey` None is for all surveys."""
     if token.expires is not None and now >= token.expires:
-        raise _without_token(f"this token was good until {write_time(token.expires)}", role)
+        raise _without_token("expiredToken", f"this token was good until {write_time(token.expires)}", role)
     if RANK[token.role] < RANK[role]:
         raise Problem("forbidden", f"this needs a token with the role {role}")
     if token.survey is not None and token.survey != survey:
