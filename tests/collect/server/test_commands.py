@@ -364,6 +364,8 @@ def test_check_finds_what_is_wrong(tmp_path, url):
         (("token", "revoke", "ab", "--store", "memory:"), "at least 8"),
         (("token", "revoke", "abcdef0123", "--store", "memory:"), "no token"),
         (("store", "export", "x", "--store", "memory:"), "no survey"),
+        (("store", "restore", "nothing.db", "--store", "sqlite:///x.db"), "there is no copy 'nothing.db'"),
+        (("store", "restore", __file__, "--store", "sqlite:///x.db"), "not a database"),
     ],
 )
 def test_what_is_refused(arguments, words):

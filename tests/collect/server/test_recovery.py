@@ -163,6 +163,27 @@ def test_a_process_of_another_version_does_not_start(durable_url: str) -> None:
         store.ping()
 
 
+def test_no_command_converts_tables(durable_url: str, tmp_path: Path) -> None:
+    """Those of another version are named by every command, and stay as they are."""
+    with open_store(durable_url) as store:
+        prepare(store, KEPT)
+    with open_store(durable_url) as opened:
+        other: Any = opened
+        with other._exclusive():
+            other._query("UPDATE schema_version SET version = 3, software = '0.0.3'")
+        for command in (
+            ("serve", "--port", "0"),
+            ("token", "list"),
+            ("store", "check"),
+            ("store", "upgrade", "--yes"),
+            ("store", "backup", str(tmp_path / "copy.db")),
+            ("store", "export", str(tmp_path / "out")),
+        ):
+            said = deniable(*command, "--store", durable_url, code=2)
+            assert f"written by deniable 0.0.3 with tables of version 3, and this is deniable {__version__}" in said
+        assert other._versions() == (3, "0.0.3")
+
+
 def test_a_running_service_stops_writing_when_another_version_takes_over(durable_url: str) -> None:
     people = crowd(KEPT, 20)
     with in_thread(durable_url, KEPT) as live:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deniable.collect.stores import Added, Store, StoreError, open_store
+from deniable.collect.stores import Added, Store, StoreError, open_store, restore_store
 from tests.collect.postgres import OLDEST, VERSIONS, MissingPostgres, PostgresServer, programs
 from tests.collect.server.live import eventually, in_thread
 from tests.collect.stores.test_machine import told
@@ -61,6 +61,15 @@ def test_reports_are_kept_deleted_and_dropped(each_postgres: PostgresServer, tmp
     with open_store(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
         assert copy.add([people.batch(survey, 10)]) == [Added(0, 90)]
         assert copy.check() == []
+    restored = each_postgres.new_database()
+    restore_store(tmp_path / "copy.db", restored)
+    with open_store(restored, read_only=True) as reader:
+        assert reader.check() == []
+        with pytest.raises(StoreError, match="read-only"):
+            reader.close_epoch(survey.fingerprint, 10)
+    with open_store(restored) as store:
+        assert store.add([people.batch(survey, 10)]) == [Added(0, 90)]
+        assert sum(len(batch.ids) for batch in store.reports(survey.fingerprint)) == 89
 
 
 # -- order -----------------------------------------------------------------------------------------

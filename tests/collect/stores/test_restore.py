@@ -269,6 +269,25 @@ def test_one_version_writes(durable_url: str) -> None:
         assert running.check() == []
 
 
+def test_a_node_of_files_has_one_version(tmp_path: Path) -> None:
+    url, batch = f"files:///{tmp_path / 'node'}", PEOPLE[KEPT.fingerprint].batch(KEPT, 10)
+    with open_store(url) as running:
+        running.publish(KEPT)
+        running.add([batch])
+        change(url, "UPDATE schema_version SET software = '9.9.9'")
+        logs = {path: path.read_bytes() for path in (tmp_path / "node/segments").iterdir()}
+        with pytest.raises(VersionError, match=r"deniable 9\.9\.9"):
+            running.add([batch])
+        with open_store(url, read_only=True) as reader:
+            assert reader.check() == []
+        assert {path: path.read_bytes() for path in (tmp_path / "node/segments").iterdir()} == logs
+        running.upgrade()
+        running.add([batch])
+    MemoryStore().backup(tmp_path / "copy.db")
+    with pytest.raises(StoreError, match="copying its directory"):
+        restore_store(tmp_path / "copy.db", f"files:///{tmp_path / 'x'}")
+
+
 def test_an_upgrade_waits_for_what_is_being_written(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a worker that has looked at the version a moment ago would commit after another has taken over."""
     with open_store(postgres_url) as opened:
