@@ -45,7 +45,7 @@ serve(Settings(store={store!r}, port=0), {workers}, lambda address, _: print(add
 """
 
 
-def survey() -> Survey:
+def survey(retention: str = "tally") -> Survey:
     """One question with two answers, open for as many epochs as rounds are measured."""
     now = int(time.time())
     terms = Terms(
@@ -56,6 +56,7 @@ def survey() -> Survey:
         budget=Budget("benchmark", Fraction(1)),
         opens=now - 400_000,
         expires=now + 400_000,
+        retention=retention,
     )
     return Survey(f"benchmark {secrets.token_hex(4)}", [Question("q", "Yes?", GRR(["yes", "no"], epsilon=1))], terms)
 
@@ -64,7 +65,7 @@ class Service:
     """A running service, and load for it."""
 
     def __init__(self, store: str, workers: int = 1, before: str = "") -> None:
-        self.survey = survey()
+        self.survey = survey("reports" if store.startswith("files:") else "tally")
         with open_store(store) as opened:
             opened.publish(self.survey)
         # A file, because workers begin by running the file that the first process ran.
@@ -151,6 +152,18 @@ def batched(size: Size) -> Case:
         tasks={"batched": service.task(requests, BATCH, connections=4)},
         ratios=[seconds("batched", BATCHED)],
     )
+
+
+@benchmark("service-files", "durable submissions over HTTP into files, against SQLite", group=GROUP)
+def files(size: Size) -> Case:
+    single, batches = size(10_000, 1_000), size(300, 20)
+    stores = {
+        "files": Service(f"files:///{tempfile.mkdtemp(prefix='deniable-benchmark-')}"),
+        "SQLite": Service(_sqlite()),
+    }
+    tasks = {f"{name}, single": store.task(single) for name, store in stores.items()}
+    tasks |= {f"{name}, batched": store.task(batches, BATCH, connections=4) for name, store in stores.items()}
+    return Case(tasks, [faster(f"files, {kind}", than=f"SQLite, {kind}") for kind in ("single", "batched")])
 
 
 @benchmark("service-workers", "PostgreSQL: two workers against one, single submissions", group=GROUP)

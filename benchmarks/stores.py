@@ -2,6 +2,7 @@
 
 SQLite      a new epoch each round, and one that holds a million ids already, where new ids touch more pages
 PostgreSQL  one process, two that share the same work, and one that tidies in the end; fsync is on
+Files       appended to a log, then made into parts, then tallied once per id
 Memory      the same counting with nothing kept, for comparison
 """
 
@@ -21,6 +22,7 @@ import numpy as np
 
 from benchmarks.registry import Case, Size, Task, UnavailableError, at_least, at_most, benchmark, cost, faster, seconds
 from deniable.collect.stores import Batch, Store, open_store
+from deniable.files import count_files
 from tests.collect.postgres import MissingPostgres, PostgresServer
 from tests.collect.surveys import crowd, plain
 
@@ -72,6 +74,45 @@ def sqlite(size: Size) -> Case:
             cost("SQLite, new epoch", of="memory"),
         ],
     )
+
+
+@benchmark("ingest-files", "Durable ingest into files in batches of 1,000, parts, and their tally", group="service")
+def files(size: Size) -> Case:
+    directory = Path(tempfile.mkdtemp(prefix="deniable-bench-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    survey, batches, epochs = plain(retention="reports"), size(1000, 20), itertools.count(1)
+    store = open_store(f"files:///{directory}")
+    store.publish(survey)
+
+    def append() -> float:
+        epoch = next(epochs)
+        start = time.perf_counter()
+        for _ in range(batches):
+            ids = np.frombuffer(os.urandom(16 * PER_BATCH), dtype=np.uint8).reshape(-1, 16)
+            store.add([Batch(survey.fingerprint, epoch, ids, ANSWERS)])
+        return time.perf_counter() - start
+
+    def finish() -> float:
+        append()
+        start = time.perf_counter()
+        store.close_epoch(survey.fingerprint, next(epochs) - 1)
+        return time.perf_counter() - start
+
+    append()
+    store.close_epoch(survey.fingerprint, 1)
+    reports = directory / "parts" / survey.fingerprint / "reports" / "epoch-1"
+    held = sum(part.stat().st_size for part in reports.iterdir())
+
+    def tally() -> float:
+        start = time.perf_counter()
+        found = count_files(survey, [reports], None, dedupe=True)
+        assert found.rows == batches * PER_BATCH
+        return time.perf_counter() - start
+
+    n = batches * PER_BATCH
+    tasks = {name: Task(once, n, "submission") for name, once in (("log", append), ("parts", finish), ("tally", tally))}
+    ratios = [cost("parts", of="log"), cost("tally", of="log")]
+    return Case(tasks, ratios, {"bytes per submission in parts": round(held / n, 1)})
 
 
 class Worker:

@@ -135,7 +135,7 @@ def test_a_torn_tail_is_cut_off_and_all_before_it_kept(folder: Path, store: Stor
     assert counted(folder).tally.spec() == expected(PEOPLE[:200])
 
 
-def test_damage_before_the_last_frame_is_an_error_and_changes_nothing(folder: Path, store: Store) -> None:
+def test_a_log_that_is_damaged_before_its_last_frame_is_set_aside_and_told_of(folder: Path, store: Store) -> None:
     store.add([PEOPLE[:200].batch(SURVEY, 10)])
     store.add([PEOPLE[200:].batch(SURVEY, 10)])
     log = only_log(folder)
@@ -143,12 +143,15 @@ def test_damage_before_the_last_frame_is_an_error_and_changes_nothing(folder: Pa
     raw[100] ^= 1
     log.write_bytes(raw)
     with store_at(folder) as other:
+        other.add([PEOPLE[:100].batch(SURVEY, 11)])
         with pytest.raises(StoreError, match="damaged at byte 15"):
             other.tidy()
         assert len(other.check()) == 1
-    (sealed,) = (folder / "segments").glob("*.sealed")
-    assert sealed.read_bytes() == raw
-    assert parts(folder) == []
+        other.tidy()
+    (kept,) = (folder / "segments").iterdir()
+    assert (kept.suffix, kept.read_bytes()) == (".damaged", raw)
+    (part,) = parts(folder)
+    assert part.parent.name == "epoch-11"
 
 
 class Killed(BaseException):

@@ -2,7 +2,8 @@
 
 Ack        after one append for a whole group of requests is on the disk
 Log        frames with a length and a checksum. A frame that was cut off when a process or a machine died is the last
-           one, was never acknowledged, and is left out; damage before the last frame is an error and changes nothing
+           one, was never acknowledged, and is left out. A log that is damaged before its last frame is set aside whole,
+           for people to look at, and `tidy` and `check` tell of it
 Sealing    anybody may rename a log while its writer is not appending; the writer notices and begins another. So any
            process, after kill -9 too, finishes what another has begun
 Parts      sealed logs are put together by survey and epoch, in the order of ids, each id once: of several the smallest
@@ -95,7 +96,7 @@ _FRAME = struct.Struct("<II")
 """Length and checksum."""
 _RUN = struct.Struct("<32sIII")
 """Survey, epoch, number of submissions, bytes of their answers; then id and answers of each."""
-_LOG, _SEALED, _REST = ".log", ".sealed", ".rest"
+_LOG, _SEALED, _REST, _DAMAGED = ".log", ".sealed", ".rest", ".damaged"
 _ELSEWHERE = "elsewhere:"
 
 _TABLES = """
@@ -174,8 +175,8 @@ def frames(log: Path) -> Iterator[bytes]:
             if end == len(raw):
                 return
             raise StoreError(
-                f"{str(log)!r} is damaged at byte {at}: what was acknowledged may be lost; copy the file, and restore "
-                "it or remove it"
+                f"the log {log.stem} in {str(log.parent)!r} is damaged at byte {at} and not counted: what was "
+                "acknowledged may be lost; look at the disk, restore the file from a copy, or remove it"
             )
         yield content
         at = end
@@ -374,11 +375,14 @@ class SegmentStore(SqliteStore):
         for log in sorted(self._segments.glob(f"*{_LOG}")):
             seal(log)
         rest = sorted(self._segments.glob(f"*{_REST}"))
+        damaged = list[StoreError]()
         while sealed := _some(sorted(self._segments.glob(f"*{_SEALED}"))):
-            self._put_together(rest, sealed, everything)
+            self._put_together(rest, sealed, everything, damaged)
             rest = sorted(self._segments.glob(f"*{_REST}"))
         if rest:
-            self._put_together(rest, [], everything)
+            self._put_together(rest, [], everything, damaged)
+        if damaged:
+            raise damaged[0]
 
     def _complete(self) -> None:
         """Do what the database says is done, and remove what it does not know."""
@@ -415,9 +419,9 @@ class SegmentStore(SqliteStore):
             if files.get_file_info(path).is_file:
                 files.delete_file(path)
 
-    def _put_together(self, rest: list[Path], sealed: list[Path], everything: bool) -> None:
-        waiting, coming = self._read(rest), self._read(sealed)
-        moves: dict[str, str | None] = {self._relative(path): None for path in (*rest, *sealed)}
+    def _put_together(self, rest: list[Path], sealed: list[Path], everything: bool, damaged: list[StoreError]) -> None:
+        waiting, coming = self._read(rest, damaged), self._read(sealed, damaged)
+        moves: dict[str, str | None] = {self._relative(path): None for path in (*rest, *sealed) if path.exists()}
         changes, left, same = _Changes(moves, [], []), list[bytes](), not sealed
         for survey, epoch in sorted({*waiting, *coming}):
             entry = self._known_entry(survey)
@@ -450,12 +454,18 @@ class SegmentStore(SqliteStore):
         self._record(changes)
         self._complete()
 
-    def _read(self, logs: list[Path]) -> Rows:
+    def _read(self, logs: list[Path], damaged: list[StoreError]) -> Rows:
+        """The rows of logs; a damaged one is set aside."""
         rows: Rows = {}
         for log in logs:
-            for content in frames(log):
-                for survey, epoch, some in runs(content):
-                    rows.setdefault((survey, epoch), []).append(some)
+            try:
+                contents = list(frames(log))
+            except StoreError as error:
+                damaged.append(error)
+                _rename(log, log.with_suffix(_DAMAGED))
+                continue
+            for survey, epoch, some in (run for content in contents for run in runs(content)):
+                rows.setdefault((survey, epoch), []).append(some)
         return rows
 
     def _known_entry(self, survey: str) -> StoredSurvey | None:
@@ -563,7 +573,7 @@ class SegmentStore(SqliteStore):
         """Whether this node has a report of this id that was not deleted; nothing is in a log now."""
         if found(self._erased(entry, epoch), keys(joined([id], ID_BYTES))).any():
             return False
-        waiting = self._read(sorted(self._segments.glob(f"*{_REST}"))).get((entry.survey.fingerprint, epoch), [])
+        waiting = self._read(sorted(self._segments.glob(f"*{_REST}")), []).get((entry.survey.fingerprint, epoch), [])
         if any(found(keys(rows[:, :ID_BYTES]), keys(joined([id], ID_BYTES))).any() for rows in waiting):
             return True
         return any(self._holds(name, sent, id) for name, _, sent in self._parts_of(entry, epoch))
