@@ -66,7 +66,7 @@ def test_what_is_no_number_is_named_by_its_row(run, folder):
 def test_the_planner_counts_people_for_a_mean(run):
     made = run("plan", "--number", "0..24", "--unit", "hours", "--epsilon", "1", "--within", "0.5", "--json").json
     assert made["solved"] == "n"
-    assert 10_000 < made["n"] < 11_000
+    assert 10_500 < made["n"] < 11_500
     shown = run("plan", "--number", "0..24", "--unit", "hours", "--epsilon", "1", "--within", "0.5").out
     assert "intervals within +-0.5 hours =>" in shown
     for wrong in (["--number", "24"], ["--number", "24..0"], ["--categories", "3", "--unit", "hours"]):
@@ -88,3 +88,36 @@ def test_a_designed_mechanism_from_its_proof_to_the_estimate(run, folder):
     proof["epsilon"] = "1/2"
     Path("proof.json").write_text(json.dumps(proof))
     assert "proof does not hold" in run("survey", "new", "draft.json", "-o", "other.json", code=2).err
+
+
+def test_a_designed_mean_from_the_proof_to_the_estimate(run, folder):
+    shown = run("design", "mean", "--epsilon", "2", "--positions", "5", "--save", "proof.json").out
+    assert "relative gap" in shown
+    assert "hybrid" in shown
+    document = run("design", "mean", "--epsilon", "2", "--positions", "5", "--json").json
+    assert document["value"] < document["rivals"]["hybrid"] < document["rivals"]["OneBitMean"]
+    assert document["relative_gap"] < 1e-5
+    assert "verified (proved)" in run("design", "verify", "proof.json").out
+    made = run("survey", "new", "draft.json", "--table", "hours=proof.json", "-o", "survey.json").out
+    assert "MeanTable" in made
+    asked = json.loads(Path("survey.json").read_text(encoding="utf-8"))["questions"][0]["protocol"]
+    assert (asked["protocol"], len(asked["rows"]), len(asked["certificate"])) == ("MeanTable", 5, 64)
+    run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
+    (row,) = run("estimate", "survey.json", "reports.parquet", "--json").json["questions"][0]["rows"]
+    assert row["unit"] == "hours"
+    assert abs(row["value"] - np.clip(folder, 0, 12).mean()) < 5 * row["stderr"]
+    proof = json.loads(Path("proof.json").read_text(encoding="utf-8"))
+    Path("weak.json").write_text(json.dumps(proof | {"bound": proof["value"]}), encoding="utf-8")
+    refused = run("survey", "new", "draft.json", "--table", "hours=weak.json", "-o", "other.json", code=2).err
+    assert "the proof does not hold: bound" in refused
+    refused = run("survey", "new", "draft.json", "--table", "nap=proof.json", "-o", "other.json", code=2).err
+    assert "answers in the draft already" in refused
+    assert "--epsilon" in run("design", "mean", code=2).err
+    run("design", "mean", "--epsilon", "1", "--positions", "1", code=2)
+
+
+def test_the_planner_shows_the_designed_mean(run):
+    asked = ["plan", "--number", "0..24", "--unit", "hours", "--people", "1000", "--json", "--epsilon"]
+    named = {row["name"]: row["noise"] for row in run(*asked, "2").json["table"]}
+    assert named["MeanTable"] < named["Window"] < named["OneBitMean"]
+    assert {row["name"] for row in run(*asked, "0.1").json["table"]} == {"Window", "OneBitMean"}

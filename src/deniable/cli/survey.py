@@ -210,7 +210,7 @@ def _with_tables(draft: Any, tables: list[str]) -> Any:
             listed = ", ".join(str(entry.get("id")) for entry in asked)
             raise SpecError(f"say which question {table!r} is for, as --table ID=PROOF; there are {listed}")
         given = known[0].get("answers", {})
-        if not isinstance(given, dict) or set(given) - {"number"}:  # of a mean, the draft says which numbers
+        if not isinstance(given, dict) or set(given) - {"number", "read"}:  # of a mean, the draft says which numbers
             raise SpecError(f"question {id!r} has answers in the draft already: leave them out, the table has its own")
         known[0]["answers"] = given | {"table": read_json(path)}
     return draft

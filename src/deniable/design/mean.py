@@ -51,7 +51,11 @@ MOST_POSITIONS = 65
 # Of the program: the relative gap at which it is solved, and the steps after which it is given up.
 _GAP = 1e-7
 _STEPS = 400
-_COLUMNS = 400
+_COLUMNS = 240
+
+# Up to so many positions the program starts from all ranges of positions, with these values.
+_FEW = 9
+_START = (0.0, 0.15, 0.35, 0.55, 0.75, 0.9, 1.05, 1.2, 1.35)
 
 # What the program leaves of e^epsilon for the rounding to integers, tried in this order.
 _ROOM = (1e-11, 1e-9, 1e-7)
@@ -112,7 +116,7 @@ def default_positions(epsilon: Fraction) -> int:
 _SIZES = ((Fraction(1, 10), 3), (Fraction(1, 2), 5), (Fraction(7, 2), 9), (Fraction(6), 17), (None, 33))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _mean(epsilon: Fraction, positions: int, outputs: int | None) -> MeanDesign:
     return _designed(epsilon, positions, outputs, Watch())
 
@@ -167,20 +171,22 @@ class _Found:
 
 
 def _solved(odds: float, size: int, watch: Watch) -> _Found:
-    """The optimum on `size` positions, started from that on half as many cells."""
-    if size <= 3 or size % 2 == 0:
-        high = np.arange(size)[None, :] >= np.arange(1, size)[:, None]
-        return _optimum(odds, size, np.ones(size - 1), high, watch)
-    coarse = _solved(odds, (size + 1) // 2, watch)
-    used = coarse.masses > 0
-    old, values = coarse.high[used], coarse.values[used]
-    fine = np.repeat(np.repeat(old, 2, axis=1)[None, :, :-1], 2, axis=0)
-    fine[0, :, 1::2], fine[1, :, 1::2] = old[:, :-1] & old[:, 1:], old[:, :-1] | old[:, 1:]
-    # The one-bit mean's columns make the program feasible.
-    steps = np.arange(size)[None, :] >= np.arange(1, size)[:, None]
-    return _optimum(
-        odds, size, np.concatenate([np.ones(size - 1), values, values]), np.concatenate([steps, *fine]), watch
-    )
+    """The optimum on `size` positions, started from that on half as many cells, or from ranges of positions."""
+    # The columns of the one-bit mean make the program feasible.
+    steps = np.arange(size) >= np.arange(1, size)[:, None]
+    if size <= _FEW or size % 2 == 0:
+        ends = [(a, b) for a in range(size) for b in range(a, size) if a + b >= size - 1] if size <= _FEW else []
+        ranges = np.array([(np.arange(size) >= a) & (np.arange(size) <= b) for a, b in ends]).reshape(-1, size)
+        values = np.repeat(_START, len(ranges))
+        patterns = np.concatenate([steps, *[ranges] * len(_START)])
+    else:
+        coarse = _solved(odds, (size + 1) // 2, watch)
+        used = coarse.masses > 0
+        old, values = coarse.high[used], np.tile(coarse.values[used], 2)
+        fine = np.repeat(np.repeat(old, 2, axis=1)[None, :, :-1], 2, axis=0)
+        fine[0, :, 1::2], fine[1, :, 1::2] = old[:, :-1] & old[:, 1:], old[:, :-1] | old[:, 1:]
+        patterns = np.concatenate([steps, *fine])
+    return _optimum(odds, size, np.concatenate([np.ones(size - 1), values]), patterns, watch)
 
 
 def _optimum(odds: float, size: int, values: Floats, high: Patterns, watch: Watch, free: bool = True) -> _Found:

@@ -58,7 +58,7 @@ class Attributes(Groups):
     >>> people = Records({"smoke": ["yes", "no"], "sleep": Interval(0, 24, unit="hours")})
     >>> protocol = Attributes(people, epsilon=1)
     >>> [(group.weight, group.protocol.name) for group in protocol.groups], protocol.report_bytes
-    ([(1, 'GRR'), (1, 'OneBitMean')], 2)
+    ([(1, 'GRR'), (1, 'MeanTable')], 2)
     >>> found = protocol.estimate(protocol.tally(protocol.privatize([{"smoke": "no", "sleep": 7.5}] * 1000)))
     >>> found.shares("smoke").labels, found.shares("sleep").unit
     (('yes', 'no'), 'hours')

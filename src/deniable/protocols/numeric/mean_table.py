@@ -43,6 +43,11 @@ from deniable.specs import integer_text, keys, read_integer
 _HEX = frozenset("0123456789abcdef")
 _SHOWN = 12
 
+# What the planner compares. At a smaller epsilon no mechanism is better than the one-bit mean by more than
+# epsilon^2 / 4 of its variance; at a larger one so few positions are worse than a window with more.
+_POSITIONS = 9
+_LEAST, _MOST = Fraction(2, 5), Fraction(6)
+
 MOST_DIGITS = 2000
 """Of a value of the read-out."""
 
@@ -159,15 +164,19 @@ class MeanTable(OnGrid, Table):
     @classmethod
     def of_proof(cls, proof: Any, epsilon: Any, certificate: str, asked: Mapping[str, Any]) -> MeanTable:
         """The question says which numbers: {"number": {"low": 0, "high": 24, "unit": "hours"}, "table": proof}."""
-        keys(asked, ("number",), "answers with the proof of a mean")
-        domain = domain_of_answers({"number": asked["number"]}, {})
-        if domain is None:
-            raise SpecError('"number" has a low end, a high end and perhaps a unit')
+        keys(asked, ("number",), "answers with the proof of a mean", optional=("read",))
+        domain = domain_of_answers(dict(asked), {})
+        if domain is None or asked.get("read", cls.reads) != cls.reads:
+            raise SpecError('with the proof of a mean, "number" has a low end, a high end and perhaps a unit')
         return cls(proof, domain, epsilon, certificate)
 
     @classmethod
     def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
-        return iter(())
+        """A design that takes a tenth of a second; none where it cannot be 5 percent better than a window."""
+        if isinstance(domain, Interval) and _LEAST <= exact.as_epsilon(epsilon) <= _MOST:
+            from deniable.design.mean import mean
+
+            yield cls(mean(epsilon, positions=_POSITIONS), domain)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
