@@ -188,8 +188,8 @@ def _few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are read five at a time, and rows and runs are small, so that all of it happens in a short run."""
     for name, value in {
         "batches.MOST": 5,
-        "postgres.ROW_RECORDS": 3,
-        "postgres.ROW_BYTES": 50,
+        "sql.ROW_RECORDS": 3,
+        "sql.ROW_BYTES": 50,
         "runs.RATIO": 2,
         **{
             f"{table}.{name}": value

@@ -32,7 +32,7 @@ from deniable.collect.stores.base import (
 )
 from deniable.collect.stores.batches import BatchResults, Blocks, StoredSurvey, digest, grouped, joined, keys, rows
 from deniable.collect.stores.runs import chunks
-from deniable.collect.stores.sql import Row
+from deniable.collect.stores.sql import Row, report_rows
 from deniable.collect.stores.sqlite import FileRuns, write_copy
 from deniable.collect.wire import ID_BYTES
 from deniable.protocols.tally import Counts
@@ -293,7 +293,10 @@ class MemoryStore(Store):
                 for block, raw in zip(sums.places.tolist(), survey.entry.packed(sums), strict=True):
                     numbers = (0, 0) if block else (epoch.n, epoch.deleted)
                     tables["tally"].append((key, place, 0, block, *numbers, raw))
-                tables["report"] += [(key, place, *kept) for kept in sorted(epoch.kept.items())]
+                if epoch.kept:
+                    records = [id + raw for id, raw in sorted(epoch.kept.items())]
+                    kept = report_rows(bytes(ID_BYTES), 0, joined(records, ID_BYTES + survey.entry.counter.width))
+                    tables["report"] += [(key, place, *row) for row in kept]
                 ids = keys(joined(sorted(epoch.ids), ID_BYTES))
                 tables["seen"] += [(key, place, 1, *chunk) for chunk in chunks(ids, FileRuns.chunk)]
         tables["token"] = [astuple(token) for token in self._tokens.values()]

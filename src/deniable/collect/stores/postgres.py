@@ -13,8 +13,6 @@ How the ids of an epoch are kept, so that the order in which they came is nowher
 
 Tables      `seen_<survey>_<epoch>` has the ids in sorted runs (`runs.py`), until the epoch closes;
             `report_<survey>_<epoch>` has id and answers of reports that are kept, until they are dropped
-Reports     a row holds those of all ids with the same first bits, in the order of ids; one that is full is cut by the
-            next bit. So rows are the same in whatever order the reports came
 Numbers     PostgreSQL numbers the last change of a row (xmin). A row holds many submissions, and it does not say which
             of them came then
 Once        whoever adds holds the epoch's row, so nobody else looks for ids meanwhile; workers take turns
@@ -35,8 +33,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-import numpy as np
-
 from deniable._extras import require
 from deniable.collect.stores.base import (
     CLOSED,
@@ -49,7 +45,7 @@ from deniable.collect.stores.base import (
     TakenError,
     VersionError,
 )
-from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, joined, keys, rows
+from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, keys, rows
 from deniable.collect.stores.runs import POOL, RunTable, SortedRuns, select_runs
 from deniable.collect.stores.sql import TABLES, Place, Row, SqlStore, check_software, check_tables, make_tables
 from deniable.collect.stores.sqlite import SqliteStore, write_copy
@@ -74,8 +70,6 @@ PATIENCE = 1000
 """Milliseconds to wait for readers of a table that is to be dropped or written anew."""
 REWRITTEN = 1 << 28
 """Bytes of a table up to which it is written anew: everybody waits meanwhile."""
-ROW_BYTES, ROW_RECORDS = 2000, 32
-"""A row holds records of so many bytes in all, or so many records if that is more."""
 _OWN_VERSION = "SELECT pg_current_xact_id()::xid::text"
 """The number of this transaction, which rows have that it writes."""
 _BLOCKS = "SELECT block, n, deleted, counts FROM tally WHERE survey = ? AND epoch = ? AND shard = ?"
@@ -364,42 +358,17 @@ class PostgresStore(SqlStore):
     def _claim(self, entry: StoredSurvey, group: EpochGroup) -> Flags:
         return self._runs[entry.key, group.epoch].claim(keys(group.ids))
 
-    def _report_rows_of(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> list[Row]:
-        """The rows in which reports of these ids are, or would be: first id, bits and records, ascending."""
+    def _report_rows(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> list[Row]:
         table = _report(entry, epoch)
         row_of = f"SELECT t.first FROM {table} t WHERE t.first <= given.id ORDER BY t.first DESC LIMIT 1"
         wanted = f"ARRAY(SELECT DISTINCT ({row_of}) FROM unnest(?b) given (id))"
         select = f"SELECT first, bits, records FROM {table} WHERE first = ANY({wanted}) ORDER BY first"
         return self._query(select, rows(ids))
 
-    def _answers(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> dict[bytes, bytes]:
-        held = joined([raw for *_, raw in self._report_rows_of(entry, epoch, ids)], ID_BYTES + entry.counter.width)
-        return dict(zip(rows(held[:, :ID_BYTES]), rows(held[:, ID_BYTES:]), strict=True))
-
-    def _keep(self, entry: StoredSurvey, epoch: int, ids: Bytes, answers: Bytes) -> None:
-        table, given = _report(entry, epoch), np.concatenate([ids, answers], axis=1)
-        found = self._report_rows_of(entry, epoch, ids)
-        firsts, bits, content = zip(*found, strict=True)
-        held = joined(content, given.shape[1])
-        merged = np.insert(held, np.searchsorted(keys(held[:, :ID_BYTES]), keys(ids)), given, axis=0)
-        starts = np.searchsorted(keys(merged[:, :ID_BYTES]), keys(joined(firsts, ID_BYTES)))
-        pieces = np.split(merged, starts[1:])
-        changed = [row for cell in zip(firsts, bits, pieces, strict=True) for row in _cut(*cell)]
-        insert = f"INSERT INTO {table} SELECT * FROM unnest(?b, ?::int[], ?b)"
+    def _put_report_rows(self, entry: StoredSurvey, epoch: int, content: Sequence[Row]) -> None:
+        insert = f"INSERT INTO {_report(entry, epoch)} SELECT * FROM unnest(?b, ?::int[], ?b)"
         change = "ON CONFLICT (first) DO UPDATE SET bits = excluded.bits, records = excluded.records"
-        self._send(f"{insert} {change}", *(list(column) for column in zip(*changed, strict=True)))
-
-    def _erase(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
-        table, width = _report(entry, epoch), ID_BYTES + entry.counter.width
-        select = f"SELECT first, records FROM {table} WHERE first <= ? ORDER BY first DESC LIMIT 1"
-        ((first, raw),) = self._query(select, id)
-        records = rows(joined([raw], width))
-        for at, record in enumerate(records):
-            if record.startswith(id):
-                del records[at]
-                self._query(f"UPDATE {table} SET records = ? WHERE first = ?", b"".join(records), first)
-                return record[ID_BYTES:]
-        return None
+        self._send(f"{insert} {change}", *(list(column) for column in zip(*content, strict=True)))
 
     def tidy(self) -> None:
         """Vacuum rows of ids and sums: what they were before a change. One worker at a time."""
@@ -465,18 +434,9 @@ class PostgresStore(SqlStore):
     def _has(self, table: str) -> bool:
         return self._query("SELECT to_regclass(?) IS NOT NULL", table) == [(True,)]
 
-    def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> Bytes:
-        table, width = _report(entry, epoch), ID_BYTES + entry.counter.width
-        if not self._has(table):
-            return np.empty((0, width), dtype=np.uint8)
-        # Rows may be cut in two while they are read: so by id, not by row.
-        begin = f"COALESCE((SELECT first FROM {table} WHERE first <= ? ORDER BY first DESC LIMIT 1), '')"
-        select = f"SELECT records FROM {table} WHERE first >= {begin} ORDER BY first LIMIT ?"
-        found = self._query(select, after, 2 + entry.page // ROW_RECORDS)
-        records = joined([raw for (raw,) in found], width)
-        if not after:
-            return records
-        return records[keys(records[:, :ID_BYTES]) > keys(joined([after], ID_BYTES))]
+    def _reports_in(self, entry: StoredSurvey, epoch: int) -> str | None:
+        table = _report(entry, epoch)
+        return f"{table} WHERE TRUE" if self._has(table) else None
 
     def _remembered(self, entry: StoredSurvey, epoch: int) -> int:
         return self._bytes(_seen(entry, epoch), "ids") // ID_BYTES
@@ -573,7 +533,7 @@ class PostgresStore(SqlStore):
                 kept = "" if table == "seen" else "AND dropped = 0"
                 select = f"SELECT epoch FROM epoch WHERE survey = ? {kept} ORDER BY epoch"
                 for (epoch,) in self._query(select, entry.key):
-                    content = self._seen_rows if table == "seen" else self._report_rows
+                    content = self._seen_rows if table == "seen" else self._report_table
                     yield from ((entry.key, epoch, *row) for row in content(entry, epoch))
         else:
             yield from self._query(f"SELECT * FROM {table} ORDER BY 1, 2")
@@ -584,11 +544,11 @@ class PostgresStore(SqlStore):
         for (run,) in runs:
             yield from self._query(f"SELECT run, first, ids FROM {table} WHERE run = ? ORDER BY first", run)
 
-    def _report_rows(self, entry: StoredSurvey, epoch: int) -> Iterator[Row]:
-        after = b""
-        while entry.keeps and len(page := self._page(entry, epoch, after)):
-            after = page[-1, :ID_BYTES].tobytes()
-            yield from ((raw[:ID_BYTES], raw[ID_BYTES:]) for raw in rows(page))
+    def _report_table(self, entry: StoredSurvey, epoch: int) -> Iterator[Row]:
+        place, after = self._reports_in(entry, epoch), b""
+        while place and (some := self._query(f"SELECT * FROM {place} AND first >= ? ORDER BY 1 LIMIT 1000", after)):
+            yield from some
+            after = some[-1][0] + b"\0"
 
     def size(self) -> int:
         return int(self._query("SELECT pg_database_size(current_database())")[0][0])
@@ -697,17 +657,6 @@ def _select_version(table: str) -> str:
 
 def _report(entry: StoredSurvey, epoch: int) -> str:
     return f"report_{entry.key}_{epoch}"
-
-
-def _cut(first: bytes, bits: int, records: Bytes) -> Iterator[tuple[bytes, int, bytes]]:
-    """The rows for these records, whose ids begin with so many bits of the first: one, or as many as are needed."""
-    if len(records) <= max(ROW_RECORDS, ROW_BYTES // records.shape[1]) or bits == 8 * ID_BYTES:
-        yield first, bits, records.tobytes()
-        return
-    middle = (int.from_bytes(first, "big") | 1 << 8 * ID_BYTES - 1 - bits).to_bytes(ID_BYTES, "big")
-    at = int(np.searchsorted(keys(records[:, :ID_BYTES]), keys(joined([middle], ID_BYTES)))[0])
-    yield from _cut(first, bits + 1, records[:at])
-    yield from _cut(middle, bits + 1, records[at:])
 
 
 @cache

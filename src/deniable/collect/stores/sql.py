@@ -5,7 +5,9 @@ A subclass says how to connect, how a transaction begins, how ids are claimed an
 Locks      survey, epoch, ids, tally; among several by survey, epoch and id, so that no workers wait in a circle
 Sums       a group adds to those blocks of counters that it touches, in the transaction that inserts its ids; nothing
            waits to be added up
-Reports    kept ones stay when their epoch closes, until `drop_reports`
+Reports    kept ones stay when their epoch closes, until `drop_reports`. A row holds those of all ids with the same
+           first bits, in the order of ids; one that is full is cut by the next bit. So rows are the same in whatever
+           order the reports came, and where a row lies, which changes with it, tells nothing of a single report
 Going      what is to go is marked in one transaction, and from then on nobody reads it; rows go after that, some at a
            time. An interruption is made good by the next sweep, which is at the latest when the store is opened again
 Checks     what can be wrong with a store is found by counting again: published bytes have their fingerprint; n and the
@@ -78,6 +80,8 @@ from deniable.collect.stores.batches import (
     digest,
     grouped,
     joined,
+    keys,
+    rows,
 )
 from deniable.collect.stores.runs import RunTable, SortedRuns
 from deniable.collect.wire import ID_BYTES
@@ -97,6 +101,9 @@ _OVER = {
     "report": f"({_GONE} OR e.dropped = 1)",
 }
 """Of which epochs (e) of which surveys (s) ids or reports need not be there any more."""
+
+ROW_BYTES, ROW_RECORDS = 2000, 32
+"""A row of kept reports holds so many bytes in all, or so many reports if that is more."""
 
 Row = tuple[Any, ...]
 Place = tuple[int, int, int]
@@ -161,8 +168,8 @@ class SqlStore(Store):
         """A transaction that only reads, and sees everything as of one moment."""
 
     @abstractmethod
-    def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> Bytes:
-        """Kept reports after this id, ascending: rows of id and answers, none after the last."""
+    def _reports_in(self, entry: StoredSurvey, epoch: int) -> str | None:
+        """Table and condition, to which more may be added by AND, of an epoch's kept reports; None if it has none."""
 
     @abstractmethod
     def _remembered(self, entry: StoredSurvey, epoch: int) -> int:
@@ -199,16 +206,12 @@ class SqlStore(Store):
         """Insert a group's ids; returns which of them were new."""
 
     @abstractmethod
-    def _keep(self, entry: StoredSurvey, epoch: int, ids: Bytes, answers: Bytes) -> None:
-        """Add reports, by ascending ids that are new."""
+    def _report_rows(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> list[Row]:
+        """The rows in which reports of these ids, which ascend, are or would be: first id, bits, records; ascending."""
 
     @abstractmethod
-    def _answers(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> dict[bytes, bytes]:
-        """The answers that are kept under these ids, which ascend; perhaps those of other ids, too."""
-
-    @abstractmethod
-    def _erase(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
-        """Remove the report of an id, which stays known; returns the answers, None if there are none."""
+    def _put_report_rows(self, entry: StoredSurvey, epoch: int, content: Sequence[Row]) -> None:
+        """Write (first id, bits, records), in the place of what is there."""
 
     @abstractmethod
     def _blocks(self, place: Place, blocks: list[int]) -> list[Row]:
@@ -436,6 +439,47 @@ class SqlStore(Store):
         change = "ON CONFLICT (survey, shard) DO UPDATE SET n = duplicate.n + excluded.n"
         self._send(f"{insert} {change}", entry.key, self._shard, n)
 
+    # -- kept reports ------------------------------------------------------------------------------
+
+    def _keep(self, entry: StoredSurvey, epoch: int, ids: Bytes, answers: Bytes) -> None:
+        """Add reports, by ascending ids that are new."""
+        given = np.concatenate([ids, answers], axis=1)
+        firsts, bits, content = zip(*self._report_rows(entry, epoch, ids), strict=True)
+        held = joined(content, given.shape[1])
+        merged = np.insert(held, np.searchsorted(keys(held[:, :ID_BYTES]), keys(ids)), given, axis=0)
+        starts = np.searchsorted(keys(merged[:, :ID_BYTES]), keys(joined(firsts, ID_BYTES)))
+        pieces = np.split(merged, starts[1:])
+        changed = [row for cell in zip(firsts, bits, pieces, strict=True) for row in report_rows(*cell)]
+        self._put_report_rows(entry, epoch, changed)
+
+    def _answers(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> dict[bytes, bytes]:
+        """The answers that are kept under these ids, which ascend; perhaps those of other ids, too."""
+        held = joined([raw for *_, raw in self._report_rows(entry, epoch, ids)], ID_BYTES + entry.counter.width)
+        return dict(zip(rows(held[:, :ID_BYTES]), rows(held[:, ID_BYTES:]), strict=True))
+
+    def _erase(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
+        """Remove the report of an id, which stays known; returns the answers, None if there are none."""
+        for first, bits, raw in self._report_rows(entry, epoch, joined([id], ID_BYTES)):
+            records = rows(joined([raw], ID_BYTES + entry.counter.width))
+            for at, record in enumerate(records):
+                if record.startswith(id):
+                    del records[at]
+                    self._put_report_rows(entry, epoch, [(first, bits, b"".join(records))])
+                    return record[ID_BYTES:]
+        return None
+
+    def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> Bytes:
+        """Kept reports after this id, ascending: rows of id and answers, none after the last."""
+        place, width = self._reports_in(entry, epoch), ID_BYTES + entry.counter.width
+        if place is None:
+            return np.empty((0, width), dtype=np.uint8)
+        # Rows may be cut in two while they are read: so by id, not by row.
+        begin = f"COALESCE((SELECT first FROM {place} AND first <= ? ORDER BY first DESC LIMIT 1), ?)"
+        select = f"SELECT records FROM {place} AND first >= {begin} ORDER BY first LIMIT ?"
+        found = self._query(select, after, b"", 2 + entry.page // ROW_RECORDS)
+        records = joined([raw for (raw,) in found], width)
+        return records[keys(records[:, :ID_BYTES]) > keys(joined([after], ID_BYTES))] if after else records
+
     def _add_rejections(self, refused: dict[tuple[int, int, str], int]) -> None:
         # Nothing is noted of a survey that was deleted, also by somebody else a moment ago.
         insert = f"INSERT INTO rejected SELECT key, ?, ?, ?, ? FROM survey WHERE key = ? AND state <> ? {self.sharing}"
@@ -570,6 +614,17 @@ class SqlStore(Store):
 
     def check(self, deep: bool = True) -> list[str]:
         return [*self._damage(deep), *complaints(self, deep)]
+
+
+def report_rows(first: bytes, bits: int, records: Bytes) -> Iterator[tuple[bytes, int, bytes]]:
+    """The rows for these records, whose ids begin with so many bits of the first: one, or as many as are needed."""
+    if len(records) <= max(ROW_RECORDS, ROW_BYTES // records.shape[1]) or bits == 8 * ID_BYTES:
+        yield first, bits, records.tobytes()
+        return
+    middle = (int.from_bytes(first, "big") | 1 << 8 * ID_BYTES - 1 - bits).to_bytes(ID_BYTES, "big")
+    at = int(np.searchsorted(keys(records[:, :ID_BYTES]), keys(joined([middle], ID_BYTES)))[0])
+    yield from report_rows(first, bits + 1, records[:at])
+    yield from report_rows(middle, bits + 1, records[at:])
 
 
 def _numbered(entry: StoredSurvey, sums: Blocks, n: int, deleted: int) -> list[Row]:

@@ -2,7 +2,7 @@
 
 Durable     write-ahead log, synchronous FULL: a commit is on the disk before `add` returns
 Writers     one at a time (BEGIN IMMEDIATE); others wait up to half a minute. Readers wait for nobody
-Ids         lie in sorted runs (`runs.py`), kept reports in a tree by id
+Ids         lie in sorted runs (`runs.py`), kept reports among those whose ids begin alike
 Forgetting  dropped ids and answers are overwritten (secure_delete)
 Order       the log holds recent commits in their order until `tidy` empties it, as far as readers allow
 Private     the file is readable by its owner only
@@ -40,7 +40,7 @@ PATIENCE = 250
 RESERVE = 1 << 20
 """Bytes that are left on the disk of a store that can be written."""
 FORGOTTEN = 64
-"""Rows of ids dropped in one transaction, so that ingest goes on between. (Of reports, which are small, `LONGEST`.)"""
+"""Rows of ids or reports dropped in one transaction, so that ingest goes on between."""
 
 _SETTINGS = (
     "PRAGMA synchronous = FULL",
@@ -65,8 +65,8 @@ _TABLES = """
         PRIMARY KEY (survey, epoch, run, first)
     ) WITHOUT ROWID;
     CREATE TABLE report (
-        survey INTEGER NOT NULL, epoch INTEGER NOT NULL, id BLOB NOT NULL, answers BLOB NOT NULL,
-        PRIMARY KEY (survey, epoch, id)
+        survey INTEGER NOT NULL, epoch INTEGER NOT NULL, first BLOB NOT NULL, bits INTEGER NOT NULL,
+        records BLOB NOT NULL, PRIMARY KEY (survey, epoch, first)
     ) WITHOUT ROWID;
     CREATE TABLE tally (
         survey INTEGER NOT NULL, epoch INTEGER NOT NULL, shard INTEGER NOT NULL, block INTEGER NOT NULL,
@@ -236,14 +236,21 @@ class SqliteStore(SqlStore):
             self._begin_runs(place, FileRuns(self._query, place))
         return self._runs[place].claim(keys(group.ids))
 
-    def _keep(self, entry: StoredSurvey, epoch: int, ids: Bytes, answers: Bytes) -> None:
-        self._insert("INSERT INTO report", (entry.key, epoch), list(zip(rows(ids), rows(answers), strict=True)))
+    def _reports_in(self, entry: StoredSurvey, epoch: int) -> str:
+        return f"report WHERE survey = {entry.key} AND epoch = {epoch}"
 
-    def _answers(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> dict[bytes, bytes]:
-        select, kept = f"SELECT id, answers FROM report WHERE {_EPOCH} AND id = ?", list[Row]()
+    def _report_rows(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> list[Row]:
+        place, found, end = self._reports_in(entry, epoch), list[Row](), 0
+        select = f"SELECT first, bits, records FROM {place} AND first <= ? ORDER BY first DESC LIMIT 1"
         for id in rows(ids):
-            kept += self._query(select, entry.key, epoch, id)
-        return dict(kept)
+            if int.from_bytes(id, "big") >= end:
+                found += self._query(select, id) or [(bytes(ID_BYTES), 0, b"")]
+                first, bits, _ = found[-1]
+                end = int.from_bytes(first, "big") + (1 << 8 * ID_BYTES - bits)
+        return found
+
+    def _put_report_rows(self, entry: StoredSurvey, epoch: int, content: Sequence[Row]) -> None:
+        self._insert("INSERT OR REPLACE INTO report", (entry.key, epoch), content)
 
     def _insert(self, into: str, place: tuple[int, ...], content: Sequence[Row]) -> None:
         """Insert rows that begin with a place.
@@ -273,11 +280,6 @@ class SqliteStore(SqlStore):
     def _put(self, place: Place, blocks: Sequence[Row]) -> None:
         self._insert("INSERT OR REPLACE INTO tally", place, blocks)
 
-    def _erase(self, entry: StoredSurvey, epoch: int, id: bytes) -> bytes | None:
-        delete = f"DELETE FROM report WHERE {_EPOCH} AND id = ? RETURNING answers"
-        erased = self._query(delete, entry.key, epoch, id)
-        return bytes(erased[0][0]) if erased else None
-
     def _sweep(self) -> None:
         super()._sweep()
         self.tidy()
@@ -300,25 +302,21 @@ class SqliteStore(SqlStore):
         return f"EXISTS (SELECT 1 FROM {table} t WHERE t.survey = e.survey AND t.epoch = e.epoch)"
 
     def _drop(self, table: str, key: int, epoch: int) -> None:
-        columns, most = {"seen": ("(run, first)", FORGOTTEN), "report": ("id", LONGEST)}[table]
-        some = f"SELECT {columns.strip('()')} FROM {table} WHERE {_EPOCH} LIMIT {most}"
+        columns = {"seen": "(run, first)", "report": "first"}[table]
+        some = f"SELECT {columns.strip('()')} FROM {table} WHERE {_EPOCH} LIMIT {FORGOTTEN}"
         delete = f"DELETE FROM {table} WHERE {_EPOCH} AND {columns} IN ({some})"
         more = True
         while more:
             with self._writing(), self._errors():
-                more = self._connection.execute(delete, (key, epoch) * 2).rowcount == most
-
-    def _page(self, entry: StoredSurvey, epoch: int, after: bytes) -> Bytes:
-        select = f"SELECT id, answers FROM report WHERE {_EPOCH} AND id > ? ORDER BY id LIMIT ?"
-        found = self._query(select, entry.key, epoch, after, entry.page)
-        return joined([part for row in found for part in row], ID_BYTES + entry.counter.width)
+                more = self._connection.execute(delete, (key, epoch) * 2).rowcount == FORGOTTEN
 
     def _remembered(self, entry: StoredSurvey, epoch: int) -> int:
         select = f"SELECT COALESCE(SUM(LENGTH(ids)), 0) FROM seen WHERE {_EPOCH}"
         return int(self._query(select, entry.key, epoch)[0][0]) // ID_BYTES
 
     def _kept(self, entry: StoredSurvey, epoch: int) -> int:
-        return int(self._query(f"SELECT COUNT(*) FROM report WHERE {_EPOCH}", entry.key, epoch)[0][0])
+        select = f"SELECT COALESCE(SUM(LENGTH(records)), 0) FROM {self._reports_in(entry, epoch)}"
+        return int(self._query(select)[0][0]) // (ID_BYTES + entry.counter.width)
 
     # -- care --------------------------------------------------------------------------------------
 
