@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from deniable.collect.stores import open_store
+from deniable.collect.wire import to_text
 from tests.collect.server.live import Client, Process, eventually, free_port, in_thread, prepare
 from tests.collect.surveys import crowd, current, daily, plain
 
@@ -168,18 +169,24 @@ def test_a_held_lock_does_not_take_the_readers(tmp_path):
         assert service.send(SURVEY, 0, people).json["accepted"] == 10
 
 
-def test_closing_takes_no_reader_while_the_lock_is_held(tmp_path):
-    """Whoever closes an epoch is told to come back later, and analysts are answered meanwhile."""
-    path = f"/v1/surveys/{SURVEY.fingerprint}"
+def test_changes_take_no_reader_while_the_lock_is_held(tmp_path):
+    """Whoever closes or deletes is told to come back later, and analysts are answered meanwhile."""
+    survey, people = plain(retention="reports"), crowd(SURVEY, 4)
+    path, id = f"/v1/surveys/{survey.fingerprint}", to_text(people.ids[0].tobytes())
+    changes = [
+        ("POST", f"{path}/epochs/0/close", "admin"),
+        ("POST", f"{path}/close", "admin"),
+        ("DELETE", f"{path}/reports/{id}", None),
+        ("DELETE", f"{path}/reports?epochs=..", "admin"),
+    ]
     with (
-        in_thread(f"sqlite:///{tmp_path / 'store.db'}", SURVEY, request_seconds=2) as live,
-        ThreadPoolExecutor(6) as admins,
+        in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey, request_seconds=2) as live,
+        ThreadPoolExecutor(12) as asking,
     ):
-        assert live.send(SURVEY, 0, crowd(SURVEY, 4)).status == 200
+        assert live.send(survey, 0, people).status == 200
         with sqlite3.connect(tmp_path / "store.db", isolation_level=None) as other:
             other.execute("BEGIN IMMEDIATE")
-            places = [f"{path}/epochs/0/close", f"{path}/close"] * 3
-            asked = [admins.submit(live.ask, "POST", place, b"", "admin") for place in places]
+            asked = [asking.submit(live.ask, method, place, None, role) for method, place, role in 3 * changes]
             while not all(one.done() for one in asked):
                 assert live.get(f"{path}/status", "analyst").json["accepted"] == 4
             for one in asked:
@@ -187,9 +194,9 @@ def test_closing_takes_no_reader_while_the_lock_is_held(tmp_path):
                 assert int(one.result().headers["retry-after"]) >= 1
             other.execute("ROLLBACK")
         other.close()
-        eventually(lambda: live.ask("POST", places[0], b"", "admin").status == 200)
-        with live.store() as store:
-            assert [one.state for one in store.epochs(SURVEY.fingerprint)] == ["closed"]
+        eventually(lambda: live.ask(*changes[2][:2]).json == {"deleted": True})
+        assert live.ask("POST", f"{path}/close", role="admin").status == 200
+        assert live.ask("DELETE", f"{path}/reports?epochs=..", role="admin").json == {"deleted": 3}
 
 
 def test_the_level_of_the_log_changes_while_it_runs(tmp_path):

@@ -223,7 +223,8 @@ def test_closed_epochs_leave_no_id_in_the_file(tmp_path: Path) -> None:
         assert not any(bytes(raw) in contents(tmp_path) for raw in crowd(BIG, 400).answers)
 
 
-def test_an_interrupted_closing_is_finished(durable_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by", ["the next process", "housekeeping"])
+def test_an_interrupted_closing_is_finished(durable_url: str, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     for kind in (SqliteStore, PostgresStore):
         monkeypatch.setattr(kind, "_sweep", lambda _: None)
     with open_store(durable_url) as store:
@@ -232,7 +233,10 @@ def test_an_interrupted_closing_is_finished(durable_url: str, monkeypatch: pytes
             store.add([crowd(survey, 50).batch(survey, 10)])
             store.close_epoch(survey.fingerprint, 10)
         assert ["still there" in problem for problem in store.check()] == [True, True]
-    monkeypatch.undo()
+        monkeypatch.undo()
+        if by == "housekeeping":
+            store.forget_ids(0)
+            assert store.check() == []
     with open_store(durable_url) as store:
         assert store.check() == []
         assert sum(len(batch.ids) for batch in store.reports(KEPT.fingerprint)) == 50

@@ -94,7 +94,7 @@ async def delete(call: Call) -> Response:
     service.allow(entry, 1)
     id = from_text(call.path["id"], ID_BYTES) or b""
     # Beside the writer: in a store of files it is looked for in all of them.
-    deleted = await service.readers.run(lambda store: store.delete(entry.fingerprint, id))
+    deleted = await service.change(lambda store: store.delete(entry.fingerprint, id))
     return json_response(Deletion(deleted))
 
 

@@ -109,7 +109,7 @@ async def delete_reports(call: Call) -> Response:
     if before is not None:
         ended = entry.terms.epochs.at(read_time(before)) - 1
         last = ended if last is None else min(last, ended)
-    deleted = await service.readers.run(lambda store: store.drop_reports(entry.fingerprint, first, last))
+    deleted = await service.change(lambda store: store.drop_reports(entry.fingerprint, first, last))
     service.untidy()
     log("deleted reports", survey=entry.fingerprint, n=deleted)
     return json_response(DeletedReports(deleted))

@@ -201,8 +201,8 @@ class Service:
         for entry in list(self.registry.entries.values()):
             await self._close_past(entry)
         now = self.clock.bounds()
-        if now.doubt is None:
-            await self.change(lambda store: store.forget_ids(now.earliest))
+        until = now.earliest if now.doubt is None else 0.0
+        await self.change(lambda store: store.forget_ids(until))
 
     async def _close_past(self, entry: Entry) -> None:
         """Close the epochs that take no report any more."""

@@ -212,7 +212,10 @@ class Store(ABC):
 
     @abstractmethod
     def forget_ids(self, now: float) -> None:
-        """Forget the ids of closed epochs that were to be kept until this time at the latest."""
+        """Forget the ids of closed epochs that were to be kept until this time at the latest.
+
+        Also what was to go before, and could not go because somebody was in the way.
+        """
 
     @abstractmethod
     def reopen_epoch(self, fingerprint: str, epoch: int) -> Epoch:

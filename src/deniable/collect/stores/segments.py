@@ -37,7 +37,7 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -734,6 +734,10 @@ class SegmentStore(SqliteStore):
             f"a copy of this store is a copy of its directory {str(self._directory)!r}: stop the service, and copy it; "
             "parts never change once they are there, and can be copied at any time"
         )
+
+    def impatient(self) -> AbstractContextManager[None]:
+        # A change here takes several transactions, so it is not begun anew; and none holds the database for long.
+        return nullcontext()
 
     def size(self) -> int:
         files = (path for folder in (self._segments, self._parts) for path in folder.rglob("*"))

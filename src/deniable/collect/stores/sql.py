@@ -520,7 +520,7 @@ class SqlStore(Store):
         if self._query(due, CLOSED, int(now)):
             with self._writing():
                 self._query(update, CLOSED, int(now))
-            self._sweep()
+        self._sweep()
 
     def reopen_epoch(self, fingerprint: str, epoch: int) -> Epoch:
         entry, where = self._entry(fingerprint), "WHERE survey = ? AND epoch = ?"

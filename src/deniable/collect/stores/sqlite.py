@@ -17,7 +17,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -281,16 +281,20 @@ class SqliteStore(SqlStore):
         self._insert("INSERT OR REPLACE INTO tally", place, blocks)
 
     def _sweep(self) -> None:
-        super()._sweep()
+        with suppress(TakenError):
+            super()._sweep()
         self.tidy()
 
     def tidy(self) -> None:
         # Not worth waiting long for readers: the log is emptied some time anyway.
-        with self.impatient(), suppress(StoreError):
+        with self._waiting_shortly(), suppress(StoreError):
             self._query("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def impatient(self) -> AbstractContextManager[None]:
+        return self._waiting_shortly()
+
     @contextmanager
-    def impatient(self) -> Iterator[None]:
+    def _waiting_shortly(self) -> Iterator[None]:
         ((before,),) = self._query("PRAGMA busy_timeout")
         self._query(f"PRAGMA busy_timeout = {PATIENCE}")
         try:
