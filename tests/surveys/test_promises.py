@@ -5,6 +5,7 @@ What the sentences claim about ledgers, servers and the wire is tested where tho
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -69,6 +70,13 @@ PROTOCOLS: dict[str, Any] = {
 }
 
 
+@functools.cache
+def built(name: str, epsilon: str) -> Protocol:
+    """Many surveys ask with the same protocol, and to build one takes longer than to ask."""
+    made: Protocol = PROTOCOLS[name](epsilon)
+    return made
+
+
 def leaky(epsilon: str) -> Table:
     """Randomized response that now and then says for certain what the answer was."""
     keep = Fraction(GRR(2, epsilon).channel().probability(0, "00"))
@@ -97,10 +105,9 @@ def asked(protocols: list[Protocol], rule: Longitudinal, retention: str = "tally
 def combinations() -> list[Survey]:
     """Retention, rule, epsilon, epochs and protocol, as far as a survey may combine them."""
     found = []
-    for rule, level, protocol, retention in itertools.product(
-        RULES.values(), LEVELS, PROTOCOLS.values(), ("tally", "reports")
-    ):
-        for protocols in ([protocol(level)], [protocol(level), GRR(["a", "b", "c"], "1/4")]):
+    for rule, level, protocol, retention in itertools.product(RULES.values(), LEVELS, PROTOCOLS, ("tally", "reports")):
+        one, other = built(protocol, level), built("GRR of 2", "1/4")
+        for protocols in ([one], [one, other]):
             with suppress(SpecError):  # memoized reports of too many forms
                 found.append(asked(protocols, rule, retention))
     return [*found, *calendars(), *waiting(), *rounds(), *rounds(epsilon=4)]

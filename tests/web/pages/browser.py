@@ -50,6 +50,38 @@ def chromium() -> Iterator[Any]:
         running.close()
 
 
+class Profile:
+    """A browser profile that forgets: after `forget` it has no past, like a new one, which takes longer to make."""
+
+    def __init__(self, browser: Any) -> None:
+        self.context = browser.new_context(viewport={"width": 1000, "height": 800})
+        self._first = self.context.new_page()
+        self._session = self.context.new_cdp_session(self._first)
+        self._origins: set[str] = set()
+        self.context.on("page", lambda tab: tab.on("framenavigated", self._visited))
+        self.context.set_default_timeout(10_000)
+        # A site that was visited often is promised that its storage stays; a new profile promises nothing.
+        known = self._session.send("Target.getTargetInfo")["targetInfo"]["browserContextId"]
+        never = {"permission": {"name": "persistent-storage"}, "setting": "denied", "browserContextId": known}
+        browser.new_browser_cdp_session().send("Browser.setPermission", never)
+
+    def _visited(self, frame: Any) -> None:
+        scheme, _, rest = frame.url.partition("://")
+        if scheme.startswith("http"):
+            self._origins.add(f"{scheme}://{rest.partition('/')[0]}")
+
+    def forget(self) -> None:
+        self.context.unroute_all(behavior="ignoreErrors")
+        for tab in self.context.pages:
+            if tab is not self._first:
+                tab.close()
+        for origin in sorted(self._origins):
+            self._session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+        self._origins.clear()
+        self._session.send("Network.clearBrowserCache")
+        self.context.clear_cookies()
+
+
 def eventually(tab: Any, holds: Callable[[], bool], seconds: float = 10) -> None:
     """Wait until something is so. The pages' policy forbids the way in which playwright itself would wait."""
     end = time.monotonic() + seconds

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.web.pages.browser import Log, chromium
+from tests.web.pages.browser import Log, Profile, chromium
 from tests.web.pages.service import Service, serving
 from tests.web.pages.surveys import every
 
@@ -31,13 +31,18 @@ def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running
 
 
+@pytest.fixture(scope="package")
+def forgetful(browser: Any) -> Iterator[Profile]:
+    made = Profile(browser)
+    yield made
+    made.context.close()
+
+
 @pytest.fixture
-def profile(browser: Any) -> Iterator[Any]:
+def profile(forgetful: Profile) -> Iterator[Any]:
     """A browser profile without a past."""
-    context = browser.new_context(viewport={"width": 1000, "height": 800})
-    context.set_default_timeout(10_000)
-    yield context
-    context.close()
+    yield forgetful.context
+    forgetful.forget()
 
 
 @pytest.fixture

@@ -99,8 +99,8 @@ def test_what_the_network_sees_has_the_exact_law(service: Service, profile: Any,
     survey = single(protocol, f"law of {protocol.name} {protocol.fingerprint[:8]}")
     service.publish(survey)
     bodies: list[bytes] = []
-    profile.on("request", lambda request: bodies.append(request.post_data_buffer or b""))
     tab = profile.new_page()
+    tab.on("request", lambda request: bodies.append(request.post_data_buffer or b""))
     tab.goto(service.survey_page(smoke()))
     tab.evaluate(ANSWER, [service.address, survey.fingerprint, last(protocol), CAPTURED])
     sent = [body for body in bodies if body]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.collect.surveys import current
-from tests.web.pages.browser import Log
+from tests.web.pages.browser import Log, Profile
 from tests.web.pages.service import Service
 from tests.web.pages.surveys import smoke, ten
 from tests.web.pages.test_dashboard import sign_in
@@ -175,3 +175,27 @@ def test_an_embedded_survey_can_be_read_in_the_dark(
     dark = tab.locator("deniable-survey").evaluate("survey => !survey.matches('.light')")
     assert dark == (around != "normal"), "the survey is dark where the page is"
     context.close()
+
+
+def test_a_profile_that_forgets_has_no_past(service: Service, forgetful: Profile) -> None:
+    """Tests share it: what one of them keeps, in any way that a page can, must not reach the next."""
+    held = """async () => [
+        {...localStorage}, {...sessionStorage}, document.cookie, (await caches.keys()).length,
+        (await indexedDB.databases()).map(({ name }) => name),
+    ]"""
+    keep = """async () => {
+        localStorage.a = sessionStorage.b = document.cookie = "c=1";
+        await caches.open("d");
+        await new Promise((resolve) => (indexedDB.open("e").onsuccess = resolve));
+    }"""
+    found = []
+    for _ in range(2):
+        tab = forgetful.context.new_page()
+        tab.goto(f"{service.address}/plan")
+        found.append(tab.evaluate(held))
+        tab.evaluate(keep)
+        found.append(tab.evaluate(held))
+        forgetful.context.route("**/plan", lambda route: route.abort())
+        forgetful.forget()
+    assert found[0] == found[2] == [{}, {}, "", 0, []]
+    assert found[1] == found[3] == [{"a": "c=1"}, {"b": "c=1"}, "c=1", 1, ["e"]]

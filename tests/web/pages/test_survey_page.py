@@ -58,9 +58,7 @@ def test_an_answer_is_counted_and_what_left_is_shown(service: Service, open_tab:
     assert sent[:4] == ["44", "4e", "52", "31"]
 
 
-def test_what_all_submissions_give_away_stands_beside_what_one_does(
-    service: Service, profile: Any, open_tab: Open
-) -> None:
+def test_what_all_submissions_give_away_stands_beside_what_one_does(service: Service, open_tab: Open) -> None:
     """Two questions of epsilon 2/5, five times: 0.8 a submission and 4 in all; r / (1 + r) is 0.6900 and 0.9820."""
     questions = [Question(name, f"{name}?", GRR(["yes", "no"], epsilon="2/5")) for name in ("smoke", "drink")]
     survey = Survey("both numbers", questions, terms(longitudinal=Longitudinal(epochs=5), budget=4))
@@ -72,7 +70,7 @@ def test_what_all_submissions_give_away_stands_beside_what_one_does(
     assert "no number is promised for all reports together" in shown, "this browser may forget"
     assert "no number\nfrom all that you ever send" in shown
     assert "98.3" not in shown
-    profile.add_init_script("navigator.storage.persist = async () => true")
+    tab.add_init_script("navigator.storage.persist = async () => true")
     tab.reload()
     expect(tab.locator(".promise")).to_contain_text("98.3")
     tab.click("text=What these numbers mean")
@@ -124,12 +122,12 @@ def test_a_budget_that_is_used_up_is_told_before_anything_is_asked(service: Serv
     assert len(log.posts) == 1
 
 
-def test_what_is_shown_is_what_left(service: Service, profile: Any, open_tab: Open) -> None:
+def test_what_is_shown_is_what_left(service: Service, open_tab: Open) -> None:
     survey = smoke("shown")
     service.publish(survey)
     bodies: list[bytes] = []
-    profile.on("request", lambda request: bodies.append(request.post_data_buffer or b""))
     tab = open_tab(service.survey_page(survey))
+    tab.on("request", lambda request: bodies.append(request.post_data_buffer or b""))
     answer(tab)
     tab.wait_for_selector(COUNTED)
     tab.click("summary >> text=The 25 bytes")
