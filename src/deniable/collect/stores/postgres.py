@@ -73,7 +73,7 @@ REWRITTEN = 1 << 28
 _OWN_VERSION = "SELECT pg_current_xact_id()::xid::text"
 """The number of this transaction, which rows have that it writes."""
 _BLOCKS = "SELECT block, n, deleted, counts FROM tally WHERE survey = ? AND epoch = ? AND shard = ?"
-_FIRST_BLOCK = f"{_BLOCKS} AND block = 0 FOR UPDATE"
+_FIRST_BLOCK = f"{_BLOCKS} AND block = 0"
 _DISK_FULL, _NO_TABLE, _TAKEN = "53100", "42P01", "55P03"
 
 _TABLES = """
@@ -126,8 +126,8 @@ class PostgresStore(SqlStore):
         self._open: Any = None
         self._pipeline: Any = None
         """While submissions are added."""
-        self._asked: dict[str, tuple[tuple[Any, ...], Any]] = {}
-        """Statements that were sent ahead, with their parameters and cursors."""
+        self._ahead: dict[str, tuple[tuple[Any, ...], list[Row]]] = {}
+        """Answers that came ahead: statements with their parameters and rows."""
         self._seconds = ANSWER_SECONDS + SILENT_SECONDS
         try:
             if not read_only:
@@ -204,10 +204,11 @@ class PostgresStore(SqlStore):
         return StoreError(f"the PostgreSQL store cannot be used: {reason or type(error).__name__}")
 
     def _query(self, sql: str, *parameters: Any) -> list[Row]:
-        given, cursor = self._asked.pop(sql, ((), None))
-        if cursor is None or given != parameters:
-            cursor = self._execute(sql, *parameters)
-            self._wait()
+        given, known = self._ahead.pop(sql, ((), None))
+        if known is not None and given == parameters:
+            return known
+        cursor = self._execute(sql, *parameters)
+        self._wait()
         return cursor.fetchall() if cursor.description else []
 
     def _execute(self, sql: str, *parameters: Any) -> Any:
@@ -226,11 +227,21 @@ class PostgresStore(SqlStore):
             with self._errors(), DEADLINES.set(self._open, self._seconds):
                 self._pipeline.sync()
 
-    def _send_ahead(self, *statements: tuple[Any, ...]) -> None:
-        """Send statements for whose answers `_query` will be asked; one wait is enough for all of them."""
-        for sql, *parameters in statements:
-            self._asked[sql] = tuple(parameters), self._execute(sql, *parameters)
+    def _look_ahead(self, select: str, entry: StoredSurvey, epoch: int) -> None:
+        """Ask for the state, which waits for locks, and then for what `_query` will be asked for next."""
+        place = entry.key, epoch, self._shard
+        version = _select_version(_seen(entry, epoch))
+        sums = "LEFT JOIN tally t ON t.survey = ? AND t.epoch = ? AND t.shard = ? AND t.block = 0"
+        state = self._execute(select, entry.key, epoch)
+        rest = self._execute(
+            f"SELECT ({version}), ({_OWN_VERSION}), block, n, deleted, counts FROM (SELECT) one {sums}", *place
+        )
         self._wait()
+        ((known, own, *block),) = rest.fetchall()
+        self._ahead[select] = (entry.key, epoch), state.fetchall()
+        self._ahead[version] = (), [] if known is None else [(known,)]
+        self._ahead[_OWN_VERSION] = (), [(own,)]
+        self._ahead[_FIRST_BLOCK] = place, [] if block[0] is None else [tuple(block)]
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[list[Row]]:
@@ -283,7 +294,7 @@ class PostgresStore(SqlStore):
                 raise
             finally:
                 self._pipeline = None
-                self._asked.clear()
+                self._ahead.clear()
 
     def add(self, batches: Sequence[Batch], rejected: Rejections | None = None) -> list[Added]:
         try:
@@ -351,8 +362,7 @@ class PostgresStore(SqlStore):
         locks = "FOR SHARE OF s FOR UPDATE OF e"
         select = f"SELECT s.state, e.state FROM {join} WHERE s.key = ? AND e.epoch = ? {locks}"
         if self._pipeline is not None and (entry.key, epoch) in self._runs:
-            version, sums = _select_version(_seen(entry, epoch)), (_FIRST_BLOCK, entry.key, epoch, self._shard)
-            self._send_ahead((select, entry.key, epoch), (version,), (_OWN_VERSION,), sums)
+            self._look_ahead(select, entry, epoch)
         return OPEN if self._query(select, entry.key, epoch) == [(OPEN, OPEN)] else CLOSED
 
     def _claim(self, entry: StoredSurvey, group: EpochGroup) -> Flags:
@@ -452,11 +462,8 @@ class PostgresStore(SqlStore):
     # -- sums --------------------------------------------------------------------------------------
 
     def _blocks(self, place: Place, blocks: list[int]) -> list[Row]:
-        # Whoever holds block 0 holds them all; others of the same shard wait here.
-        while not (found := self._query(_FIRST_BLOCK, *place)):
-            insert = "INSERT INTO tally VALUES (?, ?, ?, 0, 0, 0, '') ON CONFLICT DO NOTHING RETURNING 0"
-            if self._query(insert, *place):
-                return []
+        # Whoever adds or deletes holds the epoch, so nobody else changes its sums.
+        found = self._query(_FIRST_BLOCK, *place)
         if len(blocks) > 1:
             found += self._query(f"{_BLOCKS} AND block > 0 AND block = ANY(?)", *place, blocks)
         return found
