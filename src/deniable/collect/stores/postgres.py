@@ -170,9 +170,9 @@ class PostgresStore(SqlStore):
             self._limit(ANSWER_SECONDS)
         return self._open
 
-    def _limit(self, seconds: float, lock: float = LOCK_SECONDS) -> None:
+    def _limit(self, seconds: float, lock: float | None = None) -> None:
         """How long a statement may take from now on, and how long it may wait for others."""
-        limits = {"statement_timeout": seconds, "lock_timeout": lock}
+        limits = {"statement_timeout": seconds, "lock_timeout": LOCK_SECONDS if lock is None else lock}
         limits["idle_in_transaction_session_timeout"] = seconds
         self._seconds = seconds + SILENT_SECONDS
         changes = [f"set_config('{name}', '{1000 * value:.0f}', false)" for name, value in limits.items()]
