@@ -255,7 +255,7 @@ def delete_reports(
     with existing(store) as opened:
         chosen = chosen_in(opened, survey)
         terms = chosen.terms
-        if terms is None or terms.retention != "reports":
+        if terms is None or (opened.has_sums and terms.retention != "reports"):
             raise LabelError("this survey keeps sums only: there are no reports to delete")
         if moment is not None:
             ended = terms.epochs.at(moment) - 1
@@ -274,7 +274,8 @@ def delete_reports(
         if not kept:
             output.write("\nthere is nothing to delete\n")
             return
-        _ask(yes, f"Delete {many(kept, 'kept report')} for good? The sums stay.")
+        stay = "The sums stay." if opened.has_sums else "There are no sums here: tally them first."
+        _ask(yes, f"Delete {many(kept, 'kept report')} for good? {stay}")
         opened.drop_reports(chosen.fingerprint, going[0].epoch, going[-1].epoch)
         opened.tidy()
     output.write(f"\ndeleted: {many(kept, 'report')}\n")

@@ -100,7 +100,7 @@ class DeletedReports(msgspec.Struct):
 
 async def delete_reports(call: Call) -> Response:
     service, entry = call.service, await call.entry()
-    if entry.terms.retention != "reports":
+    if entry.terms.retention != "reports" and entry.terms.delete_days is None:
         raise Problem("notKept", "this survey keeps sums only: there are no reports to delete")
     epochs, before = call.query["epochs"], call.query["before"]
     if epochs is None and before is None:

@@ -158,6 +158,8 @@ Rejections = Mapping[tuple[str, int, str], int]
 class Store(ABC):
     """One connection to a store; not shared between threads. A worker's tallies go to its own `shard`."""
 
+    has_sums = True
+    """Whether it counts; else reports are kept for others to count."""
     reconnects = False
     """Whether a store that was closed connects anew when it is used again; what it knows of ids is then kept."""
 

@@ -251,6 +251,8 @@ class _Changes:
 class SegmentStore(SqliteStore):
     """The store in a directory, which is made if it is new."""
 
+    has_sums = False
+
     def __init__(self, directory: str | Path, to: str | None = None, shard: int = 0, read_only: bool = False) -> None:
         if os.name != "posix":
             raise StoreError("a store of files needs locks that only Unix has: use sqlite:///name.db")
