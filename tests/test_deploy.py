@@ -1,16 +1,29 @@
-"""The container files name things that exist, and two workers with a database that keeps its word."""
+"""The container files name things that exist, and two workers with a database that keeps its word.
+
+Without a container engine the image is put together by hand (slow): its base is a list of Debian's packages, and the
+rest is what its file says. The service then runs in it, as its user, and sees nothing else.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
+import pytest
 import yaml
 from typer.testing import CliRunner
 
 from deniable.cli import app
 from deniable.collect.server.run import GRACE_SECONDS, SPARE_FILES
 from deniable.collect.server.settings import Settings
+from tests.collect.server.live import free_port
 
 ROOT = Path(__file__).parents[1]
 CONTAINER = (ROOT / "deploy" / "Containerfile").read_text(encoding="utf-8")
@@ -33,7 +46,7 @@ def test_the_service_is_started_with_options_that_it_has():
     (command,) = re.findall(r"^CMD \[(.+)\]$", CONTAINER, re.MULTILINE)
     words = re.findall(r'"([^"]*)"', command) + COMPOSE["services"]["collect"]["command"]
     assert {word for word in words if word.startswith("--")} <= serve_options()
-    assert "USER deniable" in CONTAINER
+    assert re.findall(r"^USER (.+)$", CONTAINER, re.MULTILINE) == ["10001:10001"]
 
 
 def test_two_workers_share_a_database_that_is_durable():
@@ -67,3 +80,94 @@ def test_the_unit_starts_what_there_is_and_waits_for_its_end():
     assert int(seconds) >= settings.stop_seconds + GRACE_SECONDS
     (files,) = re.findall(r"^LimitNOFILE=(\d+)$", unit, re.MULTILINE)
     assert int(files) >= settings.connections + SPARE_FILES
+
+
+# -- the image ---------------------------------------------------------------------------------------
+
+MOST_BYTES = 300e6
+BASE = """
+    base-files ca-certificates gcc-12-base libbz2-1.0 libc6 libcom-err2 libcrypt1 libdb5.3 libexpat1 libffi8 libgcc-s1
+    libgomp1 libgssapi-krb5-2 libk5crypto3 libkeyutils1 libkrb5-3 libkrb5support0 liblzma5 libncursesw6 libnsl2
+    libpython3.11-minimal libpython3.11-stdlib libreadline8 libsqlite3-0 libssl3 libstdc++6 libtinfo6 libtirpc3 libuuid1
+    netbase python3-distutils python3.11-minimal tzdata zlib1g
+"""
+"""The Debian packages that gcr.io/distroless/python3-debian12 consists of."""
+
+
+def run(*command: str, **options: object) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def instructions(kind: str) -> list[str]:
+    """The arguments of all instructions of a kind, with continued lines joined."""
+    return re.findall(rf"^{kind} (.+)$", CONTAINER.replace("\\\n", " "), re.MULTILINE)
+
+
+def base_image(root: Path, scratch: Path) -> None:
+    scratch.mkdir()
+    fetched = subprocess.run(["apt-get", "download", "-q", *BASE.split()], cwd=scratch, capture_output=True, text=True)
+    if fetched.returncode:
+        pytest.skip(f"Debian 12's packages cannot be had here: {fetched.stderr.strip()[-200:]}")
+    for package in scratch.glob("*.deb"):
+        run("dpkg", "-x", str(package), str(root))
+    for unused in ("usr/share/doc", "usr/share/man"):
+        shutil.rmtree(root / unused)
+    (root / "tmp").mkdir(mode=0o1777, exist_ok=True)
+
+
+def build(root: Path, scratch: Path) -> None:
+    """Do what the file says: copy, run, copy; paths of the first stage are below `scratch`."""
+    source = scratch / "src"
+    source.mkdir()
+    for names in [one for one in instructions("COPY") if not one.startswith("--from")]:
+        *given, target = names.split()
+        for name in given:
+            place = source / target / ("" if (ROOT / name).is_dir() else name)
+            (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, place)
+    (command,) = instructions("RUN")
+    for path in ("/app", "/data"):
+        command = command.replace(f" {path}", f" {scratch}{path}").replace(f"={path}", f"={scratch}{path}")
+    python = shlex.quote(sys.executable)
+    shell = f'set -e; pip() {{ {python} -m pip "$@"; }}; python() {{ {python} "$@"; }}; {command}'
+    ((_, extras),) = [one.split("=") for one in instructions("ARG")]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    run("sh", "-c", shell, cwd=source, env=clean | {"EXTRAS": extras})
+    for path in ("app", "data"):
+        shutil.copytree(scratch / path, root / path)
+    os.chown(root / "data", 10001, 10001)
+
+
+def size(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+
+
+@pytest.mark.slow
+def test_the_image_is_small_and_serves(tmp_path):
+    if os.geteuid() or not shutil.which("apt-get") or sys.version_info[:2] != (3, 11):
+        pytest.skip("the image is put together by root, on Debian, with Python 3.11")
+    root, port = tmp_path / "root", free_port()
+    root.mkdir()
+    base_image(root, tmp_path / "packages")
+    (tmp_path / "build").mkdir()
+    build(root, tmp_path / "build")
+    total = size(root)
+    print(f"{total / 1e6:.0f} MB, of which the base is {(total - size(root / 'app')) / 1e6:.0f}")
+    assert total < MOST_BYTES
+    assert list(root.rglob("app/deniable/collect/server/__pycache__/run.*.pyc"))
+
+    (entry,), (given,) = instructions("ENTRYPOINT"), instructions("CMD")
+    words = [*json.loads(entry), *json.loads(given), "--port", str(port)]
+    settings = dict(line.split("=", 1) for line in instructions("ENV"))
+    (user,) = instructions("USER")
+    command = ["/usr/sbin/chroot", f"--userspec={user}", str(root), *words]
+    with subprocess.Popen(command, env=settings, stdout=subprocess.PIPE) as served:
+        try:
+            assert served.stdout is not None
+            assert any(b"serving:" in line for line in iter(served.stdout.readline, b""))
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=30) as reply:
+                assert json.load(reply)["status"].startswith("ok")
+            assert (root / "data" / "deniable.db").stat().st_uid == 10001
+        finally:
+            served.terminate()
+    assert served.returncode == 0
