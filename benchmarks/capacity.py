@@ -1,7 +1,7 @@
 """What a service takes on each store: rates, waiting times and memory, with no ids and with ten million of them.
 
 Stack      one process of the service and one of the load generator, over loopback; all stores in turn in each round
-No store   the same service whose writer answers without a store
+No store   the same service whose writer answers without a store; with "memory" it counts, and writes nothing
 Alone      one connection: every submission is a commit of its own
 Single     128 connections with one submission per request, which share commits
 Batched    4 connections with 1,000 submissions per request
@@ -26,12 +26,12 @@ import numpy as np
 
 from benchmarks.registry import Case, Ratio, Size, Task, UnavailableError, at_least, at_most, benchmark, cost, faster
 from benchmarks.report import Run
-from benchmarks.service import BATCH, CONNECTIONS, WITHOUT_STORE, Service
+from benchmarks.service import BATCH, CONNECTIONS, IN_MEMORY, WITHOUT_STORE, Service
 from deniable.collect.stores import Batch, open_store
 from tests.collect.postgres import NEWEST, OLDEST, MissingPostgres, PostgresServer
 
-NO_STORE, MEMORY, SQLITE = "no store", "memory", "SQLite"
-KINDS = {"alone": (100, 1, 1), "single": (5_000, 1, CONNECTIONS), "batched": (60, BATCH, 4)}
+NO_STORE, MEMORY, SQLITE, FILES = "no store", "memory", "SQLite", "files"
+KINDS = {"alone": (100, 1, 1), "single": (5_000, 1, CONNECTIONS), "batched": (200, BATCH, 4)}
 """Requests, submissions per request, connections."""
 BEFORE = 10_000_000
 """Ids of the epoch that is not empty."""
@@ -45,10 +45,14 @@ def postgres_name(version: int) -> str:
     return f"PostgreSQL {version}"
 
 
-def _sqlite_url() -> str:
+def _folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="deniable-capacity-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return f"sqlite:///{folder / 'store.db'}"
+    return folder
+
+
+def _sqlite_url() -> str:
+    return f"sqlite:///{_folder() / 'store.db'}"
 
 
 def _postgres_url(version: int) -> str:
@@ -64,6 +68,7 @@ DURABLE: dict[str, Callable[[], str]] = {
     SQLITE: _sqlite_url,
     postgres_name(OLDEST): lambda: _postgres_url(OLDEST),
     postgres_name(NEWEST): lambda: _postgres_url(NEWEST),
+    FILES: lambda: f"files:///{_folder()}",
 }
 """How to make an empty store of each kind; its URL."""
 
@@ -74,7 +79,7 @@ class Filled:
     def __init__(self, url: str, ids: int, before: str = "") -> None:
         self.url, self.service = url, Service(url, before=before)
         self.full = self.service.new_epoch()
-        if not before:
+        if before != WITHOUT_STORE:
             self.service.load(ids // FILL, FILL, 4, self.full)
 
 
@@ -84,8 +89,8 @@ _FILLED: dict[tuple[str, int], Filled] = {}
 def filled(name: str, ids: int) -> Filled:
     """The same service for all benchmarks of a run: filling takes longest."""
     if (name, ids) not in _FILLED:
-        url = "memory:" if name == MEMORY else DURABLE.get(name, _sqlite_url)()
-        _FILLED[name, ids] = Filled(url, ids, WITHOUT_STORE if name == NO_STORE else "")
+        before = {NO_STORE: WITHOUT_STORE, MEMORY: IN_MEMORY}.get(name, "")
+        _FILLED[name, ids] = Filled(DURABLE.get(name, _sqlite_url)(), ids, before)
     return _FILLED[name, ids]
 
 

@@ -39,6 +39,16 @@ from deniable.collect.server import writer
 from deniable.collect.stores.base import Added
 writer.Writer._add = lambda self, group: group.settle([Added(len(batch.ids)) for batch in group.batches])
 """
+IN_MEMORY = """
+from deniable.collect.server import writer
+from deniable.collect.stores import open_store
+from deniable.collect.stores.batches import StoredSurvey
+memory = open_store("memory:")
+with open_store({store!r}) as opened:
+    for published in opened.surveys():
+        memory.publish(StoredSurvey.read(0, published.canonical).survey)
+writer.Writer._connected = lambda self: memory
+"""
 _SERVE = """
 from deniable.collect.server import Settings, serve
 serve(Settings(store={store!r}, port=0), {workers}, lambda address, _: print(address, flush=True))
@@ -70,7 +80,7 @@ class Service:
             opened.publish(self.survey)
         # A file, because workers begin by running the file that the first process ran.
         self._file = Path(tempfile.mkstemp(suffix=".py")[1])
-        content = before + _SERVE.format(store=store, workers=workers)
+        content = (before + _SERVE).format(store=store, workers=workers)
         self._file.write_text("if __name__ == '__main__':\n" + re.sub("(?m)^", "    ", content))
         self.process = subprocess.Popen(
             [sys.executable, str(self._file)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
