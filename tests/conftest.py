@@ -21,7 +21,17 @@ settings.load_profile("deniable")
 # A package of somebody else, for fresh processes only: an import, also to look for doctests, registers its kinds.
 collect_ignore = ["strangers/stranger.py"]
 
-LONG = ("tests/web", "tests/files/test_spark.py", "tests/docs", "tests/test_install.py", "tests/collect")
+LONG = (
+    "tests/web",
+    "tests/files/test_spark.py",
+    "tests/docs",
+    "tests/test_install.py",
+    "tests/collect",
+    "tests/cli",
+    "tests/protocols/test_mle.py",
+    "tests/test_planning.py",
+    "tests/conformance",
+)
 
 
 def _must_import(name: str, *_: Any, **__: Any) -> Any:

@@ -106,7 +106,7 @@ def test_the_bracket_contains_the_exact_error(size, n, zeros):
         assert upper - lower <= 0.01 * exact.upper
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 4000),

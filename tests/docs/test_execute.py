@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from mkdocs.commands.build import build
@@ -11,6 +13,8 @@ from mkdocs.config import load_config
 from mkdocs.exceptions import Abort, PluginError
 
 from docs._hooks import execute
+
+ROOT = Path(__file__).parents[2]
 
 
 def run(markdown, save=lambda name, image: name):
@@ -157,6 +161,32 @@ def test_mkdocs_stops_at_a_repeated_figure(site, caplog):
     with pytest.raises(Abort):
         site("```python exec\nfigure('line.png', alt='')\nfigure('line.png', alt='')\n```\n")
     assert "'line.png' was already drawn on this page" in caplog.text
+
+
+HOOK = """
+from docs._hooks import execute
+
+execute.run_block = lambda code, namespace, name: ""
+on_page_markdown = execute.on_page_markdown
+"""
+
+
+def test_every_link_and_every_page_of_the_site_is_there(tmp_path, monkeypatch, caplog):
+    """The real site, built strictly in seconds: its examples are shown and not run, which `make docs` does."""
+    monkeypatch.setattr(execute, "run_block", execute.run_block)  # the hook changes it
+    (tmp_path / "hook.py").write_text(HOOK)
+    config = load_config(
+        config_file=str(ROOT / "mkdocs.yml"),
+        site_dir=str(tmp_path / "site"),
+        hooks=[str(tmp_path / "hook.py")],
+        theme={"name": "mkdocs"},
+        plugins=[],
+        strict=True,
+    )
+    with suppress(Abort):
+        build(config)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert (tmp_path / "site" / "index.html").exists()
 
 
 def test_a_page_that_goes_elsewhere_leaves_the_next_one_where_it_was() -> None:

@@ -186,7 +186,9 @@ def test_intervals_at_large_epsilon_with_answers_that_nobody_gives(kind):
         assert (hits / 150).min() > 0.85
 
 
-@pytest.mark.parametrize(("kind", "runs"), [(GRR, 200), (OUE, 80), (HadamardResponse, 200)])
+@pytest.mark.parametrize(
+    ("kind", "runs"), [(GRR, 200), pytest.param(OUE, 80, marks=pytest.mark.slow), (HadamardResponse, 200)]
+)
 def test_intervals_where_shares_that_stop_at_zero_pull_the_others_down(kind, runs):
     # 4.5 standard deviations below 0.95, so a fair interval fails with probability 3e-6.
     least, size, n = 0.95 - 4.5 * math.sqrt(0.95 * 0.05 / runs), 64, 1000

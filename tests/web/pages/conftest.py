@@ -17,7 +17,7 @@ def browser() -> Iterator[Any]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service that tests may add to; those that count answers publish a survey of their own."""
     with serving(tmp_path_factory.mktemp("service"), *every()) as running:
