@@ -831,7 +831,7 @@ function windowResponse(domain, epsilon, { positions, width, read }) {
     const far = bits.integers(outputs);
     return toBytes(kept ? position + near : far, reportBytes);
   };
-  return { reportBytes, forms: outputs, thresholds: { keep }, draw, positions, width, place };
+  return { reportBytes, forms: outputs, thresholds: { keep }, draw, positions, width, read, place };
 }
 
 /** Rounding to one of the two ends, then randomized response. */

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from deniable.protocols import profiles as profiles
     from deniable.randomness import Secure as Secure
     from deniable.randomness import Simulation as Simulation
+    from deniable.results import Distribution as Distribution
     from deniable.results import Mean as Mean
     from deniable.surveys import Campaign as Campaign
     from deniable.surveys import Narrowing as Narrowing
@@ -87,7 +88,7 @@ _HOMES = {
         *("combine", "load"),
     ),
     "randomness": ("Secure", "Simulation"),
-    "results": ("Mean",),
+    "results": ("Distribution", "Mean"),
     "surveys": ("Campaign", "Narrowing", "Question", "Survey", "SurveyTally"),
 }
 _HOME_OF = {name: f"deniable.{home}" for home, names in _HOMES.items() for name in names}

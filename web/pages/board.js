@@ -33,7 +33,7 @@ export const keyOf = ({ id, part }) => (part ? `${id}.${part}` : id);
 
 /** Lives until another survey is opened. */
 export class Board {
-  state = { first: "", last: "", level: 0.95, at: "once", about: "population", post: "norm-sub", view: "both", top: 25, order: "auto" };
+  state = { first: "", last: "", level: 0.95, at: "once", about: "population", post: "norm-sub", view: "both", top: 25, order: "auto", bins: null };
   #api;
   #place;
   #stop = new AbortController();
@@ -126,6 +126,7 @@ export class Board {
       this.#select("view", "Estimates", [["both", "both kinds"], ["raw", "unbiased"], ["consistent", "consistent"]]),
       this.#select("post", "Made consistent by", Object.entries(METHODS)),
       this.#select("top", "Answers", [...tops, [null, "all"]]),
+      this.#select("bins", "Bins", [[null, "as the noise allows"], ...[10, 20, 50, 100].map((n) => [n, `about ${n}`])]),
       this.#select("order", "Order", [["auto", "usual"], ["own", "as asked"], ["share", "most common first"]]),
     );
   }
@@ -134,7 +135,9 @@ export class Board {
   #offerControls() {
     const shares = this.panels.some((panel) => panel.shares);
     for (const name of ["view", "post", "top", "order"]) this.#selects[name].parentElement.hidden = !shares;
-    this.#selects.at.parentElement.hidden = !shares && this.panels.length === this.survey.questions.length;
+    const shapes = this.panels.some((panel) => panel.kind === "distribution");
+    this.#selects.bins.parentElement.hidden = !shapes;
+    this.#selects.at.parentElement.hidden = !shares && !shapes && this.panels.length === this.survey.questions.length;
   }
 
   #offerEpochs(epochs) {
@@ -202,8 +205,8 @@ export class Board {
 
   /** Readings by question, with the state's options unless others are given. */
   async read(given = {}) {
-    const { about } = this.state;
-    const replies = await this.#ask("estimates", { epochs: this.#range, about, post: "none", ...given });
+    const { about, bins } = this.state;
+    const replies = await this.#ask("estimates", { epochs: this.#range, about, bins, post: "none", ...given });
     const readings = replies.map(({ series }) => series[0]);
     return new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [keyOf(one), { ...one, notes }])));
   }
@@ -299,14 +302,14 @@ export class Board {
   // -- the same elsewhere ------------------------------------------------------------------------
 
   async csv(panel, more = {}) {
-    const { post, view, about } = this.state;
-    const query = { epochs: this.#range, ...this.#intervals, about, post: view === "consistent" ? post : "none", question: panel.id, candidates: panel.candidates, ...more };
+    const { post, view, about, bins } = this.state;
+    const query = { epochs: this.#range, ...this.#intervals, about, bins, post: view === "consistent" ? post : "none", question: panel.id, candidates: panel.candidates, ...more };
     panel.save(await this.#api.text(`${this.#base}/estimates.csv`, query));
   }
 
   /** The command that prints the same numbers. */
   cli(panel, given = {}) {
-    const { view, level, at, about } = this.state;
+    const { view, level, at, about, bins } = this.state;
     const { epochs, post } = { epochs: this.#range, post: view === "consistent" ? this.state.post : "none", ...given };
     return [
       `deniable estimate ${this.survey.fingerprint}`,
@@ -314,7 +317,8 @@ export class Board {
       `--question ${panel.id}`,
       epochs ? `--epochs ${epochs}` : "",
       level === 0.95 ? "" : `--level ${level}`,
-      at === "once" && panel.shares ? "--simultaneous" : "",
+      at === "once" && (panel.shares || panel.kind === "distribution") ? "--simultaneous" : "",
+      bins !== null && panel.kind === "distribution" ? `--bins ${bins}` : "",
       about === "respondents" ? "--respondents" : "",
       post === "none" ? "" : `--consistent ${post}`,
       panel.open ? "--candidates words.txt" : "",

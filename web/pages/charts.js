@@ -128,6 +128,71 @@ export function ranges(rows, { title, unit = "", ends = [], reach = 0 }) {
   return h("div", { class: "chart units", role: "img", "aria-label": title }, lines, h("div", { class: "line" }, axis));
 }
 
+/** Axes of a picture of a number: its scale below, shares at the side; `draw(x, y)` gives what is inside. */
+function pictured([low, high], top, { title, unit, yName }, draw) {
+  const x = (value) => (100 * (value - low)) / (high - low);
+  const y = (share) => 100 - (100 * share) / top;
+  return svg(
+    "svg",
+    { class: "lines numbered", role: "img", "aria-label": title },
+    ticks(low, high).map((v) => [
+      line(`${x(v)}%`, `${x(v)}%`, 0, 100, "grid"),
+      svg("text", { x: `${x(v)}%`, y: "100%", dy: 18, "text-anchor": "middle" }, quantity(v)),
+    ]),
+    ticks(0, top).map((v) => [
+      line("0%", "100%", y(v), y(v), "grid"),
+      svg("text", { x: 0, y: `${y(v)}%`, dx: -8, dy: 4, "text-anchor": "end" }, percent(v, top < 0.05 ? 1 : 0)),
+    ]),
+    unit && svg("text", { x: "50%", y: "100%", dy: 38, "text-anchor": "middle" }, unit),
+    svg("text", { x: 0, y: 0, dx: -8, dy: -12 }, yName),
+    draw(x, y),
+  );
+}
+
+/** The shares of bins in the order of their numbers: `bins` are { begin, end, value, low, high }. */
+export function histogram(bins, { title, unit }) {
+  const top = Math.min(1, 1.05 * Math.max(...bins.map(({ high }) => high)));
+  const ends = [bins[0].begin, bins.at(-1).end];
+  return pictured(ends, top, { title, unit, yName: "share" }, (x, y) =>
+    bins.map((bin) => {
+      const [left, right] = [x(bin.begin), x(bin.end)];
+      const [middle, cap] = [(left + right) / 2, Math.min(1, (right - left) / 6)];
+      const at = (share) => y(Math.min(top, Math.max(0, share)));
+      return [
+        svg("rect", { x: `${left + 0.02 * (right - left)}%`, width: `${0.96 * (right - left)}%`, y: `${at(bin.value)}%`, height: `${100 - at(bin.value)}%`, class: `bar${covers(bin) ? " unsure" : ""}` }),
+        line(`${middle}%`, `${middle}%`, at(bin.low), at(bin.high), "whisker"),
+        [bin.low, bin.high].map((end) => line(`${middle - cap}%`, `${middle + cap}%`, at(end), at(end), "whisker")),
+      ];
+    }),
+  );
+}
+
+/**
+ * Cumulative shares in their band: `points` are { label, value, low, high } with the numbers as labels, `marks` the
+ * quantiles { share, value, low, high }. Between two points the share is at least that of the first, at most that of the second.
+ */
+export function cumulative(points, marks, { title, unit }) {
+  const ends = [points[0].label, points.at(-1).label];
+  return pictured(ends, 1, { title, unit, yName: "share up to this number" }, (x, y) => {
+    const corner = (command, at, share) => `${command}${x(at).toFixed(3)} ${y(share).toFixed(3)}`;
+    const steps = points.slice(1).map((point, i) => [points[i], point]);
+    const lower = steps.flatMap(([from, to], i) => [corner(i ? "L" : "M", from.label, from.low), corner("L", to.label, from.low)]);
+    const back = steps.toReversed().flatMap(([from, to]) => [corner("L", to.label, to.high), corner("L", from.label, to.high)]);
+    return [
+      svg(
+        "svg",
+        { viewBox: "0 0 100 100", preserveAspectRatio: "none" },
+        svg("path", { class: "band", d: `${[...lower, ...back].join("")}Z` }),
+        svg("path", { class: "curve", d: points.map(({ label, value }, i) => corner(i ? "L" : "M", label, value)).join("") }),
+      ),
+      marks.map(({ share, value, low, high }) => [
+        line(`${x(low)}%`, `${x(high)}%`, y(share), y(share), "whisker"),
+        svg("circle", { cx: `${x(value)}%`, cy: `${y(share)}%`, r: 4, class: "mark" }),
+      ]),
+    ];
+  });
+}
+
 const swatch = (kind) => svg("svg", { "aria-hidden": "true" }, svg("rect", { width: "100%", height: "100%", class: kind }));
 const stroke = (kind) => svg("svg", { "aria-hidden": "true" }, svg("line", { x1: 0, x2: "100%", y1: "50%", y2: "50%", class: kind }));
 

@@ -5,7 +5,7 @@
 
 import { bars, legend, ranges } from "./charts.js";
 import { command, download, h, newId, show, table } from "./dom.js";
-import { count, label, percent, period, plural } from "./format.js";
+import { count, digitsFor, label, percent, period, plural, short } from "./format.js";
 
 export class Comparison {
   #board;
@@ -60,14 +60,22 @@ export class Comparison {
     return show(this.#place, this.#board.panels.map((panel) => this.#one(panel, found.get(panel.key), before, after)));
   }
 
-  #one(panel, { enough, message, rows: answers, n_before: before, n_after: after }, first, second) {
+  /** A change of the mean in its unit, and changes of the shares up to some numbers, in their order. */
+  #shape([mean, ...shares], title, unit) {
+    return [ranges([mean], { title, unit, ends: [0] }), bars(shares.map((row) => ({ label: row.label, bars: [row] })), { title, signed: true })];
+  }
+
+  #one(panel, { enough, message, rows: answers, n_before: before, n_after: after, p_value: p }, first, second) {
     const { key: id, text } = panel;
     if (message) return h("section", {}, h("h3", {}, text), h("p", {}, enough ? "Name texts to look for first." : "Not enough answers yet in one of the ranges."));
     const clear = ({ difference, stderr }) => Math.abs(difference) / stderr;
-    const found = answers.map((one) => ({ ...one, label: label(one.label), value: one.difference })).sort((x, y) => clear(y) - clear(x));
+    const found = answers.map((one) => ({ ...one, label: label(one.label), value: one.difference }));
+    const shape = panel.kind === "distribution";
+    if (!shape) found.sort((x, y) => clear(y) - clear(x));
     const { top, level } = this.#board.state;
     const rows = found.slice(0, top ?? undefined).map((row) => ({ label: row.label, bars: [row] }));
-    const numbers = found.map((row) => [row.label, ...[row.before, row.after, row.difference, row.stderr, row.low, row.high].map((x) => panel.write(x, row.stderr, panel.unit))]);
+    const write = (row, i) => (x) => (shape && i ? percent(x, digitsFor(row.stderr)) : panel.write(x, row.stderr, panel.unit));
+    const numbers = found.map((row, i) => [row.label, ...[row.before, row.after, row.difference, row.stderr, row.low, row.high].map(write(row, i))]);
     const quote = (name) => `"${String(name).replaceAll('"', '""')}"`;
     const { epochs } = this.#board.survey.terms;
     const when = [first, second].map((range) => quote(period(epochs, ...range.split("..").map(Number))));
@@ -78,8 +86,9 @@ export class Comparison {
       { "data-compare": id },
       h("h3", {}, text),
       h("p", { class: "note" }, `${plural(before, "report")} before, ${count(after)} after; ${panel.shares ? "a bar is how much the share has changed, in percentage points" : "a mark is how much the figure has changed"}. Intervals are about everybody, these people being a sample.`),
-      panel.shares ? bars(rows, { title, signed: true }) : ranges(found, { title, unit: panel.unit, ends: [0] }),
-      panel.shares ? legend([["bar", "a change"], ["bar unsure", "no change can be told"]]) : null,
+      shape && h("p", {}, h("b", {}, p < 0.05 ? "The distributions differ" : "No difference of the distributions can be told"), `: p = ${short(p)}, for any difference at all.`),
+      shape ? this.#shape(found, title, panel.unit) : panel.shares ? bars(rows, { title, signed: true }) : ranges(found, { title, unit: panel.unit, ends: [0] }),
+      panel.shares || shape ? legend([["bar", "a change"], ["bar unsure", "no change can be told"]]) : null,
       h("details", {}, h("summary", {}, "Table"), table(`Differences for ${text}`, ["Answer", "Before", "After", "Difference", "± std. error", "From", "To"], numbers, { class: "numbers" })),
       h("div", { class: "tools" }, h("button", { type: "button", class: "small", onclick: () => download(`${id}-difference.csv`, `${csv}\n`) }, "CSV"), h("span", { class: "note" }, "The two sides from the command line:")),
       command(this.#board.cli(panel, { epochs: first, post: "none" })),

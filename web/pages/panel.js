@@ -1,6 +1,6 @@
 /** One question on the dashboard: bars, table, files, the poisoning slider, and the series over time. */
 
-import { bars, covers, cut, legend, ranges, saysNothing } from "./charts.js";
+import { bars, covers, cumulative, cut, histogram, legend, ranges, saysNothing } from "./charts.js";
 import { combobox } from "./combobox.js";
 import { command, download, h, newId, table, update } from "./dom.js";
 import { count, decimal, digitsFor, label, measured, percent, period, quantity } from "./format.js";
@@ -10,6 +10,8 @@ const SORTED_FROM = 13;
 /** A change of a share, which is at most all of it. */
 const points = (change, digits) => `${(100 * Math.min(1, change)).toFixed(digits)}\u00a0points`;
 const LINES = 3;
+const QUANTILES = { __proto__: null, "5 % quantile": 0.05, "25 % quantile": 0.25, median: 0.5, "75 % quantile": 0.75, "95 % quantile": 0.95 };
+const OVER_TIME = ["25 % quantile", "median", "75 % quantile"];
 const ALL_NUMBERS = 200; // of up to so many numbers, the ages of people say, all are shown: a histogram has no gaps
 
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
@@ -146,6 +148,7 @@ export class QuestionPanel {
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
     this.#details.hidden = !answers.length;
     if (!answers.length) return update(this.#chart, this.#empty());
+    if (raw.kind === "distribution") return this.#drawDistribution();
     if (!this.shares) return this.#drawValues();
     const fakes = this.#fakeReports(n);
     const reach = (fakes / n) * (raw.poisoning ?? 0);
@@ -205,9 +208,14 @@ export class QuestionPanel {
     );
   }
 
+  /** What is estimated: "shares" of answers, a "mean", a "distribution", ... */
+  get kind() {
+    return this.#raw?.kind ?? "shares";
+  }
+
   /** Whether the figures are shares of answers; else they are numbers in a unit of their own, a mean say. */
   get shares() {
-    return (this.#raw?.kind ?? "shares") === "shares";
+    return this.kind === "shares";
   }
 
   /** The unit of the figures, where they have one. */
@@ -248,6 +256,30 @@ export class QuestionPanel {
     update(this.#command, command(this.#board.cli(this)));
   }
 
+  /** A number's distribution: the finding in words, the histogram, the cumulative shares with marks at the quantiles. */
+  #drawDistribution() {
+    const { rows, headline, cumulative: points, method } = this.#raw;
+    const { level, at, about } = this.#asked;
+    const { unit } = this;
+    const bins = rows.filter(({ begin }) => begin !== null);
+    const figures = rows.filter(({ begin }) => begin === null);
+    const marks = figures.filter(({ label: name }) => name in QUANTILES).map((row) => ({ ...row, share: QUANTILES[row.label] }));
+    const whom = about === "population" ? "" : ", among those who answered";
+    const interval = `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${whom}`;
+    update(
+      this.#chart,
+      h("p", { class: "headline" }, headline),
+      histogram(bins, { title: `Histogram of “${this.text}” with ${percent(level, 0)} intervals; the table has the numbers`, unit }),
+      legend([["bar", method], ["bar unsure", "its interval contains zero"], ["whisker", interval]]),
+      h("p", { class: "note" }, "There are as many bins as stand out of the noise; “Bins” shows more of them, with wider intervals."),
+      cumulative(points, marks, { title: `Cumulative shares of “${this.text}” in their ${percent(level, 0)} band, with marks at the quantiles`, unit }),
+      legend([["bar", "share up to a number"], ["bar unsure", `${percent(level, 0)} band, all numbers at once${whom}`], ["whisker", "quantiles with their intervals"]]),
+    );
+    performance.mark("deniable-chart");
+    this.#fillTable();
+    update(this.#command, command(this.#board.cli(this)));
+  }
+
   #empty() {
     const { n, enough, message } = this.#raw;
     const { showFrom } = this.#board.survey.terms;
@@ -272,7 +304,10 @@ export class QuestionPanel {
     if (!this.table.open || !this.#raw?.n || !this.#raw.rows.length) return;
     const [raw, consistent] = [this.#raw, this.#consistent];
     if (!this.shares) {
-      const rows = raw.rows.map(({ label: name, value, stderr, low, high, unit }) => [label(name), ...[value, stderr, low, high].map((x) => measured(x, stderr)), unit]);
+      const rows = raw.rows.map(({ label: name, value, stderr, low, high, unit, begin }) => {
+        const write = (begin ?? null) === null ? (x) => measured(x, stderr) : (x) => percent(x, digitsFor(stderr));
+        return [label(name), ...[value, stderr, low, high].map(write), unit];
+      });
       update(this.#tablePlace, table(`Estimates for ${this.text}`, ["Figure", "Value", "± std. error", "From", "To", "Unit"], rows, { class: "numbers" }));
       return;
     }
@@ -289,8 +324,8 @@ export class QuestionPanel {
   // -- over time ---------------------------------------------------------------------------------
 
   #adder() {
-    const { domain } = this.#question.protocol;
-    if (!(domain.size > LINES)) return null;
+    const { domain, read } = this.#question.protocol;
+    if (read === "distribution" || !(domain.size > LINES)) return null;
     const id = newId("line");
     const labels = domain.labels ? domain.labels.map(label) : Array.from({ length: Math.min(domain.size, 100000) }, (_, i) => String(domain.label(i)));
     const box = combobox(labels, { id });
@@ -303,6 +338,13 @@ export class QuestionPanel {
     return h("div", { class: "row" }, h("label", { for: id }, "Add an answer"), box.element, h("button", { type: "button", class: "second", onclick: add }, "Add"));
   }
 
+  /** Which rows are drawn over time at first: the largest, or of a distribution the quartiles. */
+  #overTime() {
+    const { kind, rows } = this.#raw;
+    if (kind === "distribution") return OVER_TIME.map((name) => rows.findIndex(({ label: own }) => own === name));
+    return this.#ranked().slice(0, LINES);
+  }
+
   async drawSeries() {
     const { survey } = this.#board;
     const readings = await this.#board.perEpoch(this);
@@ -310,7 +352,7 @@ export class QuestionPanel {
     const first = shown[0];
     if (!first) return update(this.#seriesTable, h("p", {}, "No period has enough answers yet."));
     if (!this.#raw) return; // drawn once the estimates are there
-    this.#chosen ??= this.#ranked().slice(0, LINES);
+    this.#chosen ??= this.#overTime();
     const chosen = this.#chosen.filter((i) => i < first.question.rows.length);
     const { origin, seconds } = survey.terms.epochs;
     const times = readings.map(({ epoch }) => origin + epoch * seconds);

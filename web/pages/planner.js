@@ -26,6 +26,7 @@ function reason(option, best, chosen) {
 const FIGURES = {
   shares: { around: "around any share", of: "any share", write: (width) => percent(width, 2) },
   mean: { around: "around the mean", of: "the mean", write: (width, unit) => quantity(Number(width.toPrecision(3)), unit) },
+  distribution: { around: "around the median, if all numbers are equally common", of: "the median", write: (width, unit) => quantity(Number(width.toPrecision(3)), unit) },
   attributes: { around: "of its range around the figure of any part", of: "the figure of any part, of its range", write: (width) => percent(width, 2) },
 };
 
@@ -96,19 +97,20 @@ function result(plan, query) {
       "section",
       { class: "card" },
       h("h2", {}, `The interval ± against epsilon, for ${plural(plan.n, "person", "people")}`),
-      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: plan.unit ? `interval ±, ${plan.unit}` : "interval ±", write: plan.reads === "mean" ? short : undefined, mark: [fraction(plan.epsilon), chosen.half_width] }),
+      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: plan.unit ? `interval ±, ${plan.unit}` : "interval ±", write: plan.reads === "shares" || plan.reads === "attributes" ? undefined : short, mark: [fraction(plan.epsilon), chosen.half_width] }),
     ),
   ];
 }
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-function cli({ categories, number, unit, record, epsilon, people, within, level, about }) {
+function cli({ categories, number, unit, read, record, epsilon, people, within, level, about }) {
   return [
     "deniable plan",
     categories ? `--categories ${categories}` : number || record ? "" : "--text",
     number ? `--number=${number}` : "",
     unit ? `--unit ${quoted(unit)}` : "",
+    read ? `--read ${read}` : "",
     record ? `--record ${quoted(record)}` : "",
     epsilon ? `--epsilon ${epsilon}` : "",
     people ? `--people ${people}` : "",
@@ -135,11 +137,15 @@ function field(name, words, help, attributes) {
 const text = (name) => fields[name].input.value.trim().replace(",", ".");
 const kind = () => fields.kind.input.value;
 
+const NUMBER = ["low", "high", "unit"];
+const number = () => ({ number: `${text("low")}..${text("high")}`, unit: fields.unit.input.value.trim() });
+
 /** What can be asked for: the fields that say more about it, and how they become a query. */
 const KINDS = {
   list: { words: "one of a list", fields: ["categories"], query: () => ({ categories: text("categories") }) },
   text: { words: "open text", fields: [], query: () => ({}) },
-  number: { words: "a number (its mean)", fields: ["low", "high", "unit"], query: () => ({ number: `${text("low")}..${text("high")}`, unit: fields.unit.input.value.trim() }) },
+  number: { words: "a number (its mean)", fields: NUMBER, query: number },
+  shape: { words: "a number (its distribution)", fields: NUMBER, query: () => ({ ...number(), read: "distribution" }) },
   record: { words: "a record, one part per report", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)) }) },
 };
 
@@ -160,7 +166,7 @@ function parts(lines) {
 
 function query() {
   const asked = { ...KINDS[kind()].query(), level: text("level") / 100, about: fields.about.input.value };
-  const unit = kind() === "number" ? 1 : 100; // shares are written in percent
+  const unit = kind() === "number" || kind() === "shape" ? 1 : 100; // shares are written in percent
   for (const name of ["epsilon", "people", "within"]) if (name !== solved) asked[name] = name === "within" ? text(name) / unit : text(name);
   return asked;
 }
@@ -168,8 +174,9 @@ function query() {
 /** Which fields there are, for what is asked and looked for. */
 function arrange() {
   for (const name of ["epsilon", "people", "within"]) fields[name].element.hidden = name === solved;
-  for (const [name, { fields: own }] of Object.entries(KINDS)) for (const one of own) fields[one].element.hidden = name !== kind();
-  const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], record: ["Interval ± (percent)", "of the range of any part"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
+  const used = KINDS[kind()].fields;
+  for (const one of Object.values(KINDS).flatMap(({ fields: own }) => own)) fields[one].element.hidden = !used.includes(one);
+  const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], shape: ["Interval ±", "around the median, in its unit"], record: ["Interval ± (percent)", "of the range of any part"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
   fields.within.element.querySelector("label").textContent = label;
   fields.within.element.querySelector(".note").textContent = help;
 }

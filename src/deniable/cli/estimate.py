@@ -23,6 +23,7 @@ from deniable.labels import numbers_first
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.frequency.open_text import TextEstimate
 from deniable.results import NOTHING, ROWS_SHOWN, Estimate, Floats, quantile
+from deniable.results.base import decimals
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.campaign import combine, round_of
 from deniable.surveys.results import COLUMNS, ONCE, UNKNOWN_EPOCHS, Finding, Repeats, part_id
@@ -128,6 +129,14 @@ def estimate(
     everything: Annotated[
         bool, typer.Option("--all", help="Show and draw every answer, not only the most common.")
     ] = False,
+    bins: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Of a distribution: about how many bins.",
+            show_default="as many as stand out of the noise",
+        ),
+    ] = None,
     plot: Plot = None,
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the estimates as Parquet, too.", show_default=False)
@@ -151,7 +160,7 @@ def estimate(
         target, found = _combined(survey, inputs, service, token, question, level, simultaneous, whom, few)
     else:
         target, total, repeats = sums(survey, inputs, service, token, epochs)
-        how = (level, consistent, simultaneous, whom, repeats)
+        how = (level, consistent, simultaneous, whom, repeats, bins)
         found = _estimated(target, total, question, candidates or [], how, few)
     if not found:
         raise MismatchError("there are too few reports to estimate from")
@@ -188,11 +197,11 @@ def _estimated(
     total: SurveyTally | Tally,
     question: list[str] | None,
     candidates: list[str],
-    how: tuple[float, str | None, bool, bool, Repeats],
+    how: tuple[float, str | None, bool, bool, Repeats, int | None],
     few: bool,
 ) -> dict[str, Finding]:
     """The results of one round, by question, or by question and column."""
-    level, consistent, simultaneous, whom, repeats = how
+    level, consistent, simultaneous, whom, repeats, bins = how
     known = questions(target)
     chosen = _chosen(known, question)
     lists = _candidates(known, candidates)
@@ -208,7 +217,7 @@ def _estimated(
                 raise SpecError(needed)
             output.note("note", f"{id!r} is left out, for {needed}")
             continue
-        whole = find_result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats)
+        whole = find_result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats, bins)
         for part, one in whole.parts.items():
             if question and id not in question and part_id(id, part) not in question:
                 continue
@@ -294,25 +303,32 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
     method = result.method
     if isinstance(result, Estimate) and result.raw is not None:
         method += " (biased; intervals of the unbiased estimate, cut to [0, 1])"
+    if result.headline:
+        output.prose(result.headline)
+        output.write("\n")
     output.facts([("protocol", result.protocol), ("reports", str(result.n)), ("method", method)])
     output.write("\n")
     size = len(rows)
     # Numbers are read as a histogram, which has no gaps: of many other answers the most common are shown.
     whole_range = numbers_first(rows.labels) > 0 and size <= _NUMBERS_SHOWN
     order = range(size) if everything or whole_range else rows.order(ROWS_SHOWN)
-    digits = _digits(rows.stderr)
+    common = _digits(rows.stderr)
     counts = rows.more.get("count")
-    body = [
-        [
-            shown(rows.labels[i]),
-            *([] if counts is None else [f"{counts[i]:.1f}"]),
-            *("-" if math.isnan(one) else f"{one:.{digits}f}" for one in (rows.value[i], rows.stderr[i])),
-            f"[{rows.low[i]:.{digits}f}, {rows.high[i]:.{digits}f}]",
-        ]
-        for i in order
-    ]
+    body = []
+    for i in order:
+        # Rows of different units have errors of different sizes, and each the decimals of its own.
+        digits = decimals(rows.stderr[i]) if rows.units else common
+        own = f" {shown(rows.units[i])}" if rows.units and rows.units[i] else ""
+        body.append(
+            [
+                shown(rows.labels[i]),
+                *([] if counts is None else [f"{counts[i]:.1f}"]),
+                *("-" if math.isnan(one) else f"{one:.{digits}f}" for one in (rows.value[i], rows.stderr[i])),
+                f"[{rows.low[i]:.{digits}f}, {rows.high[i]:.{digits}f}]{own}",
+            ]
+        )
     interval = f"{100 * rows.level:g}% interval{'s' if rows.simultaneous else ''}{rows.qualifiers}"
-    value = result.heading + (f", {shown(rows.unit)}" if rows.unit else "")
+    value = result.heading + (f", {shown(rows.unit)}" if rows.unit and not rows.units else "")
     output.table(["answer", *([] if counts is None else ["count"]), value, "stderr", interval], body)
     if len(body) < size:
         output.write(f"the {len(body)} largest of {size} answers: --all shows every one\n")

@@ -29,6 +29,7 @@ app = new_app()
         "deniable plan --text --epsilon 4 --people 1000000 --save protocol.json",
         "deniable plan --categories yes,no --epsilon 0.5 --forever 1 --people 20000    asked again and again",
         "deniable plan --number 0..24 --unit hours --epsilon 1 --within 0.5    how many people for a mean",
+        "deniable plan --number 0..24 --unit hours --read distribution --epsilon 1 --people 20000    and its shape",
         "deniable plan --record parts.json --epsilon 1 --people 20000         one part of a record per person",
     )
 )
@@ -41,6 +42,10 @@ def plan(
     number: Annotated[
         str | None,
         typer.Option(metavar="LOW..HIGH", help="The mean of a number between these.", show_default=False),
+    ] = None,
+    read: Annotated[
+        str | None,
+        typer.Option(metavar="WHAT", help="What to estimate of the number: mean or distribution.", show_default="mean"),
     ] = None,
     record: Record = None,
     unit: Annotated[str, typer.Option(metavar="UNIT", help="The unit of the number.", show_default=False)] = "",
@@ -89,7 +94,8 @@ def plan(
     reaches to either side, whatever the share, and includes the error of asking so many people; a visible share stands
     out when all answers are looked at together; leverage is how many honest reports one fake report outweighs; attack
     is how often the best guess of one person's answer is right. For --number, noise and within
-    are about the mean, in its unit. For --record they are those of the part where they are largest, a mean's as a share
+    are about the mean, in its unit; with --read distribution about the median, if all numbers are equally common. For
+    --record they are those of the part where they are largest, a mean's as a share
     of its range, and the last line compares with splitting epsilon over all parts.
     """
     domain = _domain(categories, text, number, unit, record)
@@ -97,7 +103,9 @@ def plan(
         raise SpecError("give two of --epsilon, --people and --within: the third follows")
     if forever is not None and epsilon is None:
         raise SpecError("--forever goes with --epsilon, the epsilon of one report")
-    wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever}
+    if read is not None and (number is None or read not in ("mean", "distribution")):
+        raise SpecError("--read goes with --number, and is mean or distribution")
+    wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, **wanted)
     if save is not None:
         output.save_json(save, made.best.spec(), indent=2)

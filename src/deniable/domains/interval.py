@@ -141,8 +141,11 @@ class Interval(Domain):
         """{"number": {"low": 0, "high": 24, "unit": "hours"}}"""
         match answers:
             case {"number": {"low": low, "high": high, **ends}, **rest} if set(ends) <= {"unit"}:
-                if set(rest) - {"read"} or rest.get("read", "mean") != "mean":
-                    raise SpecError('a number is read as "mean": {"number": {"low": ..., "high": ...}, "read": "mean"}')
+                if set(rest) - {"read"} or rest.get("read", "mean") not in ("mean", "distribution"):
+                    raise SpecError(
+                        'a number is read as "mean" or "distribution": {"number": {"low": ..., "high": ...}, '
+                        '"read": "mean"}'
+                    )
                 no_other(given)
                 if given.get("missing") is not None:
                     raise SpecError('a number has no label for missing answers: leave "missing" out, and drop the rows')

@@ -352,13 +352,17 @@ class Integers(ListedDomain):
 
     @classmethod
     def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
-        if not isinstance(answers, Mapping) or set(answers) != {"low", "high"}:
+        if not isinstance(answers, Mapping) or set(answers) - {"read"} != {"low", "high"}:
             return None
         no_other(given)
+        if answers.get("read", "shares") not in ("shares", "mean", "distribution"):
+            raise SpecError('whole numbers are read as "shares", "mean" or "distribution"')
         numbers = cls(answers["low"], answers["high"])
         missing = given.get("missing")
         if missing is None:
             return numbers
+        if answers.get("read", "shares") != "shares":
+            raise SpecError('"missing" goes with shares only: leave it out, and drop the rows')
         if numbers.size > _MOST_LISTED:
             raise SpecError(
                 f"a range of {numbers.size} numbers is too long to list beside {missing!r}: group the numbers, or "

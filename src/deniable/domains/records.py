@@ -235,6 +235,9 @@ class Records(Domain):
                 for name, domain in found.items():
                     if domain is None:
                         raise SpecError(f"the answers of column {name!r} are none that a draft can describe")
+                    part = columns[name]
+                    if isinstance(part, Mapping) and part.get("read", domain.reads) != domain.reads:
+                        raise SpecError(f"a column of a record is read as {domain.reads!r}: ask {name!r} by itself")
                 return cls({name: domain for name, domain in found.items() if domain is not None})
         return None
 

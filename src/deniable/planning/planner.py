@@ -238,9 +238,13 @@ def draw(plan: Plan) -> Any:
     return axes
 
 
+def _alike(plan: Plan, domain: Domain, epsilon: Any) -> dict[str, Protocol]:
+    return build(domain, epsilon, forever=plan.forever, read=plan.best.reads)
+
+
 def _errors(domain: Domain, epsilon: Any, plan: Plan) -> dict[str, float]:
     try:
-        return {name: built.noise(plan.n) for name, built in build(domain, epsilon, forever=plan.forever).items()}
+        return {name: built.noise(plan.n) for name, built in _alike(plan, domain, epsilon).items()}
     except (DomainError, EpsilonError):  # the first report of two stages tells less than what is kept
         return {}
 
@@ -280,6 +284,7 @@ def plan(
     people: int | None = None,
     population: bool = True,
     forever: exact.Number | None = None,
+    read: str | None = None,
 ) -> Plan:
     """The protocols for a domain, compared; give any two of epsilon, n and within.
 
@@ -289,7 +294,9 @@ def plan(
     reaches to either side at confidence `level`, whatever the share: 0.01 is plus or minus one percentage point. It is
     about the population that n people are drawn from; with `population=False` about those who answer. With `forms`
     only protocols with at most so many different reports are looked at. With `forever`, the epsilon of a state that
-    devices keep over the epochs, protocols in two stages are compared, and `epsilon` is that of one report.
+    devices keep over the epochs, protocols in two stages are compared, and `epsilon` is that of one report. `read` is
+    "shares", "mean" or "distribution", where that is not what the domain is usually read for; of a distribution noise
+    and `within` are those of the median, in its unit, if all numbers are equally common.
 
     >>> plan(1024, epsilon=1, n=100_000).best
     OLH(Integers(low=0, high=1023), epsilon=1, hash_bits=2)
@@ -312,7 +319,7 @@ def plan(
         raise NumberError(f"the number of people is a positive whole number, not {n!r}")
     if forever is not None and epsilon is None:
         raise NumberError("with forever, give the epsilon of one report: it is not solved for")
-    goal = _Goal(answers, level, forms, population, None if forever is None else exact.as_epsilon(forever))
+    goal = _Goal(answers, level, forms, population, None if forever is None else exact.as_epsilon(forever), read)
     if within is None:
         return goal.plan(exact.as_epsilon(epsilon), int(n or 0), "within")
     if not 0 < within < math.inf:
@@ -337,12 +344,16 @@ class _Goal:
     forms: int | None
     population: bool
     forever: Fraction | None = None
+    read: str | None = None
+
+    def _built(self, epsilon: Fraction) -> dict[str, Protocol]:
+        return build(self.domain, epsilon, self.forms, forever=self.forever, read=self.read)
 
     def reach(self, protocols: Mapping[str, Protocol], n: int) -> float:
         return half_width(protocols[choose(protocols, n)], n, self.level, self.population)
 
     def people(self, epsilon: Fraction, within: float) -> int:
-        protocols = build(self.domain, epsilon, self.forms, forever=self.forever)
+        protocols = self._built(epsilon)
         if (least := self.reach(protocols, MOST_PEOPLE)) > within:
             raise NumberError(
                 f"at epsilon {exact.shown(epsilon)} no number of people gives intervals of +-{within:.3g}: with 10^10, "
@@ -357,14 +368,14 @@ class _Goal:
     def epsilon(self, n: int, within: float) -> Fraction:
         def reached(epsilon: Fraction) -> bool:
             try:
-                protocols = build(self.domain, epsilon, self.forms)
+                protocols = self._built(epsilon)
             except DomainError:
                 return False
             return self.reach(protocols, n) <= within
 
         low, high = exact.SMALLEST_EPSILON, exact.LARGEST_EPSILON
         if not reached(high):
-            least = quantile(self.level) / math.sqrt(4 * n) if self.domain.reads == "shares" else 0.0
+            least = quantile(self.level) / math.sqrt(4 * n) if (self.read or self.domain.reads) == "shares" else 0.0
             alone = f", for asking {n:,} alone leaves +-{least:.3g}" if self.population and least > within else ""
             raise NumberError(
                 f"no epsilon gives intervals of +-{within:.3g} with {n:,} people{alone}: ask more people or accept "
@@ -378,7 +389,7 @@ class _Goal:
         return _first(reached, _rounded(float(low), _DIGITS))
 
     def plan(self, epsilon: Fraction, n: int, solved: str) -> Plan:
-        protocols = build(self.domain, epsilon, self.forms, forever=self.forever)
+        protocols = self._built(epsilon)
         options = {name: self.option(protocol, n) for name, protocol in protocols.items()}
         choice = options[choose(protocols, n)]
         table = tuple(

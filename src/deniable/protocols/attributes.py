@@ -65,7 +65,6 @@ class Attributes(Groups):
     """
 
     name: ClassVar[str] = "Attributes"
-    reads: ClassVar[str] = "attributes"
     takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
     advice: ClassVar[str] = "it needs dn.Records({name: domain, ...})"
 
@@ -152,6 +151,10 @@ class Attributes(Groups):
         smoke, age = ["yes", "no"], Integers(1, 3)
         yield cls.of({"smoke": GRR(smoke, 1), "age": OUE(age, 1)}, {"smoke": 1, "age": 2})
         yield cls.of({"warm": Window(Interval(0, 1), 1, positions=3, width=2), "wet": OneBitMean(Interval(0, 1), 1)})
+
+    @property
+    def reads(self) -> str:
+        return "attributes"
 
     @property
     def waived(self) -> Mapping[str, str]:

@@ -118,9 +118,6 @@ class Protocol(ABC):
     name: ClassVar[str]
     """What the protocol is called in a spec."""
 
-    reads: ClassVar[str] = "shares"
-    """What an estimate of it is about: "shares" of answers, the "mean" of a number, ..."""
-
     takes: ClassVar[tuple[type[Domain], ...]] = (Domain,)
     """The kinds of domains that it is for; others are refused."""
 
@@ -176,6 +173,11 @@ class Protocol(ABC):
     def examples(cls) -> Iterator[Protocol]:
         """Small instances, all of whose reports can be listed: the conformance suite runs on them."""
         yield from ()
+
+    @property
+    def reads(self) -> str:
+        """What an estimate of it is about: "shares" of answers, the "mean" of a number, its "distribution", ..."""
+        return "shares"
 
     @property
     def waived(self) -> Mapping[str, str]:

@@ -24,11 +24,22 @@ MOST_COUNTERS = 1 << 32
 
 
 def build(
-    domain: Domain, epsilon: Any, forms: int | None = None, n: int | None = None, forever: Any = None
+    domain: Domain,
+    epsilon: Any,
+    forms: int | None = None,
+    n: int | None = None,
+    forever: Any = None,
+    read: str | None = None,
 ) -> dict[str, Protocol]:
-    """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms."""
+    """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms.
+
+    `read` is what is to be estimated, where that is not what the domain is usually read for.
+    """
+    reads = domain.reads if read is None else read
     built: dict[str, Protocol] = {}
     for kind in registered().values():
+        if isinstance(kind.reads, str) and kind.reads != reads:  # it is read in one way only, and not in this one
+            continue
         offered = (
             kind.candidates(domain, epsilon, n)
             if forever is None
@@ -36,10 +47,12 @@ def build(
         )
         with suppress(ChannelError):
             for protocol in offered:
-                if protocol.reads == domain.reads and protocol.tally_size <= MOST_COUNTERS:
+                if protocol.reads == reads and protocol.tally_size <= MOST_COUNTERS:
                     built[protocol.name] = protocol
                     if _has_few(protocol, forms):  # of several candidates of one kind the first that will do
                         break
+    if not built and reads != domain.reads:
+        raise DomainError(f"no protocol can read the {reads} of {domain}")
     if not built and forever is not None:
         raise DomainError(f"no protocol in two stages can ask for {domain}: list the answers")
     if not built:

@@ -1,4 +1,4 @@
-"""What an estimate can be: shares of answers, a mean, ... all of them one table with the same forms."""
+"""What an estimate can be: shares of answers, a mean, a distribution, ... all of them one table with the same forms."""
 
 from deniable.results.base import (
     NOTHING,
@@ -12,6 +12,7 @@ from deniable.results.base import (
     number,
     quantile,
 )
+from deniable.results.distribution import Distribution, Figure
 from deniable.results.mean import Mean
 from deniable.results.misfit import Misfit
 from deniable.results.several import Several
@@ -22,7 +23,9 @@ __all__ = [
     "RESPONDENTS",
     "ROWS_SHOWN",
     "Difference",
+    "Distribution",
     "Estimate",
+    "Figure",
     "Fit",
     "Floats",
     "Mean",

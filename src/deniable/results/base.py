@@ -72,6 +72,8 @@ class Rows:
     """What each row is about, where a result has several parts."""
     units: Sequence[str] = ()
     """The unit of each row, where they differ."""
+    is_ordered: bool = False
+    """Whether the rows are always shown whole and in their own order."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -116,6 +118,8 @@ class Rows:
 
         Of several parts, so many of each.
         """
+        if self.is_ordered:
+            return np.arange(len(self))
         if self.groups:
             groups = np.array(self.groups)
             places = [np.flatnonzero(groups == group) for group in dict.fromkeys(self.groups)]
@@ -189,6 +193,19 @@ class Result(ABC):
         return said if self.n else [NOTHING, *said]
 
     @property
+    def headline(self) -> str:
+        """The finding in words, where there is one."""
+        return ""
+
+    def binned(self, bins: int) -> Result:
+        """A distribution with about so many bins; other figures stay as they are."""
+        return self
+
+    def cumulative(self, level: float = 0.95, population: bool = True) -> Rows | None:
+        """Of a distribution: the shares of the numbers up to some numbers, with intervals that hold for all at once."""
+        return None
+
+    @property
     def parts(self) -> Mapping[str, Result]:
         """The results that this one is made of, by what they are about; without parts itself, under no name."""
         return {"": self}
@@ -227,7 +244,8 @@ class Result(ABC):
             raise MismatchError("these estimates are about different answers")
         whole = np.stack([first.low - second.high, first.high - second.low], axis=1)
         names = first.names if first.groups else first.labels
-        return Difference(names, first.value - second.value, np.hypot(first.stderr, second.stderr), whole)
+        error = np.hypot(first.stderr, second.stderr)
+        return Difference(names, first.value - second.value, error, whole, first.value, second.value)
 
     # -- forms -------------------------------------------------------------------------------------
 
@@ -309,14 +327,16 @@ class Result(ABC):
             ).rstrip()
             for line in [head, *body]
         ]
-        return "\n".join([self.title, *lines, *self._remarks(rows)])
+        return "\n".join([*filter(None, [self.headline]), self.title, *lines, *self._remarks(rows)])
 
     def __rich__(self) -> Any:
         from rich.table import Table
 
         rows = self.table()
         head, body = self.cells(rows)
-        table = Table(title=self.title, caption="\n".join(self._remarks(rows)) or None)
+        table = Table(
+            title="\n".join(filter(None, [self.headline, self.title])), caption="\n".join(self._remarks(rows)) or None
+        )
         for i, name in enumerate(head):
             table.add_column(name, justify="left" if i == 0 else "right")
         for line in body:
@@ -330,7 +350,8 @@ class Result(ABC):
         cells = "".join(f"<th>{escape(name)}</th>" for name in head)
         lines = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in body]
         notes = "".join(f"<p>{escape(note)}</p>" for note in self._remarks(rows))
-        return f"<table><caption>{escape(self.title)}</caption><tr>{cells}</tr>{''.join(lines)}</table>{notes}"
+        title = "<br>".join(escape(line) for line in (self.headline, self.title) if line)
+        return f"<table><caption>{title}</caption><tr>{cells}</tr>{''.join(lines)}</table>{notes}"
 
     def plot(
         self,
@@ -360,6 +381,10 @@ class Difference:
     stderr: Floats
     whole: Floats
     """The interval of each figure where one of the groups has no reports."""
+    first: Floats
+    """The figures of the one group."""
+    second: Floats
+    """The figures of the other."""
 
     def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
         reach = quantile(level, len(self.labels) if simultaneous else 1) * self.stderr

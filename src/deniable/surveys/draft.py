@@ -5,7 +5,8 @@
         {"id": "age", "text": "How old are you?", "answers": {"low": 18, "high": 99}, "protocol": "OLH"}]}
 
 answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" for any text,
-           {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"} (the mean of a number),
+           {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"} (the mean of a number; "distribution"
+           for its quantiles and its histogram, also of whole numbers: {"low": 18, "high": 99, "read": "distribution"}),
            {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one),
            {"table": proof} (a mechanism that `deniable design` proved, with its proof; "hypotheses": [...] names the
            laws that it tells apart), {"table": channel} (any exact channel, such as `deniable channel show coin --save`
@@ -96,6 +97,8 @@ class _Open:
     where: str
     forever: Fraction | None = None
     """The epsilon of a kept state, where there are two stages."""
+    read: str | None = None
+    """What is to be estimated, where the draft says it."""
 
 
 def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tuple[Survey, dict[str, Plan]]:
@@ -222,7 +225,9 @@ def _plans(wanted: Sequence[Protocol | _Open], rule: Longitudinal) -> dict[int, 
             continue
         room = FEW_FORMS // math.prod(forms[:place] + forms[place + 1 :]) if memoized else None
         try:
-            plans[place] = plan(one.domain, epsilon=one.epsilon, n=one.people, forms=room, forever=one.forever)
+            plans[place] = plan(
+                one.domain, epsilon=one.epsilon, n=one.people, forms=room, forever=one.forever, read=one.read
+            )
         except DeniableError as wrong:
             raise SpecError(f"{one.where}: {wrong}") from None
         if memoized:
@@ -314,12 +319,13 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol
     if not isinstance(parameters, Mapping):
         raise SpecError("the parameters are an object")
     people = _people(wanted.get("people"))
+    read = wanted["answers"].get("read") if isinstance(wanted["answers"], Mapping) else None
     if name == BEST:
         if parameters:
             raise SpecError("parameters need a protocol by name")
         if people is None:
             raise SpecError('the planner needs "people", about how many will answer: give it, or name a protocol')
-        return _Open(domain, exact.as_epsilon(wanted["epsilon"]), people, where, wanted.get("forever"))
+        return _Open(domain, exact.as_epsilon(wanted["epsilon"]), people, where, wanted.get("forever"), read)
     known = registered()
     if not isinstance(name, str) or name not in known:
         raise SpecError(f"there is no protocol {name!r}; there are {BEST}, {', '.join(sorted(known))}")
@@ -328,6 +334,10 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol
             raise SpecError(f'{name} has one stage: the rule "{TWO_STAGE}" needs a protocol with two, such as LGRR')
         parameters = {**parameters, "forever": wanted["forever"]}
     try:
+        made = known[name](domain, wanted["epsilon"], **parameters)
+        if read is None or made.reads == read:
+            return made
+        parameters = {"read": read, **parameters}  # for protocols that can be read in several ways
         return known[name](domain, wanted["epsilon"], **parameters)
     except TypeError:
         raise SpecError(f"{name} does not have these parameters: {', '.join(map(str, parameters))}") from None

@@ -139,7 +139,7 @@ class Narrowing(Campaign):
     def _combine(self, asked: Sequence[tuple[Protocol, Tally]]) -> Result:
         protocol, tally = asked[-1]
         assert isinstance(protocol, Window)
-        mean = protocol.estimate(tally)
+        mean: Mean = protocol.estimate(tally)
         if len(asked) == 1:
             return mean
         low, high = mean.ends

@@ -110,6 +110,11 @@ class Finding:
         content: dict[str, Any] = {"id": id} | named | {"text": question, "kind": result.kind}
         content |= {"protocol": result.protocol, "method": result.method, "n": result.n, "level": table.level}
         content |= {"population": table.population, "rows": table.records(json=True), "notes": self.notes}
+        if result.headline:
+            content |= {"headline": result.headline}
+        curve = result.cumulative(table.level, table.population)
+        if curve is not None:
+            content |= {"cumulative": curve.records(json=True)}
         content |= {"misfit": {"p_value": misfit.p_value, "message": misfit.message} if misfit else None}
         if isinstance(result, TextEstimate):
             content |= {"unlisted": finite(result.unlisted), "unlisted_stderr": finite(result.unlisted_stderr)}
@@ -168,8 +173,9 @@ def find(
     simultaneous: bool = False,
     population: bool = True,
     repeats: Repeats = ONCE,
+    bins: int | None = None,
 ) -> Finding:
-    """Estimate from a tally; open text needs the candidates to look for.
+    """Estimate from a tally; open text needs the candidates to look for, and a distribution may have `bins`.
 
     >>> from deniable.protocols import GRR
     >>> smoke = GRR(["yes", "no"], epsilon=1)
@@ -187,6 +193,8 @@ def find(
         estimated = estimated.repeated(repeats.noise, repeats.people)
     if consistent is not None:
         estimated = estimated.consistent(consistent)
+    if bins is not None:
+        estimated = estimated.binned(bins)
     rows = estimated.table(level, simultaneous, population)
     parts = protocol.part_tallies(tally)
     if repeats != ONCE:

@@ -31,7 +31,8 @@ from deniable.collect.stores.base import Epoch
 from deniable.collect.wire import JSON
 from deniable.labels import label_spec
 from deniable.postprocess import METHODS
-from deniable.results import Result, finite
+from deniable.results import Difference, finite
+from deniable.results.distribution import MOST_BINS
 from deniable.surveys import Question, SurveyTally
 from deniable.surveys.results import NUMBERS, Finding, Repeats, find, part_id, trust
 from deniable.surveys.terms import write_time
@@ -68,6 +69,10 @@ class Row(msgspec.Struct):
     unit: str = ""
     count: float | None = None
     """Of a share: the estimated number of people."""
+    begin: float | None = None
+    """Of a bin of a distribution: where it begins."""
+    end: float | None = None
+    """Where it ends; of whole numbers, the first one of the next bin."""
 
 
 class Hypothesis(msgspec.Struct):
@@ -129,6 +134,10 @@ class QuestionReading(msgspec.Struct, kw_only=True):
     warning: str | None = None
     """What to ask oneself if that is below 0.001."""
     rows: list[Row]
+    headline: str | None = None
+    """Of a distribution: the finding in words."""
+    cumulative: list[Row] | None = None
+    """Of a distribution: the shares of the numbers up to some numbers, with intervals that hold for all at once."""
     notes: list[str] = []
     """What to say beside the figures."""
     decision: Choice | None = None
@@ -179,6 +188,8 @@ class QuestionChange(msgspec.Struct, kw_only=True):
     message: str | None = None
     """Why there are no answers here, if there are none."""
     rows: list[Change]
+    p_value: float | None = None
+    """How often differences as clear as these show up where there are none at all."""
 
 
 class Differences(msgspec.Struct):
@@ -215,6 +226,7 @@ class Request:
     questions: tuple[str, ...]
     candidates: tuple[str, ...]
     top: int | None
+    bins: int | None = None
 
     @classmethod
     def of(cls, call: Call, entry: Entry, epochs: str = "epochs") -> Request:
@@ -235,6 +247,7 @@ class Request:
             tuple(query["question"]),
             candidates,
             query.get("top"),
+            query.get("bins"),
         )
 
     def asked(self, entry: Entry) -> list[Question]:
@@ -296,6 +309,7 @@ def _found(question: Question, tally: SurveyTally, repeats: Repeats, request: Re
         request.simultaneous,
         request.population,
         repeats,
+        request.bins,
     )
 
 
@@ -325,10 +339,14 @@ def _readings(
             continue
         content = found[part].description(question.id, question.text)
         rows = content["rows"]
-        if request.top is not None and request.top < len(rows):
+        if request.top is not None and request.top < len(rows) and not found[part].table.is_ordered:
             order = np.argsort(-found[part].table.value, kind="stable")[: request.top]
             rows = [rows[i] for i in order]
-        rest = {key: content[key] for key in ("unlisted", "unlisted_stderr") if key in content}
+        rest: dict[str, Any] = {
+            key: content[key] for key in ("unlisted", "unlisted_stderr", "headline") if key in content
+        }
+        if "cumulative" in content:
+            rest["cumulative"] = [Row(**row) for row in content["cumulative"]]
         yield QuestionReading(
             **head,
             **rest,
@@ -363,7 +381,7 @@ def changes(entry: Entry, version: int, before: Summed, after: Summed, request: 
             counts = [int(one[part].n) for one in found] or [tally[question.id].n for tally, _ in sides]
             messages = [_missing(entry, question, n, request) for n in counts]
             message = next(filter(None, messages), None)
-            answers = [] if message else list(_changed(found[0][part], found[1][part], request))
+            change = None if message else found[1][part] - found[0][part]
             questions.append(
                 QuestionChange(
                     id=question.id,
@@ -375,16 +393,16 @@ def changes(entry: Entry, version: int, before: Summed, after: Summed, request: 
                     n_after=counts[1],
                     enough=NOT_ENOUGH not in messages,
                     message=message,
-                    rows=answers,
+                    rows=[] if change is None else list(_changed(change, request)),
+                    p_value=None if change is None else finite(change.p_value),
                 )
             )
     notes = [note for _, repeats in sides for note in repeats.notes]
     return Differences(entry.fingerprint, version, questions, list(dict.fromkeys(notes)))
 
 
-def _changed(first: Result, second: Result, request: Request) -> Iterator[Change]:
-    change = second - first
-    rows = [first.table().value, second.table().value, change.value, change.stderr]
+def _changed(change: Difference, request: Request) -> Iterator[Change]:
+    rows = [change.second, change.first, change.value, change.stderr]
     numbers = np.column_stack([*rows, change.interval(request.level, request.simultaneous)]).tolist()
     for label, row in zip(map(label_spec, change.labels), numbers, strict=True):
         yield Change(label, *map(finite, row))
@@ -553,6 +571,11 @@ QUERY = (
         "top",
         {"type": "integer", "minimum": 1, "maximum": 1_000_000},
         "only so many of the most common answers, most common first",
+    ),
+    Parameter(
+        "bins",
+        {"type": "integer", "minimum": 1, "maximum": MOST_BINS},
+        "of a distribution: about how many bins; by default as many as stand out of the noise",
     ),
 )
 

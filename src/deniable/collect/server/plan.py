@@ -34,7 +34,7 @@ class PlannedProtocol(msgspec.Struct):
 
     name: str
     noise: float
-    """The standard error of the share of an answer that nobody gave; of a mean, in its unit."""
+    """The standard error of the share of an answer that nobody gave; of a mean, or of the median, in its unit."""
     half_width: float
     """How far the interval of the figure reaches to either side, where that is most."""
     visible: float | None
@@ -63,7 +63,8 @@ class Planned(msgspec.Struct):
 
     domain: str
     reads: str
-    """What is estimated: "shares" of answers, the "mean" of a number, or "attributes", the parts of a record."""
+    """What is estimated: "shares" of answers, the "mean" or the "distribution" of a number, or "attributes", the parts
+    of a record."""
     unit: str
     """The unit of noise and intervals: empty for shares, and for records, where they are parts of a range."""
     epsilon: str
@@ -100,16 +101,20 @@ def curve(plan: Plan) -> list[Point]:
 
 def _half_widths(plan: Plan, epsilon: str) -> dict[str, float]:
     try:
-        built = build(plan.domain, epsilon)
+        built = build(plan.domain, epsilon, read=plan.best.reads)
     except DomainError:
         return {}
     return {name: half_width(one, plan.n, plan.level, plan.population) for name, one in built.items()}
 
 
-def _domain(categories: int | None, number: str | None, unit: str | None, record: str | None) -> Domain:
+def _domain(
+    categories: int | None, number: str | None, unit: str | None, record: str | None, read: str | None
+) -> Domain:
     """What is asked for: one of the three, or open text."""
     if sum(given is not None for given in (categories, number, record)) > 1 or (unit and number is None):
         raise SpecError("give one of categories, number (with its unit) and record, or none of them for open text")
+    if read is not None and number is None:
+        raise SpecError("read goes with number")
     if number is not None:
         low, _, high = number.partition("..")
         return Interval(low, high, unit or "")
@@ -129,7 +134,7 @@ async def plan(call: Call) -> Response:
     if sum(given is not None for given in (epsilon, people, within)) != 2:
         raise Problem("malformed", "give two of epsilon, people and within: the third follows")
     try:
-        domain = _domain(query["categories"], query["number"], query["unit"], query["record"])
+        domain = _domain(query["categories"], query["number"], query["unit"], query["record"], query["read"])
     except DeniableError as wrong:
         raise Problem("malformed", str(wrong)) from None
 
@@ -139,6 +144,7 @@ async def plan(call: Call) -> Response:
             epsilon=epsilon,
             n=people,
             within=within,
+            read=query["read"],
             level=query["level"],
             population=query["about"] == POPULATION,
         )
@@ -166,7 +172,12 @@ OPERATIONS = (
             Parameter(
                 "number",
                 {"type": "string", "pattern": f"^{_END}[.][.]{_END}$"},
-                "the mean of a number between two ends, such as 0..24",
+                "the mean of a number between two ends, such as 0..24, or its distribution",
+            ),
+            Parameter(
+                "read",
+                {"type": "string", "enum": ["mean", "distribution"]},
+                "what to estimate of a number; its mean by default. of a distribution, intervals are the median's",
             ),
             Parameter("unit", {"type": "string", "maxLength": 40}, "the unit of the number"),
             Parameter(

@@ -69,7 +69,6 @@ Floats = NDArray[np.float64]
 class ShareProtocol(Protocol):
     """Shares of answers: of listed ones, or of texts that the analyst names afterwards."""
 
-    reads: ClassVar[str] = "shares"
     formula_for: ClassVar[str] = ""
 
     @abstractmethod

@@ -3,7 +3,8 @@
 Law        the number is rounded at random to one of D positions; with probability t the report is uniform among the w
            outputs from the position on, else uniform among all M = D + w - 1
 Privacy    ratio 1 + t M / (w (1 - t)) <= e^epsilon; t is rounded down
-Error      of a mean, worst case over the interval: worst_variance(n)
+Error      of a mean, worst case over the interval: worst_variance(n); of a distribution, that of the median if all
+           numbers are equally common: half its interval divided by z
 Report     the output's index, ceil(log2(M) / 8) bytes
 Cost       four random words per report (rounding, keep, within the window, among all); M counters
 Source     piecewise mechanism (Wang et al. 2019) and square wave (Li et al. 2020), which are both this law; with w = 1
@@ -13,16 +14,18 @@ Source     piecewise mechanism (Wang et al. 2019) and square wave (Li et al. 202
 Rounding   as `grid` says
 Read-out   the mean is linear in the output's index, and unbiased. Its standard error comes from the spread of the
            reports themselves, but is never below what the law adds at least
-Choice     (D, w) with the smallest worst case are searched once and then fixed in the spec
+           A distribution is read out by EM or EMS, with intervals from unbiased figures: `density`
+Choice     of a mean, (D, w) with the smallest worst case are searched once and then fixed in the spec; of a
+           distribution D = 1,024, or all whole numbers if they are fewer, and w = 2 b D with the b of the square wave
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -32,21 +35,27 @@ from deniable.domains import Domain, DomainLike, Integers, Interval
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Protocol, percent
+from deniable.protocols.numeric.density import STEPS, Unbiased, WindowLaw, fit, square_wave_half_width
 from deniable.protocols.numeric.grid import OnGrid
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
-from deniable.results import Floats, Mean
+from deniable.results import Distribution, Floats, Mean, quantile
+from deniable.results.distribution import QUANTILES, round_edges
 from deniable.results.misfit import too_few, too_many
 
-MEAN = "mean"
+MEAN, DISTRIBUTION = "mean", "distribution"
 
+MOST_USUAL = 1024
+"""Positions of a distribution, unless somebody asks for more."""
+
+_BINS = (100, 50, 40, 25, 20, 16, 12, 10, 8, 6, 5, 4, 3, 2)
 _MOST_POSITIONS = 1 << 20
 
 
 @dataclass(frozen=True)
 class Window(OnGrid, Protocol):
-    """The mean of a number; without positions and width, those with the smallest worst-case variance.
+    """The mean of a number, or its distribution; without positions and width, those that are best for it.
 
     >>> hours = Window(Interval(0, 100, unit="hours"), epsilon=2)
     >>> hours.positions, hours.width
@@ -54,10 +63,15 @@ class Window(OnGrid, Protocol):
     >>> mean = hours.estimate(hours.tally(hours.privatize([8.0, 7.5, 30.0] * 1000)))
     >>> mean.interval()[0] < 15.17 < mean.interval()[1] or abs(mean.value - 15.17) < 5 * mean.stderr
     True
+    >>> ages = Window(Integers(18, 99), epsilon=1, read="distribution")
+    >>> ages.positions, ages.width
+    (82, 42)
+    >>> found = ages.estimate(ages.tally(ages.privatize([30, 41, 70] * 1000)))
+    >>> found.median.interval()[0] <= 41 <= found.median.interval()[1]
+    True
     """
 
     name: ClassVar[str] = "Window"
-    reads: ClassVar[str] = MEAN
     formula_for: ClassVar[str] = ""
     positions: int = 0
     width: int = 0
@@ -66,15 +80,22 @@ class Window(OnGrid, Protocol):
     if TYPE_CHECKING:
 
         def __init__(
-            self, domain: DomainLike, epsilon: Number, positions: int = 0, width: int = 0, read: str = MEAN
+            self,
+            domain: DomainLike,
+            epsilon: Number,
+            positions: int | None = None,
+            width: int | None = None,
+            read: str = MEAN,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.read != MEAN:
-            raise NumberError(f"a window is read as {MEAN!r}, not as {self.read!r}")
-        positions, width = self.positions, self.width
-        if not positions and not width:
+        if self.read not in (MEAN, DISTRIBUTION):
+            raise NumberError(f"a window is read as {MEAN!r} or {DISTRIBUTION!r}, not as {self.read!r}")
+        positions, width = self.positions or 0, self.width or 0
+        if self.read == DISTRIBUTION:
+            positions, width = _for_distribution(self.domain, float(self.epsilon), positions, width)
+        elif not positions and not width:
             positions, width = best_window(float(as_epsilon(self.epsilon)))
         for name, number, least in (("positions", positions, 2), ("width", width, 1)):
             if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= _MOST_POSITIONS:
@@ -90,12 +111,26 @@ class Window(OnGrid, Protocol):
     def candidates(cls, domain: Domain, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
         if isinstance(domain, Interval):  # whole numbers are asked for their shares, unless somebody names a window
             yield cls(domain, epsilon)
+        if isinstance(domain, Interval | Integers):
+            yield cls(domain, epsilon, read=DISTRIBUTION)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(Interval(0, 1), 1, positions=3, width=2)
         yield cls(Interval(-10, 30, unit="degrees"), 2, positions=4, width=1)
         yield cls(Integers(0, 4), 1, positions=5, width=2)
+        yield cls(Integers(1, 6), 1, read=DISTRIBUTION)
+        yield cls(Interval(0, 1), 2, positions=5, read=DISTRIBUTION)
+
+    @property
+    def reads(self) -> str:
+        return self.read
+
+    @property
+    def waived(self) -> Mapping[str, str]:
+        if self.read == MEAN:
+            return {}
+        return {"unbiased": "maximum likelihood is not linear; that its unbiased figures are is tested by itself"}
 
     @classmethod
     def three_output(cls, domain: DomainLike, epsilon: Number) -> Window:
@@ -166,6 +201,8 @@ class Window(OnGrid, Protocol):
 
     def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """Of the mean of these very numbers."""
+        if self.read == DISTRIBUTION:
+            raise ChannelError("the figures of a distribution have no formula for their variances: simulate them")
         place, half = self._places(self.domain.encode(answers)), (self.positions - 1) / 2
         below = np.floor(place)
         up, t = place - below, float(self.keep)
@@ -174,6 +211,10 @@ class Window(OnGrid, Protocol):
         each = t * squares + fixed - (t * (place - half)) ** 2
         n = len(place) if people is None else int(np.sum(people))
         return np.array([float(np.average(each, weights=people)) * float(self._scale) ** 2 / n])
+
+    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """The mean of the numbers, clipped to the interval; or the figures of their distribution."""
+        return self._true_figures(answers, people) if self.read == DISTRIBUTION else super().truth(answers, people)
 
     # -- the read-out ------------------------------------------------------------------------------
 
@@ -187,7 +228,10 @@ class Window(OnGrid, Protocol):
         middle = (self._low + self._high) / 2
         return middle + self._scale * (output - Fraction(self.outputs - 1, 2))
 
-    def _estimate(self, tally: Tally) -> Mean:
+    def _estimate(self, tally: Tally) -> Mean | Distribution:
+        return self._distribution(tally, None) if self.read == DISTRIBUTION else self._mean(tally)
+
+    def _mean(self, tally: Tally) -> Mean:
         n, counts = tally.n, [int(count) for count in tally.counts]
         total = sum(y * count for y, count in enumerate(counts))
         squares = sum(y * y * count for y, count in enumerate(counts))
@@ -205,10 +249,80 @@ class Window(OnGrid, Protocol):
         noise = min(everything, max(everything - apart * (t**2) * scale / n, least * scale / n))
         return Mean(value, n, math.sqrt(everything), math.sqrt(noise), self._ends, self.name, unit=self.unit)
 
-    def estimate(self, tally: Tally) -> Mean:
-        """The mean with its error, in the question's unit."""
-        found: Mean = super().estimate(tally)
-        return found
+    def estimate(self, tally: Tally, smooth: bool | None = None) -> Any:
+        """A `Mean` with its error in the question's unit, or a `Distribution`.
+
+        Of a distribution, `smooth` forces EMS (True) or EM (False); without it a rule chooses, which sees the tally.
+        """
+        if smooth is None or self.read == MEAN or not tally.n:
+            return super().estimate(tally)
+        self._check_tally(tally)
+        return replace(self._distribution(tally, smooth), check=partial(self.misfit, tally))
+
+    # -- the distribution --------------------------------------------------------------------------
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every position is one answer, so that nothing is rounded."""
+        return isinstance(self.domain, Integers) and self.domain.size == self.positions
+
+    @cached_property
+    def law(self) -> WindowLaw:
+        return WindowLaw(self.positions, self.width, float(self.keep))
+
+    @cached_property
+    def _points(self) -> Floats:
+        return np.linspace(*self._ends, self.positions)
+
+    def _distribution(self, tally: Tally, smooth: bool | None) -> Distribution:
+        shape = fit(self.law, tally.counts, smooth)
+        evidence = Unbiased(self.law, shape.shares, tally.n, tally.counts)
+        found = (self._points, shape.shares, tally.n, evidence, self._edges(tally.n), self.name, shape.method)
+        return Distribution(*found, self.unit, self.is_whole, math.sqrt(shape.strength / 2) * self.scale / STEPS)
+
+    def _nothing(self) -> Any:
+        if self.read == MEAN:
+            return super()._nothing()
+        unknown, edges = np.full(self.positions, np.nan), round_edges(self._points, _BINS[-1], self.is_whole)
+        return Distribution(self._points, unknown, 0, None, edges, self.name, "EM", self.unit, self.is_whole)
+
+    @lru_cache(maxsize=8)  # noqa: B019  # a protocol is a small frozen value
+    def _even(self, n: int) -> Distribution:
+        """What n people would show whose numbers are all equally common, without noise."""
+        shares = np.full(self.positions, 1 / self.positions)
+        evidence = Unbiased(self.law, shares, n, n * self.law.mix(shares))
+        edges = round_edges(self._points, _BINS[-1], self.is_whole)
+        return Distribution(self._points, shares, n, evidence, edges, self.name, "EM", self.unit, self.is_whole)
+
+    @lru_cache(maxsize=64)  # noqa: B019
+    def _edges(self, n: int) -> Floats:
+        """As many bins as an even share of can be told from none with n people."""
+        even = self._even(n)
+        for bins in _BINS:
+            edges = round_edges(self._points, bins, self.is_whole)
+            middle = (edges.size - 1) // 2
+            if edges.size < 3 or even.half_width_of_bin(edges[middle], edges[middle + 1]) <= 1 / (edges.size - 1):
+                break
+        return edges
+
+    def _true_figures(self, answers: Any, people: Any) -> NDArray[np.float64]:
+        numbers = self._number(self.domain.encode(answers))
+        held = np.ones(len(numbers)) if people is None else np.asarray(people, dtype=float)
+        order = np.argsort(numbers, kind="stable")
+        numbers, held = numbers[order], held[order]
+        total = np.cumsum(held)
+        quantiles = numbers[np.searchsorted(total, np.array(QUANTILES) * total[-1] * (1 - 1e-12))]
+        mean = float(np.average(numbers, weights=held))
+        spread = float(np.average((numbers - mean) ** 2, weights=held))
+        edges = self._edges(int(total[-1]))
+        bins = np.histogram(numbers, edges, weights=held)[0] / total[-1]
+        return np.concatenate([quantiles, [mean, math.sqrt(spread)], bins])
+
+    @lru_cache(maxsize=64)  # noqa: B019
+    def _median_error(self, n: int, population: bool) -> float:
+        even, z = self._even(n), quantile(0.95)
+        low, high = even.cdf_at(sum(self._ends) / 2).interval(0.95, population)
+        return (high - low) / (2 * z) * self.scale
 
     @cached_property
     def _noise_range(self) -> tuple[float, float]:
@@ -224,10 +338,14 @@ class Window(OnGrid, Protocol):
         return self._noise_range[1] * float(self._scale) ** 2 / n
 
     def noise(self, n: int) -> float:
+        if self.read == DISTRIBUTION:
+            return self._median_error(n, False)
         return math.sqrt(self.worst_variance(n))
 
     def error(self, n: int, population: bool = True) -> float:
         """The worst case is half of the people at each end: their own spread and the noise add up."""
+        if self.read == DISTRIBUTION:
+            return self._median_error(n, population)
         if not population:
             return self.noise(n)
         t, half = float(self.keep), (self.positions - 1) / 2
@@ -236,12 +354,14 @@ class Window(OnGrid, Protocol):
 
     @property
     def leverage(self) -> float:
-        """How many honest people at one end a forged report of the last output outweighs."""
+        """How many honest people at one end a forged report of the last output outweighs, for the mean."""
         return (self.outputs - 1) / (float(self.keep) * (self.positions - 1))
 
     @property
-    def poisoning(self) -> float:
-        """m forged reports among n move the mean by at most m / n times this, in the unit."""
+    def poisoning(self) -> float | None:
+        """m forged reports among n move the mean by at most m / n times this, in the unit; None of a distribution."""
+        if self.read == DISTRIBUTION:
+            return None
         return float(self._scale * (self.outputs - 1))
 
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
@@ -296,6 +416,15 @@ class OneBitMean(Window):
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(Interval(-1, 1), 1)
+
+
+def _for_distribution(domain: Domain, epsilon: float, positions: int, width: int) -> tuple[int, int]:
+    """Positions and width, as far as they are not given."""
+    if not positions:
+        positions = min(MOST_USUAL, domain.size) if isinstance(domain, Integers) else MOST_USUAL
+    if not width and isinstance(positions, int):
+        width = max(1, round(2 * square_wave_half_width(epsilon) * positions))
+    return positions, width
 
 
 def _worst(positions: int, width: int, t: float) -> float:

@@ -1,0 +1,601 @@
+"""The distribution of a number: quantiles, mean, histogram and cumulative shares, all with intervals.
+
+Values     from the fitted distribution over the positions (`method` says which fit ran); mean and variance from
+           unbiased figures
+Intervals  hold whatever the distribution is: they come from unbiased figures and not from the fit. The share of the
+           numbers up to x is at least the mean of a ramp that ends at x, and at most that of one that begins there. A
+           wide ramp has little noise, a narrow one little play: the width with the shortest expected interval at the
+           fitted distribution is used, for each end by itself. Quantiles are where the cumulative shares' intervals
+           cross; the shares of bins lie between two trapezoids
+Rare       beside z standard errors an interval reaches z^2 / 6 of the most that one report can do (Bernstein)
+Bins       as many as an even share of can be told from none with n people, whatever they answered; `binned` gives
+           others
+Table      quantiles, mean and standard deviation in the unit, then the bins. The standard error of a figure whose
+           interval is not symmetric is half its interval divided by z
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from deniable._extras import require
+from deniable.errors import MismatchError, NumberError
+from deniable.results.base import INK, NOTHING, SEEN, UNSEEN, Difference, Floats, Result, Rows, number, quantile
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+MEDIAN = "median"
+KNOTS = 33
+MOST_BINS = 1000
+
+_WIDENING = math.sqrt(2)
+
+
+class Readings(NamedTuple):
+    """Unbiased figures, one entry each."""
+
+    value: Floats
+    noise: Floats
+    """The variance that the protocol adds."""
+    people: Floats
+    """The variance of having asked these people and not others."""
+    most: Floats
+    """How far one report can move the figure."""
+
+
+class Evidence(Protocol):
+    """What unbiased figures are read from. Rows of `wanted` are weights of the positions."""
+
+    def read(self, wanted: Floats) -> Readings: ...
+
+    def covariance(self, wanted: Floats) -> Floats: ...
+
+
+class Figure(float):
+    """A number with its error: an ordinary float that also has `value`, `stderr` and `interval(level)`."""
+
+    stderr: float
+    """Noise and sampling error; half the 95 % interval divided by 1.96 where that is not symmetric."""
+
+    def __new__(
+        cls, value: float, interval: Callable[[float, bool], tuple[float, float]], stderr: float | None
+    ) -> Figure:
+        made = super().__new__(cls, value)
+        made._interval = interval  # type: ignore[attr-defined]
+        low, high = interval(0.95, True)
+        made.stderr = (high - low) / (2 * quantile(0.95)) if stderr is None else stderr
+        return made
+
+    @property
+    def value(self) -> float:
+        return float(self)
+
+    def interval(self, level: float = 0.95, population: bool = True) -> tuple[float, float]:
+        """A confidence interval; about the population, or with `population=False` about those who answered."""
+        ends: tuple[float, float] = self._interval(level, population)  # type: ignore[attr-defined]
+        return ends
+
+
+class _Ramps(NamedTuple):
+    """Where the inner weights of some ranges are zero and the outer ones are one, as places among the positions."""
+
+    zero_from: Floats
+    zero_to: Floats
+    one_from: Floats
+    one_to: Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Distribution(Result):
+    """An estimated distribution of a number."""
+
+    kind: ClassVar[str] = "distribution"
+    heading: ClassVar[str] = "value"
+
+    points: Floats
+    """The positions, as numbers."""
+    frequencies: Floats
+    """The fitted share of each position."""
+    n: int
+    evidence: Evidence | None
+    """None without reports."""
+    edges: Floats
+    """Of the bins; the last one is the upper end, or of whole numbers the first number beyond it."""
+    protocol: str
+    method: str = "EM"
+    unit: str = ""
+    is_whole: bool = False
+    """Whether the positions are all the answers that there are: whole numbers, not rounded."""
+    blur: float = 0.0
+    """The standard deviation of the bell that EMS blurs each pass with, in the unit; 0 for EM."""
+    noise: float = 1.0
+    """By how much the noise is larger, in variance, than that of n reports of different people."""
+    people: float = 1.0
+    """The same of the sampling error."""
+    unheard: float = 0.0
+    """The part of the sampling error that is also about those who answered, because not all of them were heard."""
+
+    # -- figures -----------------------------------------------------------------------------------
+
+    @property
+    def step(self) -> float:
+        return float(self.points[1] - self.points[0])
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the domain."""
+        return float(self.points[0]), float(self.points[-1])
+
+    @cached_property
+    def cdf(self) -> Floats:
+        """The share of the numbers up to each of the `points`; of an interval, a position stands for all near it."""
+        return np.array(self._cumulative(np.arange(self.points.size, dtype=float)))
+
+    def _cumulative(self, places: Floats) -> Floats:
+        total = np.cumsum(self.frequencies)
+        if self.is_whole:
+            found: Floats = total[np.clip(np.floor(places).astype(np.int64), 0, total.size - 1)]
+            return np.where(places < 0, 0.0, found)
+        where = np.concatenate([[0.0], np.arange(self.points.size - 1) + 0.5, [self.points.size - 1.0]])
+        between: Floats = np.interp(places, where, np.concatenate([[0.0], total[:-1], [1.0]]))
+        return between
+
+    def cdf_at(self, number: float) -> Figure:
+        """The share of the numbers up to this one."""
+        place = np.array([self._place(number)])
+        if not self.n:
+            return Figure(math.nan, lambda level, population: (0.0, 1.0), math.nan)
+
+        def interval(level: float, population: bool) -> tuple[float, float]:
+            low, high = self._up_to(place, quantile(level), population)
+            return float(low[0]), float(high[0])
+
+        return Figure(float(self._cumulative(place)[0]), interval, None)
+
+    def _place(self, number: float) -> float:
+        if not math.isfinite(number):
+            raise NumberError(f"a distribution is about finite numbers, not {number!r}")
+        return min(max((number - self.ends[0]) / self.step, -1.0), self.points.size - 1.0)
+
+    def quantile(self, q: float) -> Figure:
+        """The smallest number that a share q of the numbers does not exceed."""
+        if not 0 < q < 1:
+            raise NumberError(f"a quantile is asked for at a share between 0 and 1, not at {q!r}")
+        if not self.n:
+            return Figure(math.nan, lambda level, population: self.ends, math.nan)
+
+        def interval(level: float, population: bool) -> tuple[float, float]:
+            ((low, high),) = self._crossings([q], quantile(level), population)
+            return float(low), float(high)
+
+        return Figure(self._quantile(q), interval, None)
+
+    @property
+    def median(self) -> Figure:
+        return self.quantile(0.5)
+
+    def _quantile(self, q: float) -> float:
+        total = np.cumsum(self.frequencies)
+        if self.is_whole:
+            return float(self.points[min(int(np.searchsorted(total, q * (1 - 1e-12))), total.size - 1)])
+        where = np.concatenate([[0.0], np.arange(self.points.size - 1) + 0.5, [self.points.size - 1.0]])
+        known = np.concatenate([[0.0], total[:-1], [1.0]])
+        after = min(max(int(np.searchsorted(known, q)), 1), known.size - 1)
+        rise = known[after] - known[after - 1]
+        part = (q - known[after - 1]) / rise if rise > 0 else 0.0
+        return self.ends[0] + self.step * float(where[after - 1] + part * (where[after] - where[after - 1]))
+
+    @cached_property
+    def mean(self) -> Figure:
+        """Unbiased; it may fall outside of the domain by its noise."""
+        return self._smooth_figure(self.points, 0.0, (0.0, 0.0))
+
+    @cached_property
+    def variance(self) -> Figure:
+        """Of the numbers, in the square of the unit; what rounding to the positions adds is taken off."""
+        play = 0.0 if self.is_whole else self.step**2
+        return self._smooth_figure((self.points - float(self.mean)) ** 2, play / 6, (play / 12, play / 6))
+
+    @cached_property
+    def sd(self) -> Figure:
+        """The standard deviation of the numbers."""
+
+        def interval(level: float, population: bool) -> tuple[float, float]:
+            low, high = (math.sqrt(max(0.0, end)) for end in self.variance.interval(level, population))
+            return (low, high) if self.n else (0.0, (self.ends[1] - self.ends[0]) / 2)
+
+        value = math.sqrt(max(0.0, self.variance)) if self.n else math.nan
+        return Figure(value, interval, None if self.n else math.nan)
+
+    def _smooth_figure(self, weights: Floats, bias: float, play: tuple[float, float]) -> Figure:
+        """The mean of weights of the positions, less a bias that is known up to some play."""
+        if self.evidence is None:
+            least, most = float(weights.min()), float(weights.max())
+            return Figure(math.nan, lambda level, population: (least, most), math.nan)
+        found = self.evidence.read(weights[None, :])
+        value = float(found.value[0]) - bias
+
+        def interval(level: float, population: bool) -> tuple[float, float]:
+            reach = float(self._reach(found, quantile(level), population)[0])
+            return value - reach - play[0], value + reach + play[1]
+
+        return Figure(value, interval, math.sqrt(float(self._spread(found, True)[0])))
+
+    def _spread(self, found: Readings, population: bool) -> Floats:
+        spread: Floats = self.noise * found.noise + (self.people if population else self.unheard) * found.people
+        return spread
+
+    def _reach(self, found: Readings, z: float, population: bool) -> Floats:
+        reach: Floats = z * np.sqrt(self._spread(found, population)) + z**2 / 6 * max(self.noise, 1.0) * found.most
+        return reach
+
+    # -- intervals of shares -----------------------------------------------------------------------
+
+    @property
+    def _widths(self) -> list[float]:
+        """Of the ramps that are tried, in steps."""
+        most = self.points.size - 1
+        count = 1 + math.floor(math.log(most) / math.log(_WIDENING)) if most > 1 else 1
+        return sorted({float(round(_WIDENING**k)) for k in range(count)})
+
+    def _ramps(self, start: Floats, stop: Floats) -> _Ramps:
+        """Of ranges from a place to a place, both included; an end of the domain needs no ramp."""
+        last = self.points.size - 1.0
+        if self.is_whole:
+            inner, outer = (np.floor(start) - 1, np.floor(stop) + 1), (np.floor(start), np.floor(stop))
+        else:
+            inner, outer = (np.ceil(start), np.floor(stop)), (np.floor(start), np.ceil(stop))
+        first, whole = start <= 0, stop >= last
+        return _Ramps(
+            np.where(first, -np.inf, inner[0]),
+            np.where(whole, np.inf, inner[1]),
+            np.where(first, -np.inf, outer[0]),
+            np.where(whole, np.inf, outer[1]),
+        )
+
+    def _inner(self, ramps: _Ramps, width: Floats) -> Floats:
+        """Weights that are nowhere above one and zero outside of the ranges."""
+        at, width = np.arange(self.points.size), width[:, None]
+        rise, fall = at - ramps.zero_from[:, None], ramps.zero_to[:, None] - at
+        return np.clip(np.minimum(rise, fall) / width, 0.0, 1.0)
+
+    def _outer(self, ramps: _Ramps, width: Floats) -> Floats:
+        """Weights that are one in the ranges and nowhere below zero."""
+        at, width = np.arange(self.points.size), width[:, None]
+        rise, fall = at - ramps.one_from[:, None] + width, ramps.one_to[:, None] - at + width
+        return np.clip(np.minimum(rise, fall) / width, 0.0, 1.0)
+
+    def _best_widths(self, ramps: _Ramps, z: float, population: bool) -> tuple[Floats, Floats]:
+        """The widths of the inner and the outer ramps with the shortest expected intervals at the fit."""
+        assert self.evidence is not None
+        rows = ramps.zero_from.size
+        best = np.full((2, rows), np.inf), np.ones((2, rows))
+        for width in self._widths:
+            each = np.full(rows, width)
+            for side, weights in enumerate((self._inner(ramps, each), self._outer(ramps, each))):
+                reach = self._reach(self.evidence.read(weights), z, population)
+                expected = (1 - 2 * side) * -(weights @ self.frequencies) + reach
+                better = expected < best[0][side]
+                best[0][side][better], best[1][side][better] = expected[better], width
+        return best[1][0], best[1][1]
+
+    def _bracket(
+        self, ramps: _Ramps, widths: tuple[Floats, Floats], z: float, population: bool
+    ) -> tuple[Floats, Floats]:
+        assert self.evidence is not None
+        below = self.evidence.read(self._inner(ramps, widths[0]))
+        above = self.evidence.read(self._outer(ramps, widths[1]))
+        low = np.clip(below.value - self._reach(below, z, population), 0.0, 1.0)
+        high = np.clip(above.value + self._reach(above, z, population), 0.0, 1.0)
+        return low, high
+
+    def _up_to(self, places: Floats, z: float, population: bool) -> tuple[Floats, Floats]:
+        """Intervals of the cumulative shares at these places."""
+        knots, widths = self._knots(population)
+        near = np.searchsorted((knots[1:] + knots[:-1]) / 2, places)
+        ramps = self._ramps(np.full(places.size, -1.0), places)
+        low, high = self._bracket(ramps, (widths[0][near], widths[1][near]), z, population)
+        value, last = self._cumulative(places), self.points.size - 1.0
+        low, high = np.minimum(low, value), np.maximum(high, value)
+        known = places >= last
+        return np.where(known, 1.0, np.where(places < 0, 0.0, low)), np.where(places < 0, 0.0, high)
+
+    def _knots(self, population: bool) -> tuple[Floats, tuple[Floats, Floats]]:
+        """Some places, and the best widths of their ramps at 95 %; in between and otherwise they hardly differ."""
+        kept: dict[bool, Any] = self.__dict__.setdefault("_kept", {})
+        if population not in kept:
+            knots = np.unique(np.round(np.linspace(0, self.points.size - 1, KNOTS)))
+            ramps = self._ramps(np.full(knots.size, -1.0), knots)
+            kept[population] = knots, self._best_widths(ramps, quantile(0.95), population)
+        found: tuple[Floats, tuple[Floats, Floats]] = kept[population]
+        return found
+
+    def _crossings(self, shares: Sequence[float], z: float, population: bool) -> list[tuple[float, float]]:
+        """Where the intervals of the cumulative shares begin to reach each of some shares, and where they leave it."""
+        knots = self._knots(population)[0]
+        low, high = self._up_to(knots, z, population)
+        found = []
+        for q in shares:
+            first = self._refined(knots, high >= q, lambda places, q=q: self._up_to(places, z, population)[1] >= q)  # type: ignore[misc]
+            last = self._refined(knots, low >= q, lambda places, q=q: self._up_to(places, z, population)[0] >= q)  # type: ignore[misc]
+            begin = first if self.is_whole else max(0, first - 1)
+            value = self._quantile(q)
+            found.append((min(float(self.points[begin]), value), max(float(self.points[last]), value)))
+        return found
+
+    @staticmethod
+    def _refined(knots: Floats, reached: Any, test: Callable[[Floats], Any]) -> int:
+        """The first position at which a test holds that grows true along the positions; it does at the last one."""
+        while True:
+            after = int(np.argmax(reached))
+            if after == 0:
+                return int(knots[0])
+            low, high = knots[after - 1], knots[after]
+            if high - low <= 1:
+                return int(high)
+            knots = np.unique(np.round(np.linspace(low, high, KNOTS)))
+            reached = np.concatenate([[False], test(knots[1:-1]), [True]])
+
+    # -- tables ------------------------------------------------------------------------------------
+
+    def cumulative(self, level: float = 0.95, population: bool = True) -> Rows:
+        """The shares of the numbers up to some numbers, with intervals that hold for all numbers at once.
+
+        Between two of the numbers the share lies between the lower end at the first and the upper end at the second.
+        """
+        knots = np.unique(np.round(np.linspace(0, self.points.size - 1, KNOTS)))
+        labels = [float(self.points[int(k)]) for k in knots]
+        if not self.n:
+            nothing = np.full(knots.size, np.nan)
+            return Rows(
+                labels, nothing, nothing, np.zeros(knots.size), np.ones(knots.size), "", level, True, population
+            )
+        z = quantile(level, knots.size)
+        low, high = self._up_to(knots, z, population)
+        low, high = np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]
+        error = (high - low) / (2 * z)
+        return Rows(labels, self._cumulative(knots), error, low, high, "", level, True, population)
+
+    def binned(self, bins: int) -> Distribution:
+        """The same with about so many bins, with round numbers for edges."""
+        if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not 1 <= bins <= MOST_BINS:
+            raise NumberError(f"the number of bins is a whole number from 1 to {MOST_BINS:,}, not {bins!r}")
+        return replace(self, edges=round_edges(self.points, int(bins), self.is_whole))
+
+    @property
+    def bin_names(self) -> list[str]:
+        names = []
+        for begin, end in zip(self.edges[:-1], self.edges[1:], strict=True):
+            last = end - self.step if self.is_whole else end
+            names.append(_short(begin) if last <= begin else f"{_short(begin)} to {_short(last)}")
+        return names
+
+    def histogram(
+        self, bins: int | None = None, level: float = 0.95, simultaneous: bool = False, population: bool = True
+    ) -> Rows:
+        """The shares of the bins."""
+        if bins is not None:
+            return self.binned(bins).histogram(None, level, simultaneous, population)
+        z = quantile(level, self.edges.size - 1 if simultaneous else 1)
+        value, low, high = self._shares_of_bins(z, population)
+        error = (high - low) / (2 * z) if self.n else np.full(value.size, np.nan)
+        more = {"begin": self.edges[:-1], "end": self.edges[1:]}
+        return Rows(self.bin_names, value, error, low, high, "", level, simultaneous, population, more)
+
+    def half_width_of_bin(self, begin: float, end: float) -> float:
+        """Half the 95 % interval of the share from one number to another, or of whole numbers to the one before it."""
+        low, high = replace(self, edges=np.array([begin, end]))._shares_of_bins(quantile(0.95), True)[1:]
+        return float(high[0] - low[0]) / 2
+
+    def _shares_of_bins(self, z: float, population: bool) -> tuple[Floats, Floats, Floats]:
+        if not self.n:
+            size = self.edges.size - 1
+            return np.full(size, np.nan), np.zeros(size), np.ones(size)
+        start, stop = ((edge - self.ends[0]) / self.step for edge in (self.edges[:-1], self.edges[1:]))
+        start, stop = np.round(start, 9), np.round(stop, 9)
+        before = self._cumulative(start - 1 if self.is_whole else start)
+        if not self.is_whole:
+            before[start <= 0] = 0.0
+        value = self._cumulative(stop - 1 if self.is_whole else stop) - before
+        ramps = self._ramps(start, stop - 1 if self.is_whole else stop)
+        low, high = self._bracket(ramps, self._best_widths(ramps, z, population), z, population)
+        return value, np.minimum(low, value), np.maximum(high, value)
+
+    def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        figures = len(QUANTILES) + 2
+        bins = self.edges.size - 1
+        tests = figures + bins if simultaneous else 1
+        z, own = quantile(level, tests), 1 - (1 - level) / tests
+        ends = self._crossings(QUANTILES, z, population) if self.n else [self.ends] * len(QUANTILES)
+        low, high = (list(side) for side in zip(*ends, strict=True))
+        value = [self._quantile(q) if self.n else math.nan for q in QUANTILES]
+        error = [(b - a) / (2 * z) if self.n else math.nan for a, b in ends]
+        for figure in (self.mean, self.sd):
+            first, last = figure.interval(own, population)
+            value.append(float(figure))
+            error.append((last - first) / (2 * z) if self.n else math.nan)
+            low.append(first)
+            high.append(last)
+        share, *span = self._shares_of_bins(z, population)
+        spread = (span[1] - span[0]) / (2 * z) if self.n else np.full(bins, np.nan)
+        none = np.full(figures, np.nan)
+        return Rows(
+            [*QUANTILE_NAMES, "mean", "standard deviation", *self.bin_names],
+            np.concatenate([value, share]),
+            np.concatenate([error, spread]),
+            np.concatenate([low, span[0]]),
+            np.concatenate([high, span[1]]),
+            self.unit,
+            level,
+            simultaneous,
+            population,
+            {"begin": np.concatenate([none, self.edges[:-1]]), "end": np.concatenate([none, self.edges[1:]])},
+            units=[self.unit] * figures + [""] * bins,
+            is_ordered=True,
+        )
+
+    @property
+    def headline(self) -> str:
+        """The finding in words."""
+        if not self.n:
+            return ""
+        low, high = self.median.interval()
+        digits = 0 if self.is_whole else max(0, -math.floor(math.log10(max(high - low, 1e-12) / 2)))
+        middle, first, last = (number(x, digits) for x in (float(self.median), low, high))
+        unit = f" {self.unit}" if self.unit else ""
+        return f"Median {middle} ({first} to {last}){unit}, n = {self.n:,}"
+
+    def repeated(self, noise: float, people: float) -> Distribution:
+        grown = {"noise": noise * self.noise, "people": people * self.people, "unheard": noise * self.unheard}
+        return replace(self, **grown, check=self._check_of(noise))  # type: ignore[arg-type]
+
+    def sampled(self, part: Fraction) -> Distribution:
+        return replace(self, unheard=float(1 - part) * self.people)
+
+    # -- two groups --------------------------------------------------------------------------------
+
+    def __sub__(self, other: Result) -> Difference:
+        """How the distribution differs between two independent groups, from unbiased figures.
+
+        Rows: the mean, and the shares up to the edges of the bins, each blurred over a bin. `p_value` is that of the
+        test that all of these shares are the same.
+        """
+        if not isinstance(other, Distribution):
+            return NotImplemented
+        if (
+            self.points.shape != other.points.shape
+            or not np.allclose(self.points, other.points)
+            or self.unit != other.unit
+        ):
+            raise MismatchError("these estimates are about different answers")
+        edges = min(self.edges, other.edges, key=len)
+        inner = edges[1:-1]
+        width = max(self.step, float(np.median(np.diff(edges))))
+        ramps = np.clip((inner[:, None] + width / 2 - self.points) / width, 0.0, 1.0)
+        wanted = np.vstack([self.points, ramps])
+        sides = [one._compared(wanted) for one in (self, other)]
+        value, spread = sides[0][0] - sides[1][0], sides[0][1] + sides[1][1]
+        error = np.sqrt(np.diagonal(spread))
+        whole = np.tile([-1.0, 1.0], (value.size, 1))
+        whole[0] *= self.ends[1] - self.ends[0]
+        labels = ["mean", *(f"up to {_short(edge)}" for edge in inner)]
+        joint = _joint_p_value(value[1:], spread[1:, 1:])
+        return ShapeDifference(labels, value, error, whole, sides[0][0], sides[1][0], joint)
+
+    def _compared(self, wanted: Floats) -> tuple[Floats, Floats]:
+        if self.evidence is None:
+            return np.full(len(wanted), np.nan), np.full((len(wanted), len(wanted)), np.nan)
+        worst = max(self.noise, self.people)
+        return self.evidence.read(wanted).value, worst * self.evidence.covariance(wanted)
+
+    # -- pictures ----------------------------------------------------------------------------------
+
+    def plot(
+        self,
+        ax: Any = None,
+        level: float = 0.95,
+        most: int = 40,
+        simultaneous: bool = False,
+        population: bool = True,
+    ) -> Any:
+        """The histogram, and beside it the cumulative shares in their band with marks at the quantiles.
+
+        Returns the axes of the histogram. With `ax` only the histogram is drawn; `most` is not used.
+        """
+        both = None
+        if ax is None:
+            plt = require("matplotlib.pyplot", "plot")
+            ax, both = plt.subplots(1, 2, figsize=(10.0, 3.6), layout="constrained")[1]
+        self._draw_histogram(ax, level, simultaneous, population)
+        if both is not None:
+            self._draw_band(both, level, population)
+        return ax
+
+    def _draw_histogram(self, ax: Any, level: float, simultaneous: bool, population: bool) -> None:
+        rows = self.histogram(None, level, simultaneous, population)
+        widths = np.diff(self.edges)
+        centre = self.edges[:-1] + widths / 2
+        if self.n:
+            seen = rows.low > 0
+            for which, color, name in ((seen, SEEN, "clear of zero"), (~seen, UNSEEN, "may be zero")):
+                if which.any():
+                    ax.bar(centre[which], rows.value[which], 0.94 * widths[which], color=color, label=name)
+            if seen.any() and not seen.all():
+                ax.legend(frameon=False, fontsize="small")
+        ax.vlines(centre, rows.low, rows.high, color=INK, linewidth=1)
+        ax.axhline(0, color=INK, linewidth=0.6)
+        ax.set(xlabel=self.unit, ylabel="share")
+        ax.set_title(f"{self.headline or NOTHING}\n{self.title}: {rows.interval_name}", fontsize="medium")
+
+    def _draw_band(self, ax: Any, level: float, population: bool) -> None:
+        rows = self.cumulative(level, population)
+        places = np.array(rows.labels, dtype=float)
+        # Between two knots the share is at least that of the first and at most that of the second.
+        ax.fill_between(
+            places, rows.low, np.append(rows.high[1:], 1.0), step="post", color=UNSEEN, alpha=0.6, linewidth=0
+        )
+        if self.n:
+            ax.plot(self.points, self.cdf, color=SEEN, linewidth=1.2)
+            ends = self._crossings(QUANTILES, quantile(level), population)
+            ax.hlines(QUANTILES, *np.array(ends).T, color=INK, linewidth=1)
+            ax.plot([self._quantile(q) for q in QUANTILES], QUANTILES, "o", color=INK, markersize=3)
+        ax.set(xlabel=self.unit, ylabel="cumulative share", ylim=(-0.02, 1.02))
+        ax.set_title(f"cumulative, {100 * level:g} % band for all numbers at once", fontsize="medium")
+
+    def __repr__(self) -> str:
+        return f"<Distribution: {self.headline or NOTHING}, {self.protocol}, {self.method}>"
+
+
+QUANTILE_NAMES = tuple(MEDIAN if q == 0.5 else f"{100 * q:g} % quantile" for q in QUANTILES)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShapeDifference(Difference):
+    """The difference of two distributions, with a test of all of it."""
+
+    joint: float
+    """The p-value of the test that the blurred shares are the same at all edges."""
+
+    @property
+    def p_value(self) -> float:
+        return self.joint
+
+
+def _joint_p_value(value: Floats, spread: Floats) -> float:
+    """Of a chi-square test that all values are zero; directions without any spread left out."""
+    from scipy.special import chdtrc
+
+    if not value.size or np.isnan(value).any():
+        return 1.0
+    scale = np.sqrt(np.diagonal(spread))
+    sizes, directions = np.linalg.eigh(spread / np.outer(scale, scale))
+    kept = sizes > 1e-9 * sizes[-1]
+    along = (directions.T @ (value / scale))[kept]
+    return float(chdtrc(int(kept.sum()), float((along**2 / sizes[kept]).sum())))
+
+
+def round_edges(points: Floats, bins: int, is_whole: bool) -> Floats:
+    """About so many bins over the points, of one width with one digit (1, 2 or 5), and round numbers for edges.
+
+    >>> round_edges(np.linspace(0, 24, 97), 5, False).tolist(), round_edges(np.arange(18.0, 100), 9, True).tolist()
+    ([0.0, 5.0, 10.0, 15.0, 20.0, 24.0], [18.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0])
+    """
+    low, step = float(points[0]), float(points[1] - points[0])
+    high = float(points[-1]) + (step if is_whole else 0.0)
+    wanted = (high - low) / bins
+    power = 10.0 ** math.floor(math.log10(wanted))
+    width = next(k * power for k in (1, 2, 5, 10) if k * power >= wanted * (1 - 1e-9))
+    width = max(width, step)
+    inner = width * np.arange(math.floor(low / width), math.ceil(high / width) + 1)
+    inner = inner[(inner > low + 1e-9 * width) & (inner < high - 1e-9 * width)]
+    return np.concatenate([[low], inner, [high]])
+
+
+def _short(value: float) -> str:
+    return f"{value:.6g}"
