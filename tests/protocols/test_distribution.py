@@ -293,7 +293,7 @@ def test_intervals_hold_in_a_few_collections() -> None:
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2"])
 @pytest.mark.parametrize("name", ["normal", "spiky", "bimodal"])
 def test_intervals_hold(name: str, epsilon: str) -> None:
-    """400 collections: 95 % intervals cover at least 93 %; a right 95 % falls below with probability 0.04 per figure."""
+    """400 collections: 95 % intervals cover at least 93 %, below which a right 95 % falls with probability 0.04."""
     share, width = covered(name, epsilon, 400, 100_000)
     print(name, epsilon, {key: (round(share[key], 3), round(width[key], 4)) for key in share})
     assert min(share.values()) >= 0.93
