@@ -414,6 +414,11 @@ class OneBitMean(Window):
         return {}
 
     @classmethod
+    def candidates(cls, domain: Domain, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
+        if isinstance(domain, Interval):
+            yield cls(domain, epsilon)
+
+    @classmethod
     def examples(cls) -> Iterator[Protocol]:
         yield cls(Interval(-1, 1), 1)
 
