@@ -136,7 +136,7 @@ def test_a_service_removes_what_postgres_keeps_of_earlier_states(postgres_server
         with in_thread(postgres_url, survey, tidy_seconds=0.2) as service:
             for at in range(0, 40, 10):
                 assert service.send(survey, 0, people[at : at + 10]).status == 200
-            eventually(lambda: versions_on_disk(store, postgres_server, "seen_1_0") == 1)
+            eventually(lambda: versions_on_disk(store, postgres_server, "pool_1_0") == 1)
         assert store.check() == []
         assert [epoch.n for epoch in store.epochs(survey.fingerprint)] == [40]
 

@@ -169,10 +169,13 @@ def test_a_row_per_report_would_tell_the_order(postgres_server: PostgresServer) 
 
 
 def versions_on_disk(store: Any, server: PostgresServer, table: str) -> int:
-    """How many versions of rows lie in the pages of a table, dead or alive."""
-    ((path,),) = store._query("SELECT pg_relation_filepath(?)", table)
+    """How many versions of rows lie in the pages of a table, dead or alive; -1 if it is being written anew."""
     store._query("CHECKPOINT")
-    content, found = (server._data / path).read_bytes(), 0
+    ((path,),) = store._query("SELECT pg_relation_filepath(?)", table)
+    try:
+        content, found = (server._data / path).read_bytes(), 0
+    except FileNotFoundError:
+        return -1
     for page in range(0, len(content), 8192):
         (end,) = struct.unpack_from("<H", content, page + 12)
         items = struct.unpack_from(f"<{(end - 24) // 4}I", content, page + 24) if end > 24 else ()
@@ -181,14 +184,89 @@ def versions_on_disk(store: Any, server: PostgresServer, table: str) -> int:
 
 
 def test_tidying_leaves_no_earlier_version_of_a_row(one_by_one: Any, each_postgres: PostgresServer) -> None:
-    ((rows,),) = one_by_one._query("SELECT COUNT(*) FROM seen_1_10")
-    # What is to be removed is there, or this would show nothing; whoever reads a full page may have removed it.
+    # What is to be removed is there, or this would show nothing.
     one_by_one._query("UPDATE seen_1_10 SET ids = ids WHERE run = 0")
-    assert versions_on_disk(one_by_one, each_postgres, "seen_1_10") > rows
+    assert versions_on_disk(one_by_one, each_postgres, "pool_1_10") > 1
     one_by_one.tidy()
-    assert versions_on_disk(one_by_one, each_postgres, "seen_1_10") == rows
-    assert versions_on_disk(one_by_one, each_postgres, "tally") == 1
+    for table in ("pool_1_10", "run_1_10", "tally"):
+        assert versions_on_disk(one_by_one, each_postgres, table) == 1
     assert one_by_one.add([PEOPLE.batch(DAILY, 10)]) == [Added(0, 300)]
+
+
+# -- free space ------------------------------------------------------------------------------------
+
+
+def copies_on_disk(store: Any, server: PostgresServer, tables: str, ids: Any) -> list[int]:
+    """How often each id lies in the files of tables and of what belongs to them, in use or not."""
+    store._query("CHECKPOINT")
+    found = f"SELECT oid FROM pg_class WHERE relname ~ '{tables}'"
+    parts = f"SELECT indexrelid FROM pg_index WHERE indrelid IN ({found})"
+    toast = f"SELECT reltoastrelid FROM pg_class WHERE oid IN ({found})"
+    paths = store._query(
+        f"SELECT pg_relation_filepath(oid) FROM pg_class WHERE oid IN ({found} UNION {parts} UNION {toast})"
+    )
+    content = b"\n".join((server._data / path).read_bytes() for (path,) in paths if path is not None)
+    return [content.count(id.tobytes()) for id in ids]
+
+
+@pytest.fixture
+def keeps_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written anew."""
+    monkeypatch.setattr(PostgresStore, "_write_anew", lambda self, table: None)
+
+
+def left_of_ids(server: PostgresServer) -> int:
+    """Most copies of an id after tidying; one is right. The first of a run is in its row and in the index as well."""
+    with open_store(server.new_database()) as opened:
+        store: Any = opened
+        add_one_by_one(store)
+        store.tidy()
+        first = {bytes(id) for (id,) in store._query("SELECT first FROM seen_1_10")}
+        others = [id for id in PEOPLE.ids if bytes(id) not in first]
+        counts = copies_on_disk(store, server, "^(seen|pool|run)_1_10$", others)
+        assert min(counts) >= 1
+        assert store.add([PEOPLE.batch(DAILY, 10)]) == [Added(0, 300)]
+        return max(counts)
+
+
+def test_free_space_holds_no_earlier_pool(each_postgres: PostgresServer) -> None:
+    assert left_of_ids(each_postgres) == 1
+
+
+@pytest.mark.usefixtures("keeps_bytes")
+def test_free_space_would_hold_earlier_pools(postgres_server: PostgresServer) -> None:
+    assert left_of_ids(postgres_server) > 1
+
+
+def left_of_reports(server: PostgresServer) -> list[int]:
+    """Most copies of a kept report's id, before and after closing; afterwards it is also opened again."""
+    survey = mixed(retention="reports")
+    people = crowd(survey, 100, seed=4)
+    with open_store(server.new_database()) as opened:
+        store: Any = opened
+        store.publish(survey)
+        for place in range(99):
+            store.add([people[[place]].batch(survey, 10)])
+        store.tidy()
+        found = [max(copies_on_disk(store, server, "^report_1_10$", people.ids[:99]))]
+        for _ in range(2):
+            store.close_epoch(survey.fingerprint, 10, forget=2e9)
+            found.append(max(copies_on_disk(store, server, "^report_1_10$", people.ids[:99])))
+            store.reopen_epoch(survey.fingerprint, 10)
+            store.add([people[[99]].batch(survey, 10)])
+        assert store.check() == []
+    return found
+
+
+def test_free_space_holds_no_earlier_reports_once_the_epoch_has_closed(each_postgres: PostgresServer) -> None:
+    before, closed, closed_again = left_of_reports(each_postgres)
+    assert before > 1
+    assert (closed, closed_again) == (1, 1)
+
+
+@pytest.mark.usefixtures("keeps_bytes")
+def test_free_space_would_hold_earlier_reports(postgres_server: PostgresServer) -> None:
+    assert min(left_of_reports(postgres_server)) > 1
 
 
 # -- the log ---------------------------------------------------------------------------------------

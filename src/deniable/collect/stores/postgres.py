@@ -16,7 +16,9 @@ Tables      `seen_<survey>_<epoch>` has the ids in sorted runs (`runs.py`), unti
 Numbers     PostgreSQL numbers the last change of a row (xmin). A row holds many submissions, and it does not say which
             of them came then
 Once        whoever adds holds the epoch's row, so nobody else looks for ids meanwhile; workers take turns
-Earlier     PostgreSQL keeps the row as it was before a change until it is vacuumed, which `tidy` does
+Earlier     PostgreSQL keeps the row as it was before a change until it is vacuumed, which `tidy` does, and its bytes in
+            the page until the space is used again. The pool, which each commit changes, is a partition of its own, and
+            `tidy` writes it anew; reports that are kept are written anew when their epoch has closed
 """
 
 from __future__ import annotations
@@ -68,6 +70,8 @@ BACKUPS = 5
 """How often a copy is begun anew because an epoch closed meanwhile."""
 PATIENCE = 1000
 """Milliseconds to wait for readers of a table that is to be dropped or written anew."""
+SHORTLY = 0.1
+"""Seconds to wait for whoever uses a table that is to be written anew: others who want it wait behind."""
 REWRITTEN = 1 << 28
 """Bytes of a table up to which it is written anew: everybody waits meanwhile."""
 _OWN_VERSION = "SELECT pg_current_xact_id()::xid::text"
@@ -103,6 +107,8 @@ _TABLES = """
     CREATE TABLE clock (name TEXT PRIMARY KEY, moment BIGINT NOT NULL)
 """
 STATEMENTS = _TABLES.split(";")
+_KNOWN = f"state = '{OPEN}' OR forget IS NOT NULL"
+"""Of which epochs ids are there."""
 OF_SURVEYS = ("survey", "epoch", "duplicate", "rejected")
 
 
@@ -128,6 +134,8 @@ class PostgresStore(SqlStore):
         """While submissions are added."""
         self._ahead: dict[str, tuple[tuple[Any, ...], list[Row]]] = {}
         """Answers that came ahead: statements with their parameters and rows."""
+        self._anew: dict[str, int | None] = {}
+        """Tables that were written anew, and their last change before that."""
         self._seconds = ANSWER_SECONDS + SILENT_SECONDS
         try:
             if not read_only:
@@ -230,7 +238,7 @@ class PostgresStore(SqlStore):
     def _look_ahead(self, select: str, entry: StoredSurvey, epoch: int) -> None:
         """Ask for the state, which waits for locks, and then for what `_query` will be asked for next."""
         place = entry.key, epoch, self._shard
-        version = _select_version(_seen(entry, epoch))
+        version = _select_version(f"{entry.key}_{epoch}")
         sums = "LEFT JOIN tally t ON t.survey = ? AND t.epoch = ? AND t.shard = ? AND t.block = 0"
         state = self._execute(select, entry.key, epoch)
         rest = self._execute(
@@ -334,27 +342,32 @@ class PostgresStore(SqlStore):
             insert = "INSERT INTO epoch VALUES (?, ?, ?, NULL, NULL, 0, 0) ON CONFLICT DO NOTHING RETURNING epoch"
             if self._query(insert, entry.key, epoch, OPEN):
                 self._make_tables_of(entry, epoch)
-        table = ServerRuns(self._query, self._send, _seen(entry, epoch))
+        table = ServerRuns(self._query, self._send, f"{entry.key}_{epoch}")
         runs = self._begin_runs((entry.key, epoch), table)
         # Before anybody is kept waiting. If the epoch is closed there is nothing to read.
         with suppress(MissingTableError), self._reading():
             runs.catch_up()
 
     def _make_tables_of(self, entry: StoredSurvey, epoch: int) -> None:
+        seen, place = _seen(entry, epoch), f"{entry.key}_{epoch}"
         columns = "run BIGINT NOT NULL, first BYTEA NOT NULL, ids BYTEA NOT NULL, PRIMARY KEY (run, first)"
-        self._make(_seen(entry, epoch), columns, "ids")
+        self._query(f"CREATE TABLE {seen} ({columns}) PARTITION BY LIST (run)")
+        self._make(f"pool_{place}", f"PARTITION OF {seen} FOR VALUES IN ({POOL})", "ids")
+        self._make(f"run_{place}", f"PARTITION OF {seen} DEFAULT", "ids")
         if entry.keeps:
-            columns = "first BYTEA PRIMARY KEY, bits INTEGER NOT NULL, records BYTEA NOT NULL"
+            columns = "(first BYTEA PRIMARY KEY, bits INTEGER NOT NULL, records BYTEA NOT NULL)"
             self._make(_report(entry, epoch), columns, "records")
             self._query(f"INSERT INTO {_report(entry, epoch)} VALUES (?, 0, '')", bytes(ID_BYTES))
 
     def _reopened(self, entry: StoredSurvey, epoch: int) -> None:
         if not self._has(_seen(entry, epoch)):
             self._make_tables_of(entry, epoch)
+        elif entry.keeps:
+            self._query(f"COMMENT ON TABLE {_report(entry, epoch)} IS NULL")
 
     def _make(self, table: str, columns: str, content: str) -> None:
         # Never compressed, and outside of the row only if it does not fit into a page.
-        self._query(f"CREATE TABLE {table} ({columns}) WITH (toast_tuple_target = 8160)")
+        self._query(f"CREATE TABLE {table} {columns} WITH (toast_tuple_target = 8160)")
         self._query(f"ALTER TABLE {table} ALTER {content} SET STORAGE EXTERNAL")
 
     def _state(self, entry: StoredSurvey, epoch: int) -> str:
@@ -399,6 +412,8 @@ class PostgresStore(SqlStore):
                 # A table may be gone by now.
                 with suppress(MissingTableError):
                     self._query(f"VACUUM (TRUNCATE FALSE) {table}")
+            for table in self._tables_of("pool", _KNOWN):
+                self._write_anew(table)
         finally:
             if self._open is connection:
                 connection.remove_notice_handler(note)
@@ -412,9 +427,34 @@ class PostgresStore(SqlStore):
 
         Old times beside numbers of changes tell when others came.
         """
-        of_epoch = "(VALUES ('seen'), ('report')) kind (name), epoch WHERE state = ? OR forget IS NOT NULL"
-        select = f"SELECT to_regclass(kind.name || '_' || survey || '_' || epoch)::text FROM {of_epoch}"
-        return ["tally", "clock", *OF_SURVEYS, *(table for (table,) in self._query(select, OPEN) if table is not None)]
+        of_epochs = [table for kind in ("run", "pool", "report") for table in self._tables_of(kind, _KNOWN)]
+        return ["tally", "clock", *OF_SURVEYS, *of_epochs]
+
+    def _tables_of(self, kind: str, which: str) -> list[str]:
+        """The tables of one kind that belong to certain epochs."""
+        table = f"to_regclass('{kind}_' || survey || '_' || epoch)"
+        select = f"SELECT {table}::text FROM epoch WHERE ({which}) AND {table} IS NOT NULL"
+        return [name for (name,) in self._query(select)]
+
+    def _write_anew(self, table: str) -> None:
+        """Leave none of the bytes that its rows had before; if others use it, some other time."""
+        with suppress(MissingTableError, TakenError):
+            ((version,),) = self._query(f"SELECT MAX(xmin::text::bigint) FROM {table}")
+            if self._anew.get(table) != version:
+                self._limit(VACUUM_SECONDS, lock=SHORTLY)
+                self._query(f"VACUUM (FULL) {table}")
+                self._anew[table] = version
+
+    def _sweep(self) -> None:
+        super()._sweep()
+        # Once: a comment says so.
+        table = "to_regclass('report_' || survey || '_' || epoch)"
+        for kept in self._tables_of("report", f"state = '{CLOSED}' AND obj_description({table}, 'pg_class') IS NULL"):
+            self._write_anew(kept)
+            self._limit(ANSWER_SECONDS)
+            if kept in self._anew:
+                with suppress(MissingTableError):
+                    self._query(f"COMMENT ON TABLE {kept} IS 'written anew'")
 
     # -- forgetting --------------------------------------------------------------------------------
 
@@ -522,7 +562,7 @@ class PostgresStore(SqlStore):
                 cursor.executemany(f"INSERT INTO {into} VALUES ({', '.join(['%s'] * len(some[0]))})", some)
 
     def _fill_epoch(self, copy: SqliteStore, entry: StoredSurvey, epoch: int, has_ids: bool) -> None:
-        runs = SortedRuns(ServerRuns(self._query, self._send, _seen(entry, epoch)))
+        runs = SortedRuns(ServerRuns(self._query, self._send, f"{entry.key}_{epoch}"))
         for ids in copy.ids_of(entry, epoch) if has_ids else ():
             if not runs.claim(ids).all():
                 raise StoreError(f"the copy has ids of epoch {epoch} twice: it is damaged, use another")
@@ -613,38 +653,43 @@ DEADLINES = Deadlines()
 
 
 class ServerRuns(RunTable):
-    """Runs in a table: rows of about a page, and a pool that fits on one beside what it was before."""
+    """Runs in a table: rows of about a page, and a pool that fits on one beside what it was before.
+
+    Partitions are used by their own names, which is faster.
+    """
 
     pool, chunk, largest = 120, 480, 1 << 18
 
-    def __init__(self, query: Callable[..., list[Row]], send: Callable[..., None], table: str) -> None:
-        self._query, self._send, self._table = query, send, table
+    def __init__(self, query: Callable[..., list[Row]], send: Callable[..., None], place: str) -> None:
+        self._query, self._send = query, send
+        self._place, self._pool, self._runs = place, f"pool_{place}", f"run_{place}"
 
     def version(self) -> object:
-        return self._query(_select_version(self._table))
+        return self._query(_select_version(self._place))
 
     def runs(self) -> set[int]:
-        return {run for (run,) in self._query(select_runs(self._table))}
+        return {run for (run,) in self._query(select_runs(self._runs))}
 
     def read(self, run: int) -> list[bytes]:
-        return [raw for (raw,) in self._query(f"SELECT ids FROM {self._table} WHERE run = ? ORDER BY first", run)]
+        table = self._pool if run == POOL else self._runs
+        return [raw for (raw,) in self._query(f"SELECT ids FROM {table} WHERE run = ? ORDER BY first", run)]
 
     def known(self, ids: list[bytes], run: int) -> set[bytes]:
-        select = f"SELECT ids FROM {self._table} t WHERE t.run = ? AND first <= given.id"
+        select = f"SELECT ids FROM {self._runs} t WHERE t.run = ? AND first <= given.id"
         row = f"LATERAL ({select} ORDER BY first DESC LIMIT 1) row"
         held = f"FROM unnest(?b) given (id), {row} WHERE position(given.id IN row.ids) > 0"
         return {id for (id,) in self._query(f"SELECT given.id {held}", ids, run)}
 
     def drop(self, run: int) -> None:
-        self._send(f"DELETE FROM {self._table} WHERE run = ?", run)
+        self._send(f"DELETE FROM {self._runs} WHERE run = ?", run)
 
     def write(self, run: int, chunks: Iterable[tuple[bytes, bytes]]) -> None:
         columns = [list(column) for column in zip(*chunks, strict=True)]
-        self._send(f"INSERT INTO {self._table} SELECT ?, * FROM unnest(?b, ?b)", run, *columns)
+        self._send(f"INSERT INTO {self._runs} SELECT ?, * FROM unnest(?b, ?b)", run, *columns)
 
     def write_pool(self, ids: bytes) -> object:
         change = "ON CONFLICT (run, first) DO UPDATE SET ids = excluded.ids"
-        self._send(f"INSERT INTO {self._table} VALUES ({POOL}, '', ?) {change}", ids)
+        self._send(f"INSERT INTO {self._pool} VALUES ({POOL}, '', ?) {change}", ids)
         return self._query(_OWN_VERSION)
 
 
@@ -657,9 +702,9 @@ def _seen(entry: StoredSurvey, epoch: int) -> str:
     return f"seen_{entry.key}_{epoch}"
 
 
-def _select_version(table: str) -> str:
+def _select_version(place: str) -> str:
     # Every change writes the pool, and a row has the number of the transaction that wrote it.
-    return f"SELECT xmin::text FROM {table} WHERE run = {POOL}"
+    return f"SELECT xmin::text FROM pool_{place} WHERE run = {POOL}"
 
 
 def _report(entry: StoredSurvey, epoch: int) -> str:
