@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -12,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from deniable.collect.stores import Batch, Store, sqlite
+from deniable.collect.server import service
+from deniable.collect.stores import Batch, Store, postgres, segments, sqlite
 from deniable.collect.stores.batches import EpochGroup, Flags, joined, rows
 from deniable.collect.stores.sqlite import SqliteStore
 from tests.collect.postgres import in_memory
@@ -182,3 +185,33 @@ def test_runs_of_sqlite_tell_no_order(monkeypatch: pytest.MonkeyPatch, pool: int
     # Chosen at random, some stay in the pool for several runs: no run holds a period without gaps.
     periods = [(min(arrived[id] for id in run), max(arrived[id] for id in run), len(run)) for run in runs]
     assert any(last - first < size for first, last, size in periods) != mixed_well
+
+
+# -- the stated times ------------------------------------------------------------------------------------
+
+
+def test_the_threat_model_states_the_times_of_the_code() -> None:
+    root = Path(__file__).parents[3]
+    page = (root / "docs" / "collect" / "threat-model.md").read_text(encoding="utf-8")
+    stated = re.findall(r"^\| (SQLite|PostgreSQL|files) \| ([^|]+) \| (\d+) (seconds|minutes)", page, re.MULTILINE)
+    times = {(store, what): int(n) * {"seconds": 1, "minutes": 60}[unit] for store, what, n, unit in stated}
+    assert times == {
+        ("SQLite", "its log"): service.TIDY_FILE,
+        ("PostgreSQL", "earlier versions of rows, and their bytes in free space"): service.TIDY_SERVER,
+        ("PostgreSQL", "its log"): 1200,
+        ("files", "the log of a node"): service.TIDY_SERVER,
+    }
+    # A part of PostgreSQL's log ends, the service writes the next time, and a checkpoint removes what is before it.
+    compose = yaml.safe_load((root / "deploy" / "compose.yaml").read_text(encoding="utf-8"))
+    settings = dict(word.removeprefix("-c").split("=") for word in compose["services"]["db"]["command"][1:])
+    assert settings["wal_recycle"] == "off"
+    until = int(settings["archive_timeout"]) + service.NOTE_SECONDS + int(settings["checkpoint_timeout"])
+    assert until <= times["PostgreSQL", "its log"]
+    deployment = (root / "docs" / "collect" / "deployment.md").read_text(encoding="utf-8")
+    shown = dict(
+        re.findall(r"^(\w+) = (\w+) +#", deployment.partition("```ini\n")[2].partition("```")[0], re.MULTILINE)
+    )
+    assert {name: settings[name] for name in shown} == shown
+    (among,) = re.findall(r"at least ([\d,]+) \(SQLite\), ([\d,]+) \(PostgreSQL\) or ([\d,]+) \(files\)", page)
+    smallest = (sqlite.FileRuns.pool, postgres.ServerRuns.pool, segments.PART_ROWS)
+    assert tuple(int(n.replace(",", "")) for n in among) == smallest
