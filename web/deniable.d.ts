@@ -122,6 +122,9 @@ export interface Protocol {
     readonly possible?: readonly (readonly boolean[])[];
     /** Of Table: the hypotheses that the reports decide between, if there are any. */
     readonly laws?: readonly { readonly name: Answer; readonly weights: readonly bigint[] }[];
+    /** Of Moments: the figures, of which a report is about one, and a figure of a read answer. */
+    readonly figures?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
+    figure?(read: number | readonly number[], group: number): number;
     /** Of Attributes: the columns, of which a report is about one. */
     readonly groups?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     /** Whether a report is one of the answers. */

@@ -1019,16 +1019,18 @@ function isAlmost(rows, total, epsilon, [top, bottom]) {
   return settled(epsilon, holds);
 }
 
-/** One column of a record, chosen by coins that do not depend on the answer, then that column's own protocol. */
-function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: level }) {
-  check(Array.isArray(written) && written.length === columns.length, "there is one group per column");
+/**
+ * One of several questions, chosen by coins that do not depend on the answer, then that question's own protocol. `parts` says
+ * of each question its name, the spec of its answers and what they are, of a whole answer.
+ */
+function grouped(written, level, parts) {
   const groups = written.map((group, i) => {
     exactKeys(group, ["weight", "protocol"], "a group");
     check(isWhole(group.weight, 1, 2 ** 32 - 1), "the weight of a group is a positive whole number");
     const protocol = loadProtocol(group.protocol);
-    const same = canonicalText(group.protocol.domain, 0) === canonicalText(domain.columns[i].domain, 0);
+    const same = canonicalText(group.protocol.domain, 0) === canonicalText(parts[i].domain, 0);
     check(same, "the answers of a group are not those of its column");
-    return Object.freeze({ name: columns[i].name, weight: group.weight, protocol });
+    return Object.freeze({ name: parts[i].name, weight: group.weight, protocol });
   });
   const sums = groups.map(((sum) => ({ weight }) => (sum += weight))(0));
   check(sums.at(-1) < 2 ** 32, "the weights of the groups add up to less than 2^32");
@@ -1037,10 +1039,10 @@ function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: l
   check(writeFraction(largest(epsilons)) === level, "epsilon is not the largest one of the groups");
   const headBytes = bytesFor(groups.length);
   const reportBytes = headBytes + Math.max(...groups.map(({ protocol }) => protocol.reportBytes));
-  const draw = (values, bits) => {
+  const draw = (answer, bits) => {
     const chosen = firstAbove(sums, bits.integers(sums.at(-1)));
     const out = toBytes(chosen, headBytes, new Uint8Array(reportBytes));
-    out.set(groups[chosen].protocol.draw(values[chosen], bits), headBytes);
+    out.set(groups[chosen].protocol.draw(parts[chosen].of(answer), bits), headBytes);
     return out;
   };
   const forms = groups.reduce((sum, { protocol }) => sum + protocol.forms, 0);
@@ -1049,6 +1051,41 @@ function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: l
   const deltas = groups.map(({ protocol }) => protocol.delta).filter(Boolean);
   const delta = deltas.length ? writeFraction(largest(deltas)) : undefined;
   return { reportBytes, forms, thresholds: {}, draw, groups: Object.freeze(groups), delta, relation };
+}
+
+/** One column of a record. */
+function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: level }) {
+  check(Array.isArray(written) && written.length === columns.length, "there is one group per column");
+  const parts = columns.map(({ name }, i) => ({ name, domain: domain.columns[i].domain, of: (values) => values[i] }));
+  return grouped(written, level, parts);
+}
+
+/** The powers of each number in a figure: of one number, and of two. */
+const POWERS = [null, [[1], [2]], [[1, 0], [0, 1], [2, 0], [0, 2], [1, 1]]];
+const UNIT_INTERVAL = (low) => ({ kind: "interval", low, high: "1", unit: "" });
+
+/** One figure of a number, or of two: the numbers on a scale from -1 to 1, their squares, their product. */
+function moments(domain, _epsilon, { groups: written, epsilon: level }) {
+  const columns = domain.columns ?? [{ name: "x", domain }];
+  const isNumber = ({ domain: { kind } }) => kind === "interval";
+  check(columns.length <= 2 && columns.every(isNumber), "moments are those of one number, or of a record of two");
+  const powers = POWERS[columns.length];
+  check(Array.isArray(written) && written.length === powers.length, "there is one group per figure");
+  const parts = powers.map((powersOf) => {
+    const said = columns.flatMap(({ name }, i) => (powersOf[i] ? [name + (powersOf[i] === 2 ? " squared" : "")] : []));
+    const of = (answer) => {
+      let figure = 1;
+      columns.forEach(({ domain: { low, high } }, i) => {
+        const x = domain.columns ? answer[i] : answer;
+        for (let times = 0; times < powersOf[i]; times++) figure *= (x - low - (high - x)) / (high - low);
+      });
+      return figure;
+    };
+    return { name: said.join(" times "), domain: UNIT_INTERVAL(powersOf.some((power) => power % 2) ? "-1" : "0"), of };
+  });
+  const { groups: figures, ...law } = grouped(written, level, parts);
+  check(figures.every(({ protocol }) => "place" in protocol), "a figure is asked by a protocol for a mean");
+  return { ...law, figures, figure: (answer, group) => parts[group].of(answer) };
 }
 
 /**
@@ -1076,9 +1113,10 @@ const PROTOCOLS = {
   MeanTable: { law: meanTable, shape: "mean output", needs: "number", parameters: ["rows", "values"], optional: ["certificate"] },
   ProfileTable: { law: profileTable, shape: "profile output", needs: "columns", parameters: ["mechanism", "profiles", "edges", "rows", "read"] },
   Attributes: { law: attributes, shape: "part", needs: "columns", parameters: ["groups"] },
+  Moments: { law: moments, shape: "figure", needs: "read", parameters: ["groups"] },
 };
 
-const NEEDS = { label: "a list of answers", text: "text or a list of answers", number: "a number", columns: "a record" };
+const NEEDS = { label: "a list of answers", text: "text or a list of answers", number: "a number", columns: "a record", read: "an answer" };
 
 /**
  * Every campaign that a survey may be a round of: how many rounds it has, its parameters, and what a round asks. How the

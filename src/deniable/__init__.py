@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from deniable.protocols import Estimate as Estimate
     from deniable.protocols import HadamardResponse as HadamardResponse
     from deniable.protocols import MeanTable as MeanTable
+    from deniable.protocols import Moments as Moments
     from deniable.protocols import OLHSketch as OLHSketch
     from deniable.protocols import OneBitMean as OneBitMean
     from deniable.protocols import Protocol as Protocol
@@ -83,8 +84,8 @@ _HOMES = {
     "planning": ("Plan", "plan"),
     "protocols": (
         *("BLH", "CMS", "GRR", "HCMS", "LGRR", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
-        *("Attributes", "Estimate", "HadamardResponse", "MeanTable", "OLHSketch", "OneBitMean", "Protocol"),
-        *("Reports", "SubsetSelection", "Table", "Tally", "Window"),
+        *("Attributes", "Estimate", "HadamardResponse", "MeanTable", "Moments", "OLHSketch", "OneBitMean"),
+        *("Protocol", "Reports", "SubsetSelection", "Table", "Tally", "Window"),
         *("combine", "load"),
     ),
     "randomness": ("Secure", "Simulation"),

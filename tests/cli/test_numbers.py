@@ -121,3 +121,34 @@ def test_the_planner_shows_the_designed_mean(run):
     named = {row["name"]: row["noise"] for row in run(*asked, "2").json["table"]}
     assert named["MeanTable"] < named["Window"] < named["OneBitMean"]
     assert {row["name"] for row in run(*asked, "0.1").json["table"]} == {"Window", "OneBitMean"}
+
+
+def test_variance_and_correlation_from_draft_to_estimate(run, folder):
+    number = {"number": {"low": 0, "high": 12, "unit": "hours"}}
+    one = {"id": "hours", "text": "How long?", "answers": number, "protocol": "Moments"}
+    two = {
+        "id": "both",
+        "text": "Both?",
+        "answers": {"record": {"sleep": number, "work": number}},
+        "protocol": "Moments",
+    }
+    Path("draft.json").write_text(json.dumps(DRAFT | {"questions": [one, two]}), encoding="utf-8")
+    made = run("survey", "new", "draft.json", "-o", "survey.json").out
+    assert "Moments" in made
+    run("survey", "show", "survey.json")
+    lines = [f"{hour:.2f},{hour:.2f},{12 - hour:.2f}" for hour in np.tile(folder, 5)]
+    Path("answers.csv").write_text("\n".join(["hours,sleep,work", *lines]) + "\n", encoding="utf-8")
+    run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
+    found = run("estimate", "survey.json", "reports.parquet", "--json").json["questions"]
+    assert [one["kind"] for one in found] == ["moments", "moments"]
+    rows = {row["label"]: row for row in found[0]["rows"]}
+    assert rows["standard deviation"]["unit"] == "hours"
+    assert (
+        abs(rows["standard deviation"]["value"] - np.clip(folder, 0, 12).std())
+        < 5 * rows["standard deviation"]["stderr"]
+    )
+    (correlation,) = (row for row in found[1]["rows"] if row["label"] == "correlation")
+    assert abs(correlation["value"] + 1) < 5 * correlation["stderr"]
+    assert "standard deviation" in run("estimate", "survey.json", "reports.parquet").out
+    assert run("estimate", "survey.json", "reports.parquet", "--csv").out.count("correlation") == 1
+    run("estimate", "survey.json", "reports.parquet", "--plot", "both.png")

@@ -24,6 +24,7 @@ import pytest
 from deniable import exact
 from deniable.channels import Channel, RandomizedResponse
 from deniable.collect.client import BudgetSpent, Ledger
+from deniable.design import mean
 from deniable.domains import Interval, Strings
 from deniable.errors import SpecError
 from deniable.protocols import (
@@ -33,7 +34,10 @@ from deniable.protocols import (
     OLH,
     OUE,
     Attributes,
+    MeanTable,
     Memoized,
+    Moments,
+    OneBitMean,
     Protocol,
     SubsetSelection,
     Table,
@@ -63,6 +67,8 @@ PROTOCOLS: dict[str, Any] = {
     "OLH of 4": lambda e: OLH(4, e),
     "SubsetSelection of 5": lambda e: SubsetSelection(5, e),
     "Window": lambda e: Window(Interval(0, 10, unit="hours"), e, positions=3, width=2),
+    "MeanTable": lambda e: MeanTable(mean(e, positions=3), Interval(0, 10, unit="hours")),
+    "Moments": lambda e: Moments.of(Interval(0, 10), [OneBitMean(Interval(-1, 1), e), OneBitMean(Interval(0, 1), e)]),
     "CMS": lambda e: CMS(Strings(cells=64, cohorts=8, key="promises"), e),
     "Table with a delta": lambda e: leaky(e),
     "ProfileTable": lambda e: Table(Warner(ProfileGraph.chain({"north": 0, "south": 1}), e)),

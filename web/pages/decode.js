@@ -188,6 +188,15 @@ function part(own, spec, bytes, at) {
   return { rows: [head, ...found.rows, ...padding], text: `about “${name}”: ${found.text}`, supports: null, speaks };
 }
 
+/** A figure of one number or of two. */
+function figure({ figures: groups }, spec, bytes, at) {
+  const { name, protocol, inner } = partOf({ groups }, bytes);
+  const found = part({ groups }, spec, bytes, at);
+  const [head, ...rest] = found.rows;
+  const speaks = `It is about “${name}”, with every number on a scale from −1 to 1. ${whose(protocol, decode(protocol, spec.groups[number(bytes.slice(0, widthFor(groups.length)))].protocol, inner, at))}`;
+  return { ...found, rows: [{ ...head, meaning: head.meaning.replace("which part", "which figure") }, ...rest], speaks };
+}
+
 const local = ({ domain }, spec, bytes, at) => hashing(domain, domain.size, spec.hash_bits ?? 1, bytes, at);
 const bitwise = ({ domain }, _spec, bytes, at) => unary(domain, domain.size, bytes, at);
 
@@ -208,6 +217,7 @@ export const DECODERS = {
   "mean output": drawnForMean,
   "profile output": drawnForProfile,
   part,
+  figure,
 };
 
 /**

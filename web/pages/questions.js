@@ -34,6 +34,10 @@ const PARTS = {
     note: "A report is about only one of these, chosen by chance. Nothing about the others is in it.",
     missing: "Please fill in every part: which one is reported is decided by chance afterwards.",
   },
+  figure: {
+    note: "A report is about one figure of these numbers, chosen by chance: one of them, its square, or their product.",
+    missing: "Please fill in both: which figure is reported is decided by chance afterwards.",
+  },
   "profile output": {
     note: "Both decide how likely each report is. A report is a value, drawn by chance; your profile is not in it.",
     missing: "Please fill in both: the report is drawn from profile and value.",

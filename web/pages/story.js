@@ -230,6 +230,19 @@ function part({ protocol, spec, value, report, draws: [, ...rest] }) {
   return [choice, ...told(own, spec.groups[group].protocol, value[name], inner, rest)];
 }
 
+/** A figure of one number or two: it is chosen, and from then on it takes the place of the answer. */
+function figure({ protocol, domain, spec, value, report, draws: [, ...rest] }) {
+  const { name, group, inner, protocol: own } = partOf({ groups: protocol.figures }, report);
+  const all = protocol.figures.reduce((sum, { weight }) => sum + weight, 0);
+  const chances = protocol.figures.map((one) => `“${one.name}” with probability ${percent(one.weight / all)}`);
+  const taken = protocol.figure(domain.read(value), group);
+  const choice = {
+    text: `Only one figure of your answer is reported. Chance chooses it, whatever you answered: ${chances.join(", ")}. Every number is taken on a scale from −1, its low end, to 1, its high end. Below, “your answer” is the chosen figure, ${quantity(taken)}.`,
+    outcome: `Chosen: “${name}”.`,
+  };
+  return [choice, ...told(own, spec.groups[group].protocol, taken, inner, rest)];
+}
+
 const bitwise = ({ domain, value, draws, says }) => bits(domain, "answers", domain.read(value), draws, says);
 const local = ({ domain, value, spec, report, draws, says }) =>
   hashing(domain, domain.size, spec.hash_bits ?? 1, domain.read(value), report, draws, says, "answers");
@@ -254,6 +267,7 @@ export const STORIES = {
   "mean output": drawnForMean,
   "profile output": drawn,
   part,
+  figure,
 };
 
 /** The steps of one answer. `spec` is that of its protocol, `draws` what a `Recorder` saw. */

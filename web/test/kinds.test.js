@@ -607,7 +607,7 @@ const MUTATIONS = [
   ["(digits * total) / scale)", "(digits * total) / scale - 1n)"],
   ["sums[rounded(answer, bits)]", "sums[place(answer).below]"],
   ["numbers[middle] <= value", "numbers[middle] < value"],
-  ["out.set(groups[chosen].protocol.draw(values[chosen], bits), headBytes);", "out.set(groups[chosen].protocol.draw(values[chosen], bits));"],
+  ["out.set(groups[chosen].protocol.draw(parts[chosen].of(answer), bits), headBytes);", "out.set(groups[chosen].protocol.draw(parts[chosen].of(answer), bits));"],
 ];
 const SOURCE = readFileSync(new URL("../deniable.js", import.meta.url), "utf8");
 
@@ -662,5 +662,5 @@ test("and nothing in the SDK as it is", async () => {
 
 test("the kinds are those that are documented", () => {
   assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records"]);
-  assert.deepEqual(KINDS.protocols.slice(-6), ["Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes"]);
+  assert.deepEqual(KINDS.protocols.slice(-7), ["Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Moments"]);
 });

@@ -17,8 +17,8 @@ Bound      weights on points x and prices with r >= 0 in the sense above, up to 
            less the weighted x^2 and the slack, is below the worst case of every mechanism on these positions; for
            weights on positions alone, of every unbiased mechanism for the numbers in [-1, 1], whatever it does between.
            Checked with fractions: between two breakpoints every r_k keeps its sign up to a rest that is charged
-Large      at a large epsilon fine positions matter more than the law: then the better of this and of the best
-           window is returned
+Large      at a large epsilon fine positions matter more than the law. With the positions that are chosen where none
+           are given, the design is below the best window up to epsilon 8; above, a window has to be taken
 Source     Kairouz, Oh and Viswanath 2014 (patterns); Wang et al. 2019 (piecewise and hybrid mechanism, for comparison)
 """
 
@@ -109,11 +109,16 @@ def mean(
 
 
 def default_positions(epsilon: Fraction) -> int:
-    """How many positions are worth their time: more lower the worst case by less than about one percent."""
-    return next(size for most, size in _SIZES if most is None or epsilon <= most)
+    """How many positions are worth their time: twice as many lower the worst case by a few percent at most."""
+    for most, size in _SIZES:
+        if epsilon <= most:
+            return size
+    raise NumberError(
+        f"above epsilon {_SIZES[-1][0]} fine positions matter more than the law: use dn.Window, or give positions"
+    )
 
 
-_SIZES = ((Fraction(1, 10), 3), (Fraction(1, 2), 5), (Fraction(7, 2), 9), (Fraction(6), 17), (None, 33))
+_SIZES = ((Fraction(1, 10), 3), (Fraction(1, 2), 5), (Fraction(7, 2), 9), (Fraction(6), 17), (Fraction(8), 33))
 
 
 @lru_cache(maxsize=1024)
@@ -458,7 +463,7 @@ def _lowest(p: Fraction, b: Fraction, c: Fraction, left: Fraction | None, right:
     vertex = b / (2 * p) if p else None
     if vertex is not None and (left is None or vertex >= left) and (right is None or vertex <= right):
         ends.append(vertex)
-    if p == 0 and ((left is None and b > 0) or (right is None and b < 0)):
+    if p == 0 and ((left is None and b < 0) or (right is None and b > 0)):
         raise SpecError("these prices have no bound: the weights leave positions out")
     return min((p * v * v - b * v - c for v in ends), default=-c)
 

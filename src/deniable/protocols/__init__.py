@@ -11,7 +11,7 @@ from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.longitudinal import LGRR
 from deniable.protocols.memoized import Level, Levels, Memoized
-from deniable.protocols.numeric import MeanTable, OneBitMean, Window
+from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Window
 from deniable.protocols.reports import Reports
 from deniable.protocols.table import Table
 from deniable.protocols.tally import Tally
@@ -31,6 +31,7 @@ __all__ = [
     "Levels",
     "MeanTable",
     "Memoized",
+    "Moments",
     "OneBitMean",
     "Protocol",
     "PureProtocol",

@@ -15,7 +15,7 @@ from deniable.results.base import (
 from deniable.results.distribution import Distribution, Figure
 from deniable.results.mean import Mean
 from deniable.results.misfit import Misfit
-from deniable.results.several import Several
+from deniable.results.several import MomentFigures, Several
 from deniable.results.shares import Estimate, Fit, Support, Winner, combine
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Floats",
     "Mean",
     "Misfit",
+    "MomentFigures",
     "Result",
     "Rows",
     "Several",

@@ -42,6 +42,8 @@ class Mean(Result):
     protocol: str
     method: str = "unbiased"
     unit: str = ""
+    figure: str = "mean"
+    """What the value is: the mean, or another figure that is estimated like one, such as a variance."""
 
     @classmethod
     def nothing(cls, ends: tuple[float, float], protocol: str, unit: str = "") -> Mean:
@@ -62,7 +64,7 @@ class Mean(Result):
         low, high = self.interval(level, population)
         value, stderr = np.array([self.value]), np.array([self.error(population)])
         ends = np.array([low]), np.array([high])
-        return Rows(["mean"], value, stderr, *ends, self.unit, level, simultaneous, population)
+        return Rows([self.figure], value, stderr, *ends, self.unit, level, simultaneous, population)
 
     def plot(
         self,
@@ -100,4 +102,4 @@ class Mean(Result):
         if not self.n:
             return f"<Mean: {NOTHING}>"
         unit = f" {self.unit}" if self.unit else ""
-        return f"<Mean {self.value:.4g} +- {self.stderr:.2g}{unit} from {self.n} reports>"
+        return f"<{self.figure.capitalize()} {self.value:.4g} +- {self.stderr:.2g}{unit} from {self.n} reports>"

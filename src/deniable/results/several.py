@@ -125,3 +125,63 @@ class Several(Result):
 
     def __repr__(self) -> str:
         return f"<Several: {', '.join(self.parts)} from {self.n} reports, {self.protocol}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MomentFigures(Several):
+    """Several figures of one answer, such as mean and variance: rows of one table, each with its own unit."""
+
+    kind: ClassVar[str] = "moments"
+
+    @property
+    def parts(self) -> Mapping[str, Result]:
+        return {"": self}
+
+    def shares(self, name: str) -> Any:
+        """One of the figures; raises LabelError for an unknown name."""
+        if name not in self.by_name:
+            raise LabelError(f"there is no figure {name!r}; there are {', '.join(self.by_name)}")
+        return self.by_name[name]
+
+    @property
+    def notes(self) -> list[str]:
+        missing = [f"{name}: too few reports to tell" for name, part in self.by_name.items() if not part.n]
+        return [*Result.notes.fget(self), *(missing if self.n else [])]  # type: ignore[attr-defined]
+
+    def table(self, level: float | str = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        if isinstance(level, str):
+            return self._rows(level, 0.95, simultaneous, population)
+        own = 1 - (1 - level) / len(self.by_name) if simultaneous else level
+        each = [self._rows(name, own, simultaneous, population) for name in self.by_name]
+        return Rows(
+            list(self.by_name),
+            np.concatenate([rows.value for rows in each]),
+            np.concatenate([rows.stderr for rows in each]),
+            np.concatenate([rows.low for rows in each]),
+            np.concatenate([rows.high for rows in each]),
+            level=level,
+            simultaneous=simultaneous,
+            population=population,
+            units=[unit for rows in each for unit in rows.row_units],
+        )
+
+    def tables(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> dict[str, Rows]:
+        return {"": self.table(level, simultaneous, population)}
+
+    def _each(self, change: Callable[[Any], Result], check: Callable[..., Misfit] | None) -> MomentFigures:
+        return replace(self, by_name={name: change(part) for name, part in self.by_name.items()}, check=check)
+
+    def plot(
+        self,
+        ax: Any = None,
+        level: float = 0.95,
+        most: int = 40,
+        simultaneous: bool = False,
+        population: bool = True,
+    ) -> Any:
+        """One picture per figure, side by side, because their units differ; returns the first one's axes."""
+        if ax is not None:
+            return Result.plot(self, ax, level, most, simultaneous, population)
+        return Several(self.by_name, self.n, self.protocol, self.method).plot(
+            None, level, most, simultaneous, population
+        )

@@ -1,0 +1,375 @@
+"""Variance of a number, or correlation of two: each person reports one figure of their numbers, chosen by coins.
+
+Law        figure g with probability w_g / W, whatever the numbers are; then a report of a mean's protocol, about
+           u = ((x - low) - (high - x)) / (high - low), a number on [-1, 1], or about u^2 on [0, 1]; of two numbers,
+           about one of u, v, u^2, v^2 and u v
+Privacy    the largest epsilon of a figure's protocol: one figure is reported, and the choice does not depend on the
+           numbers
+Error      of the variance, by its gradient: Var(mean of u^2) + 4 (mean of u)^2 Var(mean of u); of the correlation
+           in the same way, over the five figures
+Report     the figure's number, its report, zeros up to the longest one
+Cost       one random word more than the figure's report
+Source     Ding, Kulkarni and Yekhanin 2017 (means); sampling instead of splitting: Wang et al. 2019
+
+Read-out   mean of u^2 - (mean of u)^2 + what the noise adds to the square: unbiased for the variance, in units of a
+           quarter of the squared width, for people who were drawn independently. The covariance is
+           mean of u v - (mean of u) (mean of v), unbiased because different people reported the three. Standard
+           deviation and correlation follow from these, and are unbiased for many people only
+Floats     u is one float64 formula, the same in the browser. It comes before an exact law, and so needs no exactness
+           for privacy; it biases a mean by less than 2^-48
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import exact
+from deniable.domains import Domain, Interval, Records
+from deniable.domains.records import RecordColumns
+from deniable.errors import DomainError, NumberError, SpecError
+from deniable.protocols.base import Protocol, load, percent
+from deniable.protocols.choice import build, choose
+from deniable.protocols.groups import Group, Groups
+from deniable.protocols.numeric.grid import quantity
+from deniable.protocols.tally import Tally
+from deniable.results import Mean, MomentFigures
+
+_PEOPLE = 10_000
+
+POWERS: Mapping[int, tuple[tuple[int, ...], ...]] = {
+    1: ((1,), (2,)),
+    2: ((1, 0), (0, 1), (2, 0), (0, 2), (1, 1)),
+}
+"""The figures of one number and of two: the power of each number."""
+
+WEIGHTS = {1: (1, 1), 2: (1, 1, 1, 1, 2)}
+
+_WHOLE, _POSITIVE = Interval(-1, 1), Interval(0, 1)
+
+
+class _Figure(NamedTuple):
+    """What one group says: its mean, the unbiased variance of that mean, and from how many people."""
+
+    value: float
+    variance: float
+    n: int
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Moments(Groups):
+    """Mean, variance and standard deviation of a number, or those of two numbers and their correlation.
+
+    `people` is about how many will answer, for the choice of the protocols.
+
+    >>> hours = Moments(Interval(0, 24, unit="hours"), epsilon=2)
+    >>> hours.group_names, hours.report_bytes
+    (('x', 'x squared'), 2)
+    >>> found = hours.estimate(hours.tally(hours.privatize([6.0, 7.0, 8.0, 7.5] * 1000)))
+    >>> list(found.by_name), found["variance"].unit
+    (['mean', 'variance', 'standard deviation'], 'hours^2')
+    """
+
+    name: ClassVar[str] = "Moments"
+    reads: ClassVar[str] = "moments"
+    takes: ClassVar[tuple[type[Domain], ...]] = (Interval, Records)
+    advice: ClassVar[str] = "it needs dn.Interval(low, high), or dn.Records with two of them"
+
+    def __init__(self, domain: Any, epsilon: exact.Number, people: int | None = None) -> None:
+        object.__setattr__(self, "domain", Records(domain) if isinstance(domain, Mapping) else domain)
+        object.__setattr__(self, "epsilon", epsilon)
+        self._settle()
+        if people is not None and (isinstance(people, bool) or not isinstance(people, int | np.integer) or people < 1):
+            raise NumberError(f"the number of people is a positive whole number, not {people!r}")
+        count = len(_numbers(self.domain))
+        each = max(1, (_PEOPLE if people is None else int(people)) // sum(WEIGHTS[count]))
+        chosen: dict[Interval, Protocol] = {}
+        for inner in (_WHOLE, _POSITIVE):
+            offered = build(inner, self.epsilon, n=each)
+            chosen[inner] = offered[choose(offered, each)]
+        groups = [(w, chosen[_range(p)]) for w, p in zip(WEIGHTS[count], POWERS[count], strict=True)]
+        self._set(self.domain, groups, self.epsilon)
+
+    @classmethod
+    def of(cls, domain: Any, protocols: Any, weights: Any = None) -> Moments:
+        """From protocols that are chosen already, one per figure: on [-1, 1], and on [0, 1] for squares."""
+        given = [1] * len(protocols) if weights is None else list(weights)
+        if len(given) != len(protocols):
+            raise SpecError("there is one weight per protocol")
+        made = cls.__new__(cls)
+        made._set(domain, list(zip(given, protocols, strict=True)), None)
+        return made
+
+    def _set(self, domain: Domain, groups: Any, epsilon: Any) -> None:
+        object.__setattr__(self, "domain", Records(domain) if isinstance(domain, Mapping) else domain)
+        object.__setattr__(self, "groups", tuple(Group(weight, protocol) for weight, protocol in groups))
+        self._check_groups()
+        largest = max(group.protocol.epsilon for group in self.groups)
+        object.__setattr__(self, "epsilon", largest if epsilon is None else epsilon)
+        self._settle()
+        if self.epsilon != largest:
+            raise SpecError("epsilon is not the largest one of the groups")
+        if len(self.groups) != len(self.powers):
+            raise SpecError(f"there is one group per figure, {len(self.powers)} in all")
+        for powers, (_, protocol) in zip(self.powers, self.groups, strict=True):
+            if protocol.domain != _range(powers) or not hasattr(protocol, "contribution"):
+                raise SpecError(f"a figure of {self.name} is asked by a protocol for a mean on {_range(powers)!r}")
+
+    def parameters(self) -> dict[str, Any]:
+        return {"groups": [{"weight": weight, "protocol": protocol.spec()} for weight, protocol in self.groups]}
+
+    @classmethod
+    def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Moments:
+        match parameters:
+            case {"groups": list(groups), **rest} if not rest:
+                if all(isinstance(group, Mapping) and set(group) == {"weight", "protocol"} for group in groups):
+                    made = cls.__new__(cls)
+                    made._set(domain, [(one["weight"], load(one["protocol"])) for one in groups], epsilon)
+                    return made
+        raise SpecError("moments need groups, each with a weight and a protocol, and nothing else")
+
+    @classmethod
+    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
+        return iter(())  # who wants a variance says so
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        from deniable.protocols.numeric.window import OneBitMean, Window
+
+        whole, positive = Window(_WHOLE, 1, positions=3, width=2), OneBitMean(_POSITIVE, 1)
+        yield cls.of(Interval(0, 10, unit="hours"), [whole, positive], [2, 1])
+        two = {"a": Interval(0, 1), "b": Interval(-4, 4)}
+        bit = OneBitMean(_WHOLE, 1)
+        yield cls.of(two, [bit, bit, positive, positive, bit], [1, 1, 1, 1, 2])
+
+    @property
+    def waived(self) -> Mapping[str, str]:
+        return {"unbiased": "a variance is no mean of reports: tests/protocols/test_moments.py enumerates it"}
+
+    def scaled(self, factor: Fraction) -> Moments:
+        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
+        return self.of(self.domain, [protocol for _, protocol in groups], [weight for weight, _ in groups])
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    @cached_property
+    def numbers(self) -> tuple[Interval, ...]:
+        return _numbers(self.domain)
+
+    @property
+    def powers(self) -> tuple[tuple[int, ...], ...]:
+        return POWERS[len(self.numbers)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.domain.names if isinstance(self.domain, Records) else ("x",)
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        return tuple(_words(powers, self.names) for powers in self.powers)
+
+    def project(self, value: Any, group: int) -> float:
+        values = value if isinstance(self.domain, Records) else (value,)
+        found = 1.0
+        for number, domain, power in zip(values, self.numbers, self.powers[group], strict=True):
+            for _ in range(power):
+                found *= _unit(number, *domain.ends)
+        return found
+
+    def project_many(self, values: Any, group: int, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        columns = values.columns if isinstance(values, RecordColumns) else (values,)
+        found = np.ones(len(rows))
+        for column, domain, power in zip(columns, self.numbers, self.powers[group], strict=True):
+            for _ in range(power):
+                found *= _unit(column.take(rows), *domain.ends)
+        return found
+
+    def part(self, value: Any, group: int) -> Any:
+        return self.project(self.domain.encode_one(value), group)
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        _, *rest = super()._steps(value, encoded, report)
+        group = int.from_bytes(report[: self._head], "little")
+        named = zip(self.group_names, self.chances, strict=True)
+        chances = ", ".join(f"“{name}” with probability {percent(float(share), 1)}" for name, share in named)
+        return [
+            "Only one figure of your answer is reported. Chance chooses it, whatever you answered: "
+            f"{chances}. Every number is taken on a scale from \N{MINUS SIGN}1, its low end, to 1, its high end. "
+            f"Below, “your answer” is the chosen figure, {quantity(self.project(encoded, group))}.",
+            *rest,
+        ]
+
+    def _inputs(self) -> Iterator[tuple[Any, Any]]:
+        """Ends and middles, whose figures are ends or middles of theirs: a few of all laws."""
+        each = [[domain.low, (domain.low + domain.high) / 2, domain.high] for domain in self.numbers]
+        for row in product(*each):
+            label = row if isinstance(self.domain, Records) else row[0]
+            floats = tuple(float(number) for number in row)
+            yield label, floats if isinstance(self.domain, Records) else floats[0]
+
+    def _law_of(self, value: Any, bits: Any) -> bytes:
+        return self._one(value, bits)
+
+    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
+        """One part: the figures are about the same number, so that a report about one tells of the others, too."""
+        return {"": (self, n)}
+
+    # -- the read-out ------------------------------------------------------------------------------
+
+    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """The figures of an estimate, in the order of its table; of two numbers, the correlation last."""
+        encoded = self.domain.encode(answers)
+        columns = encoded.columns if isinstance(encoded, RecordColumns) else (encoded,)
+        found: list[float] = []
+        for column in columns:
+            mean = np.average(column, weights=people)
+            variance = np.average((column - mean) ** 2, weights=people)
+            found += [float(mean), float(variance), math.sqrt(variance)]
+        if len(columns) > 1:
+            one, other = columns
+            means = np.average(one, weights=people), np.average(other, weights=people)
+            both = np.average((one - means[0]) * (other - means[1]), weights=people)
+            spread = found[2] * found[5]
+            found.append(float(both / spread) if spread else math.nan)
+        return np.array(found)
+
+    @property
+    def tests(self) -> int:
+        return 3 if len(self.numbers) == 1 else 7
+
+    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """In the worst case of each figure's noise, by the gradient at these people's moments."""
+        n = len(answers) if people is None else int(np.sum(people))
+        expected = [
+            _Figure(0.0, protocol.noise(m) ** 2, m)
+            for (_, protocol), m in zip(self.groups, self.people(n), strict=True)
+        ]
+        encoded = self.domain.encode(answers)
+        rows = np.arange(len(encoded))
+        given = [
+            float(np.average(self.project_many(encoded, g, rows), weights=people)) for g in range(len(self.groups))
+        ]
+        figures = [one._replace(value=value) for one, value in zip(expected, given, strict=True)]
+        return np.array([part.stderr**2 for part in self._read(figures, n).values()])
+
+    @property
+    def figure_scales(self) -> NDArray[np.float64]:
+        each = [
+            scale for domain in self.numbers for scale in (_width(domain), _width(domain) ** 2 / 4, _width(domain) / 2)
+        ]
+        return np.array(each + ([1.0] if len(self.numbers) > 1 else []))
+
+    def figure_spreads(self, answers: Any) -> NDArray[np.float64]:
+        return np.zeros(self.tests)
+
+    def estimate(self, tally: Tally) -> MomentFigures:
+        """Mean, variance and standard deviation; of two numbers, those of each and the correlation."""
+        found: MomentFigures = super().estimate(tally)
+        return found
+
+    def _nothing(self) -> MomentFigures:
+        return self._estimate(self.empty())
+
+    def _estimate(self, tally: Tally) -> MomentFigures:
+        figures = [_figure(protocol, own) for (_, protocol), own in zip(self.groups, self.tallies(tally), strict=True)]
+        return MomentFigures(self._read(figures, tally.n), tally.n, self.name)
+
+    def _read(self, figures: list[_Figure], n: int) -> dict[str, Mean]:
+        count, parts = len(self.numbers), {}
+        spreads: list[tuple[float, float]] = []
+        for place, (name, domain) in enumerate(zip(self.names, self.numbers, strict=True)):
+            of = "" if count == 1 else f" of {name}"
+            first, second = figures[place], figures[count + place]
+            half, middle, unit = _width(domain) / 2, sum(domain.ends) / 2, domain.unit
+            m, v = first.value, first.variance
+            variance = second.value - m * m + v
+            error = math.sqrt(second.variance + 4 * m * m * v + 2 * v * v)
+            spreads.append((variance, error))
+            parts[f"mean{of}"] = self._part(f"mean{of}", middle + half * m, half * math.sqrt(v), domain.ends, unit, n)
+            square = unit and f"{unit}^2"
+            parts[f"variance{of}"] = self._part(
+                f"variance{of}", half**2 * variance, half**2 * error, (0.0, half**2), square, n
+            )
+            deviation = math.sqrt(variance) if variance > 0 else 0.0 * variance
+            reach = error / (2 * deviation) if deviation > 0 else math.sqrt(error)
+            label = f"standard deviation{of}"
+            parts[label] = self._part(
+                label, half * deviation, half * min(reach, math.sqrt(error)), (0.0, half), unit, n
+            )
+        if count == 2:
+            parts["correlation"] = self._correlation(figures, spreads, n)
+        return parts
+
+    def _part(self, figure: str, value: float, stderr: float, ends: tuple[float, float], unit: str, n: int) -> Mean:
+        if not (math.isfinite(value) and math.isfinite(stderr)):
+            return Mean(math.nan, 0, math.nan, math.nan, ends, self.name, unit=unit, figure=figure)
+        return Mean(value, n, stderr, stderr, ends, self.name, unit=unit, figure=figure)
+
+    def _correlation(self, figures: list[_Figure], spreads: list[tuple[float, float]], n: int) -> Mean:
+        (one, _), (other, _) = spreads
+        a, b, _, _, both = figures
+        nothing = self._part("correlation", math.nan, math.nan, (-1.0, 1.0), "", n)
+        if not (one > 0 and other > 0):
+            return nothing
+        root = math.sqrt(one * other)
+        covariance = both.value - a.value * b.value
+        r = covariance / root
+        # The gradient over u, v, u^2, v^2 and u v.
+        by_one, by_other = -r / (2 * one), -r / (2 * other)
+        gradient = (-b.value / root - 2 * a.value * by_one, -a.value / root - 2 * b.value * by_other)
+        slopes = (*gradient, by_one, by_other, 1 / root)
+        variance = sum(slope**2 * figure.variance for slope, figure in zip(slopes, figures, strict=True))
+        return self._part("correlation", r, math.sqrt(variance), (-1.0, 1.0), "", n)
+
+    def __repr__(self) -> str:
+        inner = ", ".join(
+            f"{name}: {one.protocol.name}" for name, one in zip(self.group_names, self.groups, strict=True)
+        )
+        return f"Moments({inner}, epsilon={self.epsilon})"
+
+
+def _figure(protocol: Any, tally: Tally) -> _Figure:
+    """The mean of the contributions and its unbiased variance; unknown from fewer than two people."""
+    if tally.n < 2:
+        return _Figure(math.nan, math.nan, tally.n)
+    pairs = [(protocol.contribution(y), int(count)) for y, count in enumerate(tally.counts) if count]
+    n = tally.n
+    mean = sum((value * count for value, count in pairs), Fraction(0)) / n
+    spread = sum((count * (value - mean) ** 2 for value, count in pairs), Fraction(0)) / (n - 1)
+    return _Figure(float(mean), float(spread / n), n)
+
+
+def _numbers(domain: Domain) -> tuple[Interval, ...]:
+    """The one number or the two."""
+    if isinstance(domain, Interval):
+        return (domain,)
+    columns = tuple(column for _, column in domain.columns) if isinstance(domain, Records) else ()
+    if len(columns) != 2 or not all(isinstance(column, Interval) for column in columns):
+        raise DomainError("moments are those of one number, dn.Interval, or of a record of two of them")
+    return tuple(column for column in columns if isinstance(column, Interval))
+
+
+def _range(powers: tuple[int, ...]) -> Interval:
+    return _WHOLE if any(power % 2 for power in powers) else _POSITIVE
+
+
+def _unit(number: Any, low: float, high: float) -> Any:
+    return ((number - low) - (high - number)) / (high - low)
+
+
+def _width(domain: Interval) -> float:
+    low, high = domain.ends
+    return high - low
+
+
+def _words(powers: tuple[int, ...], names: tuple[str, ...]) -> str:
+    said = [name + (" squared" if power == 2 else "") for name, power in zip(names, powers, strict=True) if power]
+    return " times ".join(said)
