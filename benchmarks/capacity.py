@@ -16,6 +16,7 @@ import atexit
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,8 +80,34 @@ class Filled:
     def __init__(self, url: str, ids: int, before: str = "") -> None:
         self.url, self.service = url, Service(url, before=before)
         self.full = self.service.new_epoch()
-        if before != WITHOUT_STORE:
-            self.service.load(ids // FILL, FILL, 4, self.full)
+        self.growth = dict[str, float]()
+        """What so many ids take."""
+        self.service.load(8, FILL, 4)  # what is loaded or made once is not counted
+        if before == WITHOUT_STORE:
+            return
+        empty, begun = self.service.memory, self._size()
+        self.service.load(ids // FILL, FILL, 4, self.full)
+        self.growth["bytes of memory per id"] = (self.service.memory - empty) / ids
+        if not before:
+            self.growth["bytes in the store per id"] = (self._size() - begun) / ids
+            self.growth["seconds of the first commit after a start"] = self._first_commit()
+
+    def _size(self) -> int:
+        with open_store(self.url) as store:
+            store.tidy()
+            return store.size()
+
+    def _first_commit(self) -> float:
+        """Seconds until somebody who is new has learned of the ids and added one."""
+        with open_store(self.url, 1) as store:
+            start = time.perf_counter()
+            store.add([_batch(self.service.survey.fingerprint, self.full, 1)])
+            return time.perf_counter() - start
+
+
+def _batch(survey: str, epoch: int, size: int) -> Batch:
+    ids = np.frombuffer(np.random.default_rng().bytes(16 * size), dtype=np.uint8).reshape(-1, 16)
+    return Batch(survey, epoch, ids, np.zeros((size, 1), dtype=np.uint8))
 
 
 _FILLED: dict[tuple[str, int], Filled] = {}
@@ -111,6 +138,8 @@ class Latencies:
 def load(size: Size) -> Case:
     before, facts = size(BEFORE, 100_000), dict[str, str | int | float]()
     stores = {name: filled(name, before) for name in (NO_STORE, MEMORY, *DURABLE)}
+    for name, one in stores.items():
+        facts |= {f"{name}: {what}": round(value, 2) for what, value in one.growth.items()}
     tasks, ratios = dict[str, Task](), list[Ratio]()
     for kind, (many, batch, connections) in KINDS.items():
         requests = size(many, max(many // 10, connections))
@@ -170,9 +199,7 @@ def housekeeping(one: Filled, forgotten: int) -> Iterator[None]:
     survey, epoch, done = one.service.survey, one.service.new_epoch(), threading.Event()
     failed: list[BaseException] = []
     with open_store(one.url, 1) as store:
-        ids = np.random.default_rng().bytes(16 * forgotten)
-        answers = np.zeros((forgotten, 1), dtype=np.uint8)
-        store.add([Batch(survey.fingerprint, epoch, np.frombuffer(ids, dtype=np.uint8).reshape(-1, 16), answers)])
+        store.add([_batch(survey.fingerprint, epoch, forgotten)])
 
     def keep_house() -> None:
         try:

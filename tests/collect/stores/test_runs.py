@@ -28,7 +28,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many merges within some hundred ids."""
     monkeypatch.setattr(runs, "RATIO", 3)
     for table in (FileRuns, ServerRuns):
-        for name, value in {"pool": 8, "chunk": 5, "largest": 300}.items():
+        for name, value in {"pool": 8, "chunk": 5, "largest": 60}.items():
             monkeypatch.setattr(table, name, value)
 
 
@@ -85,7 +85,16 @@ class ForgetsRuns(runs.SortedRuns):
         return runs.found(self._pool, ids)
 
 
-@pytest.mark.parametrize("broken", [ForgetsOthers, ForgetsRuns])
+class LooksInOneRun(runs.SortedRuns):
+    """Of runs that share a filter, asks the table for the last one only."""
+
+    def _remember(self, run: int, ids: Any) -> None:
+        super()._remember(run, ids)
+        for filter in self._filters:
+            filter.runs = {run} if run in filter.runs else filter.runs
+
+
+@pytest.mark.parametrize("broken", [ForgetsOthers, ForgetsRuns, LooksInOneRun])
 @pytest.mark.parametrize("connect", ["sqlite"], indirect=True)
 def test_broken_runs_are_caught(
     connect: Callable[[int], Store], monkeypatch: pytest.MonkeyPatch, broken: type[runs.SortedRuns]

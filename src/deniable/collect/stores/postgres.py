@@ -674,11 +674,12 @@ class ServerRuns(RunTable):
         table = self._pool if run == POOL else self._runs
         return [raw for (raw,) in self._query(f"SELECT ids FROM {table} WHERE run = ? ORDER BY first", run)]
 
-    def known(self, ids: list[bytes], run: int) -> set[bytes]:
-        select = f"SELECT ids FROM {self._runs} t WHERE t.run = ? AND first <= given.id"
+    def known(self, ids: list[bytes], runs: list[int]) -> set[bytes]:
+        select = f"SELECT ids FROM {self._runs} t WHERE t.run = chosen.run AND first <= given.id"
         row = f"LATERAL ({select} ORDER BY first DESC LIMIT 1) row"
-        held = f"FROM unnest(?b) given (id), {row} WHERE position(given.id IN row.ids) > 0"
-        return {id for (id,) in self._query(f"SELECT given.id {held}", ids, run)}
+        pairs = "unnest(?b) given (id), unnest(?::bigint[]) chosen (run)"
+        held = f"FROM {pairs}, {row} WHERE position(given.id IN row.ids) > 0"
+        return {id for (id,) in self._query(f"SELECT given.id {held}", ids, runs)}
 
     def drop(self, run: int) -> None:
         self._send(f"DELETE FROM {self._runs} WHERE run = ?", run)

@@ -7,7 +7,8 @@ Runs       a full pool keeps half of its ids, chosen at random; the others becom
            that it came in a period of some hundred or thousand submissions, later of some hundred thousand
 Chunks     a run lies in rows of many ids, found by their first id: 17 bytes per id in all
 Filter     what is not in a run is told from memory, 4 bytes per id; only the rest is looked for in the table. A filter
-           knows all ids of its run and a few others, so it is wrong in one direction only
+           knows all ids of its runs and a few others, so it is wrong in one direction only. Sixteen large runs share
+           one, so that there are few to ask
 Others     what another connection wrote is noticed by the table's version, and its runs are read then
 """
 
@@ -55,8 +56,8 @@ class RunTable(ABC):
         """The rows of a run, ascending; of the pool if it is `POOL`."""
 
     @abstractmethod
-    def known(self, ids: list[bytes], run: int) -> set[bytes]:
-        """Which of these ids are in a run."""
+    def known(self, ids: list[bytes], runs: list[int]) -> set[bytes]:
+        """Which of these ids are in one of these runs."""
 
     @abstractmethod
     def drop(self, run: int) -> None: ...
@@ -98,18 +99,25 @@ class Hashes:
 
 
 class Filter:
-    """Which ids may be in a run: a Bloom filter of two words per id, four bytes per id of the run.
+    """Which ids may be in some runs: a Bloom filter with room for so many ids, of four bytes per id.
 
     >>> ids, factors = np.frombuffer(bytes(range(160)), dtype="S16"), Hashes.factors()
-    >>> filter = Filter(ids[:5], factors)
+    >>> filter = Filter(5)
+    >>> filter.add(1, ids[:5], factors)
     >>> filter.may_hold(Hashes(ids[:5], factors)).tolist(), len(filter.may_hold(Hashes(ids[5:], factors))) < 5
     ([0, 1, 2, 3, 4], True)
     """
 
-    def __init__(self, ids: Keys, factors: Words) -> None:
-        size = len(ids) * 16 // 64 + 4
+    def __init__(self, room: int) -> None:
+        size = room * 16 // 64 + 4
         self._size = np.uint64(size)
         self._words = np.zeros((2, size), dtype=np.uint64)
+        self.room = room
+        self.runs: set[int] = set()
+
+    def add(self, run: int, ids: Keys, factors: Words) -> None:
+        self.runs.add(run)
+        self.room -= len(ids)
         for at in range(0, len(ids), _SLICE):
             hashes = Hashes(ids[at : at + _SLICE], factors)
             for words, place, mask in zip(self._words, hashes.places, hashes.masks, strict=True):
@@ -119,7 +127,7 @@ class Filter:
         return places * self._size >> np.uint64(32)
 
     def may_hold(self, hashes: Hashes) -> NDArray[np.intp]:
-        """The places of the ids that may be in the run."""
+        """The places of the ids that may be in one of the runs."""
         (first, second), masks = self._words, hashes.masks
         which = np.flatnonzero((first[self._at(hashes.places[0])] & masks[0]) == masks[0])
         if which.size:
@@ -137,7 +145,7 @@ class SortedRuns:
         self._pool: Keys = np.empty(0, dtype=_KIND)
         self._sizes: dict[int, int] = {}
         self._factors = Hashes.factors()
-        self._filters: dict[int, Filter] = {}
+        self._filters: list[Filter] = []
 
     def claim(self, ids: Keys) -> Flags:
         """Insert ids, which ascend; returns which of them were new. Nobody else claims until the transaction ends."""
@@ -163,19 +171,19 @@ class SortedRuns:
         runs = self._table.runs()
         self._pool = self._read(POOL)
         for run in self._sizes.keys() - runs:
-            del self._sizes[run], self._filters[run]
+            self._forget(run)
         for run in runs - self._sizes.keys():
             self._remember(run, self._read(run))
         self._version = version
 
     def _known(self, ids: Keys) -> Flags:
         known, hashes = found(self._pool, ids), Hashes(ids, self._factors)
-        for run in self._sizes:
-            maybe = self._filters[run].may_hold(hashes)
+        for filter in self._filters:
+            maybe = filter.may_hold(hashes)
             maybe = maybe[~known[maybe]]
             if maybe.size:
                 wanted = [ids[place : place + 1].tobytes() for place in maybe.tolist()]
-                held = self._table.known(wanted, run)
+                held = self._table.known(wanted, sorted(filter.runs))
                 known[maybe] = [id in held for id in wanted]
         return known
 
@@ -196,7 +204,20 @@ class SortedRuns:
         self._remember(run, ids)
 
     def _remember(self, run: int, ids: Keys) -> None:
-        self._sizes[run], self._filters[run] = len(ids), Filter(ids, self._factors)
+        large = len(ids) >= self._table.largest
+        with_room = (filter for filter in self._filters if filter.room >= len(ids)) if large else iter(())
+        filter = next(with_room, None)
+        if filter is None:
+            filter = Filter(len(ids) * RATIO if large else len(ids))
+            self._filters.append(filter)
+        filter.add(run, ids, self._factors)
+        self._sizes[run] = len(ids)
+
+    def _forget(self, run: int) -> None:
+        del self._sizes[run]
+        for filter in self._filters:
+            filter.runs.discard(run)
+        self._filters = [filter for filter in self._filters if filter.runs]
 
     def _merge(self) -> None:
         while len(some := self._alike()) >= RATIO:
@@ -204,7 +225,7 @@ class SortedRuns:
             # Before the merged ones are written, which then take their pages.
             for run in some:
                 self._table.drop(run)
-                del self._sizes[run], self._filters[run]
+                self._forget(run)
             self._put_run(merged)
 
     def _alike(self) -> list[int]:

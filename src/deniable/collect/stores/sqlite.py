@@ -389,8 +389,8 @@ class FileRuns(RunTable):
         select = f"SELECT ids FROM seen WHERE {_EPOCH} AND run = ? ORDER BY first"
         return [raw for (raw,) in self._query(select, *self._place, run)]
 
-    def known(self, ids: list[bytes], run: int) -> set[bytes]:
-        return {id for id in ids if self._holds(run, id)}
+    def known(self, ids: list[bytes], runs: list[int]) -> set[bytes]:
+        return {id for id in ids if any(self._holds(run, id) for run in runs)}
 
     def _holds(self, run: int, id: bytes) -> bool:
         select = f"SELECT ids FROM seen WHERE {_EPOCH} AND run = ? AND first <= ? ORDER BY first DESC LIMIT 1"
