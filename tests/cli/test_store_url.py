@@ -76,3 +76,16 @@ def test_a_token_is_written_where_only_its_owner_reads(tmp_path: Path) -> None:
     assert "name a new file" in again.stderr
     with open_store(url) as store:
         assert [one.sha256 for one in store.tokens()] == [hashed(token)]
+
+
+def test_keys_of_another_place_are_refused_on_a_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"files:///{tmp_path / 'node'}?to=s3://key:hush@bucket/reports"
+    ran = CliRunner().invoke(app, ["store", "check", "--store", url])
+    assert ran.exit_code == 2
+    assert "AWS_ACCESS_KEY_ID" in ran.output
+    assert "hush" not in ran.output
+    monkeypatch.setenv("DENIABLE_STORE", url)
+    assert resolved() == url
+    shown = CliRunner().invoke(app, ["serve", "--print-config"]).output
+    assert "?to=s3://bucket/reports" in shown
+    assert "hush" not in shown

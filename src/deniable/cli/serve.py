@@ -104,7 +104,7 @@ def serve(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65_535, help="The port; 0 takes a free one.")] = 8377,
     workers: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="Processes; more than one needs PostgreSQL.")
+        int, typer.Option(metavar="N", min=1, max=64, help="Processes; more than one needs PostgreSQL or files.")
     ] = 1,
     publish: Annotated[
         list[str] | None,

@@ -18,11 +18,17 @@ PASSWORD_FILE = "DENIABLE_STORE_PASSWORD_FILE"
 
 def _whole(ctx: typer.Context, param: typer.CallbackParam, url: str) -> str:
     """The URL with the password from a file. A password on the command line is refused."""
+    source = ctx.get_parameter_source(param.name or "")
+    given = source is not None and source.name == "COMMANDLINE"
+    if url.startswith("files:") and has_password(url) and given:
+        raise SpecError(
+            "everybody on this machine can read a password on a command line: give the keys of the place that parts "
+            "move to in its own variables (AWS_ACCESS_KEY_ID ...), or the whole URL in DENIABLE_STORE"
+        )
     if not url.startswith(("postgresql://", "postgres://")):
         return url
-    source = ctx.get_parameter_source(param.name or "")
     if has_password(url):
-        if source is not None and source.name == "COMMANDLINE":
+        if given:
             raise SpecError(
                 "everybody on this machine can read a password on a command line: leave it out of --store, and name a "
                 f"file that holds it in the variable {PASSWORD_FILE}, or give the whole URL in DENIABLE_STORE"
@@ -70,6 +76,8 @@ def has_password(url: str) -> bool:
     >>> has_password("postgresql://ada:secret@host/db"), has_password("postgresql://ada@host/db?host=/run/pg")
     (True, False)
     """
+    if url.startswith("files:"):
+        return has_password(url.partition("?to=")[2])
     user, at, _ = url.partition("://")[2].rpartition("@")
     return bool(at and ":" in user) or any(key == "password" for key, _ in parse_qsl(urlsplit(url).query))
 
@@ -79,7 +87,14 @@ def without_password(url: str) -> str:
 
     >>> without_password("postgresql://ada:secret@host/db"), without_password("postgresql://ada@host/db?password=x&a=1")
     ('postgresql://ada@host/db', 'postgresql://ada@host/db?a=1')
+    >>> without_password("files:///node?to=s3://key:secret@bucket/reports")
+    'files:///node?to=s3://bucket/reports'
     """
+    if url.startswith("files:"):
+        from deniable.files.places import shown
+
+        directory, to, place = url.partition("?to=")
+        return f"{directory}{to}{shown(place)}"
     kind, _, rest = url.partition("://")
     user, at, place = rest.rpartition("@")
     place, mark, query = place.partition("?")

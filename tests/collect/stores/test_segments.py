@@ -27,6 +27,7 @@ from deniable.collect.stores import (
 from deniable.collect.stores.batches import SurveyCounter
 from deniable.errors import ReportError, SpecError
 from deniable.files import count_files, read_batches
+from deniable.files.places import filesystem
 from deniable.surveys import Survey
 from deniable.surveys.promises import promises
 from tests.collect.surveys import Crowd, crowd, daily, mixed
@@ -94,6 +95,14 @@ def test_nodes_that_share_nothing_are_counted_once_together(tmp_path: Path) -> N
     outcome = counted(tmp_path / "a", tmp_path / "b")
     assert outcome.tally.spec() == expected(PEOPLE)
     assert (outcome.rows, outcome.duplicates.rows, outcome.duplicates.conflicts) == (400, 100, 0)
+
+
+def test_epochs_are_counted_apart(folder: Path) -> None:
+    """The same ids in two epochs are two submissions each, as in every other store."""
+    with store_at(folder) as store:
+        store.add([PEOPLE.batch(SURVEY, 10), PEOPLE[:20].batch(SURVEY, 11)])
+    counter, answers = SurveyCounter(SURVEY), np.concatenate([PEOPLE.answers, PEOPLE.answers[:20]])
+    assert counted(folder).tally.spec() == counter.tally(320, counter.count(answers)).spec()
 
 
 def test_the_command_that_a_refusal_names(folder: Path, store: Store, tmp_path: Path) -> None:
@@ -256,22 +265,34 @@ def test_a_part_that_is_large_enough_does_not_wait(folder: Path, store: Store, m
     assert counted(folder).tally.spec() == expected(PEOPLE)
 
 
-def test_only_finished_parts_are_elsewhere(folder: Path, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "bucket"
-    with store_at(folder, f"file://{elsewhere}") as store:
+@pytest.mark.parametrize("kind", ["file", "memory"])
+def test_only_finished_parts_are_elsewhere(folder: Path, tmp_path: Path, kind: str) -> None:
+    if kind == "memory":
+        pytest.importorskip("fsspec")
+    place = f"file://{tmp_path / 'bucket'}" if kind == "file" else f"memory://{tmp_path.name}"
+    with store_at(folder, place) as store:
         store.add([PEOPLE.batch(SURVEY, 10)])
         store.tidy()
-        assert not elsewhere.exists()
+        assert there(place) == []
     assert parts(folder) == []
-    found = sorted(path.relative_to(elsewhere).as_posix() for path in elsewhere.rglob("*") if path.is_file())
-    assert [name.rpartition("/")[0] for name in found] == [f"{NAME}/reports/epoch-10", NAME]
-    assert Survey.load(elsewhere / NAME / "survey.json") == SURVEY
-    assert count_files(SURVEY, [elsewhere / NAME / "reports"]).tally.spec() == expected(PEOPLE)
-    with store_at(folder, f"file://{elsewhere}") as store:
+    assert [name.rpartition("/")[0] for name in there(place)] == [f"{NAME}/reports/epoch-10", NAME]
+    assert count_files(SURVEY, [f"{place}/{NAME}/reports"]).tally.spec() == expected(PEOPLE)
+    with store_at(folder, place) as store:
         assert store.check() == []
+        assert store.delete(NAME, PEOPLE.ids[7].tobytes())
+        assert count_files(SURVEY, [f"{place}/{NAME}/reports"]).rows == 299
         store.close_epoch(NAME, 10)
-        assert store.drop_reports(NAME, 10, 10) == 300
-    assert not list(elsewhere.rglob("*.parquet"))
+        assert store.drop_reports(NAME, 10) == 299
+    assert there(place) == [f"{NAME}/survey.json"]
+
+
+def there(place: str) -> list[str]:
+    """The files of a place, by their names below it; hidden ones as well."""
+    from pyarrow.fs import FileSelector, FileType
+
+    files, path = filesystem(place)
+    found = files.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
+    return sorted(one.path[len(path) :].strip("/") for one in found if one.type == FileType.File)
 
 
 # -- what else a store does -------------------------------------------------------------------------------
@@ -314,16 +335,19 @@ def test_a_deleted_report_is_gone_and_is_not_taken_again(folder: Path, tmp_path:
         gone = [PEOPLE.ids[place].tobytes() for place in (3, 150, 250)]
         assert [store.delete(NAME, id) for id in (*gone, gone[0], b"never seen it...")] == [True] * 3 + [False] * 2
         assert [(one.n, one.deleted) for one in store.epochs(NAME)] == [(297, 3)]
-        store.add([PEOPLE.batch(SURVEY, 10)])
         assert store.check() == []
-        raw = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".db")
+        found = [batch["id"] for part in elsewhere.rglob("*.parquet") for batch in read_batches(part, SURVEY, ids=True)]
+        for rest in (folder / "segments").glob("*.rest"):
+            found += [rows[:, :16] for frame in segments.frames(rest) for _, _, rows in segments.runs(frame)]
+        left = [id.tobytes() for ids in found for id in ids]
+        assert (len(left), set(left) & set(gone)) == (297, set())
+        store.add([PEOPLE.batch(SURVEY, 10)])
         store.close_epoch(NAME, 10)
         assert not store.delete(NAME, PEOPLE.ids[0].tobytes()), "its epoch is closed"
         assert store.check() == []
     kept = np.delete(np.arange(300), [3, 150, 250])
     outcome = count_files(SURVEY, [elsewhere / NAME / "reports"], dedupe=True)
     assert outcome.tally.spec() == expected(PEOPLE[kept])
-    assert raw
 
 
 def test_kept_reports_of_a_closed_epoch_are_dropped(folder: Path, store: Store) -> None:
