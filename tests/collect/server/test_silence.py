@@ -86,9 +86,12 @@ def test_a_held_lock_is_given_up(postgres_url: str) -> None:
         assert store.add([PEOPLE.batch(SURVEY, 0)]) == [Added(20, 10)]
 
 
-def test_a_request_is_answered_while_the_database_is_silent(proxy: Proxy, url: str) -> None:
+def test_a_request_is_answered_while_the_database_is_silent(
+    proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """503, with the time to come back; what is sent again is counted once. The service ends in the silence."""
-    with in_thread(url, SURVEY, request_seconds=2, stop_seconds=1) as live:
+    monkeypatch.setattr("deniable.collect.server.service.LAST_SECONDS", 0.5)
+    with in_thread(url, SURVEY, request_seconds=1, stop_seconds=1) as live:
         assert live.send(SURVEY, 0, PEOPLE[:10]).status == 200
         store = live.service.writer._store
         proxy.fall_silent()

@@ -45,6 +45,7 @@ def work(store: Store, both: tuple[Survey, Survey], acknowledged: Path, seed: in
         if chance.random() < 0.1:
             store.tidy()
         os.write(file, "".join(f"{place}\n" for place in chosen).encode())
+        time.sleep(0.002)  # SQLite's lock is unfair: without a pause the other worker may wait for seconds
 
 
 def torn(store: Any) -> None:

@@ -218,7 +218,7 @@ def directory(tmp_path: Path) -> Iterator[Path]:
 MANY = pytest.param(200, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("examples", [20, MANY])
+@pytest.mark.parametrize("examples", [8, MANY])
 def test_sqlite(directory: Path, examples: int) -> None:
     run(files(directory, SqliteStore), max_examples=examples)
 
