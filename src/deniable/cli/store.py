@@ -273,11 +273,12 @@ def delete_reports(
         output.facts([*facts, ("epochs", _listed([one.epoch for one in going])), ("reports", str(kept))])
         if not kept:
             output.write("\nthere is nothing to delete\n")
+            _tidy(opened)
             return
         stay = "The sums stay." if opened.has_sums else "There are no sums here: tally them first."
         _ask(yes, f"Delete {many(kept, 'kept report')} for good? {stay}")
         opened.drop_reports(chosen.fingerprint, going[0].epoch, going[-1].epoch)
-        opened.tidy()
+        _tidy(opened)
     output.write(f"\ndeleted: {many(kept, 'report')}\n")
 
 
@@ -311,8 +312,18 @@ def delete_survey(store: StoreUrl = DEFAULT, survey: Which = None, yes: Yes = Fa
             )
         _ask(yes, "Delete all of it for good?")
         opened.delete_survey(chosen.fingerprint)
-        opened.tidy()
+        _tidy(opened)
     output.write(f"\ndeleted: {chosen.fingerprint}\n")
+
+
+def _tidy(store: Store) -> None:
+    """Remove what is left in the files of the store, or say that it is not removed yet."""
+    if not any(store.tidy() for _ in range(8)):
+        output.note(
+            "note",
+            "another process reads the store, so its files still hold what was deleted: they are tidied by a running "
+            "service, or when this command is run again",
+        )
 
 
 def _ask(yes: bool, question: str) -> None:
@@ -377,6 +388,9 @@ def export(
                 f"there is nothing of epochs {epochs}: the first with reports is {held[0]}, the last {held[-1]}"
             )
         saved = _write_export(opened, chosen, wanted, per_epoch, with_ids, to, force)
+    gone = [one.epoch for one in known if one.dropped and one.epoch in wanted]
+    if gone:
+        output.note("note", f"the reports of epochs {_listed(gone)} were deleted: of these there are sums only")
     if with_ids and any(one.state == OPEN for one in known if one.epoch in wanted):
         output.note(
             "note", "whoever knows the id of a report can delete it while its epoch is open: keep these files private"

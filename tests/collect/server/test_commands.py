@@ -277,7 +277,19 @@ def test_delete_reports(url, tmp_path):
         assert sum(len(batch.ids) for batch in store.reports(survey.fingerprint)) == 10
     day = write_time(survey.terms.epochs.start(epoch))[:10]
     assert "deleted: 5 reports" in deniable("store", "delete-reports", "--before", day, "--yes", *where)
-    assert "nothing to delete" in deniable("store", "delete-reports", "--before", day, "--yes", *where)
+    reading = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+    reading.execute("BEGIN")
+    reading.execute("SELECT COUNT(*) FROM report").fetchone()
+    with open_store(url) as store:
+        store.confirm_time(1.0)  # something is in the log
+    blocked = CliRunner().invoke(app, ["store", "delete-reports", "--before", day, "--yes", *where])
+    assert "there is nothing to delete" in blocked.stdout
+    assert "another process reads the store, so its files still hold what was deleted" in blocked.stderr
+    reading.close()
+    again = CliRunner().invoke(app, ["store", "delete-reports", "--before", day, "--yes", *where])
+    assert ("there is nothing to delete" in again.stdout, again.stderr) == (True, "")
+    exported = CliRunner().invoke(app, ["store", "export", str(tmp_path / "out"), *where])
+    assert f"the reports of epochs {epoch - 1} were deleted: of these there are sums only" in exported.stderr
     assert "a date is written" in deniable("store", "delete-reports", "--before", "yesterday", *where, code=2)
     with open_store(url) as store:
         assert {batch.epoch for batch in store.reports(survey.fingerprint)} == {epoch}

@@ -60,6 +60,8 @@ def test_reports_are_kept_deleted_and_dropped(each_postgres: PostgresServer, tmp
         assert sum(len(batch.ids) for batch in store.reports(survey.fingerprint)) == 89
         assert store.drop_reports(survey.fingerprint, 10, 10) == 89
         assert store.check() == []
+        store.delete_survey(survey.fingerprint)
+        assert (store.deleted(), store.check()) == ([survey.fingerprint], [])
     with open_store(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
         assert copy.add([people.batch(survey, 10)]) == [Added(0, 90)]
         assert copy.check() == []

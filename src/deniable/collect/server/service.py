@@ -193,8 +193,7 @@ class Service:
 
     async def _tidy(self) -> None:
         commits = self.writer.commits
-        if commits != self._tidied_commits:
-            await self.readers.run(lambda store: store.tidy())
+        if commits != self._tidied_commits and await self.readers.run(lambda store: store.tidy()):
             self._tidied, self._tidied_commits = time.monotonic(), commits
 
     async def _close_all_past(self) -> None:

@@ -283,10 +283,10 @@ class Store(ABC):
     # -- care --------------------------------------------------------------------------------------
 
     @abstractmethod
-    def tidy(self) -> None:
-        """Remove what the database itself keeps of earlier states, from which an order could be read.
+    def tidy(self) -> bool:
+        """Remove what the database itself keeps of earlier states: what was deleted, and what tells an order.
 
-        Ingest goes on meanwhile.
+        Ingest goes on meanwhile. False if others who read were in the way, so that it has to be done again.
         """
 
     @abstractmethod

@@ -256,8 +256,8 @@ class MemoryStore(Store):
 
     # -- care --------------------------------------------------------------------------------------
 
-    def tidy(self) -> None:
-        pass
+    def tidy(self) -> bool:
+        return True
 
     def check(self, deep: bool = True) -> list[str]:
         return []

@@ -393,10 +393,10 @@ class PostgresStore(SqlStore):
         change = "ON CONFLICT (first) DO UPDATE SET bits = excluded.bits, records = excluded.records"
         self._send(f"{insert} {change}", *(list(column) for column in zip(*content, strict=True)))
 
-    def tidy(self) -> None:
+    def tidy(self) -> bool:
         """Vacuum rows of ids and sums: what they were before a change. One worker at a time."""
         if self._query(f"SELECT pg_try_advisory_lock({_LOCK}, 1)") != [(True,)]:
-            return
+            return True  # somebody else is doing it
         skipped: list[tuple[str, str]] = []
 
         def note(notice: Any) -> None:
@@ -421,6 +421,7 @@ class PostgresStore(SqlStore):
                 self._query(f"SELECT pg_advisory_unlock({_LOCK}, 1)")
         for code, message in skipped:
             raise _coded(StoreError(f"PostgreSQL does not vacuum the store: {message}"), code)
+        return True
 
     def _open_tables(self) -> list[str]:
         """Those that submissions and deletions change, and the clock's.

@@ -351,9 +351,9 @@ class SegmentStore(SqliteStore):
 
     # -- from logs to parts ------------------------------------------------------------------------
 
-    def tidy(self) -> None:
+    def tidy(self) -> bool:
         """Seal the logs and put their rows in the order of ids; make and move the parts that are due."""
-        super().tidy()
+        done = super().tidy()
         try:
             with self._alone(wait=False) as alone:
                 if alone:
@@ -361,6 +361,7 @@ class SegmentStore(SqliteStore):
                     self._deliver()
         except OSError as error:
             raise self._failed(error) from None
+        return done
 
     @contextmanager
     def _alone(self, wait: bool) -> Iterator[bool]:

@@ -285,10 +285,12 @@ class SqliteStore(SqlStore):
             super()._sweep()
         self.tidy()
 
-    def tidy(self) -> None:
+    def tidy(self) -> bool:
         # Not worth waiting long for readers: the log is emptied some time anyway.
         with self._waiting_shortly(), suppress(StoreError):
-            self._query("PRAGMA wal_checkpoint(TRUNCATE)")
+            ((busy, _, _),) = self._query("PRAGMA wal_checkpoint(TRUNCATE)")
+            return not busy
+        return False
 
     def impatient(self) -> AbstractContextManager[None]:
         return self._waiting_shortly()
