@@ -150,6 +150,18 @@ def test_the_least_value_of_prices_is_below_every_value() -> None:
         assert found >= brute - 1e-3 * max(1.0, abs(brute)), case
 
 
+@pytest.mark.parametrize("outputs", [2, 3, 4, 8, 9])
+def test_fewer_outputs_cost_variance(outputs: int) -> None:
+    few, free = mean(2, positions=5, outputs=outputs), mean(2, positions=5)
+    assert few.outputs <= outputs < free.outputs
+    assert bias(rows(few), few.values) == 0
+    assert exact.exp_at_least(Fraction(2), Fraction(few.ratio))
+    assert free.value < few.value <= OneBitMean(UNIT, 2).worst_variance(1) * (1 + 1e-4)
+    assert few.certificate.verify()
+    if outputs >= 8:
+        assert few.value < 1.1 * free.value
+
+
 def test_a_finer_grid_is_never_worse_and_its_bound_is_below() -> None:
     coarse, fine = mean(3, positions=5), mean(3, positions=9)
     assert fine.value < coarse.value

@@ -222,6 +222,26 @@ test("a table for a mean keeps epsilon over all numbers, is drawn word for word,
   }
 });
 
+const figureOf = (low, protocol = "OneBitMean") => ({ weight: 1, protocol: { ...head, protocol, domain: { kind: "interval", low, high: "1", unit: "" }, epsilon: "1" } });
+const momentsOf = (groups, domain = hours) => ({ ...head, protocol: "Moments", domain, epsilon: "1", groups });
+
+test("moments are about u and u squared of one number, or five figures of two, and refuse what is none", () => {
+  const one = loadProtocol(momentsOf([figureOf("-1"), figureOf("0")]));
+  assert.deepEqual(one.figures.map(({ name }) => name), ["x", "x squared"]);
+  assert.deepEqual([-5, 47.75, 100.5].map((x) => [one.figure(x, 0), one.figure(x, 1)]), [[-1, 1], [0, 0], [1, 1]]);
+  assert.equal(one.groups, undefined, "a report about one figure tells of the others, so that no page calls them parts");
+  assert.ok(ratio([-5, 3, 47.75, 100.5].map((value) => law(one, value))) <= Math.E * (1 + 1e-9));
+  const pair = { kind: "records", columns: [{ name: "a", domain: hours }, { name: "b", domain: hours }] };
+  const five = ["-1", "-1", "0", "0", "-1"].map((low) => figureOf(low));
+  const two = loadProtocol(momentsOf(five, pair));
+  assert.deepEqual(two.figures.map(({ name }) => name), ["a", "b", "a squared", "b squared", "a times b"]);
+  assert.deepEqual([0, 1, 2, 3, 4].map((group) => two.figure([-5, 74.125], group)), [-1, 0.5, 1, 0.25, -0.5]);
+  const wrong = [[[figureOf("-1")]], [[figureOf("0"), figureOf("-1")]], [five], [[figureOf("-1"), figureOf("0")], pair], [five, ages], ["x"]];
+  for (const [groups, domain] of wrong) {
+    assert.throws(() => loadProtocol(momentsOf(groups, domain)), refused("spec", /./), JSON.stringify([groups, domain]).slice(0, 200));
+  }
+});
+
 test("Window draws what the format says, word for word", () => {
   const sizes = [[2, 1, "1"], [3, 2, "1/2"], [17, 4, "5"], [300, 30, "8"], [70000, 9, "12"]];
   const values = [-5, 100.5, 0, 1 / 3, 47.75, -1e300, 1e300, 99.99999999, Number.MIN_VALUE, -4.999999999999999];

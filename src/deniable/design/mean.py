@@ -131,7 +131,9 @@ def _designed(epsilon: Fraction, positions: int, outputs: int | None, watch: Wat
     for room in _ROOM:
         odds = math.exp(float(epsilon)) * (1 - room)
         found = _solved(odds, positions, watch)
-        rows, values = _settled(_short(found, watch), epsilon)
+        rows, values = _settled(_short(found, watch))
+        if outputs is not None and len(values) > outputs:
+            rows, values = _few(found, outputs, watch)
         channel = Channel.from_integers(rows, sum(rows[0]), range(positions), range(len(values)))
         if exact.exp_at_least(epsilon, Fraction(channel.ratio)):
             break
@@ -194,8 +196,19 @@ def _solved(odds: float, size: int, watch: Watch) -> _Found:
     return _optimum(odds, size, np.concatenate([np.ones(size - 1), values]), patterns, watch)
 
 
-def _optimum(odds: float, size: int, values: Floats, high: Patterns, watch: Watch, free: bool = True) -> _Found:
-    """Columns and points are added until value and bound meet; with `free` the values of new columns are free."""
+def _optimum(
+    odds: float,
+    size: int,
+    values: Floats,
+    high: Patterns,
+    watch: Watch,
+    free: bool = True,
+    listed: Floats | None = None,
+) -> _Found:
+    """Columns and points are added until value and bound meet.
+
+    The values of new columns are free, or of those `listed`; without `free` there are no new columns.
+    """
     unit = (odds + 1) / (odds - 1)
     half = np.arange(size // 2, size)  # the positions that are not negative
     positive = half if size % 2 == 0 else half[1:]
@@ -236,6 +249,12 @@ def _optimum(odds: float, size: int, values: Floats, high: Patterns, watch: Watc
         linear[positive] = prices[half.size :] * (unit / 2)
         linear = linear - linear[::-1]
         least, at_values, patterns = _cheapest(square, linear, constant, odds)
+        if listed is not None:
+            patterns = square * listed[:, None] ** 2 - linear * listed[:, None] - constant < 0
+            costs = np.where(patterns, odds, 1.0) * (
+                square * listed[:, None] ** 2 - linear * listed[:, None] - constant
+            )
+            least, at_values = costs.sum(axis=1), listed
         proven = constant.sum() + linear @ x / unit - weights @ (points / unit) ** 2
         proven += min(0.0, least.min()) * size / (size - 1 + odds)
         moments = masses @ squares
@@ -332,7 +351,7 @@ def _short(found: _Found, watch: Watch) -> _Found:
     return _optimum(found.odds, found.size, values, np.concatenate([patterns] * 2), watch, free=False)
 
 
-def _settled(found: _Found, epsilon: Fraction) -> tuple[list[list[int]], tuple[Fraction, ...]]:
+def _settled(found: _Found) -> tuple[list[list[int]], tuple[Fraction, ...]]:
     """Integer rows with one sum, and values, with which the read-out is unbiased exactly."""
     step, size = _step(found.unit), found.size
     share = found.masses * 2 / (1 + found.odds)
@@ -358,6 +377,28 @@ def _settled(found: _Found, epsilon: Fraction) -> tuple[list[list[int]], tuple[F
     if any(entry < 0 for row in rows for entry in row):
         raise ChannelError("rounding leaves nothing of so small an epsilon: raise it, or use a one-bit mean")
     return rows, values
+
+
+def _few(found: _Found, outputs: int, watch: Watch) -> tuple[list[list[int]], tuple[Fraction, ...]]:
+    """The best of so many outputs whose values are evenly spaced, over a few sizes of the largest one."""
+    step, size = float(_step(found.unit)) / found.unit, found.size
+    largest = float(found.values[found.masses > 0].max())
+    best: tuple[float, _Found] | None = None
+    for top in np.unique(np.append(np.linspace(1.0, max(1.0, largest), 6), 1.0)):
+        # At least the one-bit mean's value, which an unbiased read-out needs.
+        values = np.unique(np.ceil(np.linspace(-top, top, outputs)[(outputs + 1) // 2 - outputs % 2 :] / step) * step)
+        values = values[values >= 0] if outputs % 2 else values[values > 0]
+        steps = np.arange(size) >= np.arange(1, size)[:, None]
+        flat = np.zeros((1, size), dtype=np.bool_)
+        start = np.concatenate([np.full(size - 1, values[-1]), values])
+        patterns = np.concatenate([steps, *[flat] * len(values)])
+        with suppress(ChannelError):
+            one = _optimum(found.odds, size, start, patterns, watch, listed=values)
+            if best is None or one.worst < best[0]:
+                best = one.worst, one
+    if best is None:
+        raise ChannelError(f"the solver found no mean with {outputs} outputs: allow more")
+    return _settled(best[1])
 
 
 # -- the proof ---------------------------------------------------------------------------------------------

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from deniable import design
 from deniable.collect.wire import ID_BYTES
 from deniable.domains import Interval, Records
-from deniable.protocols import Attributes, Table, Window
+from deniable.protocols import Attributes, MeanTable, Moments, Table, Window
 from deniable.protocols.profiles import ProfileGraph, SmoothCategorical
 from deniable.randomness import Simulation
 from deniable.specs import canonical_bytes, fingerprint
@@ -295,6 +296,40 @@ def test_a_kind_that_cannot_be_answered_here_has_a_panel(service: Service, profi
 
 
 # -- with a service that knows them ----------------------------------------------------------------------
+
+
+def test_a_designed_mean_and_a_correlation_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
+    hours = Interval(0, 100, unit="hours")
+    designed = MeanTable(design.mean(4, positions=5), hours)
+    both = Moments({"work": hours, "sleep": Interval(0, 60, unit="hours")}, epsilon=4)
+    questions = [Question("week", "How long do you work?", designed), Question("both", "And sleep?", both)]
+    survey = Survey("work and sleep", questions, terms(budget=64))
+    service.publish(survey)
+    work = 30 + 20 * Simulation(7).words(8_000).astype(float) / 2**64
+    bits = Simulation(8)
+    asked = ((designed, work), (both, {"work": work, "sleep": 60 - work}))
+    reports = [np.asarray(protocol.privatize(answers, bits)) for protocol, answers in asked]
+    ids = bits.words(16_000).view(np.uint8).reshape(8_000, ID_BYTES).copy()
+    service.fill_with(survey, current(survey), Crowd(ids, np.concatenate(reports, axis=1)))
+    tab = open_tab(service.survey_page(survey))
+    tab.get_by_label("How long do you work?", exact=True).fill("38.5")
+    tab.get_by_label("work", exact=True).fill("38.5")
+    tab.get_by_label("sleep", exact=True).fill("50")
+    assert "one figure of these numbers, chosen by chance" in tab.locator("[data-question=both]").inner_text()
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    assert service.count(survey) == 8_001
+    week, moments = service.ask(survey, "estimates")["series"][0]["questions"]
+    assert (week["kind"], moments["kind"]) == ("mean", "moments")
+    rows = {row["label"]: row for row in moments["rows"]}
+    assert abs(rows["correlation"]["value"] + 1) < 6 * rows["correlation"]["stderr"]
+    assert rows["variance of work"]["unit"] == "hours^2"
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector("[data-question=both] .chart")
+    shown = board.locator("[data-question=both]").inner_text()
+    assert "standard deviation of sleep" in shown
+    assert "share" not in shown
 
 
 def test_a_mean_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
