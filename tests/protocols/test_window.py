@@ -10,9 +10,10 @@ import pytest
 
 from deniable.domains import Categories, Integers, Interval
 from deniable.errors import DomainError, NumberError
-from deniable.protocols import OneBitMean, Window, load
+from deniable.protocols import MeanTable, OneBitMean, Window, load
 from deniable.protocols.numeric.window import best_window
 from deniable.randomness import Simulation, exhaust
+from deniable.results import quantile
 
 UNIT = Interval(-1, 1)
 
@@ -133,8 +134,9 @@ def test_what_the_planner_promises_is_what_comes_out() -> None:
 
     made = plan(Interval(0, 24, unit="hours"), epsilon=2, within=0.5)
     protocol = made.best
-    assert isinstance(protocol, Window)
-    assert 1.96 * protocol.error(made.n) <= 0.5 < 1.96 * protocol.error(made.n - 1)
+    assert isinstance(protocol, MeanTable)
+    z = quantile(0.95)
+    assert z * protocol.error(made.n) <= 0.5 < z * protocol.error(made.n - 1)
     assert "24 hours" in str(made)
 
 
@@ -190,3 +192,18 @@ def test_the_picture_of_a_mean_is_a_point_on_the_scale_of_the_answers() -> None:
     assert tuple(whisker[:, 1]) == mean.interval(0.9)
     assert ax.get_ylim() == pytest.approx((-40.6, -9.4))
     assert ax.get_ylabel() == "mean, degrees"
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 2, 4])
+def test_mechanisms_of_the_literature_are_windows(epsilon: float) -> None:
+    """Their published worst cases, which a grid of 1,025 positions meets within a percent."""
+    s, odds = math.exp(epsilon / 2), math.exp(epsilon)
+    piecewise = 1 / (s - 1) + (s + 3) / (3 * (s - 1) ** 2)
+    assert Window.piecewise(UNIT, epsilon).worst_variance(1) == pytest.approx(piecewise, rel=0.01)
+    assert OneBitMean(UNIT, epsilon).worst_variance(1) == pytest.approx(((odds + 1) / (odds - 1)) ** 2, rel=1e-9)
+    three = Window.three_output(UNIT, epsilon)
+    assert (three.positions, three.width, three.outputs) == (3, 1, 3)
+    wave = Window.square_wave(Interval(0, 1), epsilon)
+    half = {0.5: 0.358155425, 1: 0.256082938, 2: 0.129337067, 4: 0.030427704}[epsilon]
+    assert wave.read == "distribution"
+    assert wave.width / (2 * wave.positions) == pytest.approx(half, abs=0.5 / 1024)

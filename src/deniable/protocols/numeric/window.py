@@ -148,6 +148,15 @@ class Window(OnGrid, Protocol):
         share = math.exp(-float(as_epsilon(epsilon)) / 2)
         return cls(domain, epsilon, positions, max(1, round((positions - 1) * share)))
 
+    @classmethod
+    def square_wave(cls, domain: DomainLike, epsilon: Number, positions: int = 0) -> Window:
+        """The square wave (Li et al. 2020), for a distribution: what a window is that is read for one.
+
+        >>> Window.square_wave(Interval(0, 1), epsilon=1).width / 1024  # twice the published half-width, 0.2561
+        0.5117...
+        """
+        return cls(domain, epsilon, positions, read=DISTRIBUTION)
+
     # -- the law -----------------------------------------------------------------------------------
 
     @property
