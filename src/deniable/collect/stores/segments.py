@@ -78,9 +78,9 @@ from deniable.protocols.reports import Bytes
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.terms import LAST_EPOCH
 
-LOG_BYTES = 1 << 26
+LOG_BYTES = 1 << 25
 """A log of this size is sealed by whoever writes it."""
-AT_ONCE = 1 << 28
+AT_ONCE = 1 << 25
 """Bytes of sealed logs that are put together at once, at most."""
 PART_BYTES = 1 << 24
 """So many bytes of rows are a part at once."""
