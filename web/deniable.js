@@ -2150,7 +2150,7 @@ export class Client {
       const address = `${this.#server}/v1/surveys/${this.#pinned}/reports/${idText(id)}`;
       const signal = AbortSignal.timeout(30000);
       const reply = await this.#options.fetch(address, { ...QUIET, method: "DELETE", signal });
-      if (reply.status === 409) return "notHeld"; // a survey that keeps no reports
+      if (reply.status === 409 || reply.status === 410) return "notHeld"; // a survey that keeps no reports, or was deleted
       const { deleted } = reply.status === 200 ? await reply.json() : {};
       return { true: "deleted", false: "notHeld" }[deleted] ?? "failed";
     } catch {

@@ -309,6 +309,10 @@ test("reports are deleted by their ids at a service that keeps reports, while it
   const tally = await device();
   await tally.client.answer({ smoke: "no" });
   assert.deepEqual(await tally.client.deleteSent(), { deleted: 0, notHeld: 0, failed: 0 });
+  const gone = await device(spec({ retention: "reports" }), { attempts: 1 });
+  await gone.client.answer({ smoke: "no" });
+  gone.server.replies = [410]; // the survey was deleted
+  assert.deepEqual(await gone.client.deleteSent(), { deleted: 0, notHeld: 1, failed: 0 });
 });
 
 test("the debit is on disk before the first byte leaves", async () => {

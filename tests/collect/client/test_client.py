@@ -586,6 +586,14 @@ def test_ids_are_kept_while_nobody_answers_for_the_deletion(server, device):
     assert not client.history()[0].id
 
 
+def test_what_was_deleted_with_its_survey_is_not_asked_for_again(server, device):
+    client = device(daily(retention="reports"))
+    client.answer({"smoke": "yes"})
+    server.script = [(410, {})]
+    assert client.delete_sent() == Deleted(not_held=1)
+    assert not client.history()[0].id
+
+
 def test_an_id_is_kept_no_longer_than_the_service_deletes_by_it(server, device, clock):
     client = device(daily(retention="reports"))
     client.answer({"smoke": "yes"})

@@ -17,8 +17,8 @@ What a reply means for the bytes that were sent; the same bytes go out until the
 5xx        tried again; like 429, not before the time that Retry-After names
 No reply   tried again: the server may have counted it, and then counts the id only once
 Other      a redirect, or a page of some captive portal, is no answer of this service: tried again
-Deleting   200 with "deleted" true or false, or 409 of a service that keeps no reports, is an answer; anything else is
-           none, and the id is kept
+Deleting   200 with "deleted" true or false, 409 of a service that keeps no reports, or 410 of one that has deleted the
+           survey is an answer; anything else is none, and the id is kept
 Pauses     1 s, doubled up to 30 s, each times a random factor from 1/2 to 1
 """
 
@@ -511,7 +511,7 @@ def delete(transport: Transport, submission: Submission) -> Attempt:
         reply = transport.request("DELETE", path)
     except Unreachable as wrong:
         return Attempt(QUEUED, str(wrong))
-    if reply.status == 409:
+    if reply.status in (409, 410):
         return Attempt(NOT_HELD)
     if reply.status != 200:
         return Attempt(QUEUED, f"status {reply.status}{_problem(reply.body)}")
