@@ -6,7 +6,9 @@
 
 answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" for any text,
            {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"} (the mean of a number; "distribution"
-           for its quantiles and its histogram, also of whole numbers: {"low": 18, "high": 99, "read": "distribution"}),
+           for its quantiles and its histogram, also of whole numbers: {"low": 18, "high": 99, "read": "distribution"}.
+           That is how more than 32 whole numbers are read where the planner chooses and devices keep nothing; "shares"
+           asks for the share of every single number),
            {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one),
            {"table": proof} (a mechanism that `deniable design` proved, with its proof; "hypotheses": [...] names the
            laws that it tells apart), {"table": channel} (any exact channel, such as `deniable channel show coin --save`
@@ -58,7 +60,7 @@ from typing import TYPE_CHECKING, Any
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.domains import Domain, domain_of_answers
+from deniable.domains import Domain, Integers, domain_of_answers
 from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
 from deniable.protocols import Memoized, Protocol, Table, registered
@@ -83,6 +85,9 @@ if TYPE_CHECKING:
 
 
 BEST = "best"
+
+MANY_NUMBERS = 32
+"""More whole numbers than these are read as a distribution, unless a draft says something else."""
 
 _SHARED = ("epsilon", "protocol", "people", "missing")
 
@@ -225,14 +230,20 @@ def _plans(wanted: Sequence[Protocol | _Open], rule: Longitudinal) -> dict[int, 
             continue
         room = FEW_FORMS // math.prod(forms[:place] + forms[place + 1 :]) if memoized else None
         try:
+            read = one.read or (None if memoized else _usual_read(one.domain))
             plans[place] = plan(
-                one.domain, epsilon=one.epsilon, n=one.people, forms=room, forever=one.forever, read=one.read
+                one.domain, epsilon=one.epsilon, n=one.people, forms=room, forever=one.forever, read=read
             )
         except DeniableError as wrong:
             raise SpecError(f"{one.where}: {wrong}") from None
         if memoized:
             forms[place] = _fewest(plans[place].best, stages)
     return plans
+
+
+def _usual_read(domain: Domain) -> str | None:
+    """Of many whole numbers the shares of single ones drown in noise, and their order says more."""
+    return "distribution" if isinstance(domain, Integers) and domain.size > MANY_NUMBERS else None
 
 
 def _fewest(one: Protocol | _Open, stages: bool) -> int:
