@@ -168,22 +168,22 @@ export function histogram(bins, { title, unit }) {
 }
 
 /**
- * Cumulative shares in their band: `points` are { label, value, low, high } with the numbers as labels, `marks` the
+ * Cumulative shares in their band: `points` are { end, value, low, high } for the numbers up to `end`, `marks` the
  * quantiles { share, value, low, high }. Between two points the share is at least that of the first, at most that of the second.
  */
 export function cumulative(points, marks, { title, unit }) {
-  const ends = [points[0].label, points.at(-1).label];
+  const ends = [points[0].end, points.at(-1).end];
   return pictured(ends, 1, { title, unit, yName: "share up to this number" }, (x, y) => {
     const corner = (command, at, share) => `${command}${x(at).toFixed(3)} ${y(share).toFixed(3)}`;
     const steps = points.slice(1).map((point, i) => [points[i], point]);
-    const lower = steps.flatMap(([from, to], i) => [corner(i ? "L" : "M", from.label, from.low), corner("L", to.label, from.low)]);
-    const back = steps.toReversed().flatMap(([from, to]) => [corner("L", to.label, to.high), corner("L", from.label, to.high)]);
+    const lower = steps.flatMap(([from, to], i) => [corner(i ? "L" : "M", from.end, from.low), corner("L", to.end, from.low)]);
+    const back = steps.toReversed().flatMap(([from, to]) => [corner("L", to.end, to.high), corner("L", from.end, to.high)]);
     return [
       svg(
         "svg",
         { viewBox: "0 0 100 100", preserveAspectRatio: "none" },
         svg("path", { class: "band", d: `${[...lower, ...back].join("")}Z` }),
-        svg("path", { class: "curve", d: points.map(({ label, value }, i) => corner(i ? "L" : "M", label, value)).join("") }),
+        svg("path", { class: "curve", d: points.map(({ end, value }, i) => corner(i ? "L" : "M", end, value)).join("") }),
       ),
       marks.map(({ share, value, low, high }) => [
         line(`${x(low)}%`, `${x(high)}%`, y(share), y(share), "whisker"),

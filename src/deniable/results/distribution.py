@@ -350,17 +350,17 @@ class Distribution(Result):
         Between two of the numbers the share lies between the lower end at the first and the upper end at the second.
         """
         knots = np.unique(np.round(np.linspace(0, self.points.size - 1, KNOTS)))
-        labels = [float(self.points[int(k)]) for k in knots]
+        places = self.points[knots.astype(np.int64)]
+        labels, more = [f"up to {_short(place)}" for place in places], {"end": places}
         if not self.n:
             nothing = np.full(knots.size, np.nan)
-            return Rows(
-                labels, nothing, nothing, np.zeros(knots.size), np.ones(knots.size), "", level, True, population
-            )
+            low, high = np.zeros(knots.size), np.ones(knots.size)
+            return Rows(labels, nothing, nothing, low, high, "", level, True, population, more, is_ordered=True)
         z = quantile(level, knots.size)
         low, high = self._up_to(knots, z, population)
         low, high = np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]
-        error = (high - low) / (2 * z)
-        return Rows(labels, self._cumulative(knots), error, low, high, "", level, True, population)
+        value, error = self._cumulative(knots), (high - low) / (2 * z)
+        return Rows(labels, value, error, low, high, "", level, True, population, more, is_ordered=True)
 
     def binned(self, bins: int) -> Distribution:
         """The same with about so many bins, with round numbers for edges."""
@@ -535,7 +535,7 @@ class Distribution(Result):
 
     def _draw_band(self, ax: Any, level: float, population: bool) -> None:
         rows = self.cumulative(level, population)
-        places = np.array(rows.labels, dtype=float)
+        places = rows.more["end"]
         # Between two knots the share is at least that of the first and at most that of the second.
         ax.fill_between(
             places, rows.low, np.append(rows.high[1:], 1.0), step="post", color=UNSEEN, alpha=0.6, linewidth=0

@@ -17,7 +17,7 @@ from playwright.sync_api import expect
 
 from deniable import design
 from deniable.collect.wire import ID_BYTES
-from deniable.domains import Interval, Records
+from deniable.domains import Integers, Interval, Records
 from deniable.protocols import Attributes, MeanTable, Moments, Table, Window
 from deniable.protocols.profiles import ProfileGraph, SmoothCategorical
 from deniable.randomness import Simulation
@@ -374,6 +374,48 @@ def test_a_mean_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     change = board.locator("[data-compare=week] .chart .value")
     expect(change).to_contain_text("hours")
     assert board.locator("[data-compare=week] tbody td").count() == 6
+
+
+def test_a_distribution_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
+    """Asked on the page, counted by the service; then words, a histogram in the order of its numbers, and quantiles."""
+    protocol = Window(Integers(18, 99), epsilon=4, read="distribution")
+    survey = Survey("ages", [Question("age", "How old are you?", protocol)], terms(budget=64))
+    service.publish(survey)
+    bits = Simulation(8)
+    for epoch, centre in ((current(survey) - 1, 30), (current(survey), 60)):
+        ages = centre + bits.integers(11, 4_000)
+        ids = bits.words(8_000).view(np.uint8).reshape(4_000, ID_BYTES).copy()
+        service.fill_with(survey, epoch, Crowd(ids, np.asarray(protocol.privatize(ages, bits))))
+    tab = open_tab(service.survey_page(survey))
+    tab.get_by_label("How old are you?", exact=True).first.fill("41")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    (found,) = service.ask(survey, "estimates?intervals=simultaneous")["series"][0]["questions"]
+    assert found["kind"] == "distribution"
+    bins = [row for row in found["rows"] if row["begin"] is not None]
+    assert [row["begin"] for row in bins] == sorted(row["begin"] for row in bins)
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    expect(board.locator("[data-question=age] .headline")).to_have_text(found["headline"])
+    assert re.fullmatch(r"Median \d+ \(\d+ to \d+\), n = 8,001", found["headline"])
+    bars = board.locator("[data-question=age] .lines").first.locator("rect.bar")
+    expect(bars).to_have_count(len(bins))
+    places = [bar.bounding_box()["x"] for bar in bars.all()]
+    assert places == sorted(places)
+    assert board.locator("[data-question=age] .lines circle.mark").count() == 5
+    board.get_by_label("Bins").select_option("50")
+    expect(bars).not_to_have_count(len(bins))
+    assert bars.count() > len(bins)
+    board.click("text=Over time")
+    series = board.locator("[data-question=age] .series ~ div tbody tr")
+    expect(series.last).to_contain_text("6")
+    heads = board.locator("[data-question=age] .series ~ div thead th").all_text_contents()
+    assert [head.lower() for head in heads[2:]] == ["25 % quantile", "median", "75 % quantile"]
+    board.click("summary >> text=Compare two ranges")
+    board.get_by_role("button", name="Compare", exact=True).click()
+    compared = board.locator("[data-compare=age]")
+    expect(compared).to_contain_text("The distributions differ")
+    expect(compared.locator(".chart").first).to_contain_text("mean")
 
 
 def test_a_record_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
