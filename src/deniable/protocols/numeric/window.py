@@ -36,7 +36,7 @@ from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Protocol, percent
 from deniable.protocols.numeric.density import STEPS, Unbiased, WindowLaw, fit, square_wave_half_width
-from deniable.protocols.numeric.grid import OnGrid
+from deniable.protocols.numeric.grid import OnGrid, quantity
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
@@ -326,6 +326,16 @@ class Window(OnGrid, Protocol):
         edges = self._edges(int(total[-1]))
         bins = np.histogram(numbers, edges, weights=held)[0] / total[-1]
         return np.concatenate([quantiles, [mean, math.sqrt(spread)], bins])
+
+    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+        """How exact the median is, and how fine the histogram."""
+        if self.read == MEAN:
+            return super().remark(n, level, population)
+        reach = quantity(float(f"{quantile(level) * self.error(n, population):.3g}"), self.unit)
+        return (
+            f"The median comes within +-{reach}, if all numbers are equally common; a histogram of "
+            f"{self._edges(n).size - 1} bins stands out of the noise."
+        )
 
     @lru_cache(maxsize=64)  # noqa: B019
     def _median_error(self, n: int, population: bool) -> float:
