@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from deniable.collect.stores import open_store
-from deniable.collect.stores.segments import SegmentStore
+from deniable.collect.stores.segments import SegmentStore, frames, runs
 from deniable.collect.wire import ID_BYTES
 from deniable.files import count_files, read_batches
 from deniable.files.reports import ID
@@ -117,7 +117,7 @@ class FilesPlace(Place):
         """Of what is in logs, waits to be a part, or is one."""
         with SegmentStore(node) as store, store._alone(wait=True):
             logs = sorted((node / "segments").glob("[!.]*"))
-            found = [rows[:, :ID_BYTES] for some in store._read(logs).values() for rows in some]
+            found = [rows[:, :ID_BYTES] for log in logs for frame in frames(log) for _, _, rows in runs(frame)]
             for part in (node / "parts").rglob("*.parquet"):
                 found += [batch[ID] for batch in read_batches(part, self.survey, ids=True)]
         every = np.concatenate([np.empty((0, ID_BYTES), dtype=np.uint8), *found])
