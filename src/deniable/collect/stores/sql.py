@@ -102,8 +102,9 @@ _OVER = {
 }
 """Of which epochs (e) of which surveys (s) ids or reports need not be there any more."""
 
-ROW_BYTES, ROW_RECORDS = 2000, 32
-"""A row of kept reports holds so many bytes in all, or so many reports if that is more."""
+ROW_BYTES, ROW_RECORDS = 900, 32
+"""A row of kept reports holds so many bytes in all, or so many reports if that is more. A row of a thousand bytes still
+lies within a page of SQLite's tree."""
 
 Row = tuple[Any, ...]
 Place = tuple[int, int, int]

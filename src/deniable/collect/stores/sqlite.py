@@ -242,11 +242,12 @@ class SqliteStore(SqlStore):
     def _report_rows(self, entry: StoredSurvey, epoch: int, ids: Bytes) -> list[Row]:
         place, found, end = self._reports_in(entry, epoch), list[Row](), 0
         select = f"SELECT first, bits, records FROM {place} AND first <= ? ORDER BY first DESC LIMIT 1"
-        for id in rows(ids):
-            if int.from_bytes(id, "big") >= end:
-                found += self._query(select, id) or [(bytes(ID_BYTES), 0, b"")]
-                first, bits, _ = found[-1]
-                end = int.from_bytes(first, "big") + (1 << 8 * ID_BYTES - bits)
+        with self._errors():
+            for id in rows(ids):
+                if int.from_bytes(id, "big") >= end:
+                    row = self._connection.execute(select, (id,)).fetchone() or (bytes(ID_BYTES), 0, b"")
+                    end = int.from_bytes(row[0], "big") + (1 << 8 * ID_BYTES - row[1])
+                    found.append(row)
         return found
 
     def _put_report_rows(self, entry: StoredSurvey, epoch: int, content: Sequence[Row]) -> None:
