@@ -56,6 +56,7 @@ from deniable.collect.stores.base import (
     Rejections,
     StorageFull,
     StoreError,
+    SurveyDeleted,
 )
 from deniable.collect.stores.batches import (
     BatchResults,
@@ -124,8 +125,12 @@ class Log:
     def __init__(self, folder: Path) -> None:
         self.path = folder / f"{secrets.token_hex(8)}{_LOG}"
         self._file = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o600)
-        _write_all(self._file, MAGIC)
-        sync_directory(folder)
+        try:
+            _write_all(self._file, MAGIC)
+            sync_directory(folder)
+        except OSError:
+            self.close()
+            raise
         self._size = len(MAGIC)
 
     def append(self, content: bytes) -> bool:
@@ -472,8 +477,8 @@ class SegmentStore(SqliteStore):
         return rows
 
     def _known_entry(self, survey: str) -> StoredSurvey | None:
-        """None for a survey that was deleted."""
-        with suppress(StoreError):
+        """None for a survey that was deleted. A database that fails raises its error, or rows would be lost."""
+        with suppress(SurveyDeleted):
             return self._entry(survey)
         return None
 
@@ -535,7 +540,8 @@ class SegmentStore(SqliteStore):
             self._copy_to_place(name)
             with self._writing():
                 self._query("UPDATE part SET sent = 1 WHERE name = ?", name)
-            (self._directory / name).unlink(missing_ok=True)
+                self._query("INSERT INTO move VALUES (?, NULL)", name)
+            self._complete()
 
     def _copy_to_place(self, name: str) -> None:
         target = self._elsewhere(name)
@@ -605,6 +611,8 @@ class SegmentStore(SqliteStore):
         """Write the parts anew that hold reports which were deleted."""
         for key, epoch, id in self._query("SELECT survey, epoch, id FROM erased WHERE done = 0"):
             ((canonical,),) = self._query("SELECT canonical FROM survey WHERE key = ?", key)
+            if not canonical:
+                continue  # the survey was deleted, and its parts go with the next sweep
             entry = StoredSurvey.read(key, canonical)
             for name, n, sent in self._parts_of(entry, epoch):
                 if self._holds(name, sent, id):
@@ -641,10 +649,17 @@ class SegmentStore(SqliteStore):
     def _keeps(self, entry: StoredSurvey) -> bool:
         return True
 
+    def close_epoch(self, fingerprint: str, epoch: int, forget: float | None = None) -> Epoch:
+        closed = super().close_epoch(fingerprint, epoch, forget)
+        # The last part of the epoch, even if somebody else was finishing logs meanwhile.
+        self._finish_alone()
+        return closed
+
     def _finish_alone(self) -> None:
         try:
             with self._alone(wait=True):
                 self._finish()
+                self._deliver()
         except OSError as error:
             raise self._failed(error) from None
 
@@ -705,7 +720,7 @@ class SegmentStore(SqliteStore):
     def check(self, deep: bool = True) -> list[str]:
         """Logs that cannot be read, and parts that are missing, damaged or not as long as they were made."""
         wrong = self._damage(deep)
-        for log in sorted(self._segments.glob("*")):
+        for log in sorted(self._segments.glob("[!.]*")):
             try:
                 for content in frames(log):
                     list(runs(content))
