@@ -74,6 +74,11 @@ def test_no_password_is_on_a_command_line_or_in_the_file():
 def test_the_unit_starts_what_there_is_and_waits_for_its_end():
     unit = (ROOT / "deploy" / "deniable.service").read_text(encoding="utf-8")
     (command,) = re.findall(r"^ExecStart=(.+)$", unit, re.MULTILINE)
+    program, name, *_ = command.split()
+    assert (program.rpartition("/")[2], name) == ("deniable", "serve")
+    # Nobody else on the machine reads the store, and the service gains no rights.
+    for line in ("DynamicUser=yes", "StateDirectoryMode=0700", "UMask=0077", "NoNewPrivileges=yes", "ProtectHome=yes"):
+        assert line in unit.splitlines()
     assert set(re.findall(r"--[a-z-]+", command)) <= serve_options()
     settings = Settings(store="sqlite:///x.db")
     (seconds,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)

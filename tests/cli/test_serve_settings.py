@@ -58,8 +58,9 @@ def test_passwords_are_not_printed(run, monkeypatch, url, tmp_path):
     monkeypatch.delenv("DENIABLE_STORE")
     path = tmp_path / "serve.toml"
     path.write_text(f'store = "{url}"\n', encoding="utf-8")
-    path.chmod(0o644)
-    assert "chmod 600" in run("serve", "--config", path, "--print-config", code=2).err
+    for mode in (0o644, 0o640, 0o604, 0o620):
+        path.chmod(mode)
+        assert "chmod 600" in run("serve", "--config", path, "--print-config", code=2).err, oct(mode)
     path.chmod(0o600)
     printed = run("serve", "--config", path, "--print-config").out
     assert "hunter2" not in printed
