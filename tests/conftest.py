@@ -15,7 +15,7 @@ from hypothesis import settings
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # A busy machine is no reason to fail, and a failure must come back on the next run.
-settings.register_profile("deniable", deadline=None, derandomize=True)
+settings.register_profile("deniable", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("deniable")
 
 # A package of somebody else, for fresh processes only: an import, also to look for doctests, registers its kinds.

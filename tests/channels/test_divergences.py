@@ -159,9 +159,11 @@ def test_data_processing(pair, seed):
     for name in NAMES:
         before, after = divergence(p, q, name), divergence(p @ matrix, q @ matrix, name)
         assert after <= before * (1 + 1e-9) + 1e-15
-    # Power: splitting outputs by a law that depends on the hypothesis is no post-processing, and gains.
+    # Power: splitting outputs by a law that depends on the hypothesis is no post-processing, and gains; not in total
+    # variation, where the ratios were beyond the split's already.
     split = np.concatenate([p * 0.9, p * 0.1]), np.concatenate([q * 0.1, q * 0.9])
-    assert all(divergence(*split, name) > divergence(p, q, name) for name in NAMES)
+    gains = {name: divergence(*split, name) > divergence(p, q, name) * (1 + 1e-9) for name in NAMES}
+    assert all(gained for name, gained in gains.items() if name != "tv")
 
 
 @given(pair=PAIRS, epsilon=st.floats(0.01, 3), seed=st.integers(0, 2**32 - 1))
