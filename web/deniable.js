@@ -1088,6 +1088,28 @@ function moments(domain, _epsilon, { groups: written, epsilon: level }) {
   return { ...law, figures, figure: (answer, group) => parts[group].of(answer) };
 }
 
+const OF_A_LEVEL = ["GRR", "SubsetSelection", "OLH"];
+
+/** Ranges: the node of a tree that a number lies under, of one level. Cells are whole numbers, or parts of an interval. */
+function ranges(domain, _epsilon, { cells, fanouts, groups: written, epsilon }) {
+  const { low, high, size, number } = domain;
+  check(isWhole(cells, 2, 2 ** 20) && (size === undefined || size === cells), "the cells of ranges are not usable");
+  check(Array.isArray(fanouts) && fanouts.length > 0 && fanouts.every((one) => isWhole(one, 2, 2 ** 20)), "a fan-out is a whole number of at least 2");
+  const sizes = fanouts.map(((product) => (one) => (product *= one))(1));
+  const leaves = sizes.at(-1);
+  check(leaves >= cells && leaves <= 2 ** 21 && !(sizes.at(-2) >= cells), "the levels of the tree do not fit its cells");
+  const cell = (answer) => (size === undefined ? Math.min(Math.floor(((number(answer) - low) * cells) / (high - low)), cells - 1) : answer);
+  const project = (answer, level) => Math.floor(cell(answer) / (leaves / sizes[level]));
+  check(Array.isArray(written) && written.length === sizes.length, "there is one group per level");
+  const parts = sizes.map((many, i) => ({
+    name: `${many.toLocaleString("en")} ranges`, domain: { kind: "integers", low: 0, high: many - 1 }, of: (answer) => project(answer, i),
+  }));
+  const { groups: levels, ...law } = grouped(written, epsilon, parts);
+  const usual = levels.every(({ protocol }) => OF_A_LEVEL.includes(protocol.name) && protocol.epsilon === epsilon);
+  check(usual, "a level of ranges is asked by GRR, SubsetSelection or OLH with the epsilon of the whole");
+  return { ...law, levels, project };
+}
+
 /**
  * Every protocol that a spec may name: its law, the shape of its reports, its parameters, and what it needs of a domain. Those with a `closed`
  * parameter hash text: an open domain says how, while over a list of answers that parameter does.
@@ -1114,6 +1136,7 @@ const PROTOCOLS = {
   ProfileTable: { law: profileTable, shape: "profile output", needs: "columns", parameters: ["mechanism", "profiles", "edges", "rows", "read"] },
   Attributes: { law: attributes, shape: "part", needs: "columns", parameters: ["groups"] },
   Moments: { law: moments, shape: "figure", needs: "read", parameters: ["groups"] },
+  Ranges: { law: ranges, shape: "range", needs: "number", parameters: ["cells", "fanouts", "groups"] },
 };
 
 const NEEDS = { label: "a list of answers", text: "text or a list of answers", number: "a number", columns: "a record", read: "an answer" };

@@ -171,21 +171,32 @@ function drawnForProfile({ domain, outputs, possible }, _spec, bytes, at) {
   return { rows: [{ from: at, to: at + bytes.length, meaning: `the reported value: ${text}` }], text, supports: null, speaks };
 }
 
-/** The part of a record that a report is about, and where its own report stands. */
-export function partOf({ groups }, bytes) {
+/** The part of a record, or the level of ranges, that a report is about, and where its own report stands. */
+export function partOf({ groups: parts, levels: groups = parts }, bytes) {
   const width = widthFor(groups.length);
   const group = number(bytes.slice(0, width));
   return { ...groups[group], group, width, inner: bytes.slice(width, width + groups[group].protocol.reportBytes) };
 }
 
-function part(own, spec, bytes, at) {
+/** A report of one group: which, what that group's protocol wrote, and zeros. */
+function grouped(which, own, spec, bytes, at) {
   const { name, group, width, inner, protocol } = partOf(own, bytes);
   const found = decode(protocol, spec.groups[group].protocol, inner, at + width);
-  const head = { from: at, to: at + width, meaning: `which part is reported, number ${group}: “${name}”` };
+  const head = { from: at, to: at + width, meaning: `${which}, number ${group}: “${name}”` };
   const end = width + inner.length;
   const padding = end < bytes.length ? [{ from: at + end, to: at + bytes.length, meaning: "zeros, so that all reports have one length" }] : [];
-  const speaks = `It is about “${name}” alone. ${whose(protocol, found)}`;
-  return { rows: [head, ...found.rows, ...padding], text: `about “${name}”: ${found.text}`, supports: null, speaks };
+  return { name, protocol, found, rows: [head, ...found.rows, ...padding] };
+}
+
+function part(...told) {
+  const { name, protocol, found, rows } = grouped("which part is reported", ...told);
+  return { rows, text: `about “${name}”: ${found.text}`, supports: null, speaks: `It is about “${name}” alone. ${whose(protocol, found)}` };
+}
+
+function range(...told) {
+  const { name, protocol, found, rows } = grouped("into how many ranges the numbers are cut", ...told);
+  const speaks = `It is about the number of one of ${name}, counted from 0. ${whose(protocol, found)}`;
+  return { rows, text: `of ${name}, counted from 0: ${found.text}`, supports: null, speaks };
 }
 
 /** A figure of one number or of two. */
@@ -218,6 +229,7 @@ export const DECODERS = {
   "profile output": drawnForProfile,
   part,
   figure,
+  range,
 };
 
 /**

@@ -36,6 +36,11 @@ const attributes = (changes = {}) => ({
   ],
   ...changes,
 });
+const rangesOf = (changes = {}, domain = hours, fanouts = [2, 3]) => ({
+  ...head, protocol: "Ranges", domain, epsilon: "1", cells: 5, fanouts,
+  groups: fanouts.map((_, i) => ({ weight: 1, protocol: grr({ kind: "integers", low: 0, high: fanouts.slice(0, i + 1).reduce((a, b) => a * b) - 1 }) })),
+  ...changes,
+});
 const RECORD = { time: 12.5, age: 40, bread: "pita" };
 
 // -- every branch --------------------------------------------------------------------------------------------------
@@ -112,6 +117,20 @@ test("Attributes: a group as often as its weight says, then its own law, padded 
   const others = [{ time: -5, bread: "rye" }, { time: 200, bread: "pita" }].map((value) => law(protocol, value));
   const most = ratio([found, ...others]);
   assert.ok(most <= Math.exp(2) * (1 + 1e-12) && most > Math.exp(2) * (1 - 1e-9));
+});
+
+test("Ranges: a level as often as its weight says, then the law of the range that the number lies in", () => {
+  const protocol = loadProtocol(rangesOf());
+  const [low, high] = [-5, 100.5];
+  const at = (part) => low + part * (high - low);
+  assert.deepEqual([0, 0.19, 0.21, 0.5, 0.99, 1].map((part) => protocol.project(at(part), 1)), [0, 0, 1, 2, 4, 4]);
+  assert.deepEqual([0, 0.59, 0.61, 1].map((part) => protocol.project(at(part), 0)), [0, 0, 1, 1]);
+  const laws = [0, 0.3, 0.5, 0.7, 1].map((part) => law(protocol, at(part)));
+  for (const one of laws) {
+    const first = [...one].filter(([report]) => report.startsWith("00")).reduce((sum, [, chance]) => sum + share(chance), 0);
+    assert.ok(Math.abs(first - 1 / 2) < 1e-12);
+  }
+  assert.ok(Math.abs(ratio(laws) / Math.E - 1) < 1e-9);
 });
 
 test("Attributes: inner reports of different lengths end in zeros", () => {
@@ -440,6 +459,10 @@ test("domains, windows, tables and groups that are not usable are refused", () =
     attributes({ domain: { kind: "records", columns: [{ name: "s", domain: { kind: "strings", cells: 64, cohorts: 2, key: "" } }, columns[1], columns[2]] } }),
     attributes({ domain: { kind: "records", columns: [{ ...columns[0], name: "" }, columns[1], columns[2]] } }),
     attributes({ domain: hours }),
+    rangesOf({ cells: 1 }), rangesOf({ cells: 2 }), rangesOf({ cells: 7 }), rangesOf({ cells: "5" }), rangesOf({ cells: 2 ** 20 + 1 }),
+    rangesOf({}, ages), rangesOf({}, bread), rangesOf({ epsilon: "2" }), rangesOf({ fanouts: [2, 1] }), rangesOf({ fanouts: [3, 2] }),
+    rangesOf({ fanouts: 6 }), rangesOf({ fanouts: [] }), rangesOf({ groups: rangesOf().groups.toReversed() }), rangesOf({ groups: [] }),
+    rangesOf({ groups: rangesOf().groups.map(({ weight, protocol }) => ({ weight, protocol: { ...protocol, protocol: "OUE" } })) }),
     grr({ kind: "records", columns }),
   ];
   for (const spec of specs) {
@@ -627,6 +650,7 @@ const MUTATIONS = [
   ["(digits * total) / scale)", "(digits * total) / scale - 1n)"],
   ["sums[rounded(answer, bits)]", "sums[place(answer).below]"],
   ["numbers[middle] <= value", "numbers[middle] < value"],
+  ["cell(answer) / (leaves / sizes[level])", "cell(answer) / sizes[level]"],
   ["out.set(groups[chosen].protocol.draw(parts[chosen].of(answer), bits), headBytes);", "out.set(groups[chosen].protocol.draw(parts[chosen].of(answer), bits));"],
 ];
 const SOURCE = readFileSync(new URL("../deniable.js", import.meta.url), "utf8");
@@ -645,6 +669,7 @@ async function differs(module) {
   const drawn = module.loadProtocol(tableOf([[3, 0, 1], [1, 0, 3]]));
   const mean = module.loadProtocol(meanOf());
   const record = module.loadProtocol(attributes());
+  const cut = module.loadProtocol(rangesOf());
   for (let seed = 0; seed < 300; seed++) {
     const x = [1e6, -1e6, 100.5, 47.75, 12.3][seed % 5];
     const keep = loadProtocol(windowOf(17, 4, "3")).thresholds.keep.numerator;
@@ -652,6 +677,7 @@ async function differs(module) {
     if (hex(drawn.privatize("rye", bits(seed))) !== little(plain(seed).draw([3n, 0n, 1n]), 1)) return true;
     if (hex(mean.privatize(x, bits(seed))) !== meanReport(x, [-5, 100.5], plain(seed))) return true;
     if (hex(record.privatize(RECORD, bits(seed))) !== hex(loadProtocol(attributes()).privatize(RECORD, seeded(seed)))) return true;
+    if (hex(cut.privatize(x, bits(seed))) !== hex(loadProtocol(rangesOf()).privatize(x, seeded(seed)))) return true;
   }
   // A third ends inside a word: the next word decides.
   const thirds = module.loadProtocol(tableOf([[1, 2], [2, 1]]));
@@ -682,5 +708,5 @@ test("and nothing in the SDK as it is", async () => {
 
 test("the kinds are those that are documented", () => {
   assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records"]);
-  assert.deepEqual(KINDS.protocols.slice(-7), ["Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Moments"]);
+  assert.deepEqual(KINDS.protocols.slice(-8), ["Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Moments", "Ranges"]);
 });

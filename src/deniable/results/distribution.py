@@ -33,6 +33,8 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MEDIAN = "median"
 KNOTS = 33
 MOST_BINS = 1000
+BINS = (100, 50, 40, 25, 20, 16, 12, 10, 8, 6, 5, 4, 3, 2)
+"""How many bins are tried, until an even share of them can be told from none."""
 
 _WIDENING = math.sqrt(2)
 
@@ -578,6 +580,18 @@ def _joint_p_value(value: Floats, spread: Floats) -> float:
     kept = sizes > 1e-9 * sizes[-1]
     along = (directions.T @ (value / scale))[kept]
     return float(chdtrc(int(kept.sum()), float((along**2 / sizes[kept]).sum())))
+
+
+def true_figures(numbers: Floats, held: Floats, edges: Floats) -> Floats:
+    """The figures of a table, of numbers that so many people hold each."""
+    order = np.argsort(numbers, kind="stable")
+    numbers, held = numbers[order], held[order]
+    total = np.cumsum(held)
+    quantiles = numbers[np.searchsorted(total, np.array(QUANTILES) * total[-1] * (1 - 1e-12))]
+    mean = float(np.average(numbers, weights=held))
+    spread = float(np.average((numbers - mean) ** 2, weights=held))
+    bins = np.histogram(numbers, edges, weights=held)[0] / total[-1]
+    return np.concatenate([quantiles, [mean, math.sqrt(spread)], bins])
 
 
 def round_edges(points: Floats, bins: int, is_whole: bool) -> Floats:

@@ -41,7 +41,7 @@ from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Distribution, Floats, Mean, quantile
-from deniable.results.distribution import QUANTILES, round_edges
+from deniable.results.distribution import BINS, round_edges, true_figures
 from deniable.results.misfit import too_few, too_many
 
 MEAN, DISTRIBUTION = "mean", "distribution"
@@ -49,7 +49,6 @@ MEAN, DISTRIBUTION = "mean", "distribution"
 MOST_USUAL = 1024
 """Positions of a distribution, unless somebody asks for more."""
 
-_BINS = (100, 50, 40, 25, 20, 16, 12, 10, 8, 6, 5, 4, 3, 2)
 _MOST_POSITIONS = 1 << 20
 
 
@@ -292,7 +291,7 @@ class Window(OnGrid, Protocol):
     def _nothing(self) -> Any:
         if self.read == MEAN:
             return super()._nothing()
-        unknown, edges = np.full(self.positions, np.nan), round_edges(self._points, _BINS[-1], self.is_whole)
+        unknown, edges = np.full(self.positions, np.nan), round_edges(self._points, BINS[-1], self.is_whole)
         return Distribution(self._points, unknown, 0, None, edges, self.name, "EM", self.unit, self.is_whole)
 
     @lru_cache(maxsize=8)  # noqa: B019  # a protocol is a small frozen value
@@ -300,14 +299,14 @@ class Window(OnGrid, Protocol):
         """What n people would show whose numbers are all equally common, without noise."""
         shares = np.full(self.positions, 1 / self.positions)
         evidence = Unbiased(self.law, shares, n, n * self.law.mix(shares))
-        edges = round_edges(self._points, _BINS[-1], self.is_whole)
+        edges = round_edges(self._points, BINS[-1], self.is_whole)
         return Distribution(self._points, shares, n, evidence, edges, self.name, "EM", self.unit, self.is_whole)
 
     @lru_cache(maxsize=64)  # noqa: B019
     def _edges(self, n: int) -> Floats:
         """As many bins as an even share of can be told from none with n people."""
         even = self._even(n)
-        for bins in _BINS:
+        for bins in BINS:
             edges = round_edges(self._points, bins, self.is_whole)
             middle = (edges.size - 1) // 2
             if edges.size < 3 or even.half_width_of_bin(edges[middle], edges[middle + 1]) <= 1 / (edges.size - 1):
@@ -317,15 +316,7 @@ class Window(OnGrid, Protocol):
     def _true_figures(self, answers: Any, people: Any) -> NDArray[np.float64]:
         numbers = self._number(self.domain.encode(answers))
         held = np.ones(len(numbers)) if people is None else np.asarray(people, dtype=float)
-        order = np.argsort(numbers, kind="stable")
-        numbers, held = numbers[order], held[order]
-        total = np.cumsum(held)
-        quantiles = numbers[np.searchsorted(total, np.array(QUANTILES) * total[-1] * (1 - 1e-12))]
-        mean = float(np.average(numbers, weights=held))
-        spread = float(np.average((numbers - mean) ** 2, weights=held))
-        edges = self._edges(int(total[-1]))
-        bins = np.histogram(numbers, edges, weights=held)[0] / total[-1]
-        return np.concatenate([quantiles, [mean, math.sqrt(spread)], bins])
+        return true_figures(numbers, held, self._edges(int(held.sum())))
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact the median is, and how fine the histogram."""

@@ -1,0 +1,431 @@
+"""Ranges of an ordered answer: a tree of coarser and finer cells, of which each person reports one level.
+
+Law        a level is chosen by chance, each equally likely; the report is about the node of that level that the answer
+           lies under, by the level's own protocol: GRR, SubsetSelection or OLH
+Privacy    the largest ratio of a level's protocol: the level does not depend on the answer, and one is reported
+Error      of any range, exact: `tree.py`. Of the typical one: error(n), the root mean square over ranges with uniform
+           ends where all cells are equally common
+Report     the number of the level, one byte; the level's own report; zeros up to the longest one
+Cost       one random word more than the level's report; fanout / (fanout - 1) counters per cell
+Source     hierarchical histograms: Hay et al. 2010; under local privacy Cormode, Kulkarni and Srivastava 2019
+
+Cells      whole numbers: each one. An interval: `cells` of equal width; x lies in the cell
+           floor(((x - low) cells) / (high - low)), in floats, in this order, and the upper end in the last one
+Fan-outs   one per level, with a product of at least the cells; unless they are given, those with the smallest typical
+           error. Nodes beyond the last cell are counted like others, and nobody is in them
+Read-out   least squares over all levels for intervals, which hold whatever the distribution is; from the root down
+           without negative shares for values, which halves the error
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import exact
+from deniable.domains import Domain, Integers, Interval
+from deniable.errors import ChannelError, NumberError, SpecError
+from deniable.protocols.base import Protocol, load, percent
+from deniable.protocols.frequency import GRR, OLH, SubsetSelection
+from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.groups import Group, Groups
+from deniable.protocols.ranges.tree import Law, Level, Tree
+from deniable.protocols.tally import Tally
+from deniable.results import Floats
+from deniable.results.distribution import BINS, Readings, true_figures
+from deniable.results.ranges import METHOD, RangeShares, cell_edges
+
+RANGES = "ranges"
+CELLS = 1024
+MOST_CELLS = 1 << 20
+
+_FANOUTS = range(3, 9)
+"""Those that are compared; in a small tree all of them."""
+_SMALL = 64
+_LONGEST_SUBSET = 1 << 10
+"""Nodes, beyond which the reports of SubsetSelection would be long."""
+_MOST_LEAVES = 1 << 21
+_PEOPLE = 100_000
+"""For whom fan-outs are chosen; the choice hardly depends on it."""
+_SAMPLE = 16
+"""Ranges over which the typical error is averaged."""
+_ALIKE = 1.02
+"""Errors of fan-outs this close, in variance, count as equal: then the fewest levels win."""
+_CLOSE = 1.1
+"""Variances this close count as equal: then the shortest report wins."""
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Ranges(Groups):
+    """Ranges and quantiles of a number; without a fan-out the one with the smallest error.
+
+    >>> ages = Ranges(Integers(0, 99), epsilon=1)
+    >>> ages.fanouts
+    (4, 5, 5)
+    >>> found = ages.estimate(ages.tally(ages.privatize([20, 30, 40, 50] * 25_000)))
+    >>> low, high = found.range(25, 45).interval()
+    >>> low < 0.5 < high
+    True
+    """
+
+    name: ClassVar[str] = "Ranges"
+    reads: ClassVar[str] = RANGES
+    takes: ClassVar[tuple[type[Domain], ...]] = (Integers, Interval)
+    advice: ClassVar[str] = "it needs numbers, dn.Integers(low, high) or dn.Interval(low, high)"
+
+    fanouts: tuple[int, ...] = ()
+    cells: int = 0
+
+    def __init__(
+        self,
+        domain: Any,
+        epsilon: exact.Number,
+        fanout: int | Sequence[int] | None = None,
+        cells: int | None = None,
+    ) -> None:
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "epsilon", epsilon)
+        self._settle()
+        count = _cells(self.domain, cells)
+        fanouts = best_fanouts(count, self.epsilon) if fanout is None else _given_fanouts(fanout, count)
+        levels = [(1, _best(size, self.epsilon)) for size in accumulate(fanouts, operator.mul)]
+        self._set(self.domain, self.epsilon, fanouts, count, levels)
+
+    def _set(self, domain: Domain, epsilon: Any, fanouts: Sequence[int], cells: int, groups: Any) -> None:
+        values = {"domain": domain, "epsilon": epsilon, "fanouts": tuple(fanouts), "cells": cells}
+        values["groups"] = tuple(Group(weight, protocol) for weight, protocol in groups)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._settle()
+        self._check_groups()
+        if len(self.groups) != len(self.fanouts):
+            raise SpecError("there is one group per level, and one fan-out")
+        for size, (_, protocol) in zip(self.sizes, self.groups, strict=True):
+            if not isinstance(protocol, GRR | SubsetSelection | OLH) or protocol.domain != Integers(0, size - 1):
+                raise SpecError(f"the level with {size:,} nodes needs GRR, SubsetSelection or OLH over their numbers")
+            if protocol.epsilon != self.epsilon:
+                raise SpecError("all levels have the epsilon of the whole")
+
+    def parameters(self) -> dict[str, Any]:
+        groups = [{"weight": weight, "protocol": protocol.spec()} for weight, protocol in self.groups]
+        return {"cells": self.cells, "fanouts": list(self.fanouts), "groups": groups}
+
+    @classmethod
+    def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Ranges:
+        match parameters:
+            case {"groups": list(groups), "fanouts": list(fanouts), "cells": cells, **rest} if not rest:
+                if all(isinstance(group, Mapping) and set(group) == {"weight", "protocol"} for group in groups):
+                    made = cls.__new__(cls)
+                    count = _cells(domain, cells)
+                    levels = [(one["weight"], load(one["protocol"])) for one in groups]
+                    made._set(domain, epsilon, _given_fanouts(fanouts, count), count, levels)
+                    return made
+        raise SpecError("ranges need cells, fanouts and groups, each with a weight and a protocol, and nothing else")
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(Integers(0, 3), 1, fanout=2)
+        yield cls(Interval(0, 1), 2, fanout=(2, 3), cells=5)
+
+    @property
+    def waived(self) -> Mapping[str, str]:
+        return {"unbiased": "each level divides by the number of its own reports, which chance decides"}
+
+    def scaled(self, factor: Fraction) -> Ranges:
+        made = type(self).__new__(type(self))
+        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
+        made._set(self.domain, self.epsilon * factor, self.fanouts, self.cells, groups)
+        return made
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _spans(self) -> tuple[int, ...]:
+        """Cells under a node of each level."""
+        return tuple(math.prod(self.fanouts[place + 1 :]) for place in range(len(self.fanouts)))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Nodes of each level."""
+        return tuple(accumulate(self.fanouts, operator.mul))
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        return tuple(f"{size:,} ranges" for size in self.sizes)
+
+    def _cell(self, value: Any) -> int:
+        """The cell of one encoded answer."""
+        if not isinstance(self.domain, Interval):
+            return int(value)
+        low, high = self.domain.ends
+        return min(math.floor((float(value - low) * self.cells) / (high - low)), self.cells - 1)
+
+    def project(self, value: Any, group: int) -> Any:
+        return self._cell(value) // self._spans[group]
+
+    def project_many(self, values: Any, group: int, rows: NDArray[np.intp]) -> Any:
+        return self._cells_of(np.asarray(values).take(rows)) // self._spans[group]
+
+    def _cells_of(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        if not isinstance(self.domain, Interval):
+            return values.astype(np.int64)
+        low, high = self.domain.ends
+        found = np.floor(((values - low) * self.cells) / (high - low)).astype(np.int64)
+        return np.minimum(found, self.cells - 1)
+
+    def _inputs(self) -> Iterator[tuple[Any, Any]]:
+        low, high = self._ends
+        if self.is_whole:
+            return ((int(low) + cell, cell) for cell in range(self.cells))
+        middles = [low + (high - low) * Fraction(2 * cell + 1, 2 * self.cells) for cell in range(self.cells)]
+        return ((middle, float(middle)) for middle in middles)
+
+    def _input_count(self) -> int:
+        return self.cells
+
+    @property
+    def attack(self) -> float | None:
+        return None
+
+    @property
+    def unit(self) -> str:
+        return ""
+
+    @property
+    def scale(self) -> float:
+        return 1.0
+
+    @property
+    def poisoning(self) -> float | None:
+        return None
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        group = int.from_bytes(report[: self._head], "little")
+        protocol = self.groups[group].protocol
+        inner = report[self._head : self._head + protocol.report_bytes]
+        named = zip(self.group_names, self.chances, strict=True)
+        chances = ", ".join(f"{name} with probability {percent(float(share), 1)}" for name, share in named)
+        node = self.project(encoded, group)
+        return [
+            "The report is about a range that your number lies in. Chance chooses into how many ranges the numbers are "
+            f"cut, whatever you answered: {chances}.",
+            f"Of {self.group_names[group]}, counted from 0, your number lies in range {node:,}. The rest is about this "
+            "range.",
+            *protocol._steps(node, node, inner),
+        ]
+
+    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
+        return Protocol.parts(self, n)  # a level is no part of an answer: all are read together
+
+    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
+        return Protocol.part_tallies(self, tally)
+
+    # -- the read-out ------------------------------------------------------------------------------
+
+    def tree(self, tally: Tally) -> Tree:
+        """The levels of a tally, made consistent by least squares."""
+        levels = []
+        for size, (_, protocol), own in zip(self.sizes, self.groups, self.tallies(tally), strict=True):
+            shares = protocol.estimate(own).frequencies if own.n else np.zeros(size)
+            levels.append(Level(own.n, shares, _law(protocol)))
+        return Tree(self.fanouts, tuple(levels))
+
+    def estimate(self, tally: Tally) -> RangeShares:
+        """Ranges, quantiles and the rest of a distribution."""
+        found: RangeShares = super().estimate(tally)
+        return found
+
+    @property
+    def _ends(self) -> tuple[Fraction, Fraction]:
+        domain: Any = self.domain
+        return Fraction(domain.low), Fraction(domain.high)
+
+    @cached_property
+    def _points(self) -> Floats:
+        low, high = map(float, self._ends)
+        step = (high - low + 1 if self.is_whole else high - low) / self.cells
+        return low + step * np.arange(self.cells, dtype=np.float64)
+
+    @property
+    def is_whole(self) -> bool:
+        return isinstance(self.domain, Integers)
+
+    def _estimate(self, tally: Tally) -> RangeShares:
+        tree = self.tree(tally)
+        shares = tree.positive(self.cells)
+        return replace(
+            self._nothing(),
+            frequencies=shares[: self.cells],
+            n=tally.n,
+            evidence=replace(tree, at=shares),
+            edges=self._edges(tally.n),
+        )
+
+    def _nothing(self) -> RangeShares:
+        unknown, edges = np.full(self.cells, np.nan), self._round_edges(2)
+        unit = getattr(self.domain, "unit", "")
+        return RangeShares(self._points, unknown, 0, None, edges, self.name, METHOD, unit, self.is_whole)
+
+    def _round_edges(self, bins: int) -> Floats:
+        return cell_edges(self._points, bins, self.is_whole)
+
+    @lru_cache(maxsize=64)  # noqa: B019  # a protocol is a small frozen value
+    def _edges(self, n: int) -> Floats:
+        """As many bins as an even share of can be told from none with n people."""
+        tree = self._even(n)
+        for bins in BINS:
+            edges = self._round_edges(bins)
+            cells = np.round((edges - self._points[0]) / (self._points[1] - self._points[0])).astype(int)
+            middle = (edges.size - 1) // 2
+            found = tree.ranges([cells[middle]], [cells[middle + 1]])
+            if edges.size < 3 or 2 * math.sqrt(found.noise[0] + found.people[0]) <= 1 / (edges.size - 1):
+                break
+        return edges
+
+    def _even(self, n: int) -> Tree:
+        """What n people would show whose cells are all equally common, without noise."""
+        return even_tree(self.fanouts, tuple(_law(protocol) for _, protocol in self.groups), n)
+
+    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """The figures of a distribution, of these answers."""
+        encoded = self.domain.encode(answers)
+        numbers = encoded + float(self._points[0]) if self.is_whole else encoded
+        held = np.ones(len(numbers)) if people is None else np.asarray(people, dtype=float)
+        return true_figures(numbers, held, self._edges(int(held.sum())))
+
+    # -- what it is worth --------------------------------------------------------------------------
+
+    @lru_cache(maxsize=64)  # noqa: B019
+    def _typical(self, n: int, population: bool) -> float:
+        found = typical_range(self._even(n), self.cells)
+        return math.sqrt(float(np.mean(found.noise + (found.people if population else 0.0))))
+
+    def noise(self, n: int) -> float:
+        """Of the share of a typical range."""
+        return self._typical(n, False)
+
+    def error(self, n: int, population: bool = True) -> float:
+        return self._typical(n, population)
+
+    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+        return None
+
+
+# -- choosing ------------------------------------------------------------------------------------------
+
+
+def _cells(domain: Domain, cells: Any) -> int:
+    """The number of cells of a domain, as given or as usual."""
+    if isinstance(domain, Integers):
+        if cells not in (None, domain.size) or isinstance(cells, bool):
+            raise NumberError("of whole numbers each is a cell: leave cells out")
+        found = domain.size
+    else:
+        found = CELLS if cells is None else cells
+    if isinstance(found, bool) or not isinstance(found, int) or not 2 <= found <= MOST_CELLS:
+        raise NumberError(f"ranges need 2 to 2^20 cells, not {found!r}: group the numbers, or give fewer cells")
+    return found
+
+
+def _given_fanouts(fanout: Any, cells: int) -> tuple[int, ...]:
+    """One fan-out for all levels, or one per level; with a product of at least the cells."""
+    each = [fanout] * 64 if isinstance(fanout, int) else list(fanout)
+    if not each or any(isinstance(one, bool) or not isinstance(one, int) or one < 2 for one in each):
+        raise NumberError("a fan-out is a whole number of at least 2")
+    products = list(accumulate(each, operator.mul))
+    enough = next((place for place, product in enumerate(products) if product >= cells), None)
+    if enough is None:
+        raise SpecError(f"a tree with {products[-1]:,} leaves is too small for {cells:,} cells")
+    if not isinstance(fanout, int) and enough < len(each) - 1:
+        raise SpecError(f"{enough + 1} levels are enough for {cells:,} cells: leave the last fan-outs out")
+    if products[enough] > _MOST_LEAVES:
+        raise NumberError(f"a tree has at most {_MOST_LEAVES:,} leaves, not {products[enough]:,}")
+    return tuple(each[: enough + 1])
+
+
+def _law(protocol: Any) -> Law:
+    """How the supports of one report hang together. With a fixed number of them, by drawing without replacement; linear
+    hash functions make them independent."""
+    p, q, kept = protocol.p, protocol.q, protocol.support_size
+    own, other, gap = float(p * (1 - p)), float(q * (1 - q)), float(p - q)
+    size = protocol.domain.size
+    if kept is None:
+        return Law(own, other, 0.0, 0.0, gap)
+    mixed = p * Fraction(kept - 1, size - 1) - p * q
+    pair = Fraction(0)
+    if size > 2:
+        ways = (size - 1) * (size - 2)
+        pair = p * Fraction((kept - 1) * (kept - 2), ways) + (1 - p) * Fraction(kept * (kept - 1), ways) - q * q
+    return Law(own, other, float(pair), float(mixed), gap)
+
+
+@lru_cache(maxsize=1024)
+def _best(size: int, epsilon: Fraction) -> PureProtocol:
+    """The protocol of a level: of those with about the smallest variance the one with the shortest reports."""
+    domain = Integers(0, size - 1)
+    built: list[PureProtocol] = []
+    for kind in (GRR, SubsetSelection, OLH) if size <= _LONGEST_SUBSET else (GRR, OLH):
+        with suppress(ChannelError):
+            built.append(kind(domain, epsilon))
+    if not built:
+        raise ChannelError(f"at epsilon {exact.shown(epsilon)} no protocol exists for {size:,} ranges: raise epsilon")
+    variances = [one.variance(1, 1 / size) for one in built]
+    close = [one for one, variance in zip(built, variances, strict=True) if variance <= _CLOSE * min(variances)]
+    return min(close, key=lambda one: (one.report_bytes, one.variance(1, 1 / size)))
+
+
+@lru_cache(maxsize=64)
+def best_fanouts(cells: int, epsilon: Fraction) -> tuple[int, ...]:
+    """The fan-outs with the smallest typical error; the fewest levels among equals.
+
+    >>> best_fanouts(1024, Fraction(1)), best_fanouts(100, Fraction(1))
+    ((4, 4, 4, 4, 4), (4, 5, 5))
+    """
+    options = []
+    for levels in range(1, cells.bit_length() + 1):
+        fanouts = _even_fanouts(cells, levels)
+        if fanouts[0] in _FANOUTS or cells <= _SMALL:
+            laws = tuple(_law(_best(size, epsilon)) for size in accumulate(fanouts, operator.mul))
+            found = typical_range(even_tree(fanouts, laws, _PEOPLE), cells)
+            options.append((float(np.mean(found.noise + found.people)), fanouts))
+    least = min(options)[0]
+    return min((one for one in options if one[0] <= _ALIKE * least), key=lambda one: len(one[1]))[1]
+
+
+def _even_fanouts(cells: int, levels: int) -> tuple[int, ...]:
+    """So many fan-outs that differ by one at most, the smaller first, with the smallest product that will do.
+
+    >>> _even_fanouts(100, 3), _even_fanouts(1024, 5), _even_fanouts(2, 1)
+    ((4, 5, 5), (4, 4, 4, 4, 4), (2,))
+    """
+    small = max(2, math.floor(cells ** (1 / levels) + 1e-9))
+    for many in range(levels + 1):
+        if small ** (levels - many) * (small + 1) ** many >= cells:
+            return (small,) * (levels - many) + (small + 1,) * many
+    return (small + 1,) * levels
+
+
+def even_tree(fanouts: tuple[int, ...], laws: tuple[Law, ...], n: int) -> Tree:
+    """The tree of n people whose cells are all equally common, a part of them per level."""
+    sizes = accumulate(fanouts, operator.mul)
+    people = max(1, n // len(fanouts))
+    return Tree(
+        fanouts, tuple(Level(people, np.full(size, 1 / size), law) for size, law in zip(sizes, laws, strict=True))
+    )
+
+
+def typical_range(tree: Tree, cells: int) -> Readings:
+    """Ranges whose ends are spread over all cells, the same ones each time."""
+    random = np.random.default_rng(1)
+    ends = np.sort(random.integers(0, cells + 1, size=(_SAMPLE, 2)), axis=1)
+    return tree.ranges(ends[:, 0].tolist(), ends[:, 1].tolist())

@@ -1,0 +1,277 @@
+"""A tree of counts over ordered cells: consistent by least squares, and what any range of cells is worth.
+
+Tree       the root is everybody; a node of level l - 1 has `fanouts[l - 1]` children, cells are the nodes of the last
+           level. Each level was asked of people of its own: `Level` has the unbiased shares of its nodes
+Up         z = a y + (1 - a) (the children's z): a is the best weight, from the variances of y and of that sum
+Down       u = z + (the parent's u - all siblings' z) / fanout, from a root of 1: the least-squares solution
+           (Hay et al. 2010), in which every parent is the sum of its children
+Positive   from the root down, the children's u become the nearest shares that are not negative and add up to the parent
+Range      cells [a, b) add up to a linear function of all y. Its weights differ within the families on the way to a and
+           to b alone: O(fanout x levels) per range, whatever the number of cells
+Error      of one report of level l with weights w over its nodes, given the answer x, with T the sum of w and Q of w^2:
+             (own w_x^2 + other (Q - w_x^2) + pair ((T - w_x)^2 - (Q - w_x^2)) + mixed 2 w_x (T - w_x)) / gap^2
+           averaged over the answers it needs only the sums of w f and w^2 f, with f the shares of the nodes. Sampling
+           errors of all levels are in it: of them, the part that those who answered do not have is taken out
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.results import Floats
+from deniable.results.distribution import Readings
+
+_UNHEARD = 1e12
+"""The variance of a share of which nobody has reported: so large that its weight vanishes."""
+
+
+_AT_ONCE = 1 << 16
+"""Ranges times fan-out that are worked on at once."""
+
+
+class Law(NamedTuple):
+    """Variances and covariances of what one report supports, given its answer."""
+
+    own: float
+    """Of the answer itself: p (1 - p)."""
+    other: float
+    """Of another answer: q (1 - q)."""
+    pair: float
+    """Between two other answers."""
+    mixed: float
+    """Between the answer and another one."""
+    gap: float
+    """p - q."""
+
+
+class Level(NamedTuple):
+    """What the people of one level said."""
+
+    people: int
+    shares: Floats
+    """Unbiased, one per node; of no matter where nobody reported."""
+    law: Law
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The levels of one collection, made consistent.
+
+    >>> law = Law(0.2, 0.2, 0.0, 0.0, 0.5)
+    >>> halves, quarters = Level(100, np.array([0.5, 0.5]), law), Level(100, np.array([0.1, 0.3, 0.3, 0.3]), law)
+    >>> tree = Tree((2, 2), (halves, quarters))
+    >>> tree.cells.round(3).tolist(), tree.ranges([0], [2]).value.round(3).tolist()
+    ([0.133, 0.333, 0.267, 0.267], [0.465])
+    """
+
+    fanouts: tuple[int, ...]
+    levels: tuple[Level, ...]
+    at: Floats | None = None
+    """The shares of the cells at which variances are taken; None: the least-squares ones."""
+
+    @cached_property
+    def people(self) -> int:
+        return sum(level.people for level in self.levels)
+
+    @property
+    def leaves(self) -> int:
+        return math.prod(self.fanouts)
+
+    @cached_property
+    def _spans(self) -> list[int]:
+        """Cells under a node of each level."""
+        return [math.prod(self.fanouts[place + 1 :]) for place in range(len(self.fanouts))]
+
+    # -- least squares -----------------------------------------------------------------------------
+
+    @cached_property
+    def weights(self) -> list[float]:
+        """How much of z is y, in each level."""
+        found: list[float] = []
+        below = math.inf
+        for place in reversed(range(len(self.fanouts))):
+            level = self.levels[place]
+            share, law = 1 / level.shares.size, level.law
+            one = (share * law.own + (1 - share) * law.other) / law.gap**2 + share * (1 - share)
+            variance = one / level.people if level.people else _UNHEARD
+            weight = 1.0 if math.isinf(below) else below / (below + variance)
+            found.append(weight)
+            below = self.fanouts[place] * weight * variance
+        return found[::-1]
+
+    @cached_property
+    def nodes(self) -> list[Floats]:
+        """The least-squares shares of the nodes of each level."""
+        up: list[Floats] = []
+        for place in reversed(range(len(self.levels))):
+            level = self.levels[place]
+            shares = level.shares if level.people else np.zeros_like(level.shares)
+            if up:
+                below = up[-1].reshape(-1, self.fanouts[place + 1]).sum(axis=1)
+                shares = self.weights[place] * shares + (1 - self.weights[place]) * below
+            up.append(shares)
+        above, found = np.ones(1), []
+        for fanout, shares in zip(self.fanouts, reversed(up), strict=True):
+            families = shares.reshape(-1, fanout)
+            above = (families + ((above - families.sum(axis=1)) / fanout)[:, None]).reshape(-1)
+            found.append(above)
+        return found
+
+    @property
+    def cells(self) -> Floats:
+        """The least-squares shares of the cells: unbiased, and they add up to one."""
+        return self.nodes[-1]
+
+    def positive(self, used: int) -> Floats:
+        """Shares of the cells that are not negative, from the root down; cells from `used` on have none."""
+        above = np.ones(1)
+        for shares, fanout, span in zip(self.nodes, self.fanouts, self._spans, strict=True):
+            inside = np.arange(shares.size) * span < used
+            above = _shared(np.where(inside, shares, -np.inf).reshape(-1, fanout), above).reshape(-1)
+        return above
+
+    # -- ranges ------------------------------------------------------------------------------------
+
+    @cached_property
+    def _sums(self) -> Floats:
+        return np.concatenate([[0.0], np.cumsum(self.cells)])
+
+    @cached_property
+    def _known(self) -> Floats:
+        return self._sums if self.at is None else np.concatenate([[0.0], np.cumsum(self.at)])
+
+    def ranges(self, begin: Sequence[int] | NDArray[np.int64], end: Sequence[int] | NDArray[np.int64]) -> Readings:
+        """The shares of the cells from each `begin` to before each `end`."""
+        first = np.asarray(begin, dtype=np.int64)
+        last = np.maximum(first, np.asarray(end, dtype=np.int64))
+        at_once = max(1, _AT_ONCE // max(self.fanouts))
+        found = [self._spread(first[i : i + at_once], last[i : i + at_once]) for i in range(0, first.size, at_once)]
+        everything, most = np.hstack([np.zeros((2, 0)), *found])
+        share = self._known[last] - self._known[first]
+        people = np.clip(share * (1 - share), 0.0, None) / max(1, self.people)
+        value = self._sums[last] - self._sums[first]
+        return Readings(value, np.maximum(0.0, everything - people), people, most)
+
+    def _spread(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> Floats:
+        """The variances of the shares of some ranges, and how far one report can move them.
+
+        As in `_levels`, for the families on the way to either end; of all other nodes only sums are kept, as their
+        weights are those of the nodes above them.
+        """
+        ends = np.minimum(np.stack([begin, end], axis=1), self.leaves - 1)
+        carried = np.zeros(ends.shape)
+        part = np.repeat(((end - begin) / self.leaves)[:, None], 2, axis=1)
+        total, square, mean, spread, size = np.zeros((5, begin.size))
+        everything, most = np.zeros((2, begin.size))
+        for place, (fanout, level) in enumerate(zip(self.fanouts, self.levels, strict=True)):
+            span, weight = self._spans[place], self.weights[place]
+            family = ends // (span * fanout)
+            nodes = family[..., None] * fanout + np.arange(fanout)
+            left = nodes * span
+            cells = np.minimum(end[:, None, None], left + span) - np.maximum(begin[:, None, None], left)
+            parts = np.maximum(0, cells) / span
+            own = (carried - part)[..., None] + parts
+            shares = self._known[left + span] - self._known[left]
+            once = np.ones(nodes.shape)
+            once[family[:, 0] == family[:, 1], 1] = 0.0
+            way = ends // span
+            off = once * (nodes != way[:, :1, None]) * (nodes != way[:, 1:, None])
+
+            def added(kept: Floats, own: Floats = own, shares: Floats = shares) -> list[Floats]:
+                terms = (own, own**2, own * shares, own**2 * shares, np.abs(own))
+                return [(kept * term).sum(axis=(1, 2)) for term in terms]
+
+            total, square, size = fanout * total, fanout * square, fanout * size
+            rest = (total, square, mean, spread, size)
+            here = [old + new for old, new in zip(rest, added(once), strict=True)]
+            powers = (weight, weight**2, weight, weight**2, weight)
+            sums = [power * one for power, one in zip(powers, here, strict=True)]
+            crossed = 2 * sums[0] * sums[2]
+            everything += _noise(level, sums[1], sums[3], sums[0] ** 2, crossed, sums[2] ** 2)
+            most = np.maximum(most, sums[4] / (level.law.gap * max(1, level.people)))
+            left_over = 1 - weight
+            powers = (left_over, left_over**2, left_over, left_over**2, left_over)
+            beyond = zip(powers, rest, added(off), strict=True)
+            total, square, mean, spread, size = (power * (old + new) for power, old, new in beyond)
+            child = (way - family * fanout)[..., None]
+            carried = left_over * np.take_along_axis(own, child, axis=2)[..., 0]
+            part = np.take_along_axis(parts, child, axis=2)[..., 0]
+        return np.stack([everything, most])
+
+    # -- anything linear ---------------------------------------------------------------------------
+
+    def read(self, wanted: Floats) -> Readings:
+        """Linear functions of the shares of the cells, one row of weights each."""
+        shares = np.diff(self._known)
+        people = np.maximum(0.0, wanted**2 @ shares - (wanted @ shares) ** 2) / max(1, self.people)
+        each = [self._levels(row[None, :]) for row in wanted]
+        everything = np.array([float(sum(_covariance(*level)[0, 0] for level in one)) for one in each])
+        most = np.array([max(_most(level, row[0]) for level, row, _ in one) for one in each])
+        return Readings(wanted @ self.cells, np.maximum(0.0, everything - people), people, most)
+
+    def covariance(self, wanted: Floats) -> Floats:
+        """Of such functions: noise and sampling error."""
+        found: Floats = np.sum([_covariance(*level) for level in self._levels(wanted)], axis=0)
+        return found
+
+    def _levels(self, wanted: Floats) -> list[tuple[Level, Floats, Floats]]:
+        """The same functions as weights of the shares of each level, and those shares."""
+        rows = len(wanted)
+        parts, sums = [wanted], [np.diff(self._known)]
+        for fanout in reversed(self.fanouts):
+            parts.append(parts[-1].reshape(rows, -1, fanout).mean(axis=2))
+            sums.append(sums[-1].reshape(-1, fanout).sum(axis=1))
+        parts.reverse()
+        sums.reverse()
+        carried, found = np.zeros((rows, 1)), []
+        for place, (fanout, level) in enumerate(zip(self.fanouts, self.levels, strict=True)):
+            above = np.repeat(carried - parts[place], fanout, axis=1)
+            own = above + parts[place + 1]
+            weights = own * self.weights[place]
+            carried = own - weights
+            found.append((level, weights, sums[place + 1]))
+        return found
+
+
+def _covariance(level: Level, weights: Floats, shares: Floats) -> Floats:
+    """Of weighted sums of a level's shares, one row of weights each."""
+    total, mean = weights.sum(axis=1), weights @ shares
+    square, spread = weights @ weights.T, (weights * shares) @ weights.T
+    crossed = np.outer(total, mean) + np.outer(mean, total)
+    return _noise(level, square, spread, np.outer(total, total), crossed, np.outer(mean, mean))
+
+
+def _noise(level: Level, square: Floats, spread: Floats, totals: Floats, crossed: Floats, means: Floats) -> Floats:
+    """The covariance of two such sums: from the sums of w w', w w' f, and products of the sums of w and of w f."""
+    if not level.people:
+        nothing: Floats = _UNHEARD * square
+        return nothing
+    law = level.law
+    noise = law.own * spread + law.other * (square - spread)
+    noise = noise + law.pair * (totals - crossed + 2 * spread - square)
+    noise = noise + law.mixed * (crossed - 2 * spread)
+    found: Floats = (noise / law.gap**2 + spread - means) / level.people
+    return found
+
+
+def _most(level: Level, weights: Floats) -> float:
+    """How far one report can move such a sum, at most."""
+    return float(np.abs(weights).sum()) / (level.law.gap * max(1, level.people))
+
+
+def _shared(families: Floats, totals: Floats) -> Floats:
+    """The nearest shares to each row that are not negative and add up to its total; none where a row is -infinity."""
+    size = families.shape[1]
+    largest = -np.sort(-families, axis=1)
+    finite = np.where(np.isfinite(largest), largest, 0.0)
+    excess = (np.cumsum(finite, axis=1) - totals[:, None]) / np.arange(1, size + 1)
+    kept = np.maximum(1, (largest > excess).sum(axis=1))
+    found: Floats = np.maximum(0.0, families - excess[np.arange(len(families)), kept - 1][:, None])
+    return found
