@@ -29,6 +29,7 @@ MODULES = (
     "benchmarks.peers.compare",
     "benchmarks.frequency",
     "benchmarks.design",
+    "benchmarks.distributions",
     "benchmarks.files",
     "benchmarks.service",
     "benchmarks.stores",

@@ -1,0 +1,112 @@
+"""The distribution of a number: how far the estimate is from the truth, against rivals, and how long a fit takes.
+
+Distance   Wasserstein's, times 1,000: how far people must be moved on [0, 1] to make the truth of the estimate
+Truths     five: normal; two humps; 15 atoms with a uniform rest; Zipf's law; exponential
+Rivals     the square wave as published: the same reports, EM and EMS with the kernel 1/4, 1/2, 1/4, until a pass gains
+           less than e^epsilon / 1,000 (EM) or 1 / 1,000 nats (EMS); and the binned oracle: OUE over 32 bins, made
+           consistent by norm-sub, people even within a bin
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+import deniable as dn
+from benchmarks.registry import Case, Size, at_most, benchmark, seconds, work
+from deniable.protocols.numeric.density import WindowLaw
+
+Floats = NDArray[np.float64]
+
+GROUP = "distributions"
+TRUTHS = ("normal", "two humps", "atoms", "Zipf", "exponential")
+LEVELS = (0.5, 1, 2)
+BINS = 32
+MOST_PASSES = 10_000
+
+
+@benchmark(
+    "distribution", "distribution of a number, 1,024 positions, 100,000 people, against rivals", group=GROUP, rounds=5
+)
+def distribution(size: Size) -> Case:
+    people, positions, runs = size(100_000, 10_000), size(1024, 128), size(20, 1)
+    tasks, facts = {}, {}
+    for epsilon in LEVELS:
+        window = dn.Window(dn.Interval(0, 1), epsilon, positions, read="distribution")
+        for truth in TRUTHS:
+            found = [_distances(window, numbers(truth, people, seed), seed) for seed in range(runs)]
+            mean = {name: float(np.mean([one[name] for one in found])) for name in found[0]}
+            facts[f"epsilon {epsilon}, {truth}"] = ", ".join(f"{name} {value:.1f}" for name, value in mean.items())
+    window = dn.Window(dn.Interval(0, 1), 1, positions, read="distribution")
+    for truth in ("normal", "Zipf"):
+        tally = window.tally(window.privatize(numbers(truth, people, 0), dn.Simulation(0)))
+        tasks[f"fit, {truth}"] = work(lambda tally=tally: window.estimate(tally), 1, "fit")  # type: ignore[misc]
+    limits = [seconds(name, at_most(0.5, full_only=True)) for name in tasks]
+    return Case(tasks, limits, facts)
+
+
+def numbers(truth: str, n: int, seed: int) -> Floats:
+    """Numbers of n people on [0, 1]."""
+    random = np.random.default_rng(seed)
+    if truth == "normal":
+        found = random.normal(0.5, 0.12, n)
+    elif truth == "two humps":
+        found = np.where(random.random(n) < 0.6, random.normal(0.25, 0.05, n), random.normal(0.7, 0.08, n))
+    elif truth == "atoms":
+        atoms = random.random(15)
+        found = np.where(random.random(n) < 0.7, atoms[random.integers(0, 15, n)], random.random(n))
+    elif truth == "Zipf":
+        found = (random.zipf(1.3, n) % 1024) / 1024
+    else:
+        found = random.exponential(0.1, n)
+    return np.clip(found, 0.0, 1.0)
+
+
+def _distances(window: dn.Window, people: Floats, seed: int) -> dict[str, float]:
+    tally = window.tally(window.privatize(people, dn.Simulation(seed)))
+    found = window.estimate(tally)
+    shapes = {
+        "ours": found.frequencies,
+        "published EMS": published(window.law, tally.counts, 1e-3, blurred=True),
+        "published EM": published(window.law, tally.counts, 1e-3 * math.exp(window.epsilon), blurred=False),
+    }
+    distances = {name: _distance(shares, people) for name, shares in shapes.items()}
+    return distances | {"binned": _distance(_binned(people, window.epsilon, seed), people, even=True)}
+
+
+def published(law: WindowLaw, counts: NDArray[np.int64], least: float, blurred: bool) -> Floats:
+    """The estimate of Li et al. 2020."""
+    share, point, before = counts / counts.sum(), np.full(law.positions, 1 / law.positions), -math.inf
+    for _ in range(MOST_PASSES):
+        mixture = law.mix(point)
+        reached = float(counts @ np.log(mixture))
+        if reached - before < least:
+            break
+        before = reached
+        point = point * law.expected(share / mixture)
+        if blurred:
+            around = np.pad(point, 1, "edge")
+            point = (around[:-2] + 2 * around[1:-1] + around[2:]) / 4
+        point /= point.sum()
+    return point
+
+
+def _binned(people: Floats, epsilon: object, seed: int) -> Floats:
+    oracle = dn.OUE(BINS, epsilon)  # type: ignore[arg-type]
+    places = np.minimum((people * BINS).astype(int), BINS - 1)
+    found = oracle.estimate(oracle.tally(oracle.privatize(places, dn.Simulation(seed))))
+    return found.consistent().frequencies
+
+
+def _distance(shares: Floats, people: Floats, even: bool = False) -> float:
+    """Times 1,000; the shares are of positions on [0, 1], or of bins in which people are spread evenly."""
+    at = (np.arange(1 << 14) + 0.5) / (1 << 14)
+    true = np.searchsorted(np.sort(people), at, side="right") / people.size
+    total = np.concatenate([[0.0], np.cumsum(shares)])
+    if even:
+        mine = np.interp(at, np.linspace(0, 1, total.size), total)
+    else:
+        mine = total[1 + (at * (shares.size - 1)).astype(int)]
+    return 1000 * float(np.abs(true - mine).mean())
