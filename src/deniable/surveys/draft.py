@@ -11,10 +11,11 @@ answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" f
            asks for the share of every single number),
            {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one),
            {"table": proof} (a mechanism that `deniable design` proved, with its proof; "hypotheses": [...] names the
-           laws that it tells apart), {"table": channel} (any exact channel, such as `deniable channel show coin --save`
-           writes; "delta": "1/4000" where its epsilon holds with one only), {"table": spec} (a saved table, such as a
-           profile mechanism: its answers are records of profile and value, and "read" says whether the shares of
-           "values" or of "profiles" are asked for), or the spec of a domain
+           laws that it tells apart; of a mean, "number": {...} beside it says which numbers), {"table": channel} (any
+           exact channel, such as `deniable channel show coin --save` writes; "delta": "1/4000" where its epsilon holds
+           with one only), {"table": spec} (a saved table, such as a profile mechanism: its answers are records of
+           profile and value, and "read" says whether the shares of "values" or of "profiles" are asked for), or the
+           spec of a domain
 other      the label for every answer that is not listed
 missing    the label for every missing answer, "no answer" say; without it an empty cell is refused. A range of numbers
            becomes a list of these numbers and the label. Also once for all questions
