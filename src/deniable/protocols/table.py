@@ -86,11 +86,19 @@ class Table(ShareProtocol):
     laws: Laws | None = None
     """The hypotheses between which the reports are to decide, as laws of the answers."""
 
-    def __new__(cls, mechanism: Any = None, *given: Any, **named: Any) -> Self:
+    def __new__(
+        cls,
+        mechanism: Any = None,
+        epsilon: exact.Number | None = None,
+        certificate: str | None = None,
+        delta: exact.Number = 0,
+        laws: Laws | Mapping[Any, Any] | Sequence[Any] | None = None,
+        **more: Any,
+    ) -> Self:
         """A mechanism may ask for a table of its own kind: `table_kind` of a profile mechanism is `ProfileTable`.
 
-        A design, which knows nothing of protocols, has the name of the kind: that of a mean "MeanTable". The rest
-        is what the kind takes, such as `read` or `domain`.
+        A design, which knows nothing of protocols, has the name of the kind: that of a mean "MeanTable". `more`
+        is what the kind takes besides, such as `read` or `domain`.
         """
         kind: Any = getattr(mechanism, "table_kind", cls) if cls is Table else cls
         made: Self = super().__new__(registered()[kind] if isinstance(kind, str) else kind)

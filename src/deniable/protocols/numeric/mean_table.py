@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,16 @@ class MeanTable(OnGrid, Table):
     domain: Domain  # type: ignore[assignment]
     values: tuple[Fraction, ...] = ()
     """What each output is read as, from -1 at the low end of the interval to 1 at the high end."""
+
+    def __new__(
+        cls,
+        mechanism: Any = None,
+        domain: DomainLike | None = None,
+        epsilon: exact.Number | None = None,
+        certificate: str | None = None,
+        values: Sequence[exact.Number] | None = None,
+    ) -> Self:
+        return super().__new__(cls)
 
     def __init__(
         self,
