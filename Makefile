@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-floats test-slow test-faults bench bench-quick bench-check docs lint system format clean distclean
+.PHONY: help demo test test-floats test-slow test-faults bench bench-quick bench-load bench-check docs lint system format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,9 @@ bench: $(READY) ## all benchmarks
 
 bench-quick: $(READY) ## the benchmarks at small sizes
 	$(BIN)/python -m benchmarks --quick
+
+bench-load: $(READY) ## each store under load, a quarter of an hour; needs a machine of its own
+	$(BIN)/python -m benchmarks --group load
 
 bench-check: $(READY) ## all benchmarks again; names what got slower than the stored ratios
 	$(BIN)/python -m benchmarks --check

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.registry import Case, Ratio, Size, Task, UnavailableError, at_least, at_most, benchmark, cost, faster
-from benchmarks.report import Run
+from benchmarks.report import Run, ratio_text
 from benchmarks.service import BATCH, CONNECTIONS, IN_MEMORY, WITHOUT_STORE, Service
 from deniable.collect.stores import Batch, open_store
 from tests.collect.postgres import NEWEST, OLDEST, MissingPostgres, PostgresServer
@@ -130,7 +130,7 @@ class Latencies:
     def note(self, answer: dict[str, Any]) -> float:
         self._seen.append(answer["latency"])
         middle = {p: 1000 * median(one[p] for one in self._seen) for p in ("50", "99")}
-        self._facts[f"{self._task}: milliseconds"] = f"{middle['50']:.3g} (median), {middle['99']:.3g} (99 %)"
+        self._facts[f"{self._task}: milliseconds"] = _waits(middle["50"], middle["99"])
         return float(answer["seconds"])
 
 
@@ -155,7 +155,7 @@ def load(size: Size) -> Case:
                 ) -> float:
                     service = stores[name].service
                     taken = noted.note(service.load(*load))
-                    facts[f"{name}: memory of the service"] = f"{service.memory >> 20} MiB"
+                    facts[f"{name}: memory of the service"] = f"{service.memory >> 20:,} MiB"
                     return taken
 
                 tasks[task] = Task(once, requests * batch, "submission")
@@ -166,6 +166,10 @@ def load(size: Size) -> Case:
     task = task_name(SQLITE, "batched", before)
     ratios.append(Ratio(f"{task}: seconds", task, None, goal, speedup=False))
     return Case(tasks, ratios, facts)
+
+
+def _waits(middle: float, most: float) -> str:
+    return f"{ratio_text(middle)} (median), {ratio_text(most)} (99 %)"
 
 
 def task_name(store: str, kind: str, ids: int) -> str:
@@ -247,9 +251,9 @@ def ten_minutes(size: Size) -> Case:
             faster(f"{kind}, slowest", than=f"{kind}, median", goal=at_least(0.5, full_only=True), label=label)
         )
         latency = found[kind]["latency"]
-        facts[f"{kind}: milliseconds"] = f"{1000 * latency['50']:.3g} (median), {1000 * latency['99']:.3g} (99 %)"
+        facts[f"{kind}: milliseconds"] = _waits(1000 * latency["50"], 1000 * latency["99"])
         facts[f"{kind}: submissions"] = f"{sum(windows):,}"
-    facts["memory of the service"] = f"{service.memory >> 20} MiB"
+    facts["memory of the service"] = f"{service.memory >> 20:,} MiB"
     with open_store(url) as store:
         n = sum(one.n for one in store.epochs(service.survey.fingerprint))
         facts["bytes in the database per submission"] = round(store.size() / n, 1)
@@ -266,7 +270,7 @@ def rates(run: Run) -> str:
     lines = [
         f"Measured on {run.date[:10]} ({run.machine['cpu']}, {run.machine['cores']} cores, load "
         f"{run.machine.get('load at the start', 'unknown')} at the start), the load generator beside it: "
-        "submissions per second, and milliseconds until the answer (median, 99 %).",
+        "submissions per second, and milliseconds until the answer (median / 99 %).",
         "",
         f"| store | {' | '.join(heads[kind] + (f', {ids:,} ids' if ids else '') for kind, ids in columns)} | memory |",
         f"|---|{'---:|' * (len(columns) + 1)}",
@@ -278,7 +282,7 @@ def rates(run: Run) -> str:
             if task not in medians:
                 cells.append("")
                 continue
-            waits = str(result.facts[f"{task}: milliseconds"]).replace(" (median)", "").replace(" (99 %)", "")
+            waits = str(result.facts[f"{task}: milliseconds"]).replace(" (median),", " /").replace(" (99 %)", "")
             cells.append(f"{float(f'{1 / medians[task]:.2g}'):,.0f} ({waits})")
         lines.append(f"| {' | '.join(cells)} | {result.facts[f'{name}: memory of the service']} |")
     return "\n".join(lines) + "\n"

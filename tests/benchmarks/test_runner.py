@@ -280,8 +280,8 @@ def test_the_table_of_rates_is_made_from_the_results():
         facts[f"{store}: memory of the service"] = "70 MiB"
     table = capacity.rates(a_run(timing.Result("load", "load", tuple(tasks), facts=facts, group="load"))).splitlines()
     assert "10,000,000 ids" in table[2]
-    assert table[4] == "| no store | 61,000 (1.5, 20) |  | 61,000 (1.5, 20) |  | 61,000 (1.5, 20) |  | 70 MiB |"
-    assert table[-2].startswith("| PostgreSQL 18 | 61,000 (1.5, 20) | 61,000 (1.5, 20) |")
+    assert table[4] == "| no store | 61,000 (1.5 / 20) |  | 61,000 (1.5 / 20) |  | 61,000 (1.5 / 20) |  | 70 MiB |"
+    assert table[-2].startswith("| PostgreSQL 18 | 61,000 (1.5 / 20) | 61,000 (1.5 / 20) |")
     assert len({line.count("|") for line in table[2:]}) == 1
 
 
