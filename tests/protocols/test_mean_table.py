@@ -63,7 +63,9 @@ def test_the_worst_case_is_that_of_the_design_and_of_simulations() -> None:
     assert abs(study.figures()[:, 0].mean() - worst) < 5 * protocol.noise(4000) / 20
 
 
-@pytest.mark.parametrize("people", ["spread", "at one end", "at both ends"])
+@pytest.mark.parametrize(
+    "people", ["spread", *(pytest.param(one, marks=pytest.mark.slow) for one in ("at one end", "at both ends"))]
+)
 def test_intervals_cover_the_mean_of_the_population(people: str) -> None:
     """300 runs at 95 %: fewer than 90 % would come once in 10,000."""
     protocol = MeanTable(design.mean(2, positions=5), HOURS)

@@ -97,7 +97,8 @@ def test_reports_keep_epsilon_whatever_the_numbers() -> None:
     assert largest == max(group.protocol.ratio for group in protocol.groups)
 
 
-@pytest.mark.parametrize("epsilon", [pytest.param(1, marks=pytest.mark.slow), 3])
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1, 3])
 def test_intervals_cover_variance_and_correlation(epsilon: int) -> None:
     """200 runs at 95 %: fewer than 88 % would come once in 10,000."""
     random = np.random.default_rng(3)
