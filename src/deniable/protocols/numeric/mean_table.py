@@ -47,6 +47,7 @@ _SHOWN = 12
 # epsilon^2 / 4 of its variance; at a larger one so few positions are worse than a window with more.
 _POSITIONS = 9
 _LEAST, _MOST = Fraction(2, 5), Fraction(6)
+_TIGHT = 1e-9
 
 MOST_DIGITS = 2000
 """Of a value of the read-out."""
@@ -197,6 +198,8 @@ class MeanTable(OnGrid, Table):
 
     @property
     def waived(self) -> Mapping[str, str]:
+        if float(self.epsilon) - self.realized_epsilon < _TIGHT:
+            return {}
         return {"tight": "whoever gives the rows states their epsilon, which may be more than they need"}
 
     def scaled(self, factor: Fraction) -> MeanTable:
