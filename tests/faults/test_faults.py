@@ -24,8 +24,8 @@ from tests.faults.trial import RESULTS, Result, Trial, trial
 SQLITE, FILES, POSTGRES = "SQLite", "files", [f"PostgreSQL {version}" for version in (OLDEST, NEWEST)]
 EVERY = [SQLITE, *POSTGRES, FILES]
 HASTY = {
-    "settings": {"request_seconds": 3.0},
-    "postgres": {"ANSWER_SECONDS": 1.5, "LOCK_SECONDS": 1.0, "SILENT_SECONDS": 0.5},
+    "settings": {"request_seconds": 8.0},
+    "postgres": {"ANSWER_SECONDS": 4.0, "LOCK_SECONDS": 2.0, "SILENT_SECONDS": 0.5},
 }
 """Connections on which nothing comes are given up early, so that the trial need not wait."""
 STEADY = 2.5
@@ -229,7 +229,7 @@ def test_nothing_is_lost_or_doubled(fault: str, name: str, servers: Servers) -> 
     if fault == "disk full":
         result = full_disk(name)
     else:
-        asked = HASTY | {"seconds": 1.5} if fault == "connections black-holed" else {}
+        asked = HASTY | {"seconds": 4.0} if fault == "connections black-holed" else {}
         with tempfile.TemporaryDirectory(dir=in_memory()) as folder:
             if name in LOCAL:
                 place = LOCAL[name](Path(folder))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import http.client
 import json
 import random
-import shutil
 import tempfile
 import threading
 import time
@@ -290,7 +289,6 @@ class Trial:
         for device in self.devices:
             device.join()
         self._stack.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @contextmanager
