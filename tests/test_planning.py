@@ -143,7 +143,7 @@ def simulated_variance(protocol, n, runs, seed):
 SETTINGS = list(itertools.product((4, 12, 40, 100), (0.5, 1, 2, 3, 4)))
 
 
-@pytest.mark.parametrize(("size", "epsilon"), SETTINGS[2::9])
+@pytest.mark.parametrize(("size", "epsilon"), SETTINGS[7::9])
 def test_the_order_is_that_of_simulated_errors(size, epsilon):
     order_agrees(size, epsilon, samples=6_000)
 
