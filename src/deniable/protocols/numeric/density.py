@@ -1,9 +1,9 @@
 """How the tally of a window becomes a distribution: EM or EMS for its shape, unbiased figures for its intervals.
 
 Fit        EM on the positions: the mixture of D windows is a difference of cumulative sums, so that a pass costs O(M).
-           Passes are extrapolated (Anderson's method, on the logarithms of the shares); an extrapolation that lowers
-           the log-likelihood is undone. It stops when ten passes gain less than 0.01 nats together, or after 100:
-           more would follow the noise
+           Pairs of passes are extrapolated (SQUAREM, on the logarithms of the shares); an extrapolation that lowers
+           the log-likelihood is undone. It stops when ten pairs gain less than 0.01 nats together, or after 100
+           passes: more would follow the noise
 EMS        after each pass the logarithms of the shares are blurred with a bell. A density whose logarithm is a line or
            a parabola, such as an exponential or a normal one, keeps its shape, so that much blur costs little.
            STRENGTHS are twice the variances of the bell, in steps of 1 / 1,024 of the range
@@ -15,8 +15,8 @@ Unbiased   for any weights u of the positions there are weights h of the outputs
            distribution. h(y + w) - h(y) is known, so h is free in one number per residue of y modulo w; they are chosen
            for the smallest variance at the fitted distribution. A jump of u from one position to the next costs a
            factor w / t, which is why the share of a single position is hardly known while wide ramps of u are
-Source     Li et al. 2020 (square wave, EMS); Eggermont and LaRiccia 1995 (EMS on logarithms); Henderson and Varadhan
-           2019 (Anderson's method for EM)
+Source     Li et al. 2020 (square wave, EMS); Eggermont and LaRiccia 1995 (EMS on logarithms); Varadhan and Roland 2008
+           (SQUAREM)
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ STEPS = 1024
 """Of the range: what the blur is measured in."""
 
 _MIDDLE = 16.0
-_MEMORY = 8  # passes that an extrapolation looks back on
 _LATELY, _GAIN = 10, 0.01
 _TINY = 1e-300
 _SEED = 2020
@@ -155,38 +154,45 @@ class _Judged:
 def _fitted(law: WindowLaw, counts: Counts, strength: float) -> Shape:
     seen, blur = counts > 0, _blur(strength, law.positions)
     shown, share = counts[seen], counts / counts.sum()
-    point = plain = np.full(law.positions, 1 / law.positions)
-    trace, logs, rests, passes = list[float](), list[Floats](), list[Floats](), 0
-    while passes < MOST_PASSES:
+
+    def passed(point: Floats, mixture: Floats) -> Floats:
+        moved = np.maximum(blur(point * law.expected(share / mixture)), _TINY)
+        moved /= moved.sum()
+        return moved
+
+    def judged(point: Floats) -> tuple[Floats, float]:
         mixture = law.mix(point)
-        reached = float(shown @ np.log(mixture[seen]))
-        passes += 1
-        if logs and reached < trace[-1]:  # the extrapolation has lost: go on from the plain pass
-            point, logs, rests = plain, [], []
-            continue
+        return mixture, float(shown @ np.log(mixture[seen]))
+
+    point = np.full(law.positions, 1 / law.positions)
+    mixture, reached = judged(point)
+    trace, passes = [reached], 0
+    while passes < MOST_PASSES:
+        once = passed(point, mixture)
+        twice = passed(once, law.mix(once))
+        passes += 2
+        far = _extrapolated(point, once, twice)
+        point, (mixture, reached) = twice, judged(twice)
+        leapt, beyond = judged(far)
+        if beyond >= reached:
+            point, mixture, reached = far, leapt, beyond
         trace.append(reached)
-        plain = np.maximum(blur(point * law.expected(share / mixture)), _TINY)
-        plain /= plain.sum()
-        logs.append(np.log(plain))
-        rests.append((logs[-1] - np.log(point)) * np.sqrt(plain))
-        logs, rests = logs[-_MEMORY:], rests[-_MEMORY:]
-        point = _extrapolated(logs, rests)
-        if len(trace) > _LATELY and trace[-1] - trace[-1 - _LATELY] < _GAIN:
+        if len(trace) > _LATELY and abs(trace[-1] - trace[-1 - _LATELY]) < _GAIN:
             break
-    return Shape(plain, strength, passes)
+    return Shape(point, strength, passes)
 
 
-def _extrapolated(logs: list[Floats], rests: list[Floats]) -> Floats:
-    """The combination of the last passes whose rests cancel best."""
-    moved = logs[-1]
-    if len(logs) > 1:
-        bends, steps = np.diff(np.array(rests), axis=0), np.diff(np.array(logs), axis=0)
-        normal = bends @ bends.T
-        normal[np.diag_indices_from(normal)] += 1e-10 * np.trace(normal) + _TINY
-        moved = moved - np.linalg.solve(normal, bends @ rests[-1]) @ steps
-    point = np.maximum(np.exp(moved - moved.max()), _TINY)
-    point /= point.sum()
-    return point  # type: ignore[no-any-return]
+def _extrapolated(point: Floats, once: Floats, twice: Floats) -> Floats:
+    """Where the steps of two passes lead to, by their lengths and by how they bend (SQUAREM, on logarithms)."""
+    start, middle, end = np.log(point), np.log(once), np.log(twice)
+    first, bend = middle - start, end - 2 * middle + start
+    curved = float(twice @ bend**2)
+    length = math.sqrt(float(twice @ first**2) / curved) if curved > 0 else 1.0
+    length = max(1.0, length)
+    moved = start + 2 * length * first + length**2 * bend
+    far = np.maximum(np.exp(moved - moved.max()), _TINY)
+    far /= far.sum()
+    return far  # type: ignore[no-any-return]
 
 
 def _blur(strength: float, size: int) -> Callable[[Floats], Floats]:
