@@ -86,12 +86,58 @@ def test_a_distribution_from_draft_to_estimate(run, folder):
     assert Path("shape.png").read_bytes().startswith(b"\x89PNG")
     wrong = {**answers, "read": "mode"}
     Path("draft.json").write_text(json.dumps({**DRAFT, "questions": [{**questions[0], "answers": wrong}]}))
-    assert 'read as "mean" or "distribution"' in run("survey", "new", "draft.json", code=2).err
+    assert 'read as "mean", "distribution" or "ranges"' in run("survey", "new", "draft.json", code=2).err
     planned = run(
         "plan", "--number", "0..12", "--read", "distribution", "--epsilon", "1", "--people", "20000", "--json"
     )
     assert (planned.json["reads"], planned.json["best"]["read"]) == ("distribution", "distribution")
     assert "The median comes within" in planned.json["reason"]
+
+
+def test_ranges_from_draft_to_estimate(run, folder):
+    """The share of any range is asked for beside the table, also of a distribution; and refused where it is none."""
+    number = {"low": 0, "high": 12, "unit": "hours"}
+    age = {"low": 18, "high": 99, "read": "ranges"}
+    kinds = [
+        ("hours", {"number": number, "read": "ranges"}),
+        ("age", age),
+        ("week", {"number": number, "read": "distribution"}),
+    ]
+    questions = [{"id": id, "text": f"{id}?", "answers": answers} for id, answers in kinds]
+    questions.append(DRAFT["questions"][1])
+    Path("draft.json").write_text(json.dumps({**DRAFT, "questions": questions}), encoding="utf-8")
+    assert run("survey", "new", "draft.json", "-o", "survey.json").out.count("Ranges") >= 2
+    ages = 30 + np.arange(4000) % 20
+    rows = [f"{hour:.2f},{years},{hour:.2f},yes" for hour, years in zip(folder, ages, strict=True)]
+    Path("answers.csv").write_text("\n".join(["hours,age,week,nap", *rows]) + "\n", encoding="utf-8")
+    run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
+    asked = ["--range", "35..44", "--range", "6..7.5"]
+    found = run("estimate", "survey.json", "reports.parquet", *asked, "--level", "0.999", "--json").json["questions"]
+    assert [one["kind"] for one in found] == ["ranges", "ranges", "distribution", "shares"]
+    for one, true, place in (
+        (found[0], (folder >= 6) & (folder <= 7.5), 1),
+        (found[1], (ages >= 35) & (ages <= 44), 0),
+        (found[2], (folder >= 6) & (folder <= 7.5), 1),
+    ):
+        row = one["ranges"][place]
+        assert row["label"] == ("35 to 44", "6 to 7.5")[place]
+        assert row["low"] <= true.mean() <= row["high"]
+        assert row["low"] <= row["value"] <= row["high"]
+        assert row["high"] - row["low"] < 0.5
+    assert "ranges" not in found[3]
+    shown = run("estimate", "survey.json", "reports.parquet", *asked)
+    assert "35 to 44" in shown.out
+    assert "nap: --range is about the distribution of a number" in shown.err
+    assert "\nage,35 to 44," in run("estimate", "survey.json", "reports.parquet", *asked, "--csv").out
+    for wrong in ("44..35", "abc", "1..x", "nan..3"):
+        assert (
+            "a range is written like 25..45"
+            in run("estimate", "survey.json", "reports.parquet", "--range", wrong, code=2).err
+        )
+    planned = run("plan", "--number", "0..12", "--read", "ranges", "--epsilon", "1", "--people", "20000", "--json").json
+    assert (planned["reads"], planned["best"]["protocol"]) == ("ranges", "Ranges")
+    assert "percentage points" in planned["reason"]
+    assert "--read" in run("plan", "--number", "0..12", "--read", "mode", "--epsilon", "1", "--people", "9", code=2).err
 
 
 def test_what_is_no_number_is_named_by_its_row(run, folder):

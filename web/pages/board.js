@@ -135,7 +135,7 @@ export class Board {
   #offerControls() {
     const shares = this.panels.some((panel) => panel.shares);
     for (const name of ["view", "post", "top", "order"]) this.#selects[name].parentElement.hidden = !shares;
-    const shapes = this.panels.some((panel) => panel.kind === "distribution");
+    const shapes = this.panels.some((panel) => panel.shape);
     this.#selects.bins.parentElement.hidden = !shapes;
     this.#selects.at.parentElement.hidden = !shares && !shapes && this.panels.length === this.survey.questions.length;
   }
@@ -206,9 +206,10 @@ export class Board {
   /** Readings by question, with the state's options unless others are given. */
   async read(given = {}) {
     const { about, bins } = this.state;
-    const replies = await this.#ask("estimates", { epochs: this.#range, about, bins, post: "none", ...given });
+    const asked = [...new Set(this.panels.map((panel) => panel.range).filter(Boolean))];
+    const replies = await this.#ask("estimates", { epochs: this.#range, about, bins, range: asked, post: "none", ...given });
     const readings = replies.map(({ series }) => series[0]);
-    return new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [keyOf(one), { ...one, notes }])));
+    return new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [keyOf(one), { ...one, notes, asked }])));
   }
 
   /** Changes by question from one range of periods to another. */
@@ -317,8 +318,9 @@ export class Board {
       `--question ${panel.id}`,
       epochs ? `--epochs ${epochs}` : "",
       level === 0.95 ? "" : `--level ${level}`,
-      at === "once" && (panel.shares || panel.kind === "distribution") ? "--simultaneous" : "",
-      bins !== null && panel.kind === "distribution" ? `--bins ${bins}` : "",
+      at === "once" && (panel.shares || panel.shape) ? "--simultaneous" : "",
+      bins !== null && panel.shape ? `--bins ${bins}` : "",
+      panel.range && panel.shape ? `--range=${panel.range}` : "",
       about === "respondents" ? "--respondents" : "",
       post === "none" ? "" : `--consistent ${post}`,
       panel.open ? "--candidates words.txt" : "",

@@ -70,7 +70,7 @@ export class Comparison {
     if (message) return h("section", {}, h("h3", {}, text), h("p", {}, enough ? "Name texts to look for first." : "Not enough answers yet in one of the ranges."));
     const clear = ({ difference, stderr }) => Math.abs(difference) / stderr;
     const found = answers.map((one) => ({ ...one, label: label(one.label), value: one.difference }));
-    const shape = panel.kind === "distribution";
+    const { shape } = panel;
     if (!shape) found.sort((x, y) => clear(y) - clear(x));
     const { top, level } = this.#board.state;
     const rows = found.slice(0, top ?? undefined).map((row) => ({ label: row.label, bars: [row] }));

@@ -36,6 +36,9 @@ export class QuestionPanel {
   #consistent = null;
   #asked = null; // what the estimates were asked for with: the controls may have moved on since
   candidates = [];
+  /** Of a distribution: the range whose share is wanted, such as "25..45". */
+  range = null;
+  #rangeForm = null;
 
   constructor(board, question, number) {
     this.#board = board;
@@ -148,7 +151,7 @@ export class QuestionPanel {
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
     this.#details.hidden = !answers.length;
     if (!answers.length) return update(this.#chart, this.#empty());
-    if (raw.kind === "distribution") return this.#drawDistribution();
+    if (this.shape) return this.#drawDistribution();
     if (!this.shares) return this.#drawValues();
     const fakes = this.#fakeReports(n);
     const reach = (fakes / n) * (raw.poisoning ?? 0);
@@ -213,6 +216,11 @@ export class QuestionPanel {
     return this.#raw?.kind ?? "shares";
   }
 
+  /** Whether it is about the whole distribution of a number. */
+  get shape() {
+    return this.kind === "distribution" || this.kind === "ranges";
+  }
+
   /** Whether the figures are shares of answers; else they are numbers in a unit of their own, a mean say. */
   get shares() {
     return this.kind === "shares";
@@ -269,6 +277,8 @@ export class QuestionPanel {
     update(
       this.#chart,
       h("p", { class: "headline" }, headline),
+      (this.#rangeForm ??= this.#newRangeForm()),
+      this.#rangeShare(),
       histogram(bins, { title: `Histogram of “${this.text}” with ${percent(level, 0)} intervals; the table has the numbers`, unit }),
       legend([["bar", method], ["bar unsure", "its interval contains zero"], ["whisker", interval]]),
       h("p", { class: "note" }, "There are as many bins as stand out of the noise; “Bins” shows more of them, with wider intervals."),
@@ -278,6 +288,33 @@ export class QuestionPanel {
     performance.mark("deniable-chart");
     this.#fillTable();
     update(this.#command, command(this.#board.cli(this)));
+  }
+
+  /** Two numbers, between which the share is wanted. */
+  #newRangeForm() {
+    const fields = ["from", "to"].map((name) => {
+      const id = newId(name);
+      return { label: h("label", { for: id }, name === "from" ? "Share from" : "to"), input: h("input", { id, type: "number", step: "any", required: true }) };
+    });
+    const submit = (event) => {
+      event.preventDefault();
+      const [low, high] = fields.map(({ input }) => input.value);
+      fields[1].input.setCustomValidity(Number(low) > Number(high) ? "This number is not smaller than the first one." : "");
+      if (!event.target.reportValidity()) return;
+      this.range = `${low}..${high}`;
+      this.#board.load();
+    };
+    for (const { input } of fields) input.addEventListener("input", () => fields[1].input.setCustomValidity(""));
+    return h("form", { class: "row", onsubmit: submit }, ...fields.flatMap(({ label: words, input }) => [words, input]), h("button", { type: "submit", class: "second small" }, "Show"));
+  }
+
+  /** The share of the range that was asked for, in words. */
+  #rangeShare() {
+    const { ranges: found, asked } = this.#raw;
+    const row = found?.[asked.indexOf(this.range)];
+    if (!row) return null;
+    const [value, low, high] = [row.value, row.low, row.high].map((x) => percent(x, digitsFor(row.stderr)));
+    return h("p", { class: "range-share" }, h("b", {}, value), ` (${low} to ${high}) are from ${row.label}${this.unit ? ` ${this.unit}` : ""}.`);
   }
 
   #empty() {
@@ -324,8 +361,8 @@ export class QuestionPanel {
   // -- over time ---------------------------------------------------------------------------------
 
   #adder() {
-    const { domain, read } = this.#question.protocol;
-    if (read === "distribution" || !(domain.size > LINES)) return null;
+    const { domain, read, levels } = this.#question.protocol;
+    if (read === "distribution" || levels || !(domain.size > LINES)) return null;
     const id = newId("line");
     const labels = domain.labels ? domain.labels.map(label) : Array.from({ length: Math.min(domain.size, 100000) }, (_, i) => String(domain.label(i)));
     const box = combobox(labels, { id });
@@ -340,8 +377,8 @@ export class QuestionPanel {
 
   /** Which rows are drawn over time at first: the largest, or of a distribution the quartiles. */
   #overTime() {
-    const { kind, rows } = this.#raw;
-    if (kind === "distribution") return OVER_TIME.map((name) => rows.findIndex(({ label: own }) => own === name));
+    const { rows } = this.#raw;
+    if (this.shape) return OVER_TIME.map((name) => rows.findIndex(({ label: own }) => own === name));
     return this.#ranked().slice(0, LINES);
   }
 

@@ -23,7 +23,8 @@ from deniable.labels import numbers_first
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.frequency.open_text import TextEstimate
 from deniable.results import NOTHING, ROWS_SHOWN, Estimate, Floats, quantile
-from deniable.results.base import decimals
+from deniable.results.base import Rows, decimals
+from deniable.results.distribution import read_numbers
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.campaign import combine, round_of
 from deniable.surveys.results import COLUMNS, ONCE, UNKNOWN_EPOCHS, Finding, Repeats, part_id
@@ -137,6 +138,15 @@ def estimate(
             show_default="as many as stand out of the noise",
         ),
     ] = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            metavar="LOW..HIGH",
+            help="Of a distribution: the share of the numbers from one to another, both included; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     plot: Plot = None,
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the estimates as Parquet, too.", show_default=False)
@@ -154,13 +164,18 @@ def estimate(
     whom = not respondents
     target: Target
     if combined:
-        for option, given in (("--epochs", epochs), ("--consistent", consistent), ("--candidates", candidates)):
+        for option, given in (
+            ("--epochs", epochs),
+            ("--consistent", consistent),
+            ("--candidates", candidates),
+            ("--range", ranges),
+        ):
             if given:
                 raise SpecError(f"{option} is for one round: leave it out, or leave --combined out")
         target, found = _combined(survey, inputs, service, token, question, level, simultaneous, whom, few)
     else:
         target, total, repeats = sums(survey, inputs, service, token, epochs)
-        how = (level, consistent, simultaneous, whom, repeats, bins)
+        how = (level, consistent, simultaneous, whom, repeats, bins, [read_numbers(one) for one in ranges or []])
         found = _estimated(target, total, question, candidates or [], how, few)
     if not found:
         raise MismatchError("there are too few reports to estimate from")
@@ -197,11 +212,11 @@ def _estimated(
     total: SurveyTally | Tally,
     question: list[str] | None,
     candidates: list[str],
-    how: tuple[float, str | None, bool, bool, Repeats, int | None],
+    how: tuple[float, str | None, bool, bool, Repeats, int | None, list[tuple[float, float]]],
     few: bool,
 ) -> dict[str, Finding]:
     """The results of one round, by question, or by question and column."""
-    level, consistent, simultaneous, whom, repeats, bins = how
+    level, consistent, simultaneous, whom, repeats, bins, ranges = how
     known = questions(target)
     chosen = _chosen(known, question)
     lists = _candidates(known, candidates)
@@ -217,7 +232,9 @@ def _estimated(
                 raise SpecError(needed)
             output.note("note", f"{id!r} is left out, for {needed}")
             continue
-        whole = find_result(protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats, bins)
+        whole = find_result(
+            protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats, bins, ranges
+        )
         for part, one in whole.parts.items():
             if question and id not in question and part_id(id, part) not in question:
                 continue
@@ -228,6 +245,8 @@ def _estimated(
             found[part_id(id, part)] = one
         if consistent and not any(isinstance(one.result, Estimate) for one in whole.parts.values()):
             output.note("note", f"{id}: --consistent is about shares, and there are none")
+        if ranges and all(one.ranges is None for one in whole.parts.values()):
+            output.note("note", f"{id}: --range is about the distribution of a number, and this is none")
         misfit = whole.result.misfit
         if misfit is not None and misfit.message:
             output.note("warning", f"{id}: {misfit.message}")
@@ -330,6 +349,9 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
     interval = f"{100 * rows.level:g}% interval{'s' if rows.simultaneous else ''}{rows.qualifiers}"
     value = result.heading + (f", {shown(rows.unit)}" if rows.unit and not rows.units else "")
     output.table(["answer", *([] if counts is None else ["count"]), value, "stderr", interval], body)
+    if finding.ranges is not None:
+        output.write("\n")
+        output.table(["range", "share", "stderr", interval], _ranges(finding.ranges))
     if len(body) < size:
         output.write(f"the {len(body)} largest of {size} answers: --all shows every one\n")
     if finding.decision is not None:
@@ -338,6 +360,16 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
         output.note("note", f"{id}: {remark}")
     if isinstance(result, TextEstimate) and result.n:
         output.prose(f"{result.verdict}. Unlisted: {result.unlisted:.4f}, stderr {result.unlisted_stderr:.4f}")
+
+
+def _ranges(rows: Rows) -> list[list[str]]:
+    body = []
+    for i, label in enumerate(rows.labels):
+        digits = decimals(rows.stderr[i])
+        ends = f"[{rows.low[i]:.{digits}f}, {rows.high[i]:.{digits}f}]"
+        own = (rows.value[i], rows.stderr[i])
+        body.append([str(label), *("-" if math.isnan(one) else f"{one:.{digits}f}" for one in own), ends])
+    return body
 
 
 def _digits(errors: Floats) -> int:

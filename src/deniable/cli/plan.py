@@ -45,7 +45,9 @@ def plan(
     ] = None,
     read: Annotated[
         str | None,
-        typer.Option(metavar="WHAT", help="What to estimate of the number: mean or distribution.", show_default="mean"),
+        typer.Option(
+            metavar="WHAT", help="What to estimate of the number: mean, distribution or ranges.", show_default="mean"
+        ),
     ] = None,
     record: Record = None,
     unit: Annotated[str, typer.Option(metavar="UNIT", help="The unit of the number.", show_default=False)] = "",
@@ -94,7 +96,8 @@ def plan(
     reaches to either side, whatever the share, and includes the error of asking so many people; a visible share stands
     out when all answers are looked at together; leverage is how many honest reports one fake report outweighs; attack
     is how often the best guess of one person's answer is right. For --number, noise and within
-    are about the mean, in its unit; with --read distribution about the median, if all numbers are equally common. For
+    are about the mean, in its unit; with --read distribution about the median, and with --read ranges
+    about the share of a typical range, if all numbers are equally common. For
     --record they are those of the part where they are largest, a mean's as a share
     of its range, and the last line compares with splitting epsilon over all parts.
     """
@@ -103,8 +106,8 @@ def plan(
         raise SpecError("give two of --epsilon, --people and --within: the third follows")
     if forever is not None and epsilon is None:
         raise SpecError("--forever goes with --epsilon, the epsilon of one report")
-    if read is not None and (number is None or read not in ("mean", "distribution")):
-        raise SpecError("--read goes with --number, and is mean or distribution")
+    if read is not None and (number is None or read not in ("mean", "distribution", "ranges")):
+        raise SpecError("--read goes with --number, and is mean, distribution or ranges")
     wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, **wanted)
     if save is not None:

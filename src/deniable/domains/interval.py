@@ -141,10 +141,10 @@ class Interval(Domain):
         """{"number": {"low": 0, "high": 24, "unit": "hours"}}"""
         match answers:
             case {"number": {"low": low, "high": high, **ends}, **rest} if set(ends) <= {"unit"}:
-                if set(rest) - {"read"} or rest.get("read", "mean") not in ("mean", "distribution"):
+                if set(rest) - {"read"} or rest.get("read", "mean") not in ("mean", "distribution", "ranges"):
                     raise SpecError(
-                        'a number is read as "mean" or "distribution": {"number": {"low": ..., "high": ...}, '
-                        '"read": "mean"}'
+                        'a number is read as "mean", "distribution" or "ranges": {"number": {"low": ..., "high": '
+                        '...}, "read": "mean"}'
                     )
                 no_other(given)
                 if given.get("missing") is not None:

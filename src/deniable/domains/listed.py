@@ -355,8 +355,8 @@ class Integers(ListedDomain):
         if not isinstance(answers, Mapping) or set(answers) - {"read"} != {"low", "high"}:
             return None
         no_other(given)
-        if answers.get("read", "shares") not in ("shares", "mean", "distribution"):
-            raise SpecError('whole numbers are read as "shares", "mean" or "distribution"')
+        if answers.get("read", "shares") not in ("shares", "mean", "distribution", "ranges"):
+            raise SpecError('whole numbers are read as "shares", "mean", "distribution" or "ranges"')
         numbers = cls(answers["low"], answers["high"])
         missing = given.get("missing")
         if missing is None:

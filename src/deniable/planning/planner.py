@@ -295,8 +295,9 @@ def plan(
     about the population that n people are drawn from; with `population=False` about those who answer. With `forms`
     only protocols with at most so many different reports are looked at. With `forever`, the epsilon of a state that
     devices keep over the epochs, protocols in two stages are compared, and `epsilon` is that of one report. `read` is
-    "shares", "mean" or "distribution", where that is not what the domain is usually read for; of a distribution noise
-    and `within` are those of the median, in its unit, if all numbers are equally common.
+    "shares", "mean", "distribution" or "ranges", where that is not what the domain is usually read for. Of a
+    distribution noise and `within` are those of the median, in its unit, if all numbers are equally common; of ranges
+    those of the share of a typical range.
 
     >>> plan(1024, epsilon=1, n=100_000).best
     OLH(Integers(low=0, high=1023), epsilon=1, hash_bits=2)

@@ -205,6 +205,12 @@ class Result(ABC):
         """Of a distribution: the shares of the numbers up to some numbers, with intervals that hold for all at once."""
         return None
 
+    def of_ranges(
+        self, asked: Sequence[tuple[float, float]], level: float = 0.95, population: bool = True
+    ) -> Rows | None:
+        """Of a distribution: the shares of the numbers from one to another, both included."""
+        return None
+
     @property
     def parts(self) -> Mapping[str, Result]:
         """The results that this one is made of, by what they are about; without parts itself, under no name."""

@@ -160,6 +160,30 @@ class Distribution(Result):
 
         return Figure(float(self._cumulative(place)[0]), interval, None)
 
+    def range(self, low: float, high: float) -> Figure:
+        """The share of the numbers from one to another, both included."""
+        if not math.isfinite(low) or not math.isfinite(high) or low > high:
+            raise NumberError(f"a range goes from a number to one that is not smaller, not from {low!r} to {high!r}")
+        if not self.n:
+            return Figure(math.nan, lambda level, population: (0.0, 1.0), math.nan)
+        first, last = self.ends
+        begin, end = min(max(low, first), last), min(max(high, first), last)
+        if self.is_whole:
+            begin, end = math.ceil(begin), math.floor(end) + 1
+        if begin > end or low > last or high < first or (self.is_whole and begin == end):
+            return Figure(0.0, lambda level, population: (0.0, 0.0), 0.0)
+        one = replace(self, edges=np.array([begin, end], dtype=float))
+
+        def interval(level: float, population: bool) -> tuple[float, float]:
+            _, low, high = one._shares_of_bins(quantile(level), population)
+            return float(low[0]), float(high[0])
+
+        return Figure(float(one._shares_of_bins(1.0, True)[0][0]), interval, one._error_of_bin())
+
+    def _error_of_bin(self) -> float | None:
+        """The standard error of the share of the only bin, where it is known beside its interval."""
+        return None
+
     def _place(self, number: float) -> float:
         if not math.isfinite(number):
             raise NumberError(f"a distribution is about finite numbers, not {number!r}")
@@ -363,6 +387,13 @@ class Distribution(Result):
         low, high = np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]
         value, error = self._cumulative(knots), (high - low) / (2 * z)
         return Rows(labels, value, error, low, high, "", level, True, population, more, is_ordered=True)
+
+    def of_ranges(self, asked: Sequence[tuple[float, float]], level: float = 0.95, population: bool = True) -> Rows:
+        found = [self.range(low, high) for low, high in asked]
+        ends = np.array([one.interval(level, population) for one in found]).reshape(-1, 2)
+        labels = [f"{_short(low)} to {_short(high)}" for low, high in asked]
+        value, error = (np.array(one, dtype=float) for one in (found, [one.stderr for one in found]))
+        return Rows(labels, value, error, ends[:, 0], ends[:, 1], "", level, False, population, is_ordered=True)
 
     def binned(self, bins: int) -> Distribution:
         """The same with about so many bins, with round numbers for edges."""
@@ -592,6 +623,22 @@ def true_figures(numbers: Floats, held: Floats, edges: Floats) -> Floats:
     spread = float(np.average((numbers - mean) ** 2, weights=held))
     bins = np.histogram(numbers, edges, weights=held)[0] / total[-1]
     return np.concatenate([quantiles, [mean, math.sqrt(spread)], bins])
+
+
+def read_numbers(text: str) -> tuple[float, float]:
+    """A range as it is written.
+
+    >>> read_numbers("25..45"), read_numbers("-1.5..2")
+    ((25.0, 45.0), (-1.5, 2.0))
+    """
+    low, dots, high = text.partition("..")
+    try:
+        found = float(low), float(high)
+    except ValueError:
+        found = math.nan, math.nan
+    if not dots or not all(map(math.isfinite, found)) or found[0] > found[1]:
+        raise NumberError(f"a range is written like 25..45, the smaller number first, not {text!r}")
+    return found
 
 
 def round_edges(points: Floats, bins: int, is_whole: bool) -> Floats:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from deniable.errors import NumberError
-from deniable.results.base import Floats, quantile
+from deniable.results.base import Floats
 from deniable.results.distribution import KNOTS, MOST_BINS, Distribution, Evidence, Figure, Readings, round_edges
 
 METHOD = "least squares, not negative"
@@ -46,32 +46,14 @@ class RangeShares(Distribution):
         low, high = float(self.points[0]), float(self.points[-1])
         return low, high if self.is_whole else high + self.step
 
-    def range(self, low: float, high: float) -> Figure:
-        """The share of the numbers from one to another, both included."""
-        if not math.isfinite(low) or not math.isfinite(high) or low > high:
-            raise NumberError(f"a range goes from a number to one that is not smaller, not from {low!r} to {high!r}")
-        begin, end = self._boundary(low), self._boundary(high) + (1 if self.is_whole else 0)
-        if self.is_whole:
-            begin, end = math.ceil(begin), math.floor(end)
-        begin, end = (min(max(one, 0), self.points.size) for one in (begin, end))
-        if self.evidence is None:
-            return Figure(math.nan, lambda level, population: (0.0, 1.0), math.nan)
-        value, found = self._share(begin, end), self._bracket_of(begin, end)
-        spread = math.sqrt(max(float(self._spread(one, True)[0]) for one in found))
-
-        def interval(level: float, population: bool) -> tuple[float, float]:
-            ends = self._interval(np.array([value]), *found, quantile(level), population)
-            return float(ends[0][0]), float(ends[1][0])
-
-        return Figure(value, interval, spread)
+    def _error_of_bin(self) -> float | None:
+        found = self._bracket_of(*(np.array([self._boundary(float(edge))]) for edge in self.edges))
+        return math.sqrt(max(float(self._spread(one, True)[0]) for one in found))
 
     def _boundary(self, number: float) -> float:
         """Where a number lies among the beginnings of the cells."""
         place = (number - float(self.points[0])) / self.step
         return round(place) if abs(place - round(place)) < 1e-9 else place
-
-    def _share(self, begin: float, end: float) -> float:
-        return float(np.interp(end, self._places, self._totals) - np.interp(begin, self._places, self._totals))
 
     @cached_property
     def _places(self) -> Floats:
@@ -144,16 +126,30 @@ class RangeShares(Distribution):
 
     @cached_property
     def mean(self) -> Figure:
-        """Unbiased, of an interval up to half a cell; it may fall outside of the domain by its noise."""
+        """Of an interval up to half a cell."""
         play = 0.0 if self.is_whole else self.step / 2
-        return self._smooth_figure(self._padded(self.points + play), 0.0, (play, play))
+        return self._fitted(self.points + play, play)
 
     @cached_property
     def variance(self) -> Figure:
         """Of the numbers, in the square of the unit; of an interval as if each stood in the middle of its cell."""
         half = 0.0 if self.is_whole else self.step / 2
-        play = half * (self.ends[1] - self.ends[0])  # by moving everybody within a cell
-        return self._smooth_figure(self._padded((self.points + half - float(self.mean)) ** 2), 0.0, (play, play))
+        # The play of an interval: everybody moves within a cell.
+        return self._fitted((self.points + half - float(self.mean)) ** 2, half * (self.ends[1] - self.ends[0]))
+
+    def _fitted(self, weights: Floats, play: float) -> Figure:
+        """The mean of weights of the cells: of the shares that are not negative, in the interval of least squares."""
+        found = self._smooth_figure(self._padded(weights), 0.0, (play, play))
+        if self.evidence is None:
+            return found
+        value = float(weights @ self.frequencies)
+
+        def interval(level: float, population: bool) -> tuple[float, float]:
+            low, high = found.interval(level, population)
+            least, most = float(weights.min()) - play, float(weights.max()) + play
+            return min(max(low, least), value), max(min(high, most), value)
+
+        return Figure(value, interval, found.stderr)
 
     def _padded(self, weights: Floats) -> Floats:
         """Of the cells and of the leaves beyond the last one, in which nobody is: they weigh like the last cell."""

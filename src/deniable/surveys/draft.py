@@ -6,7 +6,8 @@
 
 answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" for any text,
            {"number": {"low": 0, "high": 24, "unit": "hours"}, "read": "mean"} (the mean of a number; "distribution"
-           for its quantiles and its histogram, also of whole numbers: {"low": 18, "high": 99, "read": "distribution"}.
+           for its quantiles and its histogram, also of whole numbers: {"low": 18, "high": 99, "read": "distribution"};
+           "ranges" for the same and the share of any range with its exact error.
            That is how more than 32 whole numbers are read where the planner chooses and devices keep nothing; "shares"
            asks for the share of every single number),
            {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one),

@@ -72,6 +72,8 @@ class Finding:
     """Works the decision of each part out: it costs more than the estimate, and not everybody asks for it."""
     remarks: Sequence[str] = ()
     """What to say beside the result's own notes."""
+    asked: Sequence[tuple[float, float]] = ()
+    """Of a distribution: the ranges whose shares are wanted beside the table."""
 
     @cached_property
     def decision(self) -> Result | None:
@@ -89,8 +91,15 @@ class Finding:
         same.append(finite(result.unlisted) if isinstance(result, TextEstimate) else None)
         return [
             [id, text(row["label"]), *(row[name] for name in NUMBERS), row["unit"], row.get("count"), *same]
-            for row in table.records()
+            for row in [*table.records(), *(self.ranges.records() if self.ranges is not None else ())]
         ]
+
+    @cached_property
+    def ranges(self) -> Rows | None:
+        """The shares of the ranges that were asked for; None without any, or where it is not about numbers."""
+        if not self.asked:
+            return None
+        return self.result.of_ranges(self.asked, self.table.level, self.table.population)
 
     @property
     def parts(self) -> dict[str, Finding]:
@@ -115,6 +124,8 @@ class Finding:
         curve = result.cumulative(table.level, table.population)
         if curve is not None:
             content |= {"cumulative": curve.records(json=True)}
+        if self.ranges is not None:
+            content |= {"ranges": self.ranges.records(json=True)}
         content |= {"misfit": {"p_value": misfit.p_value, "message": misfit.message} if misfit else None}
         if isinstance(result, TextEstimate):
             content |= {"unlisted": finite(result.unlisted), "unlisted_stderr": finite(result.unlisted_stderr)}
@@ -174,8 +185,9 @@ def find(
     population: bool = True,
     repeats: Repeats = ONCE,
     bins: int | None = None,
+    ranges: Sequence[tuple[float, float]] = (),
 ) -> Finding:
-    """Estimate from a tally; open text needs the candidates to look for, and a distribution may have `bins`.
+    """Estimate from a tally; open text needs the candidates to look for; a distribution may have `bins` and `ranges`.
 
     >>> from deniable.protocols import GRR
     >>> smoke = GRR(["yes", "no"], epsilon=1)
@@ -199,9 +211,10 @@ def find(
     parts = protocol.part_tallies(tally)
     if repeats != ONCE:
         designed = any(own.hypotheses for own, _ in parts.values())
-        return Finding(estimated, rows, remarks=[SAME_DEVICES] if designed else [])
+        return Finding(estimated, rows, remarks=[SAME_DEVICES] if designed else [], asked=ranges)
     wrong = 1 - exact.fraction(level)
-    return Finding(estimated, rows, {part: partial(own.verdict, heard, wrong) for part, (own, heard) in parts.items()})
+    decide = {part: partial(own.verdict, heard, wrong) for part, (own, heard) in parts.items()}
+    return Finding(estimated, rows, decide, asked=ranges)
 
 
 def noise_floor(protocol: Protocol, n: int, level: float, noise: float = 1.0, tests: int = 1) -> float:

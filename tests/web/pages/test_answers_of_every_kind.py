@@ -18,7 +18,7 @@ from playwright.sync_api import expect
 from deniable import design
 from deniable.collect.wire import ID_BYTES
 from deniable.domains import Integers, Interval, Records
-from deniable.protocols import Attributes, MeanTable, Moments, Table, Window
+from deniable.protocols import Attributes, MeanTable, Moments, Ranges, Table, Window
 from deniable.protocols.profiles import ProfileGraph, SmoothCategorical
 from deniable.randomness import Simulation
 from deniable.specs import canonical_bytes, fingerprint
@@ -416,6 +416,43 @@ def test_a_distribution_from_a_browser_to_the_dashboard(service: Service, open_t
     compared = board.locator("[data-compare=age]")
     expect(compared).to_contain_text("The distributions differ")
     expect(compared.locator(".chart").first).to_contain_text("mean")
+
+
+def test_ranges_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
+    """One panel, although there are several levels; the share of the range that is asked for is the service's."""
+    protocol = Ranges(Integers(18, 99), epsilon=4)
+    survey = Survey("spans", [Question("age", "How old are you?", protocol)], terms(budget=64))
+    service.publish(survey)
+    bits = Simulation(9)
+    for epoch, centre in ((current(survey) - 1, 30), (current(survey), 60)):
+        ages = centre + bits.integers(11, 4_000)
+        ids = bits.words(8_000).view(np.uint8).reshape(4_000, ID_BYTES).copy()
+        service.fill_with(survey, epoch, Crowd(ids, np.asarray(protocol.privatize(ages, bits))))
+    tab = open_tab(service.survey_page(survey))
+    tab.get_by_label("How old are you?", exact=True).first.fill("41")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    (found,) = service.ask(survey, "estimates?range=30..40&range=60..70&intervals=simultaneous")["series"][0][
+        "questions"
+    ]
+    assert found["kind"] == "ranges"
+    assert [row["label"] for row in found["ranges"]] == ["30 to 40", "60 to 70"]
+    assert all(row["low"] < 0.5 < row["high"] for row in found["ranges"])
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    panel = board.locator("[data-question=age]")
+    expect(panel.locator(".headline")).to_have_text(found["headline"])
+    assert board.locator("[data-question]").count() == 1
+    panel.get_by_label("Share from").fill("30")
+    panel.get_by_label("to", exact=True).fill("40")
+    panel.get_by_role("button", name="Show").click()
+    expect(panel.locator(".range-share")).to_contain_text("are from 30 to 40")
+    shown = float(re.findall(r"[\d.]+", panel.locator(".range-share b").inner_text())[0]) / 100
+    assert abs(shown - found["ranges"][0]["value"]) < 0.01
+    expect(panel).to_contain_text("--range=30..40")
+    board.click("summary >> text=Compare two ranges")
+    board.get_by_role("button", name="Compare", exact=True).click()
+    expect(board.locator("[data-compare=age]")).to_contain_text("The distributions differ")
 
 
 def test_a_record_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:

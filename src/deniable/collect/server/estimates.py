@@ -29,10 +29,11 @@ from deniable.collect.server.registry import Entry, Progress
 from deniable.collect.server.service import Service
 from deniable.collect.stores.base import Epoch
 from deniable.collect.wire import JSON
+from deniable.errors import DeniableError
 from deniable.labels import label_spec
 from deniable.postprocess import METHODS
 from deniable.results import Difference, finite
-from deniable.results.distribution import MOST_BINS
+from deniable.results.distribution import MOST_BINS, read_numbers
 from deniable.surveys import Question, SurveyTally
 from deniable.surveys.results import NUMBERS, Finding, Repeats, find, part_id, trust
 from deniable.surveys.terms import write_time
@@ -138,6 +139,8 @@ class QuestionReading(msgspec.Struct, kw_only=True):
     """Of a distribution: the finding in words."""
     cumulative: list[Row] | None = None
     """Of a distribution: the shares of the numbers up to some numbers, with intervals that hold for all at once."""
+    ranges: list[Row] | None = None
+    """Of a distribution: the shares of the ranges that were asked for."""
     notes: list[str] = []
     """What to say beside the figures."""
     decision: Choice | None = None
@@ -213,6 +216,13 @@ class Estimates(msgspec.Struct):
     series: list[Reading]
 
 
+def _ranges(written: Sequence[str]) -> tuple[tuple[float, float], ...]:
+    try:
+        return tuple(map(read_numbers, written))
+    except DeniableError as wrong:
+        raise Problem("malformed", str(wrong)) from None
+
+
 @dataclass(frozen=True)
 class Request:
     """What is asked for."""
@@ -227,6 +237,7 @@ class Request:
     candidates: tuple[str, ...]
     top: int | None
     bins: int | None = None
+    ranges: tuple[tuple[float, float], ...] = ()
 
     @classmethod
     def of(cls, call: Call, entry: Entry, epochs: str = "epochs") -> Request:
@@ -248,6 +259,7 @@ class Request:
             candidates,
             query.get("top"),
             query.get("bins"),
+            _ranges(query.get("range", ())),
         )
 
     def asked(self, entry: Entry) -> list[Question]:
@@ -310,6 +322,7 @@ def _found(question: Question, tally: SurveyTally, repeats: Repeats, request: Re
         request.population,
         repeats,
         request.bins,
+        request.ranges,
     )
 
 
@@ -347,6 +360,8 @@ def _readings(
         }
         if "cumulative" in content:
             rest["cumulative"] = [Row(**row) for row in content["cumulative"]]
+        if "ranges" in content:
+            rest["ranges"] = [Row(**row) for row in content["ranges"]]
         yield QuestionReading(
             **head,
             **rest,
@@ -576,6 +591,12 @@ QUERY = (
         "bins",
         {"type": "integer", "minimum": 1, "maximum": MOST_BINS},
         "of a distribution: about how many bins; by default as many as stand out of the noise",
+    ),
+    Parameter(
+        "range",
+        {"type": "string", "maxLength": 64},
+        "of a distribution: the share of the numbers from one to another, such as 25..45; repeat it for several",
+        many=True,
     ),
 )
 

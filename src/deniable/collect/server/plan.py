@@ -63,8 +63,8 @@ class Planned(msgspec.Struct):
 
     domain: str
     reads: str
-    """What is estimated: "shares" of answers, the "mean" or the "distribution" of a number, or "attributes", the parts
-    of a record."""
+    """What is estimated: "shares" of answers, the "mean", the "distribution" or "ranges" of a number, or
+    "attributes", the parts of a record."""
     unit: str
     """The unit of noise and intervals: empty for shares, and for records, where they are parts of a range."""
     epsilon: str
@@ -176,8 +176,9 @@ OPERATIONS = (
             ),
             Parameter(
                 "read",
-                {"type": "string", "enum": ["mean", "distribution"]},
-                "what to estimate of a number; its mean by default. of a distribution, intervals are the median's",
+                {"type": "string", "enum": ["mean", "distribution", "ranges"]},
+                "what to estimate of a number; its mean by default. of a distribution, intervals are the median's, "
+                "and of ranges those of a typical range",
             ),
             Parameter("unit", {"type": "string", "maxLength": 40}, "the unit of the number"),
             Parameter(

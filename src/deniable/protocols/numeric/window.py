@@ -325,7 +325,8 @@ class Window(OnGrid, Protocol):
         reach = quantity(float(f"{quantile(level) * self.error(n, population):.3g}"), self.unit)
         return (
             f"The median comes within +-{reach}, if all numbers are equally common; a histogram of "
-            f"{self._edges(n).size - 1} bins stands out of the noise."
+            f'{self._edges(n).size - 1} bins stands out of the noise. Read "ranges" where many people may give the '
+            "same few numbers, or where every range needs its exact error."
         )
 
     @lru_cache(maxsize=64)  # noqa: B019

@@ -41,7 +41,7 @@ from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.ranges.tree import Law, Level, Tree
 from deniable.protocols.tally import Tally
-from deniable.results import Floats
+from deniable.results import Floats, quantile
 from deniable.results.distribution import BINS, Readings, true_figures
 from deniable.results.ranges import METHOD, RangeShares, cell_edges
 
@@ -316,6 +316,15 @@ class Ranges(Groups):
 
     def error(self, n: int, population: bool = True) -> float:
         return self._typical(n, population)
+
+    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+        """How exact ranges are, and what to read instead where the numbers are spread smoothly."""
+        reach = quantile(level) * self.error(n, population)
+        return (
+            f"The share of a range comes within +-{100 * reach:.2g} percentage points, if all numbers are equally "
+            f'common; each person reports one of {len(self.groups)} levels. Read "distribution" where the numbers are '
+            "spread smoothly: its shares are nearer then."
+        )
 
     def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
         return None
