@@ -5,6 +5,8 @@ Truths     five: normal; two humps; 15 atoms with a uniform rest; Zipf's law; ex
 Rivals     the square wave as published: the same reports, EM and EMS with the kernel 1/4, 1/2, 1/4, until a pass gains
            less than e^epsilon / 1,000 (EM) or 1 / 1,000 nats (EMS); and the binned oracle: OUE over 32 bins, made
            consistent by norm-sub, people even within a bin
+Ranges     the root mean square error of their shares, times 1,000; a flat oracle adds up the shares of single numbers,
+           and its error is that of its formula
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import deniable as dn
-from benchmarks.registry import Case, Size, at_most, benchmark, seconds, work
+from benchmarks.registry import Case, Size, at_most, benchmark, faster, seconds, work
 from deniable.protocols.numeric.density import WindowLaw
 
 Floats = NDArray[np.float64]
@@ -45,6 +47,50 @@ def distribution(size: Size) -> Case:
         tasks[f"fit, {truth}"] = work(lambda tally=tally: window.estimate(tally), 1, "fit")  # type: ignore[misc]
     limits = [seconds(name, at_most(0.5, full_only=True)) for name in tasks]
     return Case(tasks, limits, facts)
+
+
+@benchmark(
+    "ranges", "2,000 random ranges of a number at epsilon 1, against least squares alone and a flat oracle", group=GROUP
+)
+def ranges(size: Size) -> Case:
+    facts = {}
+    for people in (size(100_000, 10_000), size(1_000_000, 20_000)):
+        for truth in TRUTHS:
+            ours, squares = _range_errors(truth, people, size(1024, 64))
+            facts[f"{people:,} people, {truth}"] = f"ours {ours:.1f}, least squares alone {squares:.1f}"
+    people, cells = size(1_000_000, 20_000), size(65_536, 256)
+    flat = 1000 * math.sqrt(float(np.mean(np.ptp(_ends(cells), axis=1))) * dn.OLH(cells, 1).noise(people) ** 2)
+    facts[f"{cells:,} numbers, {people:,} people"] = (
+        f"ours {_range_errors(TRUTHS[1], people, cells)[0]:.1f}, flat {flat:.1f}"
+    )
+    tree, grr = dn.Ranges(dn.Integers(0, size(1023, 63)), 1), dn.GRR(size(1024, 64), 1)
+    values = (numbers(TRUTHS[1], people, 0) * (grr.domain.size - 1)).astype(int)
+    tasks = {
+        name: work(lambda one=one: one.tally(one.privatize(values, dn.Simulation(0))), people, "person")  # type: ignore[misc]
+        for name, one in (("ranges", tree), ("GRR", grr))
+    }
+    return Case(tasks, [faster("GRR", than="ranges", goal=at_most(3, full_only=True))], facts)
+
+
+def _ends(cells: int) -> NDArray[np.int64]:
+    return np.sort(np.random.default_rng(0).integers(0, cells, size=(2000, 2)), axis=1) + np.array([0, 1])
+
+
+def _range_errors(truth: str, people: int, cells: int) -> tuple[float, float]:
+    """The root mean square error of ranges, times 1,000: of the values, and of least squares behind them."""
+    protocol = dn.Ranges(dn.Integers(0, cells - 1), 1)
+    values = np.minimum((numbers(truth, people, 0) * cells).astype(int), cells - 1)
+    tally = protocol.tally(protocol.privatize(values, dn.Simulation(0)))
+    begin, end = _ends(cells).T
+    true = np.cumsum(np.concatenate([[0.0], np.bincount(values, minlength=cells) / people]))
+    fitted = np.cumsum(np.concatenate([[0.0], protocol.estimate(tally).frequencies]))
+    wanted = true[end] - true[begin]
+    ours, squares = fitted[end] - fitted[begin], protocol.tree(tally).ranges(begin, end).value
+    return _root_mean_square(ours - wanted), _root_mean_square(squares - wanted)
+
+
+def _root_mean_square(errors: Floats) -> float:
+    return 1000 * math.sqrt(float(np.mean(errors**2)))
 
 
 def numbers(truth: str, n: int, seed: int) -> Floats:
