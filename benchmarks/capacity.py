@@ -253,6 +253,7 @@ def ten_minutes(size: Size) -> Case:
         latency = found[kind]["latency"]
         facts[f"{kind}: milliseconds"] = _waits(1000 * latency["50"], 1000 * latency["99"])
         facts[f"{kind}: submissions"] = f"{sum(windows):,}"
+        facts[f"{kind}: per second, in each ten seconds"] = " ".join(f"{n / 10:.0f}" for n in windows)
     facts["memory of the service"] = f"{service.memory >> 20:,} MiB"
     with open_store(url) as store:
         n = sum(one.n for one in store.epochs(service.survey.fingerprint))
