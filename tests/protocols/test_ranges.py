@@ -240,6 +240,13 @@ def test_ranges_of_whole_numbers_and_of_an_interval() -> None:
     assert whole > cut
     inside = float(np.mean((slept >= 7.1) & (slept <= 8.9)))
     assert cut.interval(0.999)[0] < inside < cut.interval(0.999)[1]
+    # Mean and standard deviation are those of the shares that are not negative, in the intervals of least squares.
+    middles = night.points + 0.125
+    assert night.mean == pytest.approx(night.frequencies @ middles)
+    assert night.sd == pytest.approx(math.sqrt(night.frequencies @ (middles - night.mean) ** 2))
+    assert abs(night.sd - slept.std()) < 0.5
+    assert night.sd.interval()[0] <= slept.std() <= night.sd.interval()[1]
+    assert abs(night.mean - slept.mean()) < 0.5
     # An end inside a cell is open by that cell.
     assert cut.interval()[0] < night.range(7.25, 8.75).interval()[0] + 1e-12
     for wrong in ((9, 7), (math.nan, 1), (0, math.inf)):
