@@ -49,7 +49,7 @@ COMMANDS = {
     "survey": "Survey files: questions with their protocols, known by a fingerprint.",
     "ledger": "This device's ledger: what was sent, what waits, the lifetime budget, opting out and withdrawing.",
     "token": "Who may do what at the collection service.",
-    "store": "Check, copy and export what the collection service keeps, also while it runs.",
+    "store": "Check, copy, restore, export and delete what the collection service keeps.",
 }
 
 
