@@ -10,9 +10,13 @@ from deniable.protocols.frequency.sketch import CMS, HCMS, OLHSketch
 from deniable.protocols.frequency.subset_selection import SubsetSelection
 from deniable.protocols.frequency.unary import OUE, SUE, THE
 
+EXCHANGEABLE = (GRR, SubsetSelection, OLH)
+"""Protocols whose reports support any two other answers together equally likely, so that covariances are known."""
+
 __all__ = [
     "BLH",
     "CMS",
+    "EXCHANGEABLE",
     "GRR",
     "HCMS",
     "OLH",

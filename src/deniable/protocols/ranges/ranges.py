@@ -1,7 +1,7 @@
 """Ranges of an ordered answer: a tree of coarser and finer cells, of which each person reports one level.
 
 Law        a level is chosen by chance, each equally likely; the report is about the node of that level that the answer
-           lies under, by the level's own protocol: GRR, SubsetSelection or OLH
+           lies under, by the level's own protocol: randomized response, subset selection or local hashing
 Privacy    the largest ratio of a level's protocol: the level does not depend on the answer, and one is reported
 Error      of any range, exact: `tree.py`. Of the typical one: error(n), the root mean square over ranges with uniform
            ends where all cells are equally common
@@ -36,7 +36,7 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval
 from deniable.errors import ChannelError, NumberError, SpecError
 from deniable.protocols.base import Protocol, load, percent
-from deniable.protocols.frequency import GRR, OLH, SubsetSelection
+from deniable.protocols.frequency import EXCHANGEABLE
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.ranges.tree import Law, Level, Tree
@@ -53,7 +53,7 @@ _FANOUTS = range(3, 9)
 """Those that are compared; in a small tree all of them."""
 _SMALL = 64
 _LONGEST_SUBSET = 1 << 10
-"""Nodes, beyond which the reports of SubsetSelection would be long."""
+"""Nodes, beyond which reports that list a subset would be long."""
 _MOST_LEAVES = 1 << 21
 _PEOPLE = 100_000
 """For whom fan-outs are chosen; the choice hardly depends on it."""
@@ -111,8 +111,9 @@ class Ranges(Groups):
         if len(self.groups) != len(self.fanouts):
             raise SpecError("there is one group per level, and one fan-out")
         for size, (_, protocol) in zip(self.sizes, self.groups, strict=True):
-            if not isinstance(protocol, GRR | SubsetSelection | OLH) or protocol.domain != Integers(0, size - 1):
-                raise SpecError(f"the level with {size:,} nodes needs GRR, SubsetSelection or OLH over their numbers")
+            if not isinstance(protocol, EXCHANGEABLE) or protocol.domain != Integers(0, size - 1):
+                names = ", ".join(kind.name for kind in EXCHANGEABLE)
+                raise SpecError(f"the level with {size:,} nodes needs one of {names} over their numbers")
             if protocol.epsilon != self.epsilon:
                 raise SpecError("all levels have the epsilon of the whole")
 
@@ -383,9 +384,11 @@ def _best(size: int, epsilon: Fraction) -> PureProtocol:
     """The protocol of a level: of those with about the smallest variance the one with the shortest reports."""
     domain = Integers(0, size - 1)
     built: list[PureProtocol] = []
-    for kind in (GRR, SubsetSelection, OLH) if size <= _LONGEST_SUBSET else (GRR, OLH):
+    for kind in EXCHANGEABLE:
         with suppress(ChannelError):
             built.append(kind(domain, epsilon))
+    if size > _LONGEST_SUBSET:
+        built = [one for one in built if one.support_size in (None, 1)]
     if not built:
         raise ChannelError(f"at epsilon {exact.shown(epsilon)} no protocol exists for {size:,} ranges: raise epsilon")
     variances = [one.variance(1, 1 / size) for one in built]
