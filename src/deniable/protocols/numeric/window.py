@@ -60,13 +60,14 @@ class Window(OnGrid, Protocol):
     >>> hours.positions, hours.width
     (3, 1)
     >>> mean = hours.estimate(hours.tally(hours.privatize([8.0, 7.5, 30.0] * 1000)))
-    >>> mean.interval()[0] < 15.17 < mean.interval()[1] or abs(mean.value - 15.17) < 5 * mean.stderr
+    >>> abs(mean.value - 15.17) < 5 * mean.stderr
     True
     >>> ages = Window(Integers(18, 99), epsilon=1, read="distribution")
     >>> ages.positions, ages.width
     (82, 42)
     >>> found = ages.estimate(ages.tally(ages.privatize([30, 41, 70] * 1000)))
-    >>> found.median.interval()[0] <= 41 <= found.median.interval()[1]
+    >>> low, high = found.median.interval(0.999999)
+    >>> low <= 41 <= high
     True
     """
 

@@ -73,7 +73,7 @@ class Ranges(Groups):
     >>> ages.fanouts
     (4, 5, 5)
     >>> found = ages.estimate(ages.tally(ages.privatize([20, 30, 40, 50] * 25_000)))
-    >>> low, high = found.range(25, 45).interval()
+    >>> low, high = found.range(25, 45).interval(0.999999)
     >>> low < 0.5 < high
     True
     """
