@@ -65,6 +65,7 @@ class Attributes(Groups):
     """
 
     name: ClassVar[str] = "Attributes"
+    slow_to_build: ClassVar[bool] = True
     takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
     advice: ClassVar[str] = "it needs dn.Records({name: domain, ...})"
 

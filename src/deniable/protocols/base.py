@@ -124,6 +124,9 @@ class Protocol(ABC):
     advice: ClassVar[str] = ""
     """What to use for other domains."""
 
+    slow_to_build: ClassVar[bool] = False
+    """Whether a candidate may take a tenth of a second: a curve over many epsilons has few of them."""
+
     if TYPE_CHECKING:
         # What may be given is wider than what is kept, which a data class cannot say. A subclass with fields of its
         # own says it again; one without needs no decorator.

@@ -30,15 +30,19 @@ def build(
     n: int | None = None,
     forever: Any = None,
     read: str | None = None,
+    quick: bool = False,
 ) -> dict[str, Protocol]:
     """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms.
 
-    `read` is what is to be estimated, where that is not what the domain is usually read for.
+    `read` is what is to be estimated, where that is not what the domain is usually read for. `quick` leaves out what is
+    slow to build.
     """
     reads = domain.reads if read is None else read
     built: dict[str, Protocol] = {}
     for kind in registered().values():
         if isinstance(kind.reads, str) and kind.reads != reads:  # it is read in one way only, and not in this one
+            continue
+        if quick and kind.slow_to_build:
             continue
         offered = (
             kind.candidates(domain, epsilon, n)

@@ -26,6 +26,8 @@ from deniable.protocols.choice import build
 MOST_CATEGORIES = 1 << 27
 MOST_COLUMNS = 16
 POINTS = 25
+SLOW_STEP = 4
+"""A protocol that is slow to build has every so manieth point of the curve."""
 _END = "-?[0-9]{1,9}([.][0-9]{1,9})?"
 
 
@@ -94,14 +96,15 @@ def planned(plan: Plan) -> Planned:
 def curve(plan: Plan) -> list[Point]:
     """Around the plan's epsilon, which is one of the points."""
     level = float(plan.epsilon)
-    points = [Point(float(x), _half_widths(plan, f"{x:.6g}")) for x in epsilons_around(level, POINTS)]
+    around = enumerate(epsilons_around(level, POINTS))
+    points = [Point(float(x), _half_widths(plan, f"{x:.6g}", place % SLOW_STEP > 0)) for place, x in around]
     points.append(Point(level, {option.name: option.half_width for option in plan.table}))
     return sorted(points, key=lambda point: point.epsilon)
 
 
-def _half_widths(plan: Plan, epsilon: str) -> dict[str, float]:
+def _half_widths(plan: Plan, epsilon: str, quick: bool) -> dict[str, float]:
     try:
-        built = build(plan.domain, epsilon, read=plan.best.reads)
+        built = build(plan.domain, epsilon, read=plan.best.reads, quick=quick)
     except DomainError:
         return {}
     return {name: half_width(one, plan.n, plan.level, plan.population) for name, one in built.items()}

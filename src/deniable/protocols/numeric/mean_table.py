@@ -67,6 +67,7 @@ class MeanTable(OnGrid, Table):
     """
 
     name: ClassVar[str] = "MeanTable"
+    slow_to_build: ClassVar[bool] = True
     reads: ClassVar[str] = "mean"
     formula_for: ClassVar[str] = ""
 
