@@ -68,8 +68,8 @@ SMALL = [
     *itertools.product((GRR, OUE, BLH, OLH, SubsetSelection, HadamardResponse), (3, 6), (2.0,), [{}]),
     *itertools.product((HadamardResponse,), (4, 5, 7, 9), (1.0,), [{"blocks": 1}, {"blocks": 2}, {"blocks": 4}]),
     (OLH, 16, 1.0, {"hash_bits": 2}),
-    (OLH, 7, 1.0, {"hash_bits": 3}),
-    (OLH, 4, 1.0, {"hash_bits": 4}),
+    pytest.param(OLH, 7, 1.0, {"hash_bits": 3}, marks=pytest.mark.slow),
+    pytest.param(OLH, 4, 1.0, {"hash_bits": 4}, marks=pytest.mark.slow),
 ]
 
 

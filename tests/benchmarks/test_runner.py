@@ -326,6 +326,7 @@ def test_the_examples_in_docstrings():
     assert doctest.testmod(report) == (0, 2)
 
 
+@pytest.mark.slow
 def test_a_whole_group_with_a_file_of_its_own_is_stored(stage, tmp_path):
     pytest.importorskip("matplotlib")
     stage(at_least(10))

@@ -36,9 +36,15 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(scope="session", params=VERSIONS)
+EACH = [
+    version if version in (min(VERSIONS), max(VERSIONS)) else pytest.param(version, marks=pytest.mark.slow)
+    for version in VERSIONS
+]
+
+
+@pytest.fixture(scope="session", params=EACH)
 def each_postgres(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
-    """A server of each version that is supported."""
+    """A server of each version that is supported; those between the oldest and the newest in the slow tests."""
     with started(request.param) as server:
         yield server
 

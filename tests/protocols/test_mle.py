@@ -190,7 +190,6 @@ def test_intervals_at_large_epsilon_with_answers_that_nobody_gives(kind):
     ("kind", "runs"),
     [
         (GRR, 200),
-        (HadamardResponse, 60),
         pytest.param(HadamardResponse, 200, marks=pytest.mark.slow),
         pytest.param(OUE, 80, marks=pytest.mark.slow),
     ],

@@ -93,7 +93,7 @@ def test_bars_are_grey_where_the_interval_contains_zero(service: Service, open_t
     assert len(kinds) == 10
 
 
-@pytest.mark.parametrize("about", ["population", "respondents"])
+@pytest.mark.parametrize("about", ["population", pytest.param("respondents", marks=pytest.mark.slow)])
 def test_the_numbers_are_those_of_the_command_line(service: Service, open_tab: Open, about: str) -> None:
     survey = ten(f"same {about}")
     service.publish(survey)

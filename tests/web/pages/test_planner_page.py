@@ -32,7 +32,7 @@ ASKED = [
     "epsilon=4&people=1000000",
     "categories=2&epsilon=4&within=0.01&about=respondents",
     "number=0..24&unit=hours&epsilon=1&within=0.5",
-    "number=-5..10.5&epsilon=2&people=1000",
+    pytest.param("number=-5..10.5&epsilon=2&people=1000", marks=pytest.mark.slow),
     f"record={quote(RECORD)}&epsilon=1&people=20000",
 ]
 
