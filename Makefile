@@ -1,8 +1,8 @@
 # Everything starts from Python 3.11+ and make; the first target that needs it builds .venv.
 
 PYTHON  ?= python3
-# One process more than there are cores: tests of pages and services wait half of their time.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
+# Two processes more than there are cores: tests of pages and services wait half of their time.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 2))')
 PYTEST   = $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 VENV   := .venv

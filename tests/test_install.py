@@ -75,6 +75,7 @@ def test_without_extras_the_demo_says_the_line_that_makes_it_work(wheel: Path, t
     assert run(command, "plan", "--categories", "10", "--epsilon", "1", "--people", "1000").returncode == 0
 
 
+@pytest.mark.slow  # CI runs `make demo` in a pipe each time
 def test_with_serve_the_demo_runs_and_in_a_pipe_it_ends_by_itself(wheel: Path, tmp_path: Path) -> None:
     done = run(install(wheel, tmp_path / "serve", "serve"), "demo", "--people", "300")
     assert (done.returncode, done.stderr) == (0, "")
