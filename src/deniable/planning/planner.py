@@ -205,7 +205,7 @@ STYLES = ("-", "--", "-.", ":")
 INK, GRID = "#1b2733", "#d9dee3"
 WORST_SHOWN = 2.5
 _POINTS = 49
-_SLOW_STEP = 8  # a protocol that is slow to build has every so manieth point
+_SLOW_STEP = 8  # of a protocol that is slow to build, only one point in eight
 
 
 def epsilons_around(epsilon: float, points: int) -> Floats:

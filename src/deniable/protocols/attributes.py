@@ -32,7 +32,7 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval, ListedDomain, Records
 from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, NumberError, SpecError
-from deniable.protocols.base import Protocol, load
+from deniable.protocols.base import Protocol
 from deniable.protocols.choice import build, choose
 from deniable.protocols.frequency import GRR
 from deniable.protocols.groups import Group, Groups
@@ -122,15 +122,11 @@ class Attributes(Groups):
         if len(relations) > 1:
             raise SpecError(f"the columns have different guarantees ({', '.join(sorted(relations))}): use one kind")
 
-    def parameters(self) -> dict[str, Any]:
-        return {"groups": [{"weight": weight, "protocol": protocol.spec()} for weight, protocol in self.groups]}
-
     @classmethod
     def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Attributes:
         match parameters:
             case {"groups": list(groups), **rest} if not rest:
-                if all(isinstance(group, Mapping) and set(group) == {"weight", "protocol"} for group in groups):
-                    return cls._made(domain, [(one["weight"], load(one["protocol"])) for one in groups], epsilon)
+                return cls._made(domain, cls._written(groups), epsilon)
         raise SpecError("attributes need groups, each with a weight and a protocol, and nothing else")
 
     @classmethod

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import MismatchError, SpecError
-from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol, percent
+from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol, load, percent
 from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, width_of
 from deniable.protocols.tally import Adder, Counts, Tally
 from deniable.randomness import Bits
@@ -77,6 +77,16 @@ class Groups(Protocol):
             raise SpecError("the groups are about different relations, whose levels cannot be compared")
         if self._sums[-1] >= MOST_WEIGHT:
             raise SpecError("the weights of the groups add up to less than 2^32: divide them by a common factor")
+
+    def parameters(self) -> dict[str, Any]:
+        return {"groups": [{"weight": weight, "protocol": protocol.spec()} for weight, protocol in self.groups]}
+
+    @staticmethod
+    def _written(groups: list[Any]) -> list[tuple[int, Protocol]]:
+        """The groups of a spec, as `parameters` writes them."""
+        if not all(isinstance(group, Mapping) and set(group) == {"weight", "protocol"} for group in groups):
+            raise SpecError("a group has a weight and a protocol, and nothing else")
+        return [(group["weight"], load(group["protocol"])) for group in groups]
 
     @abstractmethod
     def project(self, value: Any, group: int) -> Any:

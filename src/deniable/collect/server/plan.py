@@ -27,7 +27,7 @@ MOST_CATEGORIES = 1 << 27
 MOST_COLUMNS = 16
 POINTS = 25
 SLOW_STEP = 4
-"""A protocol that is slow to build has every so manieth point of the curve."""
+"""Of a protocol that is slow to build, the curve has only one point in so many."""
 _END = "-?[0-9]{1,9}([.][0-9]{1,9})?"
 
 

@@ -36,7 +36,7 @@ from deniable import exact
 from deniable.domains import Domain, Interval, Records
 from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, NumberError, SpecError
-from deniable.protocols.base import Protocol, load, percent
+from deniable.protocols.base import Protocol, percent
 from deniable.protocols.choice import build, choose
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.numeric.grid import quantity
@@ -123,17 +123,13 @@ class Moments(Groups):
             if protocol.domain != _range(powers) or not hasattr(protocol, "contribution"):
                 raise SpecError(f"a figure of {self.name} is asked by a protocol for a mean on {_range(powers)!r}")
 
-    def parameters(self) -> dict[str, Any]:
-        return {"groups": [{"weight": weight, "protocol": protocol.spec()} for weight, protocol in self.groups]}
-
     @classmethod
     def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Moments:
         match parameters:
             case {"groups": list(groups), **rest} if not rest:
-                if all(isinstance(group, Mapping) and set(group) == {"weight", "protocol"} for group in groups):
-                    made = cls.__new__(cls)
-                    made._set(domain, [(one["weight"], load(one["protocol"])) for one in groups], epsilon)
-                    return made
+                made = cls.__new__(cls)
+                made._set(domain, cls._written(groups), epsilon)
+                return made
         raise SpecError("moments need groups, each with a weight and a protocol, and nothing else")
 
     @classmethod

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Integers, Interval
 from deniable.errors import ChannelError, NumberError, SpecError
-from deniable.protocols.base import Protocol, load, percent
+from deniable.protocols.base import Protocol, percent
 from deniable.protocols.frequency import EXCHANGEABLE
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.groups import Group, Groups
@@ -118,19 +118,16 @@ class Ranges(Groups):
                 raise SpecError("all levels have the epsilon of the whole")
 
     def parameters(self) -> dict[str, Any]:
-        groups = [{"weight": weight, "protocol": protocol.spec()} for weight, protocol in self.groups]
-        return {"cells": self.cells, "fanouts": list(self.fanouts), "groups": groups}
+        return {"cells": self.cells, "fanouts": list(self.fanouts)} | super().parameters()
 
     @classmethod
     def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Ranges:
         match parameters:
             case {"groups": list(groups), "fanouts": list(fanouts), "cells": cells, **rest} if not rest:
-                if all(isinstance(group, Mapping) and set(group) == {"weight", "protocol"} for group in groups):
-                    made = cls.__new__(cls)
-                    count = _cells(domain, cells)
-                    levels = [(one["weight"], load(one["protocol"])) for one in groups]
-                    made._set(domain, epsilon, _given_fanouts(fanouts, count), count, levels)
-                    return made
+                made = cls.__new__(cls)
+                count = _cells(domain, cells)
+                made._set(domain, epsilon, _given_fanouts(fanouts, count), count, cls._written(groups))
+                return made
         raise SpecError("ranges need cells, fanouts and groups, each with a weight and a protocol, and nothing else")
 
     @classmethod
