@@ -6,7 +6,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from deniable import planning
+from deniable.collect.server.plan import POINTS, SLOW_STEP, curve
 from deniable.collect.server.service import WAITING
+from deniable.domains import Interval
 from tests.collect.server.live import Process, eventually, in_thread
 from tests.collect.surveys import crowd, plain
 
@@ -59,3 +61,11 @@ def test_plans_can_be_turned_off(tmp_path):
         assert refused.problem == "notFound"
         assert "deniable plan" in refused.json["detail"]
         assert service.get("/v1/surveys").status == 200
+
+
+def test_a_curve_has_few_points_of_a_protocol_that_is_slow_to_build():
+    """A designed mean takes a tenth of a second: one at each of 25 points would keep everybody waiting."""
+    points = curve(planning.plan(Interval(0, 24), epsilon=2, n=1000))
+    assert all("Window" in point.half_widths for point in points)
+    designed = sum("MeanTable" in point.half_widths for point in points)
+    assert 2 <= designed <= POINTS // SLOW_STEP + 2
