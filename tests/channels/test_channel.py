@@ -346,7 +346,7 @@ def test_integers_are_reduced():
 
 
 def test_a_law_too_large_for_memory_is_refused_in_time(monkeypatch):
-    monkeypatch.setattr("deniable.channels._vectors._MOST_BITS", 10_000)
+    monkeypatch.setattr("deniable.channels.laws._MOST_BITS", 10_000)
     generator = np.random.default_rng(7)
     with pytest.raises(ChannelError, match="from_floats"):
         Channel(generator.dirichlet(np.ones(12), 12))

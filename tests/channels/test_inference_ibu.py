@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from deniable.channels.channel import Channel
 from deniable.channels.closed_forms import randomized_response
 from deniable.channels.inference import ibu, invert, mle_randomized_response
-from deniable.channels.inference.ibu import solve
+from deniable.channels.inference.estimators import solve
 from deniable.channels.noise import truncated_geometric
 from deniable.errors import ChannelError, NumberError, ProbabilityError, ShapeError
 from deniable.protocols import GRR

@@ -8,7 +8,7 @@ import pytest
 from deniable.channels.channel import Channel
 from deniable.channels.closed_forms import randomized_response
 from deniable.channels.inference import ibu, mle_randomized_response
-from deniable.channels.inference.ibu import response_pair
+from deniable.channels.inference.estimators import response_pair
 from deniable.channels.noise import truncated_geometric
 from deniable.errors import ChannelError, ProbabilityError
 

@@ -16,7 +16,7 @@ from deniable.channels.channel import Channel
 from deniable.channels.closed_forms import randomized_response
 from deniable.channels.inference import bootstrap, fisher_stderr, ibu, invert, mle_randomized_response
 from deniable.channels.inference.em import information_stderr
-from deniable.channels.inference.ibu import independent_rows
+from deniable.channels.inference.estimators import independent_rows
 from deniable.errors import ChannelError, NumberError
 
 pytestmark = pytest.mark.floats

@@ -64,7 +64,7 @@ def test_a_line_with_holes_is_repaired_at_little_cost(n, epsilon, seed):
 def test_on_a_line_the_geometric_channel_is_the_cheaper_filling(monkeypatch):
     rows = slightly_off(truncated_geometric(50, 1).rows, 1)
     cheap = Channel.from_floats(rows, epsilon=1, adjacency="line")
-    monkeypatch.setattr("deniable.channels.repair.fits", lambda decay, n: False)
+    monkeypatch.setattr("deniable.channels.channel.fits", lambda decay, n: False)
     uniform = Channel.from_floats(rows, epsilon=1, adjacency="line")
     assert cheap.satisfies(1, "line")
     assert uniform.satisfies(1, "line")

@@ -13,7 +13,7 @@ import pytest
 import deniable as dn
 from deniable import exact
 from deniable.channels import Channel
-from deniable.channels.witness import related_factor
+from deniable.channels.adjacency import related_factor
 from deniable.design import Certificate
 from deniable.errors import ChannelError, DeniableError, DomainError, MismatchError, SpecError
 from deniable.protocols import Table, load

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deniable.channels import inference
-from deniable.channels.adjacency import ALL, HAMMING, LINE, Adjacency, hamming, line
+from deniable.channels.adjacency import ALL, HAMMING, LINE, Adjacency, Witness, hamming, line
 from deniable.channels.channel import Channel
 from deniable.channels.closed_forms import (
     RandomizedResponse,
@@ -41,7 +41,6 @@ from deniable.channels.noise import (
     two_sided_geometric,
 )
 from deniable.channels.utility import Utility, utility
-from deniable.channels.witness import Witness
 
 if TYPE_CHECKING:
     from deniable.channels import hypothesis

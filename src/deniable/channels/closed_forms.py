@@ -48,10 +48,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
-from deniable.channels._vectors import probability_vector
 from deniable.channels.adjacency import ALL, as_adjacency
 from deniable.channels.channel import Channel
 from deniable.channels.compose import MOST_CELLS, product
+from deniable.channels.laws import probability_vector
 from deniable.errors import ChannelError, LabelError, ProbabilityError, ShapeError
 from deniable.exact import WORD, Dyadic
 from deniable.labels import as_labels, in_order

@@ -30,10 +30,9 @@ from typing import Any
 import numpy as np
 
 from deniable import exact
-from deniable.channels.adjacency import HAMMING, Adjacency, as_adjacency
+from deniable.channels.adjacency import HAMMING, Adjacency, Witness, as_adjacency, pair_witnesses
 from deniable.channels.channel import Channel
 from deniable.channels.noise import Noise, as_channel, is_noise
-from deniable.channels.witness import Witness, pair_witnesses
 from deniable.errors import ChannelError, LabelError, ProbabilityError, ShapeError
 from deniable.exact import level_text
 from deniable.labels import Label, as_label, as_labels, index_of, label_key

@@ -30,7 +30,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deniable.channels._vectors import Floats, probability_vector
+from deniable.channels.laws import Floats, probability_vector
 from deniable.channels.noise import as_channel
 from deniable.errors import LabelError, NumberError
 

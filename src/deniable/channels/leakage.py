@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deniable import exact
-from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.channel import Channel
 from deniable.channels.inference.em import NewtonSystem
+from deniable.channels.laws import Floats, probability_vector
 from deniable.channels.noise import as_channel
 from deniable.channels.utility import Distribution, Function, read_function, read_prior
 from deniable.errors import NumberError

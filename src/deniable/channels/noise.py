@@ -38,11 +38,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
-from deniable.channels._vectors import Floats
-from deniable.channels.adjacency import Adjacency, line
+from deniable.channels.adjacency import Adjacency, Witness, line
 from deniable.channels.channel import Channel, Integers
 from deniable.channels.geometric_law import decay_ceil, denominator, fits, matrix, matrix_bits, powers
-from deniable.channels.witness import Witness
+from deniable.channels.laws import Floats
 from deniable.errors import ChannelError, LabelError, NumberError, ShapeError
 from deniable.exact import WORD
 from deniable.labels import Label, as_labels, label_key

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.channel import Channel
 from deniable.channels.compose import Query
+from deniable.channels.laws import Floats, probability_vector
 from deniable.channels.noise import as_channel
 from deniable.errors import LabelError, NumberError, ShapeError
 from deniable.labels import Label, as_label, as_labels, index_of, label_key, text

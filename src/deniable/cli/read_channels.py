@@ -19,8 +19,8 @@ from typing import Any
 from deniable import exact
 from deniable._files import parse_csv, parse_json
 from deniable.channels import Channel
-from deniable.channels._vectors import read_row
 from deniable.channels.adjacency import Adjacency, as_adjacency, line
+from deniable.channels.laws import read_row
 from deniable.cli import closed_forms
 from deniable.cli.options import STDIN, is_json, named, read_text
 from deniable.errors import DeniableError, LabelError, NumberError, ShapeError, SpecError

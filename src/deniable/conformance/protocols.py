@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels import Channel
-from deniable.channels.witness import related_factor
+from deniable.channels.adjacency import related_factor
 from deniable.conformance.checks import Duty, draws_needed, follows, listed, raises, refuses, require
 from deniable.domains import Integers
 from deniable.errors import DeniableError, MismatchError, ReportError, SpecError

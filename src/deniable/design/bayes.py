@@ -33,8 +33,8 @@ import numpy as np
 
 from deniable import exact
 from deniable.channels import Channel, Query
-from deniable.channels._vectors import Floats
 from deniable.channels.adjacency import Adjacency, as_adjacency
+from deniable.channels.laws import Floats
 from deniable.channels.utility import Distribution, Function
 from deniable.design.base import Design
 from deniable.design.bayes_certificate import (

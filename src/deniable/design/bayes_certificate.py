@@ -34,8 +34,8 @@ import numpy as np
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.channels._vectors import Floats
 from deniable.channels.adjacency import Adjacency, Pair
+from deniable.channels.laws import Floats
 from deniable.channels.utility import Distribution, Function, read_function, read_prior
 from deniable.design.base import Certificate, Check, Verdict, read_number
 from deniable.errors import DeniableError, NumberError, ProbabilityError, ShapeError, SpecError

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable.channels import Channel, RandomizedResponse
-from deniable.channels._vectors import Floats
 from deniable.channels.compose import MOST_CELLS
+from deniable.channels.laws import Floats
 from deniable.design.tangents import LEAST, Curve, quick_columns
 from deniable.errors import ChannelError, InternalError, ShapeError, SpecError
 from deniable.exact import WORD, Dyadic

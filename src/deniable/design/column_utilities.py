@@ -16,9 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.divergences import DIVERGENCES, FDivergence
-from deniable.channels.laws import integer_weights
+from deniable.channels.laws import Floats, integer_weights, probability_vector
 from deniable.design.tangents import Pair, curve_of
 from deniable.errors import ShapeError, SpecError
 from deniable.specs import integer_text, read_integer

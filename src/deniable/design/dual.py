@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from deniable import exact
-from deniable.channels._vectors import Floats
+from deniable.channels.laws import Floats
 from deniable.design.blocks import Partition
 from deniable.design.tangents import Curve, Pair, Switches, curve_of, sweep, switches
 from deniable.errors import InternalError

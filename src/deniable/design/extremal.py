@@ -25,9 +25,8 @@ from numpy.typing import ArrayLike
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.channels._vectors import Floats
 from deniable.channels.divergences import DIVERGENCES, FDivergence
-from deniable.channels.laws import Laws, read_hypotheses
+from deniable.channels.laws import Floats, Laws, read_hypotheses
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
 from deniable.design.blocks import BlockResponse, Partition, best_partition
 from deniable.design.dual import multipliers, proven_value, upper_bound

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.channels._vectors import Floats
+from deniable.channels.laws import Floats
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
 from deniable.design.readout import bias, ceiling, floor, position, second_moments, worst_variance
 from deniable.errors import ChannelError, NumberError, SpecError

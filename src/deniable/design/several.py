@@ -34,9 +34,8 @@ import numpy as np
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.channels._vectors import probability_vector
 from deniable.channels.hypothesis import least_chernoff_information
-from deniable.channels.laws import Laws, integer_weights, plain_weights, read_laws
+from deniable.channels.laws import Laws, integer_weights, plain_weights, probability_vector, read_laws
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
 from deniable.design.bayes import MOST_CELLS, settled, solve
 from deniable.design.bayes_certificate import Relation, ceiling, decimal, floor, proven_bound

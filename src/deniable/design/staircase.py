@@ -29,9 +29,8 @@ from numpy.typing import ArrayLike
 
 from deniable import exact
 from deniable.channels import Channel
-from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.divergences import FDivergence, find_divergence
-from deniable.channels.laws import Laws, read_hypotheses
+from deniable.channels.laws import Floats, Laws, probability_vector, read_hypotheses
 from deniable.design.base import Certificate, Check, Design, Verdict
 from deniable.design.column_utilities import (
     ColumnUtility,

@@ -36,9 +36,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.divergences import DIVERGENCES, FDivergence, exp_gap, find_divergence, log_gap
-from deniable.channels.laws import integer_weights
+from deniable.channels.laws import Floats, integer_weights, probability_vector
 from deniable.errors import ProbabilityError, ShapeError
 
 # -- two hypotheses -----------------------------------------------------------------------------------

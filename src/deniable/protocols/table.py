@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
 from deniable.channels import Channel
+from deniable.channels.adjacency import largest_factor
 from deniable.channels.inference import ibu
 from deniable.channels.laws import Laws, plain_weights, read_laws
-from deniable.channels.witness import largest_factor
 from deniable.domains import Categories, Domain, Integers, ListedDomain
 from deniable.errors import ChannelError, DeniableError, DomainError, MismatchError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, label_key, label_spec, load_label, text

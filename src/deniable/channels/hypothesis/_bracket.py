@@ -55,8 +55,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.divergences import exp_gap, log_gap
+from deniable.channels.laws import Floats, probability_vector
 
 EPS = float(np.finfo(np.float64).eps)
 # Ratios that differ by less than this, relative to 1 + |l|, are one ratio that was rounded twice.

@@ -31,7 +31,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deniable._extras import require
-from deniable.channels._vectors import probability_vector
 from deniable.channels.closed_forms import binary, randomized_response
 from deniable.channels.divergences import (
     FDivergence,
@@ -43,6 +42,7 @@ from deniable.channels.divergences import (
 )
 from deniable.channels.hypothesis._bracket import Pair, bisect, level_bracket, read_pair
 from deniable.channels.hypothesis.ratio_test import MOST_REPORTS, check_rate, count_types, level_test, read_count
+from deniable.channels.laws import probability_vector
 from deniable.errors import NumberError, ShapeError
 
 # -- how fast errors fall -----------------------------------------------------------------------------

@@ -28,8 +28,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deniable.channels._vectors import Floats, probability_vector
 from deniable.channels.hypothesis._bracket import SAME, Pair, bayes_bracket, level_bracket, read_pair
+from deniable.channels.laws import Floats, probability_vector
 from deniable.errors import NumberError, ShapeError
 
 MOST_TYPES = 10**7

@@ -6,10 +6,8 @@
 
 from __future__ import annotations
 
-from deniable.channels.inference.bootstrap import bootstrap
 from deniable.channels.inference.em import fisher_stderr
-from deniable.channels.inference.ibu import ibu, mle_randomized_response
-from deniable.channels.inference.invert import invert
+from deniable.channels.inference.estimators import bootstrap, ibu, invert, mle_randomized_response
 from deniable.channels.inference.result import Inference
 from deniable.results.misfit import Misfit
 

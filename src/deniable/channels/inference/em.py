@@ -47,7 +47,7 @@ from typing import Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.channels._vectors import Floats
+from deniable.channels.laws import Floats
 
 # -- Newton's method ----------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deniable._extras import require
-from deniable.channels._vectors import Floats, probability_vector
+from deniable.channels.laws import Floats, probability_vector
 from deniable.errors import ChannelError, NumberError
 from deniable.labels import Label, text
 from deniable.results import NOTHING, Result, Rows, finite

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels import RandomizedResponse
-from deniable.channels.inference.ibu import response_mle
+from deniable.channels.inference.estimators import response_mle
 from deniable.exact import Dyadic
 from deniable.labels import text
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, percent

@@ -1,7 +1,18 @@
-"""Maximum likelihood: the distribution of true answers under which the counts are most likely.
+"""Estimators of the true answers from counts of noisy ones: matrix inversion, maximum likelihood and the bootstrap.
 
-The iterative Bayesian update (IBU), also called expectation-maximization (EM), finds it for any channel; k-ary
-randomized response has a closed form.
+Matrix inversion undoes the channel: unbiased first; back into the simplex only when asked.
+
+Estimate   r = q C^-1, with q the shares of the outputs (rows of C are true answers); exactly unbiased, and
+           it may be negative
+Project    None: r as it is. "clip": negatives to zero, rest rescaled. "simplex": the nearest distribution
+Error      covariance B^T (diag(q) - q q^T) B / n with B = C^-1. A projected estimate keeps the raw one's
+           error bars, a cautious choice; `bootstrap` gives its own
+Refuses    channels that are not square or (nearly) singular: there `ibu` works
+Source     Warner 1965; Agrawal, Srikant and Thomas 2005
+
+Maximum likelihood is the distribution of true answers under which the counts are most likely. The iterative Bayesian
+update (IBU), also called expectation-maximization (EM), finds it for any channel; k-ary randomized response has a
+closed form.
 
 Promise    the likelihood never falls; on return no distribution is better by more than `gap` nats per person
 Estimate   argmax_f sum_y c_y log (f C)_y over distributions f; equal to inversion when that is a distribution
@@ -14,18 +25,27 @@ Closed     for p on the diagonal and q < p elsewhere: f_v = max(0, (c_v / l - q)
            l = sum_A c / (|A| q + p - q), where A, the values above zero, is the longest prefix of the counts in
            descending order with c_v > l q throughout; it costs one sort
 Source     Agrawal and Aggarwal 2001; ElSalamouny and Palamidessi 2020; Varadhan and Roland 2008 for SQUAREM
+
+The bootstrap says how much an estimate would vary if the same crowd were asked again.
+
+Draws      counts from a multinomial with the observed shares, `replicates` times, and estimates from each
+Returns    the estimate from the real counts, with the replicates' standard deviation as `stderr` and their
+           percentiles as intervals
+Caution    analysis only: numpy's generator, seeded. Entries at zero come out at zero in many replicates,
+           so the percentiles of a true frequency near zero are too short
+Source     Efron 1979
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deniable.channels._vectors import Floats, counts_vector, probability_vector
 from deniable.channels.channel import Channel
 from deniable.channels.inference.em import (
     Acceleration,
@@ -37,9 +57,11 @@ from deniable.channels.inference.em import (
     progress_bar,
 )
 from deniable.channels.inference.result import BinomialView, Inference, ScoreView
+from deniable.channels.laws import Floats, counts_vector, probability_vector
 from deniable.errors import ChannelError, NumberError, ProbabilityError
 from deniable.labels import text
-from deniable.results.misfit import channel_misfit
+from deniable.postprocess import clip_renormalize, project_simplex
+from deniable.results.misfit import Misfit, channel_misfit
 
 # Entries that the exact law makes equal may differ in the last place of their float view.
 SAME = 1e-12
@@ -151,7 +173,91 @@ def _rank_modulo(table: NDArray[np.int64], prime: int) -> int:
     return rank
 
 
-# -- the estimator --------------------------------------------------------------------------------------
+# -- matrix inversion --------------------------------------------------------------------------------
+
+
+Projection = Literal["clip", "simplex"]
+
+# Beyond this condition number rounding alone could swamp the estimate.
+WORST_CONDITION = 1e12
+
+
+def invert(channel: Channel, counts: Counts, project: Projection | None = None) -> Inference:
+    """Frequencies of the true answers from counts of the noisy ones.
+
+    >>> coin = Channel([["3/4", "1/4"], ["1/4", "3/4"]], inputs=["yes", "no"], outputs=["yes", "no"])
+    >>> invert(coin, {"yes": 400, "no": 600}).frequencies.round(6).tolist()
+    [0.3, 0.7]
+    """
+    rows, observed = read(channel, counts)
+    inverse = inverse_of(channel)
+    method = "inversion" if project is None else f"inversion, {project}"
+    if not observed.any():
+        return Inference.nothing(channel.inputs, channel.outputs, method)
+    n = observed.sum()
+    share = observed / n
+    raw = share @ inverse
+    # Var r_x = (sum_y q_y B_yx^2 - r_x^2) / n, written as a sum of squares so that it cannot be negative.
+    stderr = np.sqrt(share @ (inverse - raw) ** 2 / n)
+    frequencies = projected(raw, project)
+    return Inference(
+        frequencies=frequencies,
+        stderr=stderr,
+        method=method,
+        observed=observed,
+        inputs=channel.inputs,
+        outputs=channel.outputs,
+        log_likelihood=log_likelihood(rows, observed, frequencies),
+        gap=likelihood_gap(rows, observed, frequencies),
+        constrained=project is not None,
+        raw=None if project is None else raw,
+        binomial=binomial_view(rows, observed),
+        score=ScoreView.of(rows, observed, frequencies, inverse, np.ones(frequencies.size, dtype=np.bool_)),
+        check=partial(_misfit, channel, observed, raw),
+    )
+
+
+def _misfit(channel: Channel, observed: Floats, raw: Floats) -> Misfit:
+    inside = (raw >= 0).all()
+    fitted = observed / observed.sum() if inside else _likeliest(channel, observed) @ channel.rows
+    return channel_misfit(channel.rows, observed, fitted)
+
+
+def _likeliest(channel: Channel, observed: Floats) -> Floats:
+    pair = response_pair(channel)
+    if pair is not None and pair[0] > pair[1]:
+        return response_mle(observed, *pair)
+    return solve(channel.rows, observed, np.full(len(channel.inputs), 1 / len(channel.inputs)), tolerance=1e-6).point
+
+
+def inverse_of(channel: Channel) -> Floats:
+    """C^-1, or a refusal that says why there is none."""
+    rows = channel.rows
+    k, m = rows.shape
+    if k != m:
+        raise ChannelError(f"a {k} x {m} channel has no inverse because it is not square: use ibu(channel, counts)")
+    sizes = np.linalg.svd(rows, compute_uv=False)
+    if sizes[-1] * WORST_CONDITION <= sizes[0]:
+        rank = independent_rows(channel)
+        if rank < k:
+            reason = f"is singular (rank {rank} of {k})"
+        else:
+            reason = f"is too close to singular (condition number {sizes[0] / sizes[-1]:.1e})"
+        raise ChannelError(f"this channel {reason} and cannot be inverted: use ibu(channel, counts)")
+    return np.asarray(np.linalg.inv(rows), dtype=np.float64)
+
+
+def projected(raw: Floats, project: Projection | None) -> Floats:
+    if project is None:
+        return raw
+    if project == "clip":
+        return clip_renormalize(raw)
+    if project == "simplex":
+        return project_simplex(raw)
+    raise ChannelError(f"unknown projection {project!r}: None (unbiased), 'clip' or 'simplex'")
+
+
+# -- maximum likelihood ---------------------------------------------------------------------------------
 
 
 def ibu(
@@ -338,3 +444,50 @@ def _pair(pair: tuple[float, float]) -> tuple[float, float]:
             f"the closed form needs 0 <= q < p <= 1, not p = {p:.6g}, q = {q:.6g}: use ibu(channel, counts)"
         )
     return p, q
+
+
+# -- the bootstrap -----------------------------------------------------------------------------------
+
+
+Estimator = Literal["ibu", "inversion", "clip", "simplex", "closed form"] | Callable[[Channel, Floats], Inference]
+
+
+def bootstrap(
+    channel: Channel, counts: Counts, estimator: Estimator = "ibu", replicates: int = 200, seed: int = 0
+) -> Inference:
+    """An estimate with error bars from resampling; `estimator` may be any function (channel, counts)."""
+    if replicates < 2:
+        raise NumberError(f"at least 2 replicates are needed, not {replicates!r}")
+    rows, observed = read(channel, counts)
+    if not np.array_equal(observed, np.round(observed)):
+        raise NumberError("the bootstrap redraws whole reports, so the counts must be whole numbers")
+    estimate, again = _prepare(channel, rows, observed, estimator)
+    if not observed.any():
+        return estimate
+    draws = np.random.default_rng(seed).multinomial(int(observed.sum()), observed / observed.sum(), replicates)
+    sample = np.stack([again(draw.astype(np.float64)) for draw in draws])
+    return replace(estimate, stderr=sample.std(axis=0, ddof=1), replicates=sample)
+
+
+def _prepare(
+    channel: Channel, rows: Floats, observed: Floats, estimator: Estimator
+) -> tuple[Inference, Callable[[Floats], Floats]]:
+    """The estimate from the real counts, and the fastest way to the same from others."""
+    if callable(estimator):
+        return estimator(channel, observed), lambda draw: estimator(channel, draw).frequencies
+    if estimator == "ibu":
+        estimate = ibu(channel, observed)
+        # A start near the answer saves most of the work; a share of uniform keeps every entry alive.
+        start = 0.9 * estimate.frequencies + 0.1 / len(channel.inputs)
+        return estimate, lambda draw: solve(rows, draw, start).point
+    if estimator == "closed form":
+        estimate = mle_randomized_response(channel, observed)
+        p, q = response_pair(channel) or (1.0, 0.0)
+        return estimate, lambda draw: response_mle(draw, p, q)
+    if estimator in ("inversion", "clip", "simplex"):
+        project: Projection | None = None if estimator == "inversion" else estimator
+        inverse = inverse_of(channel)
+        return invert(channel, observed, project), lambda draw: projected((draw / draw.sum()) @ inverse, project)
+    raise ChannelError(
+        f"unknown estimator {estimator!r}: 'ibu', 'inversion', 'clip', 'simplex', 'closed form' or a function"
+    )
