@@ -14,12 +14,14 @@ from deniable.cli.answer import state
 from deniable.cli.load_survey import SHORTEST, choose
 from deniable.cli.options import Json, LedgerFile, new_app
 from deniable.cli.output import examples, shown
-from deniable.collect.client import Client, Ledger, LedgerError, Submission
+from deniable.collect.client import Client, Ledger, LedgerError, Spending, Submission
 from deniable.collect.client.client import verified
 from deniable.errors import LabelError, SpecError
 from deniable.exact import canonical, epsilon_text
+from deniable.privacy import compose
 from deniable.specs import is_fingerprint
-from deniable.surveys.promises import promises
+from deniable.surveys import Survey
+from deniable.surveys.promises import promises, sure
 from deniable.surveys.terms import write_time
 
 app = new_app()
@@ -93,11 +95,14 @@ def show(survey: Which = None, ledger: LedgerFile = None, as_json: Json = False)
 
 @app.command()
 def budget(ledger: LedgerFile = None, as_json: Json = False) -> None:
-    """Show what was spent and what is left of each lifetime budget, and any opting out."""
+    """Show what was spent and what may still be spent of each lifetime budget, in words and numbers.
+
+    For each survey: the epsilon of one report, and that of all that the device may ever send for it.
+    """
     book = _existing(ledger)
     found = book.budgets()
     if as_json:
-        budgets = [known.spec() for known in found]
+        budgets = [known.spec() | {"words": _spent_words(book, known)} for known in found]
         output.document({"ledger": str(book.path), "opted_out": book.opt_outs().spec(), "budgets": budgets})
         return
     output.facts([("ledger", str(book.path)), ("opted out", _opted_out(book)), ("budgets", str(len(found)))])
@@ -116,6 +121,65 @@ def budget(ledger: LedgerFile = None, as_json: Json = False) -> None:
         for survey, spent in known.surveys:
             rows.append(["", "", _name(book, survey), survey[:_DIGITS], epsilon_text(spent), "", ""])
     output.table(["owner", "group", "survey", "fingerprint", "spent", "cap", "left"], rows, left=4)
+    for known in found:
+        for sentence in _spent_words(book, known):
+            output.write("\n")
+            output.prose(sentence)
+
+
+def _spent_words(book: Ledger, known: Spending) -> list[str]:
+    """What a group has spent and may still spend, then one paragraph per survey: its epsilon per report and in all."""
+    contents = {fingerprint: book.pinned(fingerprint) for fingerprint, _ in known.surveys}
+    met = {fp: verified(content, fp) for fp, content in contents.items() if content is not None}
+    said = [
+        f"{shown(known.owner)}, {shown(known.group)}: epsilon {epsilon_text(known.spent)} of {epsilon_text(known.cap)} "
+        f"is spent, {epsilon_text(known.left)} is left."
+    ]
+    if len(met) == len(known.surveys) and all(_bounds(survey) for survey in met.values()):
+        said[0] += (
+            f" Somebody who found two cases equally likely can be {_at_most(known.spent)} sure of one of them now, and "
+            f"{_at_most(max(known.cap, known.spent))} once all is spent."
+        )
+    for fingerprint, spent in known.surveys:
+        if fingerprint in met:
+            answered = len(book.submissions(fingerprint))
+            said.append(_survey_words(met[fingerprint], answered, spent, known))
+    return said
+
+
+def _bounds(survey: Survey) -> bool:
+    """Whether the debits bound all that linked reports tell."""
+    return survey.lifetime_epsilon is not None and survey.lifetime_epsilon <= survey.budget_epsilon
+
+
+def _survey_words(survey: Survey, answered: int, spent: Fraction, group: Spending) -> str:
+    assert survey.terms is not None
+    rule = survey.terms.longitudinal
+    left = min(group.left, max(survey.budget_epsilon - spent, Fraction(0)))
+    said = [
+        f"{shown(survey.name)}: {answered} of at most {rule.epochs} reports made, for epsilon {epsilon_text(spent)}.",
+        f"{max(rule.epochs - answered, 0)} more may follow, for epsilon {epsilon_text(left)} at most.",
+        f"One report has epsilon {epsilon_text(survey.epsilon)}.",
+    ]
+    if survey.lifetime_epsilon is None:
+        said.append("For all reports together no epsilon holds: repeated reports show when an answer changed.")
+    elif not _bounds(survey):
+        said.append(
+            f"All reports together have epsilon {epsilon_text(survey.budget_epsilon)} for somebody who knows when your "
+            f"answers were the same, and {epsilon_text(survey.lifetime_epsilon)} otherwise."
+        )
+    else:
+        said.append(f"All reports together have epsilon {epsilon_text(survey.lifetime_epsilon)} at most.")
+    if not rule.keeps and answered > 1:
+        # What independent reports tell, up to a probability that nobody will meet.
+        made = compose(*(question.protocol for question in survey), times=answered)
+        said.append(f"Those made so far: {made.words()}")
+    return " ".join(said)
+
+
+def _at_most(epsilon: Fraction) -> str:
+    said = sure(epsilon)
+    return said if said.startswith("more") else f"at most {said}"
 
 
 @app.command()

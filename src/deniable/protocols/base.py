@@ -124,6 +124,9 @@ class Protocol(ABC):
     advice: ClassVar[str] = ""
     """What to use for other domains."""
 
+    fresh: ClassVar[bool] = True
+    """Whether each report is drawn afresh from the answer, so that the epsilons of one device's reports add up."""
+
     slow_to_build: ClassVar[bool] = False
     """Whether a candidate may take a tenth of a second: a curve over many epsilons has few of them."""
 
@@ -570,6 +573,15 @@ class Protocol(ABC):
     def spent(self, draws: int) -> Fraction:
         """What so many fresh reports of one device give away in all, at most."""
         return self.epsilon * draws
+
+    def lifetime(self, epochs: int, values: int | None = None) -> Fraction | None:
+        """What the reports of `epochs` epochs tell at most, whatever the two streams of answers are; None: no bound.
+
+        With `values`, a device repeats the report of an answer, and keeps so many of them at most.
+        """
+        if values is None:
+            return self.spent(epochs)
+        return self.epsilon if min(epochs, values) == 1 else None
 
     @property
     def realized_epsilon(self) -> float:

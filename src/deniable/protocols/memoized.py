@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from deniable import exact
 from deniable.channels import Channel
@@ -95,6 +95,8 @@ class Levels(NamedTuple):
 @dataclass(frozen=True, init=False, repr=False)
 class Memoized(Protocol):
     """A protocol in two stages: `permanent(answer)` gives the state to keep, `report(state)` a report to send."""
+
+    fresh: ClassVar[bool] = False
 
     forever: Fraction
     """The epsilon of a state: of everything that is ever reported from it."""
@@ -232,7 +234,7 @@ class Memoized(Protocol):
         """The level of the second stage, rounded up to a thousandth."""
         return exact.log_ceil(self.instant_ratio)
 
-    def lifetime(self, epochs: int, values: int) -> Fraction:
+    def lifetime(self, epochs: int, values: int | None = None) -> Fraction:
         """What `epochs` reports from at most `values` states tell at most, whatever the two streams of answers are.
 
         >>> from deniable.protocols import LGRR

@@ -376,6 +376,10 @@ def test_the_ledger(run, server, address, tmp_path):
     assert "Example Institute" in table
     assert "tests" in table
     assert "mixed" in table
+    words = " ".join(table.split())
+    assert "epsilon 4 of 100 is spent, 96 is left. Somebody who found two cases equally likely" in words
+    assert "One report has epsilon 4. All reports together have epsilon" in words
+    assert " ".join(budget["words"]) in words
     assert "withdraw" in run("ledger").out
 
 
