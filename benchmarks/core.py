@@ -17,7 +17,7 @@ from benchmarks.registry import Case, Size, Task, at_least, at_most, benchmark, 
 from deniable.channels import RandomizedResponse, randomized_response, truncated_geometric
 from deniable.exact import Dyadic
 from deniable.randomness import Secure
-from deniable.randomness.keystream import CHUNK, Keystream
+from deniable.randomness.secure import CHUNK, Keystream
 
 if TYPE_CHECKING:
     from deniable.channels.inference import Inference

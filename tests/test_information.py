@@ -10,7 +10,7 @@ import pytest
 import deniable as dn
 from deniable import errors
 from deniable.channels import randomized_response
-from deniable.planning.information import Told, information
+from deniable.planning import Told, information
 
 pytestmark = pytest.mark.floats
 

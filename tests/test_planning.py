@@ -14,8 +14,7 @@ from rich.console import Console
 from deniable import exact
 from deniable.domains import Categories, Integers, Strings
 from deniable.errors import DomainError, NumberError
-from deniable.planning import Plan, plan
-from deniable.planning.planner import half_width
+from deniable.planning import Plan, half_width, plan
 from deniable.protocols import BLH, GRR, OLH, OUE, HadamardResponse, SubsetSelection, load
 from deniable.protocols.choice import SAME, build, choose
 from deniable.protocols.frequency.local_hashing import mean_image

@@ -10,7 +10,7 @@ import pytest
 
 from deniable import Channel
 from deniable.channels import coin_response, randomized_response, truncated_geometric
-from deniable.cli.closed_forms import FORMS
+from deniable.cli.read_channels import FORMS
 
 COIN = ",yes,no\nyes,3/4,1/4\nno,1/4,3/4\n"
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable._files import parse_json
-from deniable.cli import closed_forms
-from deniable.cli.read_channels import Names, read_channel, read_vector
+from deniable.cli.read_channels import Names, build_form, read_channel, read_vector
 from deniable.errors import DeniableError
 
 JSON = st.recursive(
@@ -49,7 +48,7 @@ def test_no_text_breaks_the_readers(tmp_path_factory, content):
         lambda: read_channel(str(path)),
         lambda: read_vector(str(path), names, "counts"),
         lambda: read_vector(content, names, "counts"),
-        lambda: closed_forms.build("binary:" + content, lambda source: ([], [], [])),
+        lambda: build_form("binary:" + content, lambda source: ([], [], [])),
         lambda: parse_json(content, "here"),
     ):
         with suppress(DeniableError, OSError):

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from deniable.cli import app
-from deniable.cli.store_url import DEFAULT, StoreUrl
+from deniable.cli.store import DEFAULT, StoreUrl
 from deniable.collect.stores import open_store
 from deniable.collect.wire import hashed
 

@@ -23,8 +23,8 @@ from deniable.design import (
     several,
     staircase,
 )
-from deniable.design.column_utilities import Information
 from deniable.design.dual import _column, _tangent, context, proven_bound, proven_value
+from deniable.design.staircase import Information
 from deniable.design.tangents import Pair, Switches, curve_of, sweep
 from deniable.exact import Dyadic
 from tests.design.instances import KINDS, STYLES, random_pair

@@ -71,7 +71,7 @@ def test_mutual_information_beyond_sixteen_symbols():
     assert design.certificate.verify()
     assert design.channel.satisfies(1)
     # Exact and bound on the same small problem: the ceiling is never below the optimum.
-    from deniable.design.column_utilities import information as column
+    from deniable.design.staircase import information as column
 
     small = [0.4, 0.3, 0.2, 0.1]
     assert column(small).ceiling(math.expm1(1)) >= mutual_information(small, 1).value * (1 - 1e-12)

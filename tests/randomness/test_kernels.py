@@ -12,7 +12,7 @@ from deniable.conformance.checks import accepts
 from deniable.errors import NumberError
 from deniable.exact import WORD, Dyadic
 from deniable.randomness import Bits, Exhaustive, Simulation, exhaust, kernels
-from deniable.randomness.keystream import Buffer
+from deniable.randomness.secure import Buffer
 from tests.randomness.scripted import Scripted, words
 
 ALL_SHORT = np.arange(1 << 16, dtype="<u2")

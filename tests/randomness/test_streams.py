@@ -171,7 +171,8 @@ def test_bytes_handed_out_are_overwritten() -> None:
     assert bytes(buffer._bytes[: buffer._at]) == bytes(buffer._at)
 
 
-STREAMS = ("secure.py", "keystream.py")
+KEYSTREAM = ("Keystream.", "Buffer.")
+"""What draws under one key, in the code of the streams."""
 
 
 def halves(bits: Secure, count: int) -> bytes:
@@ -179,13 +180,14 @@ def halves(bits: Secure, count: int) -> bytes:
     return (bits.lanes(Dyadic(WORD // 2), count) ^ ((1 << count) - 1)).to_bytes(count // 8, "little")
 
 
-def interrupted(draw: Callable[[], object], interrupt: Callable[[], object], files: tuple[str, ...] = STREAMS) -> int:
-    """Run `draw` and call `interrupt` before every bytecode of the streams' code; says how often."""
+def interrupted(draw: Callable[[], object], interrupt: Callable[[], object], within: tuple[str, ...] = ("",)) -> int:
+    """Run `draw` and call `interrupt` before every bytecode of the streams' code, or of some of it; says how often."""
     inside, count = False, 0
 
     def trace(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:
         nonlocal inside, count
-        if inside or not frame.f_code.co_filename.endswith(files):
+        code = frame.f_code
+        if inside or not (code.co_filename.endswith("secure.py") and code.co_qualname.startswith(within)):
             return None
         frame.f_trace_opcodes = True
         inside = True
@@ -317,7 +319,7 @@ def test_a_fork_in_the_middle_of_a_draw_shares_no_word(kind: str, every: int) ->
         else:
             word = bits.pair()[1] if kind == "pair" else int.from_bytes(halves(bits, 64), "little")
 
-    interrupted(draw, fork, files=("keystream.py",))
+    interrupted(draw, fork, within=KEYSTREAM)
     assert word is not None
     if os.getpid() != parent:
         os.write(writing, word.to_bytes(8, "little"))

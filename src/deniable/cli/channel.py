@@ -19,7 +19,6 @@ from deniable.channels import Channel, Witness
 from deniable.channels.adjacency import Adjacency
 from deniable.channels.inference import Inference, ibu, invert, mle_randomized_response
 from deniable.cli import output
-from deniable.cli.closed_forms import FORMS
 from deniable.cli.options import (
     STDIN,
     All,
@@ -35,7 +34,7 @@ from deniable.cli.options import (
     refuse_keyboard,
 )
 from deniable.cli.output import examples, ratio_text, ratio_words, save_figure, shown
-from deniable.cli.read_channels import Names, as_floats, read_adjacency, read_channel, read_lines, read_vector
+from deniable.cli.read_channels import FORMS, Names, as_floats, read_adjacency, read_channel, read_lines, read_vector
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import level_text
 from deniable.labels import label_spec, text

@@ -43,7 +43,7 @@ from deniable.domains import Integers, Interval
 from deniable.errors import DeniableError, InternalError, LabelError, NumberError, ShapeError, SpecError
 from deniable.exact import WORD, epsilon_text, level_text
 from deniable.labels import Label, as_labels, label_key, label_spec, load_label
-from deniable.planning.information import information as report_information
+from deniable.planning import information as report_information
 from deniable.protocols import OneBitMean, Window, load
 from deniable.protocols import profiles as mechanisms
 from deniable.protocols.profiles import ProfileGraph, ProfileMechanism, ProfileTable, Verdict

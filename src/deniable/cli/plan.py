@@ -15,8 +15,7 @@ from deniable.cli.options import Json, Plot, Record, is_json, named, new_app, re
 from deniable.cli.output import examples, save_figure
 from deniable.domains import Domain, Interval, Strings, as_domain, read_record
 from deniable.errors import SpecError
-from deniable.planning import Plan
-from deniable.planning.planner import COLUMNS
+from deniable.planning import COLUMNS, Plan
 
 app = new_app()
 

@@ -23,7 +23,7 @@ from deniable.cli import output
 from deniable.cli.load_survey import losses, read_target, refuse_expired, refuse_uncollected
 from deniable.cli.options import new_app, read_text
 from deniable.cli.output import examples
-from deniable.cli.store_url import DEFAULT, StoreUrl, has_password, is_made, without_password
+from deniable.cli.store import DEFAULT, StoreUrl, has_password, is_made, without_password
 from deniable.collect.http import is_loopback
 from deniable.collect.stores import open_store
 from deniable.collect.stores.base import REOPEN_SECONDS

@@ -14,7 +14,7 @@ from deniable.cli import output
 from deniable.cli.load_survey import chosen_in, read_moment
 from deniable.cli.options import Json, new_app
 from deniable.cli.output import examples, shown
-from deniable.cli.store_url import DEFAULT, StoreUrl, existing
+from deniable.cli.store import DEFAULT, StoreUrl, existing
 from deniable.collect.stores import Token
 from deniable.collect.wire import hashed, new_token
 from deniable.errors import LabelError, SpecError

@@ -6,18 +6,19 @@ from deniable.design.base import Certificate, Check, Design, Verdict, plot_chann
 from deniable.design.bayes import Compromise, bayes, compromise
 from deniable.design.bayes_certificate import BayesCertificate
 from deniable.design.blocks import BlockResponse
-from deniable.design.extremal import ExtremalCertificate, extremal
-from deniable.design.mean import MeanCertificate, MeanDesign, mean
-from deniable.design.readout import Readout, readout
-from deniable.design.regimes import (
+from deniable.design.extremal import (
     Bracket,
+    ExtremalCertificate,
     Regimes,
     ScanPoint,
     binary_guarantee,
+    extremal,
     plot_regimes,
     plot_value,
     regimes,
 )
+from deniable.design.mean import MeanCertificate, MeanDesign, mean
+from deniable.design.readout import Readout, readout
 from deniable.design.robust import RobustCertificate, least_favourable, robust
 from deniable.design.several import ChernoffCertificate, GuessCertificate, hellinger_factor, several
 from deniable.design.staircase import (

@@ -39,8 +39,7 @@ from deniable.channels.laws import Laws, integer_weights, plain_weights, probabi
 from deniable.design.base import Certificate, Check, Design, Verdict, read_number
 from deniable.design.bayes import MOST_CELLS, settled, solve
 from deniable.design.bayes_certificate import Relation, ceiling, decimal, floor, proven_bound
-from deniable.design.column_utilities import Divergences
-from deniable.design.staircase import StaircaseCertificate, family
+from deniable.design.staircase import Divergences, StaircaseCertificate, family
 from deniable.errors import ChannelError, InternalError, LabelError, ShapeError, SpecError
 from deniable.labels import as_label, as_labels, index_of, label_key, label_spec, load_label
 from deniable.specs import integer_text, read_integer

@@ -36,7 +36,7 @@ from deniable._files import atomic_write, parse_json
 from deniable.domains import Domain, Interval, ListedDomain, as_domain, as_listed, read_record
 from deniable.errors import DeniableError, LabelError, NumberError, SpecError
 from deniable.files.units import run_all, worker_count
-from deniable.planning.planner import COLORS, GRID, INK, STYLES
+from deniable.planning import COLORS, GRID, INK, STYLES
 from deniable.protocols import Protocol, registered
 
 Shares = NDArray[np.float64]

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from deniable.randomness.exhaustive import Enumeration, Exhaustive, exhaust
-from deniable.randomness.law import KnownBoundaries, Law
+from deniable.randomness.kernels import KnownBoundaries, Law
 from deniable.randomness.secure import SYSTEM, Counting, Secure, Simulation, source_of
 from deniable.randomness.source import Bits
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from deniable.errors import NumberError
 from deniable.exact import Dyadic
-from deniable.randomness.law import Law
+from deniable.randomness.kernels import Law
 from deniable.randomness.source import Bits
 
 T = TypeVar("T", bound=Hashable)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from deniable.errors import NumberError
 from deniable.exact import WORD, WORD_BITS, Dyadic
 from deniable.randomness import kernels
-from deniable.randomness.law import Law
+from deniable.randomness.kernels import Law
 
 
 @lru_cache(maxsize=64)

@@ -19,8 +19,7 @@ from deniable.collect.server.problems import Problem
 from deniable.collect.wire import JSON
 from deniable.domains import Domain, Integers, Interval, Strings, read_record
 from deniable.errors import DeniableError, DomainError, SpecError
-from deniable.planning import Plan
-from deniable.planning.planner import MOST_PEOPLE, epsilons_around, half_width
+from deniable.planning import MOST_PEOPLE, Plan, epsilons_around, half_width
 from deniable.protocols.choice import build
 
 MOST_CATEGORIES = 1 << 27

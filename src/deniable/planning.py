@@ -1,4 +1,7 @@
-"""Which protocol for this domain, epsilon and number of people; or how many people, or which epsilon.
+"""Planning a collection: which protocol, how many people, which epsilon; and how much one report tells.
+
+`plan(domain, ...)` with any two of epsilon, n (or people) and within; the `Plan` explains itself when printed.
+`half_width` says how exact a protocol is that is chosen already, and `information` what its reports tell.
 
 Rule       the smallest noise in the share of an answer that nobody gave, in the worst case over what the others gave;
            among the protocols within 5 percent of that variance, the fewest report bytes, then the least work on the
@@ -15,27 +18,46 @@ Solving    the smallest n, or the smallest epsilon to four digits, at which the 
 Plan       the protocols side by side, the one to use, and why. Its picture has, above, the noise: the standard error of
            the share of an answer that nobody gave, in the worst case; below, the same divided by the smallest one,
            because the good protocols lie too close together to be told apart
+
+What one report tells: information, capacity and Fisher information of every protocol, from its exact channel.
+
+Information  mutual information of answer and report, in nats, when the answers follow a prior
+Capacity     the largest information over all priors
+Spread       n times the sum, over the answers, of the variance of the best unbiased estimate of the shares from n
+             reports: the trace of the inverse Fisher information (Cramer and Rao), at the prior; infinite where reports
+             do not determine the shares
+Optimum      the most information of any mechanism at this epsilon: `design.mutual_information`
+Channels     enumerated from the report bytes; a protocol with too many forms of a report is left out by name
+Source       Kairouz, Oh and Viswanath 2014 (mutual information as a utility); Ye and Barg 2018 (Fisher information)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deniable import exact
 from deniable._extras import require
+from deniable.channels import Channel, capacity, mutual_information
+from deniable.channels.inference import fisher_stderr
+from deniable.channels.utility import Distribution, read_prior
 from deniable.domains import Domain, DomainLike, Integers, ListedDomain, as_domain
-from deniable.errors import DomainError, EpsilonError, NumberError
+from deniable.errors import ChannelError, DomainError, EpsilonError, NumberError
 from deniable.exact import epsilon_text
 from deniable.protocols import Protocol
 from deniable.protocols.choice import SAME, build, choose, digits
 from deniable.results import RESPONDENTS, Floats, quantile
+
+if TYPE_CHECKING:
+    from deniable.design import Design
+
+__all__ = ["Information", "Option", "Plan", "Told", "half_width", "information", "plan"]
 
 # What the columns show, in order: heading, attribute, how it is written.
 COLUMNS = (
@@ -458,3 +480,76 @@ def _reason(choice: Option, table: Sequence[Option], epsilon: Fraction) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] + " is" if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]} are"
+
+
+# -- what one report tells -------------------------------------------------------------------------------
+
+
+# Enumerating so many cells takes seconds; a channel of a thousand unary reports takes ten times as long.
+MOST_CELLS = 1 << 13
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a report of one protocol tells."""
+
+    name: str
+    information: float
+    capacity: float
+    spread: float
+
+    @classmethod
+    def of(cls, name: str, channel: Channel, prior: Distribution | None = None) -> Told:
+        """The same figures for any channel; the prior is even if it is not given."""
+        weights = _even(len(channel.inputs)) if prior is None else read_prior(prior, channel.inputs)
+        errors = fisher_stderr(channel.rows, np.ones(1), weights, rank=None)
+        return cls(name, mutual_information(channel, weights), capacity(channel).value, float(np.square(errors).sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class Information:
+    """Protocols by information, the most first; what no mechanism exceeds; and who has too many forms of a report."""
+
+    epsilon: Fraction
+    rows: tuple[Told, ...]
+    best: Design
+    left_out: tuple[str, ...]
+
+
+def information(
+    domain: ListedDomain,
+    epsilon: Any,
+    prior: Distribution | None = None,
+    protocols: Iterable[Protocol] | None = None,
+    max_cells: int = MOST_CELLS,
+) -> Information:
+    """What a report tells about an answer that follows `prior` (even if not given), for each protocol.
+
+    `protocols` are those of the planner if they are not given. Channels of more than `max_cells` cells are left out.
+
+    >>> from deniable import GRR, Categories
+    >>> colours = Categories(["red", "green", "blue"])
+    >>> found = information(colours, 1, protocols=[GRR(colours, 1)])
+    >>> [(told.name, round(told.information, 4)) for told in found.rows], round(found.best.value, 4)
+    ([('GRR', 0.1233)], 0.1233)
+    """
+    from deniable import design
+
+    level = exact.as_epsilon(epsilon)
+    if protocols is None:
+        protocols = [option.protocol for option in plan(domain, epsilon=level, n=1000).table]
+    rows, left_out = [], []
+    for protocol in protocols:
+        try:
+            channel = protocol.channel(max_cells)
+        except ChannelError:
+            left_out.append(protocol.name)
+            continue
+        rows.append(Told.of(protocol.name, channel, prior))
+    weights = _even(domain.size) if prior is None else read_prior(prior, tuple(domain.labels))
+    best = design.mutual_information(weights, level)
+    return Information(level, tuple(sorted(rows, key=lambda told: -told.information)), best, tuple(left_out))
+
+
+def _even(size: int) -> Any:
+    return np.full(size, 1 / size)
