@@ -613,9 +613,7 @@ function twoStages(permanent, report, law) {
 
 /** Longitudinal GRR: randomized response at `forever`, kept; then again, so that one report has the level epsilon. */
 function lgrr({ size }, epsilon, { forever: written }) {
-  const forever = readLevel(written, "forever");
-  check(isAbove(forever, epsilon), "the first report of two stages has a smaller epsilon than the kept state");
-  const permanent = keepThreshold(size, forever);
+  const permanent = keepThreshold(size, readForever(written, epsilon));
   const kept = permanent.numerator;
   const instant = threshold(floorOf([WORD, -WORD, kept, kept * (BigInt(size) - 1n)], epsilon));
   check(instant.numerator > 0n && instant.numerator < WORD, "the two epsilons of this question leave no second stage");
@@ -639,6 +637,51 @@ function lgrr({ size }, epsilon, { forever: written }) {
       isAnswer: true,
     },
   );
+}
+
+/** Both levels of two stages: the kept state's, read, is above that of one report. */
+function readForever(written, epsilon) {
+  const forever = readLevel(written, "forever");
+  check(isAbove(forever, epsilon), "the first report of two stages has a smaller epsilon than the kept state");
+  return forever;
+}
+
+/** P(flip) of the second stage, by which bits that are set with q1 come out set with 1 / (e^x + 1): rounded up. */
+function secondFlip({ numerator: stored }, x) {
+  const [gap, rest] = [WORD - 2n * stored, WORD - stored];
+  const more = flipThreshold(x).numerator > stored; // else what is to be drawn is below zero
+  const flip = more ? ceilOf([-stored, rest, gap, gap], x) : 0n;
+  check(more && flip < WORD / 2n, "the two epsilons of this question leave no second stage");
+  return threshold(flip);
+}
+
+/** A bitmap, kept; then each of its bits flipped by chance. */
+function unaryTwice(size, trueBit, otherBit, flip, forever) {
+  const { draw: permanent, reportBytes } = unary(size, trueBit, otherBit);
+  const report = (state, bits) => {
+    const flipped = bits.packed(flip, size);
+    state.forEach((byte, i) => (flipped[i] ^= byte));
+    return flipped;
+  };
+  const instant = times(logCeil(WORD - flip.numerator, flip.numerator), [BigInt(size), 1n]);
+  return twoStages(permanent, report, {
+    reportBytes,
+    forms: 2 ** size,
+    thresholds: { trueBit, otherBit, flip },
+    forever,
+    stateForms: 2 ** size,
+    instantEpsilon: writeFraction(instant),
+  });
+}
+
+function lsue({ size }, epsilon, { forever }) {
+  const stored = flipThreshold(half(readForever(forever, epsilon)));
+  return unaryTwice(size, complement(stored), stored, secondFlip(stored, half(epsilon)), forever);
+}
+
+function losue({ size }, epsilon, { forever }) {
+  const stored = flipThreshold(readForever(forever, epsilon));
+  return unaryTwice(size, threshold(WORD / 2n), stored, secondFlip(stored, epsilon), forever);
 }
 
 /** A bitmap of independent bits: every bit at the rate of the others, then the true one at its own. */
@@ -1118,6 +1161,8 @@ const PROTOCOLS = {
   __proto__: null,
   GRR: { law: grr, shape: "answer" },
   LGRR: { law: lgrr, shape: "answer, twice", parameters: ["forever"] },
+  LSUE: { law: lsue, shape: "bits, twice", parameters: ["forever"] },
+  LOSUE: { law: losue, shape: "bits, twice", parameters: ["forever"] },
   SUE: { law: sue, shape: "bits" },
   OUE: { law: oue, shape: "bits" },
   THE: { law: the, shape: "bits", parameters: ["threshold"] },

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from deniable.protocols import GRR as GRR
     from deniable.protocols import HCMS as HCMS
     from deniable.protocols import LGRR as LGRR
+    from deniable.protocols import LOSUE as LOSUE
+    from deniable.protocols import LSUE as LSUE
     from deniable.protocols import OLH as OLH
     from deniable.protocols import OUE as OUE
     from deniable.protocols import RAPPOR as RAPPOR
@@ -84,7 +86,7 @@ _HOMES = {
     "domains": ("Categories", "Integers", "Interval", "Records", "Strings"),
     "planning": ("Plan", "plan"),
     "protocols": (
-        *("BLH", "CMS", "GRR", "HCMS", "LGRR", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
+        *("BLH", "CMS", "GRR", "HCMS", "LGRR", "LOSUE", "LSUE", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
         *("Attributes", "Estimate", "HadamardResponse", "MeanTable", "Moments", "OLHSketch", "OneBitMean"),
         *("Protocol", "Ranges", "Reports", "SubsetSelection", "Table", "Tally", "Window"),
         *("combine", "load"),

@@ -20,6 +20,8 @@ from deniable.protocols import (
     BLH,
     GRR,
     LGRR,
+    LOSUE,
+    LSUE,
     OLH,
     OUE,
     SUE,
@@ -60,6 +62,8 @@ PINNED: list[Protocol] = [
     HadamardResponse(1000, 4),
     LGRR(["yes", "no"], first="1/2", forever=1),
     LGRR(1000, first=2, forever="7/2"),
+    LSUE(["ä", "ö", "ü"], first="1/2", forever=1),
+    LOSUE(70, first=2, forever="7/2"),
     Window(Interval(0, 24, unit="hours"), 3),
     MeanTable(
         Channel.from_integers([[5, 3, 1, 1], [3, 2, 2, 3], [1, 1, 3, 5]], 10, range(3), range(4)),

@@ -12,7 +12,7 @@ import pytest
 
 from deniable import exact
 from deniable.errors import ChannelError, DeniableError, EpsilonError, NumberError, ReportError
-from deniable.protocols import GRR, LGRR, Memoized, load, registered
+from deniable.protocols import GRR, LGRR, LOSUE, LSUE, OUE, SUE, Memoized, load, registered
 from deniable.randomness import Bits, Secure, Simulation, exhaust
 
 COIN = LGRR(["yes", "no"], first="1/2", forever=1)
@@ -54,7 +54,11 @@ def pattern(stream: tuple[Any, ...], values: int) -> tuple[int, ...]:
     ("protocol", "epochs", "values"),
     [
         *((COIN, 2, 2), (COIN, 3, 1), (COIN, 3, 2), (THREE, 2, 2), (THREE, 2, 1)),
-        *((LGRR(2, first=first, forever=forever), 2, 2) for first, forever in (("0.01", "0.02"), (1, 8), (7, 8))),
+        *(
+            (kind(2, first=first, forever=forever), 2, values)
+            for kind, values in ((LGRR, 2), (LSUE, 2), (LOSUE, 2), (LOSUE, 1))
+            for first, forever in (("0.01", "0.02"), (1, 8), (7, 8))
+        ),
     ],
 )
 def test_every_level_is_that_of_the_bytes_that_leave(protocol: Memoized, epochs: int, values: int) -> None:
@@ -91,7 +95,9 @@ def test_one_report_is_the_composition_of_both_stages(protocol: Memoized) -> Non
     assert exact.exp_at_least(protocol.forever, first.ratio)
     assert exact.exp_at_least(protocol.first, composed.ratio)
     assert exact.exp_at_least(protocol.instant_epsilon, second.ratio)
-    assert not exact.exp_at_least(protocol.instant_epsilon - Fraction(1, 1000), second.ratio)
+    part, parts = protocol.instant_power
+    assert part**parts == second.ratio
+    assert not exact.exp_at_least(protocol.instant_epsilon / parts - Fraction(1, 1000), part)
 
 
 @pytest.mark.parametrize("protocol", INSTANCES, ids=str)
@@ -151,6 +157,38 @@ def test_chaining_is_exact_for_any_number_of_answers(size: int, first: Any, fore
     published = _published(size, float(protocol.first), float(protocol.forever))
     assert published < float(protocol.first) * (1 + 1e-12)
     assert size == 2 or published < 0.98 * float(protocol.first), "the published second stage wastes level"
+
+
+@pytest.mark.parametrize(("first", "forever"), [("0.01", "0.02"), ("1/2", 1), (4, 8)])
+def test_one_report_of_a_bitmap_is_that_of_the_plain_protocol(first: Any, forever: Any) -> None:
+    """LSUE reports as SUE at the first level does, LOSUE as OUE does: to 1e-15, and never above the level."""
+    for staged, plain in ((LSUE, SUE), (LOSUE, OUE)):
+        protocol, one = staged(70, first=first, forever=forever), plain(70, first)
+        assert abs(protocol.p - one.p) < 1e-15
+        assert abs(protocol.q - one.q) < 1e-15
+        assert exact.exp_at_least(protocol.first, protocol.ratio)
+        assert protocol.permanent_ratio == plain(70, forever).ratio
+        # One unit less in the second stage, and the first report tells more than was asked for.
+        less = protocol.other_bit.value + (1 - 2 * protocol.other_bit.value) * (
+            protocol.flip.value - Fraction(2, 1 << 64)
+        )
+        power = 2 if staged is LSUE else 1
+        assert not exact.exp_at_least(protocol.first, ((1 - less) / less) ** power)
+
+
+def test_bits_are_compared_one_by_one() -> None:
+    """Of many answers too, the ratio of two streams is exact: here against all 16 states of four bits, in full."""
+    for kind in (LSUE, LOSUE):
+        four = kind(4, first=1, forever=2)
+        for one, other in (([0, 0], [0, 1]), ([0, 1], [2, 3]), ([0, 1], [1, 0])):
+            table: dict[tuple[int, int], int] = {}
+            for cell in zip(one, other, strict=True):
+                table[cell] = table.get(cell, 0) + 1
+            turned = {(w, v): count for (v, w), count in table.items()}
+            for place in Memoized._places(four, range(4)):
+                assert four.between(one, other) == max(place.largest(table), place.largest(turned))
+    wide = LOSUE(1000, first=1, forever=2)
+    assert exact.log(wide.between([0] * 4, [0, 1] * 2)) > 20, "every bit shows a little of a change"
 
 
 def _published(size: int, first: float, forever: float) -> float:

@@ -193,7 +193,9 @@ def thresholds(protocol: Protocol) -> dict[str, str]:
     """The integers of a law, under the browser's names."""
     law: Any = getattr(protocol, "inner", protocol)
     found: dict[str, Dyadic] = {}
-    if hasattr(law, "instant"):
+    if isinstance(law, Memoized) and hasattr(law, "flip"):
+        found = {"trueBit": law.true_bit, "otherBit": law.other_bit, "flip": law.flip}
+    elif hasattr(law, "instant"):
         found = {"permanent": law.response.keep, "instant": law.instant.keep}
     elif hasattr(law, "response"):
         found = {"keep": law.response.keep}
@@ -286,8 +288,9 @@ def threshold_cases() -> Iterator[dict[str, Any]]:
         yield {"spec": protocol.spec(), "thresholds": thresholds(protocol)}
     for first, forever in (("1/1000000", "1/1000"), ("1/7", 1), (1, "22/7"), (long, 40), (20, 24), ("9.99", 10)):
         for size in (2, 1000):
-            protocol = registered()["LGRR"](size, first, forever)
-            yield {"spec": protocol.spec(), "thresholds": thresholds(protocol)}
+            for name in ("LGRR", "LSUE", "LOSUE"):
+                protocol = registered()[name](size, first, forever)
+                yield {"spec": protocol.spec(), "thresholds": thresholds(protocol)}
 
 
 def stages() -> Iterator[dict[str, Any]]:
@@ -296,6 +299,7 @@ def stages() -> Iterator[dict[str, Any]]:
     wide = [
         registered()["LGRR"](Integers(0, 299), 2, forever="7/2"),
         registered()["LGRR"](BREAD, "1/3", forever="0.35"),
+        registered()["LOSUE"](Integers(0, 69), 2, forever="7/2"),
     ]
     for protocol in (*(example for kind in kinds for example in kind.examples()), *wide):
         for seed, value in enumerate(some_answers(protocol.domain)):

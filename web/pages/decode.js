@@ -217,6 +217,7 @@ export const DECODERS = {
   answer: single,
   "answer, twice": single,
   bits: bitwise,
+  "bits, twice": bitwise,
   hash: local,
   subset: ({ domain }, spec, bytes, at) => subset(domain, domain.size, spec.subset_size, bytes, at),
   block: ({ domain }, spec, bytes, at) => hadamard(domain, domain.size, spec.blocks, bytes, at),

@@ -62,6 +62,21 @@ function bits(domain, noun, yours, [others, own], says) {
   ];
 }
 
+/** A bitmap that is kept, and flipped bit by bit for each report. */
+function bitsTwice(domain, yours, [others, own, flips], says) {
+  const [first, second, last] = bits(domain, "answers", yours, [others, own], says);
+  const flipped = flips.row.reduce((sum, byte) => sum + byte.toString(2).replaceAll("0", "").length, 0);
+  return [
+    { ...first, text: `First stage, once per answer. ${first.text}` },
+    second,
+    {
+      text: `Second stage, for every report: every bit of what came out is flipped with probability ${percent(flips.chance, 2)}, one coin each.`,
+      outcome: `${count(flipped)} of ${count(flips.count)} were flipped.`,
+    },
+    last,
+  ];
+}
+
 function hashing(domain, size, hashBits, position, report, draws, says, noun) {
   const [keep, pick] = draws.slice(-2);
   const groups = 2 ** hashBits;
@@ -267,6 +282,7 @@ export const STORIES = {
   answer: ({ domain, draws, says }) => response(domain, draws, says),
   "answer, twice": ({ domain, draws, says }) => twice(domain, draws, says),
   bits: bitwise,
+  "bits, twice": ({ domain, value, draws, says }) => bitsTwice(domain, domain.read(value), draws, says),
   hash: local,
   subset: ({ domain, spec, draws, says }) => subset(domain, spec.subset_size, draws, says),
   block: ({ domain, draws, says }) => hadamard(domain, draws, says),

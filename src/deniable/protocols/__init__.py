@@ -9,7 +9,7 @@ from deniable.protocols.frequency import *  # noqa: F403  # one list of them, in
 from deniable.protocols.frequency.histogram import FrequencyProtocol, PureProtocol, ShareProtocol
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
 from deniable.protocols.groups import Group, Groups
-from deniable.protocols.longitudinal import LGRR
+from deniable.protocols.longitudinal import *  # noqa: F403
 from deniable.protocols.memoized import Level, Levels, Memoized
 from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Window
 from deniable.protocols.ranges import Ranges
@@ -19,7 +19,6 @@ from deniable.protocols.tally import Tally
 from deniable.results import Difference, Estimate, combine
 
 __all__ = [
-    "LGRR",
     "Attributes",
     "Cost",
     "Difference",
@@ -53,3 +52,4 @@ __all__ = [
     "registered",
 ]
 __all__ += frequency.__all__
+__all__ += longitudinal.__all__

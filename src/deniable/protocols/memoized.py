@@ -7,7 +7,8 @@ _instant       a state -> the bytes of a report, in the same way
 _states        the first of these for encoded answers in bulk
 _instants      the second for states in bulk
 _is_state      whether bytes are a state at all
-permanent_ratio, instant_ratio    the exact largest likelihood ratios of the two stages
+permanent_ratio, instant_power    the exact largest likelihood ratios of the two stages
+_places        the independent parts of its reports, where there are several: exact levels are found part by part
 
 Epsilon    the protocol's `epsilon` (`first`) is that of one report, both stages together. `forever` is that of the
            state: whoever sees every report that is ever drawn from one state learns no more than the state tells
@@ -21,6 +22,9 @@ Levels     four numbers, each about other pairs of streams (a stream is a device
                           each later one. Proof: given the reports so far, the next one is a mixture of rows of the
                           second stage in both streams, and the ratio of two mixtures is at most that of two rows. With
                           one state per device it is the level of the state
+Parts      the bits of a bitmap are drawn independently in both stages. So the likelihood of a stream of reports is a
+           product over the bits, and its largest ratio the product of the largest ratios of the bits: exact without
+           listing the 2^d states
 Cap        a device keeps at most `values` states; an answer beyond them is reported from the first one. So its stream
            is one with at most `values` different answers
 Source     Erlingsson, Pihur and Korolova 2014 (RAPPOR); Ding, Kulkarni and Yekhanin 2017; Arcolezi et al. 2022
@@ -30,6 +34,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -41,6 +46,7 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.domains import Domain, DomainLike
 from deniable.errors import ChannelError, EpsilonError, NumberError, ReportError
+from deniable.exact import Dyadic
 from deniable.protocols.base import Protocol, as_rows
 from deniable.protocols.reports import Bytes, Reports
 from deniable.randomness import Bits, exhaust, source_of
@@ -169,8 +175,14 @@ class Memoized(Protocol):
 
     @property
     @abstractmethod
+    def instant_power(self) -> tuple[Fraction, int]:
+        """The exact largest ratio of a report's probabilities under two states: that of a part, and how many parts."""
+
+    @property
     def instant_ratio(self) -> Fraction:
         """The exact largest ratio of a report's probabilities under two states."""
+        ratio, parts = self.instant_power
+        return ratio**parts
 
     @abstractmethod
     def _permanent(self, value: Any, bits: Bits) -> bytes: ...
@@ -231,8 +243,9 @@ class Memoized(Protocol):
 
     @cached_property
     def instant_epsilon(self) -> Fraction:
-        """The level of the second stage, rounded up to a thousandth."""
-        return exact.log_ceil(self.instant_ratio)
+        """The level of the second stage, rounded up to a thousandth for each part."""
+        ratio, parts = self.instant_power
+        return exact.log_ceil(ratio) * parts
 
     def lifetime(self, epochs: int, values: int | None = None) -> Fraction:
         """What `epochs` reports from at most `values` states tell at most, whatever the two streams of answers are.
@@ -273,7 +286,8 @@ class Memoized(Protocol):
         state, report = self.permanent_ratio, self.ratio
         if epochs == 1:
             return Levels(*(Level([(report, 1)], words, True) for words in over))
-        apart = [(state, 1)] if cap == 1 else [(report, 1), (self.instant_ratio, epochs - 1)]
+        second, parts = self.instant_power
+        apart = [(state, 1)] if cap == 1 else [(report, 1), (second, parts * (epochs - 1))]
         return Levels(
             Level([(report, 1)], over[0], True),
             Level([(state, 1)], over[1], False),
@@ -308,39 +322,95 @@ class Memoized(Protocol):
         """
         if len(one) != len(other) or not one:
             raise NumberError("two streams have the same number of epochs, and at least one")
-        table: dict[tuple[int, int], int] = {}
-        for cell in zip(self._stored(one, values), self._stored(other, values), strict=True):
-            table[cell] = table.get(cell, 0) + 1
-        return max(_largest(*self.stages, table), _largest(*self.stages, {(w, v): n for (v, w), n in table.items()}))
+        read = [[int(self.domain.encode_one(answer)) for answer in stream] for stream in (one, other)]
+        largest = Fraction(0)
+        for place in self._places(sorted({*read[0], *read[1]})):
+            table: Table = {}
+            for cell in zip(*(_stored(place, stream, values) for stream in read), strict=True):
+                table[cell] = table.get(cell, 0) + 1
+            turned = {(w, v): count for (v, w), count in table.items()}
+            largest = max(largest, place.largest(table), place.largest(turned))
+        return largest
 
-    def _stored(self, answers: Sequence[Any], values: int | None) -> list[int]:
-        """Whose state is reported in each epoch, as positions of answers: beyond the cap, that of the first."""
-        read = [int(self.domain.encode_one(answer)) for answer in answers]
-        known = list(dict.fromkeys(read))[:values]
-        return [value if value in known else known[0] for value in read]
+    def _places(self, values: Sequence[int]) -> Iterator[Place]:
+        """The laws of reports about these answers, one for each outcome of what is drawn independently of them."""
+        yield Place({value: value for value in values}, [Part(*self.stages, 1)])
 
     def _enumerated(self, epochs: int, cap: int) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """The exact ratios. Reports from one state may change places, so only numbers of epochs matter, not times."""
-        first, second = self.stages
-        size, outputs = first.shape[0], second.shape[1]
-        cells = [(v, w) for v in range(size) for w in range(size)]
-        if math.comb(epochs + len(cells) * outputs - 1, epochs) > MOST_STREAMS:
-            raise ChannelError(
-                f"too many streams of {epochs} epochs over {size} answers to look at all of them: leave `enumerated` "
-                "out for bounds, or compare two streams by `between`"
-            )
         same_value = same_pattern = anything = Fraction(1)
-        for counts in _compositions(epochs, len(cells)):
-            table = {cell: count for cell, count in zip(cells, counts, strict=True) if count}
-            rows, columns = {v for v, _ in table}, {w for _, w in table}
-            if max(len(rows), len(columns)) > cap:
-                continue
-            ratio = _largest(first, second, table)
-            anything = max(anything, ratio)
-            if len(table) == len(rows) == len(columns):
-                same_pattern = max(same_pattern, ratio)
-                same_value = max(same_value, ratio) if len(table) == 1 else same_value
-        return Fraction((first >> second).ratio), same_value, same_pattern, anything
+        for place in self._places(range(self._input_count())):
+            keys = sorted(set(place.keys.values()))
+            cells = [(v, w) for v in keys for w in keys]
+            outputs = max(part.second.shape[1] for part in place.parts)
+            if math.comb(epochs + len(cells) * outputs - 1, epochs) * len(place.parts) > MOST_STREAMS:
+                raise ChannelError(
+                    f"too many streams of {epochs} epochs over {len(keys)} answers to look at all of them: leave "
+                    "`enumerated` out for bounds, or compare two streams by `between`"
+                )
+            for counts in _compositions(epochs, len(cells)):
+                table = {cell: count for cell, count in zip(cells, counts, strict=True) if count}
+                rows, columns = {v for v, _ in table}, {w for _, w in table}
+                if max(len(rows), len(columns)) > cap:
+                    continue
+                ratio = place.largest(table)
+                anything = max(anything, ratio)
+                if len(table) == len(rows) == len(columns):
+                    same_pattern = max(same_pattern, ratio)
+                    same_value = max(same_value, ratio) if len(table) == 1 else same_value
+        return self.ratio, same_value, same_pattern, anything
+
+
+Table = dict[tuple[int, int], int]
+"""In how many epochs one stream reports the state of v while the other reports that of w."""
+
+
+class Part(NamedTuple):
+    """One of the independent parts of a report, such as a bit, with how many parts have the same law."""
+
+    first: Channel
+    """From the answers to the states of the part."""
+    second: Channel
+    """From these to the part of a report."""
+    times: int
+
+
+class Place(NamedTuple):
+    """What a report may be about once everything is known that does not depend on an answer."""
+
+    keys: dict[int, int]
+    """Of each answer, by its position, the row of the parts; answers of one row share a state."""
+    parts: list[Part]
+
+    def largest(self, table: Table) -> Fraction:
+        """The largest ratio of the reports' likelihood in one stream to that in the other, over all reports."""
+        ratios = (_largest(part.first, part.second, table) ** part.times for part in self.parts)
+        return math.prod(ratios, start=Fraction(1))
+
+
+def bit_parts(marks: Sequence[frozenset[int]], lanes: int, own: Dyadic, other: Dyadic, flip: Dyadic) -> list[Part]:
+    """The parts of a bitmap, for answers with these bits of their own; all bits that no answer has are alike."""
+    patterns = Counter(tuple(lane in mark for mark in marks) for lane in set().union(*marks))
+    patterns[(False,) * len(marks)] = lanes - patterns.total()
+    second = _coins([flip, flip.complement])
+    return [
+        Part(_coins([own if marked else other for marked in pattern]), second, times)
+        for pattern, times in patterns.items()
+        if times
+    ]
+
+
+def _coins(chances: Sequence[Dyadic]) -> Channel:
+    """A bit that is set with one of several probabilities."""
+    rows = [[exact.WORD - chance.numerator, chance.numerator] for chance in chances]
+    return Channel.from_integers(rows, exact.WORD, range(len(rows)), range(2))
+
+
+def _stored(place: Place, answers: Sequence[int], values: int | None) -> list[int]:
+    """Whose state is reported in each epoch, as rows of the parts: beyond the cap, that of the first."""
+    read = [place.keys[answer] for answer in answers]
+    known = list(dict.fromkeys(read))[:values]
+    return [key if key in known else known[0] for key in read]
 
 
 def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
@@ -357,11 +427,8 @@ def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
             yield first, *rest
 
 
-def _largest(first: Channel, second: Channel, table: dict[tuple[int, int], int]) -> Fraction:
-    """The largest ratio of the reports' likelihood in one stream to that in the other.
-
-    `table` says in how many epochs one stream reports the state of answer v while the other reports that of w.
-    """
+def _largest(first: Channel, second: Channel, table: Table) -> Fraction:
+    """The same of one part."""
     rows, columns = ([list(map(int, row)) for row in channel.numerators] for channel in (first, second))
     known: dict[tuple[int, tuple[int, ...]], int] = {}
 

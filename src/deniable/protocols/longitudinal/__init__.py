@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from deniable.protocols.longitudinal.lgrr import LGRR
+from deniable.protocols.longitudinal.unary import LOSUE, LSUE
 
-__all__ = ["LGRR"]
+__all__ = ["LGRR", "LOSUE", "LSUE"]

@@ -101,8 +101,8 @@ class LGRR(Memoized, GRR):
         return self.response.ratio
 
     @property
-    def instant_ratio(self) -> Fraction:
-        return self.instant.ratio
+    def instant_power(self) -> tuple[Fraction, int]:
+        return self.instant.ratio, 1
 
     @property
     def state_forms(self) -> int:
