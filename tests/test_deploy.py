@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from deniable.cli import app
 from deniable.collect.server.run import GRACE_SECONDS, SPARE_FILES
-from deniable.collect.server.settings import Settings
+from deniable.collect.server.service import Settings
 from tests.collect.server.live import free_port
 
 ROOT = Path(__file__).parents[1]

@@ -30,8 +30,11 @@ if "clock" in ASKED:
     time.time = turned  # before anything remembers the other one
 
 from deniable.cli import main  # noqa: E402
-from deniable.collect.server.clock import Bounds, TrustedClock  # noqa: E402
-from deniable.collect.server.settings import Settings  # noqa: E402
+from deniable.collect.server.service import (  # noqa: E402
+    Bounds,
+    Settings,
+    TrustedClock,
+)
 from deniable.collect.server.writer import Transaction, Writer  # noqa: E402
 from deniable.collect.stores import postgres  # noqa: E402
 from deniable.collect.stores.base import Added  # noqa: E402

@@ -18,8 +18,8 @@ from deniable.protocols.profiles import (
     mechanism,
     verify,
 )
-from deniable.protocols.profiles.categorical import _paper
 from deniable.protocols.profiles.mechanism import holds, repaired, round_rows
+from deniable.protocols.profiles.smooth import _paper
 
 pytestmark = pytest.mark.floats
 

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.collect.server.run import bound, make_server
-from deniable.collect.server.service import Service
-from deniable.collect.server.settings import Settings
+from deniable.collect.server.service import Service, Settings
 from deniable.collect.stores import Store, Token, open_store
 from deniable.collect.wire import BINARY, JSON, encode, encode_json, hashed, new_token
 from deniable.surveys import Survey

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
-from deniable.collect.server.clock import DISAGREES, JUMPED, SETTLED, STARTED, TrustedClock
+from deniable.collect.server.service import DISAGREES, JUMPED, SETTLED, STARTED, TrustedClock
 from deniable.collect.stores import StoreError, open_store
 from deniable.collect.stores.base import StoredTime
 from deniable.collect.stores.batches import SurveyCounter

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from deniable.collect.server.clock import Bounds
+from deniable.collect.server.service import Bounds
 from deniable.collect.server.writer import Parcel, Taken, Transaction
 from deniable.collect.stores.batches import SurveyCounter
 from deniable.collect.wire import BINARY, JSON, to_text

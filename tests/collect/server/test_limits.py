@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from deniable.collect.server import limits
+from deniable.collect.server import ingest
 from deniable.collect.wire import BINARY, JSON, encode_json
 from tests.collect.server.live import body, eventually, exchanged, in_thread, raw
 from tests.collect.surveys import crowd, current, mixed, plain
@@ -331,7 +331,7 @@ def test_a_body_that_is_cut_off_is_not_counted(live):
 
 def test_the_limit_is_what_refuses(shared, monkeypatch):
     """Power: without the check of the announced length, the oversized body would be waited for."""
-    monkeypatch.setattr(limits, "announced", lambda headers, most: 0)
+    monkeypatch.setattr(ingest, "announced", lambda headers, most: 0)
     received = raw(shared.port, head(plain(), 10**9), timeout=0.5)
     assert not received.startswith(b"HTTP/1.1 413")
 

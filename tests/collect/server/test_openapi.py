@@ -10,7 +10,7 @@ import pytest
 
 from deniable.collect.server.api import document
 from deniable.collect.server.run import create_app, operations
-from deniable.collect.server.settings import Settings
+from deniable.collect.server.service import Settings
 from tests.collect.server.live import TOKENS, Live, in_thread
 from tests.collect.surveys import crowd, current, daily, mixed, plain
 

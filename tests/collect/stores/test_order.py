@@ -104,7 +104,7 @@ def test_free_pages_of_sqlite_hold_no_earlier_state(monkeypatch: pytest.MonkeyPa
     settings = sqlite._SETTINGS if overwrites else [one for one in sqlite._SETTINGS if "secure_delete" not in one]
     monkeypatch.setattr(sqlite, "_SETTINGS", (*settings, *(() if overwrites else ("PRAGMA secure_delete = OFF",))))
     monkeypatch.setattr(sqlite.FileRuns, "pool", 24)
-    monkeypatch.setattr("deniable.collect.stores.runs.RATIO", 3)
+    monkeypatch.setattr("deniable.collect.stores.batches.RATIO", 3)
     survey = SURVEYS[1]
     people = crowd(survey, 200, seed=7)
     with tempfile.TemporaryDirectory(dir=in_memory()) as name, SqliteStore(Path(name, "store.db")) as store:
@@ -169,7 +169,7 @@ def kept_together(path: Path) -> list[list[bytes]]:
 def test_runs_of_sqlite_tell_no_order(monkeypatch: pytest.MonkeyPatch, pool: int, mixed_well: bool) -> None:
     """A run says in which period an id came, and nothing within it. Power: without a pool the runs are the commits."""
     monkeypatch.setattr("deniable.collect.stores.sqlite.FileRuns.pool", pool)
-    monkeypatch.setattr("deniable.collect.stores.runs.RATIO", 1000)
+    monkeypatch.setattr("deniable.collect.stores.batches.RATIO", 1000)
     people = crowd(SURVEYS[0], 200, seed=7)
     with tempfile.TemporaryDirectory(dir=in_memory()) as name:
         with SqliteStore(Path(name, "store.db")) as store:

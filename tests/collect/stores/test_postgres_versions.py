@@ -128,7 +128,7 @@ def test_a_row_per_commit_would_tell_the_order(
 ) -> None:
     """The power of the test above: with no pool to speak of, the numbers of transactions tell who came when."""
     monkeypatch.setattr("deniable.collect.stores.postgres.ServerRuns.pool", 1)
-    monkeypatch.setattr("deniable.collect.stores.runs.RATIO", 1000)
+    monkeypatch.setattr("deniable.collect.stores.batches.RATIO", 1000)
     with open_store(postgres_server.new_database()) as store:
         add_one_by_one(store)
         (*places,) = (place for row in rows_of_ids(store, "xmin::text::bigint") for place in row)

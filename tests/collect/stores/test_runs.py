@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable.collect.stores import Added, Batch, Store, open_store, runs
+from deniable.collect.stores import Added, Batch, Store, batches, open_store
 from deniable.collect.stores.postgres import ServerRuns
 from deniable.collect.stores.sqlite import FileRuns, SqliteStore
 from tests.collect.postgres import in_memory
@@ -26,7 +26,7 @@ NAME = DAILY.fingerprint
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many merges within some hundred ids."""
-    monkeypatch.setattr(runs, "RATIO", 3)
+    monkeypatch.setattr(batches, "RATIO", 3)
     for table in (FileRuns, ServerRuns):
         for name, value in {"pool": 8, "chunk": 5, "largest": 60}.items():
             monkeypatch.setattr(table, name, value)
@@ -70,7 +70,7 @@ def test_each_id_is_new_once(connect: Callable[[int], Store]) -> None:
         collect([one, two], seed=5)
 
 
-class ForgetsOthers(runs.SortedRuns):
+class ForgetsOthers(batches.SortedRuns):
     """Never reads what another connection wrote."""
 
     def catch_up(self) -> None:
@@ -78,14 +78,14 @@ class ForgetsOthers(runs.SortedRuns):
             super().catch_up()
 
 
-class ForgetsRuns(runs.SortedRuns):
+class ForgetsRuns(batches.SortedRuns):
     """Takes what is in no pool for new."""
 
     def _known(self, ids: Any) -> Any:
-        return runs.found(self._pool, ids)
+        return batches.found(self._pool, ids)
 
 
-class LooksInOneRun(runs.SortedRuns):
+class LooksInOneRun(batches.SortedRuns):
     """Of runs that share a filter, asks the table for the last one only."""
 
     def _remember(self, run: int, ids: Any) -> None:
@@ -97,7 +97,7 @@ class LooksInOneRun(runs.SortedRuns):
 @pytest.mark.parametrize("broken", [ForgetsOthers, ForgetsRuns, LooksInOneRun])
 @pytest.mark.parametrize("connect", ["sqlite"], indirect=True)
 def test_broken_runs_are_caught(
-    connect: Callable[[int], Store], monkeypatch: pytest.MonkeyPatch, broken: type[runs.SortedRuns]
+    connect: Callable[[int], Store], monkeypatch: pytest.MonkeyPatch, broken: type[batches.SortedRuns]
 ) -> None:
     monkeypatch.setattr("deniable.collect.stores.sql.SortedRuns", broken)
     with connect(0) as one, connect(1) as two:

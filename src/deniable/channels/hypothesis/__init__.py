@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from deniable.channels.hypothesis.decide import Decision, decide
-from deniable.channels.hypothesis.people import (
+from deniable.channels.hypothesis.ratio_test import (
+    BayesError,
     Chernoff,
     PeopleNeeded,
     SampleSize,
+    TestError,
+    bayes_error,
     chernoff_information,
     effective_sample_size,
     le_cam_bound,
     least_chernoff_information,
+    likelihood_ratio_test,
     people_needed,
     plot_effective_sample_size,
     sample_size,
     stein_exponent,
 )
-from deniable.channels.hypothesis.ratio_test import BayesError, TestError, bayes_error, likelihood_ratio_test
 from deniable.channels.laws import Laws, read_laws
 
 __all__ = [

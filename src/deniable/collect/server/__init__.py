@@ -8,6 +8,6 @@ for _module in ("starlette", "uvicorn"):
     require(_module, "serve")
 
 from deniable.collect.server.run import create_app, serve  # noqa: E402
-from deniable.collect.server.settings import Settings  # noqa: E402
+from deniable.collect.server.service import Settings  # noqa: E402
 
 __all__ = ["Settings", "create_app", "serve"]

@@ -21,8 +21,20 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 import deniable
-from deniable.collect.server import limits
-from deniable.collect.server.problems import KINDS, MEDIA_TYPE, PREFIX, Document, Problem, deleted, overloaded
+from deniable.collect.server.problems import (
+    KINDS,
+    MEDIA_TYPE,
+    PREFIX,
+    Document,
+    Gone,
+    Headers,
+    Problem,
+    announced,
+    answer_and_close,
+    deleted,
+    media_type,
+    overloaded,
+)
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.service import Service
 from deniable.collect.server.telemetry import log
@@ -129,7 +141,7 @@ class Call:
     query: dict[str, Any]
 
     @property
-    def headers(self) -> limits.Headers:
+    def headers(self) -> Headers:
         return self.scope["headers"]  # type: ignore[no-any-return]
 
     async def entry(self) -> Entry:
@@ -137,12 +149,12 @@ class Call:
         return await self.service.registry.find(self.path["fingerprint"])
 
     async def body(self) -> bytes:
-        limits.announced(self.headers, self.service.settings.max_body)
+        announced(self.headers, self.service.settings.max_body)
         return await self.service.receiving.read(self.receive)
 
     async def json(self, kind: Any) -> Any:
         """A small JSON body of a known form."""
-        if limits.media_type(self.headers) != "application/json":
+        if media_type(self.headers) != "application/json":
             raise Problem("unsupportedMediaType", "send application/json", close=True)
         try:
             return msgspec.json.decode(await self.body(), type=kind)
@@ -212,7 +224,7 @@ class Resource:
         try:
             async with asyncio.timeout(self._service.settings.request_seconds):
                 response = await self._answer(operation, scope, receive)
-        except limits.Gone:
+        except Gone:
             return
         except TimeoutError:
             log("error", where=name, kind="deadline")
@@ -241,7 +253,7 @@ class Resource:
         public = operation.public if operation is not None else scope["method"] == "OPTIONS" and self._public
         (PUBLIC if public else PRIVATE).add(response)
         if close:
-            await limits.answer_and_close(response, scope, receive, send)
+            await answer_and_close(response, scope, receive, send)
         else:
             await response(scope, receive, send)
 

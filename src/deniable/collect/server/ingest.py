@@ -13,9 +13,8 @@ from __future__ import annotations
 import msgspec
 from starlette.responses import Response
 
-from deniable.collect.server import limits
 from deniable.collect.server.api import FINGERPRINT, Answer, Call, Operation, Parameter, json_response
-from deniable.collect.server.problems import Problem
+from deniable.collect.server.problems import Problem, announced, media_type
 from deniable.collect.server.writer import Taken
 from deniable.collect.wire import BINARY, HEADER_BYTES, ID_BYTES, JSON, from_text
 
@@ -54,10 +53,10 @@ async def take(call: Call) -> Response:
     entry = service.registry.get(call.path["fingerprint"]) or await call.entry()
     if entry.phase(service.clock.bounds().earliest) in ("closed", "over"):
         raise Problem("surveyClosed", "the survey has ended: nothing more of it is counted")
-    kind = limits.media_type(headers)
+    kind = media_type(headers)
     if kind != BINARY and kind != JSON:
         raise Problem("unsupportedMediaType", f"send {BINARY} or {JSON}", close=True)
-    limits.announced(headers, settings.max_body)
+    announced(headers, settings.max_body)
     writer.room()
     service.allow(entry, 0)
     body = await service.receiving.read(call.receive)

@@ -26,8 +26,7 @@ from starlette.types import Receive, Scope
 
 import deniable
 from deniable.collect.server.api import Answer, Call, Handler, Operation, Parameter, Resource
-from deniable.collect.server.limits import header
-from deniable.collect.server.problems import Problem
+from deniable.collect.server.problems import Problem, header
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.service import Service
 from deniable.collect.server.surveys import IMMUTABLE, Listed, listing

@@ -1,16 +1,33 @@
-"""Refusals, as RFC 9457 problem documents: a type, a title, the status, and a sentence that says what to do.
+"""Refusals: how a problem is told to whoever asked, and the limits on bodies and rates that a stranger may meet.
+
+Document   RFC 9457: a type, a title, the status, and a sentence that says what to do
 
 Retry      statuses 429 and 5xx: the same bytes may be sent again, after Retry-After seconds; every other is final
+Time       a body arrives within so many seconds, and never stands still for longer than a few
+Memory     bodies that are still arriving have room of their own, so that they cannot take it from those that are whole.
+           When it is full, or when too many arrive at once, the oldest gives way: a body that stalls loses its place to
+           one that does not
+Rate       a bucket that fills steadily and is emptied by what is taken. A request is taken while there is anything in
+           the bucket, and may overdraw it: so a large batch passes, and what follows waits longer, but never longer
+           than `LONGEST`. What was charged and then not counted is given back
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from deniable.collect.server.service import Settings
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:deniable:problem:"
@@ -97,3 +114,191 @@ def overloaded(detail: str, seconds: float = 1.0, close: bool = False) -> Proble
 def wait(seconds: float) -> str:
     """The value of Retry-After: whole seconds, at least one."""
     return str(max(1, math.ceil(seconds)))
+
+
+# -- how much a stranger may use ----------------------------------------------------------------------
+
+
+Headers = list[tuple[bytes, bytes]]
+
+LINGER_SECONDS = 2.0
+LINGER_BYTES = 16 << 20
+LONGEST = 60.0
+"""Seconds that anybody waits for a bucket that others have overdrawn, at most."""
+
+
+class Gone(Exception):
+    """The client has left: nobody waits for an answer."""
+
+
+class _Arriving:
+    """One body that is not whole yet."""
+
+    __slots__ = ("deadline", "size", "yielded")
+
+    def __init__(self, deadline: asyncio.Timeout) -> None:
+        self.deadline, self.size, self.yielded = deadline, 0, False
+
+
+class Receiving:
+    """All bodies that are arriving at this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._arriving: dict[_Arriving, None] = {}
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._arriving)
+
+    async def read(self, receive: Receive) -> bytes:
+        """The whole body, or a problem that says why not."""
+        settings, loop = self._settings, asyncio.get_running_loop()
+        end = loop.time() + settings.body_seconds
+        pieces: list[bytes] = []
+        size, more = 0, True
+        own: _Arriving | None = None
+        try:
+            async with asyncio.timeout_at(min(end, loop.time() + settings.stall_seconds)) as deadline:
+                own = self._enter(deadline)
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Gone
+                    piece: bytes = message.get("body", b"")
+                    size += len(piece)
+                    if size > settings.max_body:
+                        raise too_large(settings.max_body)
+                    self._keep(own, len(piece))
+                    pieces.append(piece)
+                    more = message.get("more_body", False)
+                    if more and not own.yielded:
+                        deadline.reschedule(min(end, loop.time() + settings.stall_seconds))
+        except TimeoutError:
+            if own is not None and own.yielded:
+                raise overloaded("too many bodies arrive at once, and this one is the oldest", close=True) from None
+            limits = f"within {settings.body_seconds:g} seconds, without a pause of {settings.stall_seconds:g}"
+            raise Problem("tooSlow", f"a body arrives {limits}", close=True) from None
+        finally:
+            if own is not None:
+                self._leave(own)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _enter(self, deadline: asyncio.Timeout) -> _Arriving:
+        own = _Arriving(deadline)
+        if len(self._arriving) >= self._settings.arriving:
+            self._yield(next(iter(self._arriving)))
+        self._arriving[own] = None
+        return own
+
+    def _keep(self, own: _Arriving, size: int) -> None:
+        """Count a piece; others give way until there is room. One body alone always has it."""
+        while self.bytes + size > self._settings.arriving_bytes:
+            oldest = next((other for other in self._arriving if other is not own and other.size), None)
+            if oldest is None:
+                break
+            self._yield(oldest)
+        if not own.yielded:
+            own.size += size
+            self.bytes += size
+
+    def _yield(self, other: _Arriving) -> None:
+        """Its bytes count as given back at once; its reader drops them as soon as it runs."""
+        self._leave(other)
+        other.yielded = True
+        other.deadline.reschedule(asyncio.get_running_loop().time())
+
+    def _leave(self, own: _Arriving) -> None:
+        self._arriving.pop(own, None)
+        self.bytes -= own.size
+        own.size = 0
+
+
+def header(headers: Headers, name: bytes) -> bytes:
+    for key, value in headers:
+        if key == name:
+            return value
+    return b""
+
+
+def media_type(headers: Headers) -> str:
+    return header(headers, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")
+
+
+def announced(headers: Headers, most: int) -> int | None:
+    """The length that the headers promise, None if it comes in chunks; a problem if it is too large."""
+    text = header(headers, b"content-length")
+    if not text:
+        return None if header(headers, b"transfer-encoding") else 0
+    if not text.isdigit():
+        raise Problem("malformed", "Content-Length is a number", close=True)
+    length = int(text) if len(text) < 20 else most + 1
+    if length > most:
+        raise too_large(most)
+    return length
+
+
+def too_large(most: int) -> Problem:
+    return Problem("tooLarge", f"a body has at most {most} bytes: send fewer submissions at once", close=True)
+
+
+async def answer_and_close(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer although the body is not read, and hang up.
+
+    Closing a connection on which more arrives resets it, and the client may never see the answer. So the answer goes
+    out whole, and what still comes is thrown away for a moment before the connection is closed.
+    """
+    response.headers["Connection"] = "close"
+    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+    await send({"type": "http.response.body", "body": response.body, "more_body": True})
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            await _drain(receive)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _drain(receive: Callable[[], Awaitable[Message]]) -> None:
+    left = LINGER_BYTES
+    while left > 0:
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            return
+
+
+class Bucket:
+    """
+    >>> now = [0.0]
+    >>> bucket = Bucket(10, burst=5, clock=lambda: now[0])
+    >>> bucket.take(8), round(bucket.take(1), 3)
+    (0.0, 0.3)
+    >>> bucket.give_back(8)
+    >>> bucket.take(1_000_000), bucket.wait()
+    (0.0, 60.0)
+    >>> now[0] = 60.5
+    >>> bucket.take(1)
+    0.0
+    """
+
+    __slots__ = ("_burst", "_clock", "_held", "_rate", "_seen")
+
+    def __init__(self, rate: float, burst: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._clock = rate, burst or rate, clock
+        self._held, self._seen = self._burst, clock()
+
+    def wait(self) -> float:
+        """In how many seconds something can be taken; 0 if now."""
+        now = self._clock()
+        self._held = min(self._burst, self._held + (now - self._seen) * self._rate)
+        self._seen = now
+        return 0.0 if self._held > 0 else max(1e-3, -self._held / self._rate)
+
+    def take(self, n: int) -> float:
+        """Take n and answer 0, or take nothing and answer in how many seconds to ask again."""
+        seconds = self.wait()
+        if not seconds:
+            self._held = max(-LONGEST * self._rate, self._held - n)
+        return seconds
+
+    def give_back(self, n: int) -> None:
+        self._held = min(self._burst, self._held + n)

@@ -22,12 +22,10 @@ from starlette.responses import Response, StreamingResponse
 
 from deniable._extras import require
 from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
-from deniable.collect.server.clock import Bounds
 from deniable.collect.server.ingest import SURVEY
-from deniable.collect.server.limits import header
-from deniable.collect.server.problems import Problem, overloaded
+from deniable.collect.server.problems import Problem, header, overloaded
 from deniable.collect.server.registry import Entry, Progress
-from deniable.collect.server.service import Service
+from deniable.collect.server.service import Bounds, Service
 from deniable.collect.server.telemetry import log
 from deniable.collect.stores.base import CLOSED, Epoch, Store, StoreError
 from deniable.collect.wire import JSON

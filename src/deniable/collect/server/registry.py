@@ -30,12 +30,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from deniable.collect.server.clock import Bounds
-from deniable.collect.server.limits import Bucket
-from deniable.collect.server.problems import Problem, deleted, overloaded
-from deniable.collect.server.settings import Settings
+from deniable.collect.server.problems import Bucket, Problem, deleted, overloaded
 from deniable.collect.server.telemetry import log
 from deniable.collect.stores.base import CLOSED, Epoch, Published, Store, StoreError, TakenError, Token
 from deniable.collect.stores.batches import SurveyCounter
@@ -44,6 +41,8 @@ from deniable.errors import DeniableError
 from deniable.surveys import Survey, Terms
 from deniable.surveys.terms import write_time
 
+if TYPE_CHECKING:
+    from deniable.collect.server.service import Bounds, Settings
 FRESH_SECONDS = 0.05
 """A survey or token that is not known is looked up in the store before it is refused, at most this often."""
 RETRY_SECONDS = 0.2

@@ -38,8 +38,7 @@ from starlette.routing import Route
 from deniable.collect.server import admin, estimates, ingest, pages, plan, progress, surveys
 from deniable.collect.server.api import Operation, Resource, interface, resources
 from deniable.collect.server.problems import KINDS, MEDIA_TYPE, document
-from deniable.collect.server.service import Service
-from deniable.collect.server.settings import Settings
+from deniable.collect.server.service import Service, Settings
 from deniable.collect.server.telemetry import log, own_the_process, quiet_library
 from deniable.collect.stores.base import StoreError
 

@@ -1,4 +1,17 @@
-"""What the parts of one process share, from its start to its end: settings, threads, limits and kept answers."""
+"""What the parts of one process share, from its start to its end: settings, a trusted clock, threads and kept answers.
+
+Trusted time: the wall clock is believed only after it has kept step with the monotonic clock. A clock that jumps must
+not end a survey: an epoch that closes too early refuses honest reports for good.
+
+Steady     the wall clock is within `TOLERANCE` seconds of the time that the monotonic clock counts on, and, where the
+           store has a clock of its own (PostgreSQL), of that
+Settled    it was steady for `steady_seconds`, or an operator has confirmed it. Only then are epochs closed
+In doubt   after a start and after a jump. The time may then be any that one of the clocks shows: the wall clock, the
+           time before the jump counted on, the store's clock. A report is refused by its epoch only if all of them
+           refuse it; that is safe, because an epoch that is not closed remembers its ids
+Restart    the store notes the time while it is settled, so that a start during a jump does not forget it. A new store
+           notes the first time that it sees
+"""
 
 from __future__ import annotations
 
@@ -8,17 +21,242 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from deniable.collect.server.clock import TrustedClock
-from deniable.collect.server.limits import Bucket, Receiving
-from deniable.collect.server.problems import Problem, overloaded, wait
+from deniable.collect.server.problems import Bucket, Problem, Receiving, overloaded, wait
 from deniable.collect.server.registry import Entry, Readers, Registry, Versions, bearer, check_token, unauthorized
-from deniable.collect.server.settings import Settings
 from deniable.collect.server.telemetry import Metrics, log
 from deniable.collect.server.writer import Writer
 from deniable.collect.stores import Store, open_store
-from deniable.collect.stores.base import OPEN, Epoch
+from deniable.collect.stores.base import OPEN, REOPEN_SECONDS, TOLERANCE, Epoch, StoredTime
+from deniable.errors import NumberError
+
+# -- the clock ----------------------------------------------------------------------------------------
+
+
+STARTED = "the service has started"
+JUMPED = "the clock has jumped"
+DISAGREES = "the clock and that of the database disagree"
+SETTLED = "the time is trusted"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the time is: between these two moments, with a best guess."""
+
+    earliest: float
+    guess: float
+    latest: float
+    doubt: str | None
+    """Why the time is not settled, for an operator; None if it is, and then all three are the wall clock's."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of the clocks. An offset plus the monotonic clock is a time."""
+
+    trusted: float
+    """Offset of the time that was trusted last."""
+    wall: float
+    """Offset of the wall clock since `since`."""
+    since: float
+    """When the wall clock began to be steady, by the monotonic clock."""
+    settled: bool
+    why: str
+    """Why it is not settled, or was not."""
+    store: float | None = None
+    """Offset of the store's clock."""
+
+
+class TrustedClock:
+    """The time for a service. Any thread may ask; one of them calls `check` every second or so.
+
+    >>> wall, monotonic = [1000.0], [0.0]
+    >>> clock = TrustedClock(lambda: wall[0], lambda: monotonic[0], steady_seconds=3600)
+    >>> clock.bounds().doubt
+    'the service has started'
+    >>> wall[0], monotonic[0] = 4700.0, 3700.0
+    >>> clock.check(), clock.bounds().doubt
+    (['the time is trusted'], None)
+    >>> wall[0] += 40 * 86_400
+    >>> clock.bounds()
+    Bounds(earliest=4700.0, guess=4700.0, latest=3460700.0, doubt='the clock has jumped')
+    """
+
+    def __init__(self, wall: Callable[[], float], monotonic: Callable[[], float], steady_seconds: float) -> None:
+        self._wall, self._monotonic, self._steady = wall, monotonic, steady_seconds
+        self._confirmed: int | None = None
+        self._asked_store = False
+        now = monotonic()
+        offset = wall() - now
+        self._known = _Known(offset, offset, now, False, STARTED)
+
+    def bounds(self) -> Bounds:
+        known, now, wall = self._known, self._monotonic(), self._wall()
+        jumped = abs(wall - (known.wall + now)) > TOLERANCE
+        if known.settled and not jumped:
+            return Bounds(wall, wall, wall, None)
+        trusted = known.trusted + now
+        times = sorted([wall, trusted] + ([] if known.store is None else [known.store + now]))
+        if len(times) == 3:
+            guess = times[1]
+        else:
+            # Nobody knows for how long the service was stopped, but no clock goes back.
+            guess = wall if known.why == STARTED and not jumped and wall > trusted - TOLERANCE else trusted
+        return Bounds(times[0], guess, times[-1], JUMPED if jumped else known.why)
+
+    def check(self, stored: StoredTime | None = None) -> list[str]:
+        """Learn how the clocks have gone on, given what the store has. Returns what is new, for the log."""
+        known, now, wall = self._known, self._monotonic(), self._wall()
+        news = []
+        if stored is not None:
+            if stored.trusted is not None and not self._asked_store:
+                known = replace(known, trusted=stored.trusted - now)
+            if stored.clock is not None:
+                known = replace(known, store=stored.clock - now)
+            self._asked_store = True
+        if abs(wall - (known.wall + now)) > TOLERANCE:
+            known = replace(known, wall=wall - now, since=now, settled=False, why=JUMPED)
+            news.append(JUMPED)
+        if known.store is not None and abs(wall - (known.store + now)) > TOLERANCE:
+            if known.why != DISAGREES or known.settled:
+                news.append(DISAGREES)
+            known = replace(known, since=now, settled=False, why=DISAGREES)
+        elif now - known.since >= self._steady or self._is_confirmed(stored, wall):
+            if not known.settled:
+                news.append(SETTLED)
+            # A clock that is slowly set right is followed.
+            known = replace(known, trusted=wall - now, wall=wall - now, since=now, settled=True)
+        self._known = known
+        return news
+
+    def _is_confirmed(self, stored: StoredTime | None, wall: float) -> bool:
+        """Whether an operator has said, a moment ago, that the time is what this clock shows."""
+        if stored is None or stored.confirmed is None or stored.confirmed == self._confirmed:
+            return False
+        self._confirmed = stored.confirmed
+        return abs(wall - stored.confirmed) <= TOLERANCE
+
+
+# -- what an operator decides -------------------------------------------------------------------------
+
+
+MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One process of the service.
+
+    >>> Settings(store="sqlite:///collection.db").max_submissions
+    10000
+    """
+
+    store: str
+    """URL of the store, as `open_store` takes it."""
+    host: str = "127.0.0.1"
+    port: int = 8377
+    origin: str | None = None
+    """The address that the public knows, such as https://answers.example.org; shown on the front page."""
+    operator_host: str = "127.0.0.1"
+    operator_port: int | None = None
+    """Where probes and figures are answered without a token; None: nowhere but at `port`."""
+    shard: int = 0
+    """Which worker this is: its own part of each tally."""
+
+    keyed: bool = False
+    """Whether reports need an ingest key."""
+    plans: bool = True
+    """Whether anybody may have plans made here."""
+
+    max_body: int = 4 * MEBIBYTE
+    """Bytes of a body; longer ones are refused before they are read."""
+    max_submissions: int = 10_000
+    queue_items: int = 10_000
+    """Requests that wait for a commit; more are told to come back later."""
+    queue_bytes: int = 64 * MEBIBYTE
+    """Bytes of bodies that wait for a commit."""
+    arriving: int = 1_024
+    """Bodies that arrive at once; of more, the oldest is given up."""
+    arriving_bytes: int = 32 * MEBIBYTE
+    """Bytes of bodies that are still arriving; if they need more, the oldest is given up."""
+    group_items: int = 4_096
+    group_bytes: int = 8 * MEBIBYTE
+    """At most so many requests and so many bytes are one transaction."""
+    gather_seconds: float = 0.002
+    """A transaction begins so long after the one before at the earliest: fewer and larger ones cost less."""
+    rate: float | None = None
+    """Submissions per second that this process takes; None: as many as come."""
+    survey_rate: float | None = None
+    """The same for each survey."""
+
+    body_seconds: float = 20.0
+    """How long a body may take to arrive."""
+    stall_seconds: float = 5.0
+    """How long it may pause on its way."""
+    head_seconds: float = 10.0
+    """How long the headers of a request may take."""
+    head_bytes: int = 65_536
+    idle_seconds: int = 15
+    """How long a connection without a request is kept."""
+    request_seconds: float = 30.0
+    """How long a request may take until its answer begins; then it is told to come back later."""
+    stop_seconds: int = 30
+    """How long requests may take to end after SIGTERM; the process ends at most five seconds after that."""
+    connections: int = 4_096
+    listeners: int = 100
+    """Streams of events at once."""
+    heartbeat_seconds: float = 15.0
+
+    readers: int = 3
+    """Threads that read the store, or close an epoch, which may take long."""
+    max_reads: int = 64
+    """Reads and estimates that wait; more are told to come back later."""
+    refresh_seconds: float = 1.0
+    """How old may be what a process knows of surveys, tokens and sums that others change."""
+    housekeeping_seconds: float = 10.0
+    """How often epochs whose time is over are closed."""
+    tidy_seconds: float | None = None
+    """How often earlier states are removed from the store's files; None: 5 in a file, 60 in PostgreSQL."""
+    log_level: str = "info"
+    """Lines below "error", "warning" or "info" are left out."""
+    log_seconds: float = 3600.0
+    log_minimum: int = 100
+    """How often the log has totals, and of how many submissions at least: fewer wait for the next time."""
+    cache_bytes: int = 32 * MEBIBYTE
+    """Answers to analysts kept for the next who asks the same."""
+
+    reopen_seconds: float = REOPEN_SECONDS
+    """How long ids are kept after their epoch was closed, so that it can be opened again."""
+    steady_seconds: float = 3600.0
+    """How long the clock is watched after a start or a jump before epochs are closed by it."""
+    clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        positive = (
+            "max_body max_submissions queue_items queue_bytes group_items group_bytes body_seconds head_seconds "
+            "head_bytes connections request_seconds readers max_reads refresh_seconds arriving arriving_bytes "
+            "stall_seconds log_seconds"
+        )
+        for name in positive.split():
+            if getattr(self, name) <= 0:
+                raise NumberError(f"{name} is above zero, not {getattr(self, name)}")
+        for name in ("rate", "survey_rate", "tidy_seconds"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise NumberError(f"{name} is above zero, not {value}")
+        for name in ("steady_seconds", "reopen_seconds"):
+            if not getattr(self, name) >= 0:
+                raise NumberError(f"{name} is zero or more, not {getattr(self, name)}")
+        for name in ("queue_bytes", "arriving_bytes"):
+            if getattr(self, name) < self.max_body:
+                raise NumberError(f"{name} is at least max_body, or the largest body could never be taken")
+
+
+# -- the service --------------------------------------------------------------------------------------
+
 
 LAST_SECONDS = 3.0
 """What the writer and the readers have to end when all requests have ended."""

@@ -21,22 +21,22 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.collect import wire
-from deniable.collect.server.clock import Bounds, TrustedClock
 from deniable.collect.server.problems import Problem, overloaded
 from deniable.collect.server.registry import Entry, deliver
-from deniable.collect.server.settings import Settings
 from deniable.collect.server.telemetry import Metrics, log
 from deniable.collect.stores.base import Added, Batch, StorageFull, Store, StoreError
 from deniable.collect.wire import BAD_PAYLOAD, CONFLICT, EPOCH_CLOSED, HEADER_BYTES, ID_BYTES, MAGIC
 from deniable.protocols.reports import Bytes
 
+if TYPE_CHECKING:
+    from deniable.collect.server.service import Bounds, Settings, TrustedClock
 DAY = 86_400
 REPAIR_SECONDS = 0.5
 """After a failure the store is not opened again sooner than this."""

@@ -30,8 +30,17 @@ from deniable.collect.stores.base import (
     unknown,
     why_not_reopened,
 )
-from deniable.collect.stores.batches import BatchResults, Blocks, StoredSurvey, digest, grouped, joined, keys, rows
-from deniable.collect.stores.runs import chunks
+from deniable.collect.stores.batches import (
+    BatchResults,
+    Blocks,
+    StoredSurvey,
+    chunks,
+    digest,
+    grouped,
+    joined,
+    keys,
+    rows,
+)
 from deniable.collect.stores.sql import Row, report_rows
 from deniable.collect.stores.sqlite import FileRuns, write_copy
 from deniable.collect.wire import ID_BYTES

@@ -11,7 +11,7 @@ Lost        after a lost connection one call fails with `StoreError`, and the ne
 
 How the ids of an epoch are kept, so that the order in which they came is nowhere:
 
-Tables      `seen_<survey>_<epoch>` has the ids in sorted runs (`runs.py`), until the epoch closes;
+Tables      `seen_<survey>_<epoch>` has the ids in sorted runs (`batches.py`), until the epoch closes;
             `report_<survey>_<epoch>` has id and answers of reports that are kept, until they are dropped
 Numbers     PostgreSQL numbers the last change of a row (xmin). A row holds many submissions, and it does not say which
             of them came then
@@ -47,8 +47,17 @@ from deniable.collect.stores.base import (
     TakenError,
     VersionError,
 )
-from deniable.collect.stores.batches import EpochGroup, Flags, StoredSurvey, keys, rows
-from deniable.collect.stores.runs import POOL, RunTable, SortedRuns, select_runs
+from deniable.collect.stores.batches import (
+    POOL,
+    EpochGroup,
+    Flags,
+    RunTable,
+    SortedRuns,
+    StoredSurvey,
+    keys,
+    rows,
+    select_runs,
+)
 from deniable.collect.stores.sql import TABLES, Place, Row, SqlStore, check_software, check_tables, make_tables
 from deniable.collect.stores.sqlite import SqliteStore, write_copy
 from deniable.collect.wire import ID_BYTES

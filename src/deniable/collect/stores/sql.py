@@ -76,6 +76,8 @@ from deniable.collect.stores.batches import (
     Blocks,
     EpochGroup,
     Flags,
+    RunTable,
+    SortedRuns,
     StoredSurvey,
     digest,
     grouped,
@@ -83,7 +85,6 @@ from deniable.collect.stores.batches import (
     keys,
     rows,
 )
-from deniable.collect.stores.runs import RunTable, SortedRuns
 from deniable.collect.wire import ID_BYTES
 from deniable.errors import DeniableError
 from deniable.protocols.reports import Bytes

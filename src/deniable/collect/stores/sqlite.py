@@ -2,7 +2,7 @@
 
 Durable     write-ahead log, synchronous FULL: a commit is on the disk before `add` returns
 Writers     one at a time (BEGIN IMMEDIATE); others wait up to half a minute. Readers wait for nobody
-Ids         lie in sorted runs (`runs.py`), kept reports among those whose ids begin alike
+Ids         lie in sorted runs (`batches.py`), kept reports among those whose ids begin alike
 Forgetting  dropped ids and answers are overwritten (secure_delete)
 Order       the log holds recent commits in their order until `tidy` empties it, as far as readers allow
 Private     the file is readable by its owner only
@@ -26,8 +26,19 @@ import numpy as np
 from deniable import __version__
 from deniable._files import atomic_path
 from deniable.collect.stores.base import CLOSED, OPEN, StorageFull, StoreError, TakenError, VersionError
-from deniable.collect.stores.batches import EpochGroup, Flags, Keys, StoredSurvey, joined, keys, rows
-from deniable.collect.stores.runs import POOL, RunTable, chunks, select_runs
+from deniable.collect.stores.batches import (
+    POOL,
+    EpochGroup,
+    Flags,
+    Keys,
+    RunTable,
+    StoredSurvey,
+    chunks,
+    joined,
+    keys,
+    rows,
+    select_runs,
+)
 from deniable.collect.stores.sql import Place, Row, SqlStore, check_software, check_tables, make_tables
 from deniable.collect.wire import ID_BYTES
 from deniable.protocols.reports import Bytes

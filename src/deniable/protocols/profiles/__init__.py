@@ -7,7 +7,6 @@ channels exactly; `compose` says what several releases tell.
 
 from __future__ import annotations
 
-from deniable.protocols.profiles.categorical import KaryResponse, SmoothCategorical, Warner
 from deniable.protocols.profiles.composition import (
     Composition,
     compose,
@@ -17,11 +16,26 @@ from deniable.protocols.profiles.composition import (
     post_process,
     same_sample,
 )
-from deniable.protocols.profiles.graph import ProfileGraph, from_csv, from_data, from_json, from_networkx
+from deniable.protocols.profiles.graph import (
+    ProfileGraph,
+    Verdict,
+    from_csv,
+    from_data,
+    from_json,
+    from_networkx,
+    verify,
+)
 from deniable.protocols.profiles.mechanism import MECHANISMS, ProfileMechanism, SolverError
-from deniable.protocols.profiles.onebit import OneBitCluster, SmoothOneBit, pair_flip, pair_program
+from deniable.protocols.profiles.smooth import (
+    KaryResponse,
+    OneBitCluster,
+    SmoothCategorical,
+    SmoothOneBit,
+    Warner,
+    pair_flip,
+    pair_program,
+)
 from deniable.protocols.profiles.table import ProfileTable
-from deniable.protocols.profiles.verifier import Verdict, verify
 
 __all__ = [
     "MECHANISMS",

@@ -24,9 +24,8 @@ from deniable import exact
 from deniable.channels import Channel
 from deniable.errors import ChannelError, MismatchError, ProbabilityError, ShapeError
 from deniable.labels import Label
-from deniable.protocols.profiles.graph import Integers, ProfileGraph
+from deniable.protocols.profiles.graph import Integers, ProfileGraph, Verdict, edge_ratios, verify, worst
 from deniable.protocols.profiles.mechanism import ProfileMechanism
-from deniable.protocols.profiles.verifier import Verdict, edge_ratios, verify, worst
 
 # Of the joint outputs of one sample; so many integers are still comfortable.
 MOST_CELLS = 1 << 20

@@ -34,9 +34,17 @@ from deniable.channels import Channel
 from deniable.domains.records import RecordColumns
 from deniable.errors import DeniableError, DomainError, InternalError, ShapeError, SpecError
 from deniable.exact import WORD
-from deniable.protocols.profiles.graph import Floats, Integers, Part, Positions, ProfileGraph
+from deniable.protocols.profiles.graph import (
+    Floats,
+    Integers,
+    Part,
+    Positions,
+    ProfileGraph,
+    Verdict,
+    output_laws,
+    worst,
+)
 from deniable.protocols.profiles.table import ProfileTable
-from deniable.protocols.profiles.verifier import Verdict, output_laws, worst
 from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits, source_of

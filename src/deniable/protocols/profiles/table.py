@@ -37,8 +37,7 @@ from deniable.errors import ChannelError, DeniableError, SpecError
 from deniable.exact import WORD
 from deniable.labels import Label, text
 from deniable.protocols.base import Guarantee, Mixture, Protocol
-from deniable.protocols.profiles.graph import Floats, Integers, ProfileGraph
-from deniable.protocols.profiles.verifier import Verdict, output_laws, worst
+from deniable.protocols.profiles.graph import Floats, Integers, ProfileGraph, Verdict, output_laws, worst
 from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.table import Table, epsilon_above, rank
 from deniable.protocols.tally import Tally
