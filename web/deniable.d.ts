@@ -343,6 +343,8 @@ export interface ClientOptions {
     sleep?: (seconds: number) => Promise<unknown>;
     /** How often `deliver` tries before it leaves the rest for later. */
     attempts?: number;
+    /** What `settle` reports, by question, for an epoch in which nothing was recorded. */
+    idle?: Readonly<Record<string, unknown>>;
 }
 
 export class Client {
@@ -352,6 +354,10 @@ export class Client {
     changes(): Promise<Change[]>;
     /** Refuses with the kind "changed" while there are `changes` that nobody has accepted. */
     answer(values: Readonly<Record<string, unknown>>, options?: { acceptChanges?: boolean }): Promise<Receipt>;
+    /** Take note of a value of this epoch; the last one counts, or the sum. Says whether note was taken. */
+    record(question: string, value: unknown, options?: { add?: boolean }): Promise<boolean>;
+    /** One submission for each epoch that is over, recorded or idle; says how many were made. */
+    settle(): Promise<number>;
     /** The other round of the survey's campaign that this device has answered; then this one is refused ("round"). */
     otherRound(): Promise<number | null>;
     /** Send what waits; gives the number of submissions that still do. */

@@ -14,7 +14,7 @@
  *   surveys              the published questions and terms, checked against a pinned fingerprint
  *   changes              what is different in a survey that replaces another
  *   ledger               what this browser has answered and spent, in IndexedDB
- *   client               answer, retry, history, budget, delete, withdraw, opt out
+ *   client               answer, record, retry, history, budget, delete, withdraw, opt out
  *
  * The Python package `deniable` draws the same bytes from the same random words; `test/vectors.json` holds both to it.
  */
@@ -1787,11 +1787,12 @@ export function surveyChanges(before, after) {
 //   optedOut   whether the respondent takes part in nothing here
 //   groups     [owner, budget group] -> { relation, spent, cap, deltaSpent, deltaCap }, the last four exact fractions; the
 //              smallest caps that any survey promised bind, and a survey of another relation is refused
-//   surveys    fingerprint -> { bytes of the survey, key of its ids, memos, submissions, round of a campaign }
+//   surveys    fingerprint -> { bytes of the survey, key of its ids, memos, what was recorded, submissions, round of a
+//              campaign }
 // A submission is written with its debit, in full, before anything is sent; a crash re-sends those very bytes. Once the
 // service has answered for it they are erased, and nothing here tells what was answered: a report is drawn from
 // crypto.getRandomValues, and no key gives it again. Memos, of a survey that repeats reports or draws them from kept
-// states, hold the answer itself.
+// states, hold the answer itself; so does what was recorded in an epoch, until its submission is made.
 
 const LEDGER_VERSION = 1;
 
@@ -1939,6 +1940,7 @@ const DEFAULTS = Object.freeze({
   now: Date.now,
   sleep: (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds)),
   attempts: 6,
+  idle: Object.freeze({}),
 });
 
 /** Answers one survey on this device. */
@@ -1952,6 +1954,7 @@ export class Client {
   /**
    * `server` and the pinned `fingerprint` are the embedding page's. `published` lists the fingerprints that the survey's
    * owner has published elsewhere: any other is refused, as a survey that was made for one person would tell who answers.
+   * `idle` has the answers that `settle` reports for an epoch in which nothing was recorded: { minutes: 0 }.
    * The other parts are exchanged by tests.
    */
   constructor({ server, fingerprint: pinned, published = null, store = new BrowserStore(), ...options }) {
@@ -2023,19 +2026,101 @@ export class Client {
       throw Object.assign(new DeniableError("changed", what), { changes });
     }
     await this.#store.persist?.();
-    const record = (ledger) => this.#record(ledger, survey, values);
-    const { fresh, repeats: _, ...made } = await this.#store.exclusive(() => this.#update(record));
+    const submit = (ledger) => this.#submitNow(ledger, survey, values);
+    const { fresh, repeats: _, ...made } = await this.#store.exclusive(() => this.#update(submit));
     await this.deliver();
     return { ...made, ...(await this.history()).find(({ epoch }) => epoch === made.epoch), fresh };
   }
 
-  /** Debit and submission, or a refusal; caps come first, so that a refusal says nothing about the answers. */
-  #record(ledger, survey, values) {
+  /**
+   * Take note of a value of this epoch, as often as the page likes; nothing is sent for it. The last value of an epoch
+   * counts, or with `add` the sum of them. The epoch has one submission, made once it is over (`settle`, which the next
+   * epoch's first record calls), whether or not anything was recorded in it: so what leaves, how often and when says
+   * nothing about events. Says whether note was taken: not outside the survey's time, nor after opting out.
+   */
+  async record(question, value, { add = false } = {}) {
+    if ((await this.#read()).optedOut) return false;
+    const survey = await this.survey();
+    if (!survey.terms) refuse("closed", "a survey of version 1 is for files: it has no terms of a collection");
+    const asked = survey.questions.find(({ id }) => id === question);
+    if (!asked) refuse("domain", `the survey has these questions: ${survey.questions.map(({ id }) => id).join(", ")}`);
+    const { opens, expires, epochs } = survey.terms;
+    const time = this.#options.now();
+    if (time < 1000 * opens || time >= 1000 * expires) return false;
+    const epoch = epochs.at(time / 1000);
+    const waiting = await this.#store.exclusive(() =>
+      this.#update((ledger) => {
+        if (ledger.optedOut) return null;
+        const { from, values } = this.#recorded(ledger, epoch);
+        const before = values.get(epoch) ?? {};
+        const total = add && Object.hasOwn(before, question) ? before[question] + value : value;
+        asked.protocol.encode(total);
+        values.set(epoch, { ...before, [question]: total });
+        return from < epoch;
+      }),
+    );
+    if (waiting) await this.settle();
+    return waiting !== null;
+  }
+
+  /**
+   * Make one submission for each epoch that is over, from what was recorded in it or else from the client's `idle`
+   * answers, and send them. Call it when the page is loaded, whether or not there is anything to record: a device that is
+   * silent in epochs without events tells about them. Epochs that the service takes no more are left out, and so are
+   * those before this device's first call. Nothing is made beyond the budget or after opting out. Says how many were made.
+   */
+  async settle() {
+    if ((await this.#read()).optedOut) return 0;
+    const survey = await this.survey();
+    if (!survey.terms) refuse("closed", "a survey of version 1 is for files: it has no terms of a collection");
+    const { idle } = this.#options;
+    const missing = survey.questions.filter(({ id }) => !Object.hasOwn(idle, id)).map(({ id }) => id);
+    if (missing.length) refuse("domain", `say what an epoch without an event is for ${missing.join(", ")}: idle: {id: answer}`);
+    if ((await this.changes()).length) return 0;
+    await this.#store.persist?.();
+    const { first, last, late, at } = survey.terms.epochs;
+    const current = at(this.#options.now() / 1000);
+    let made = 0;
+    const submit = (ledger) => {
+      if (ledger.optedOut) return;
+      const recorded = this.#recorded(ledger, Math.max(current, first));
+      const { from, values } = recorded;
+      for (let epoch = Math.max(from, current - late); epoch < Math.min(current, last + 1); epoch++) {
+        try {
+          const { fresh } = this.#submit(ledger, survey, { ...idle, ...values.get(epoch) }, epoch);
+          made += Number(fresh);
+        } catch (error) {
+          if (!["budget", "round"].includes(error.kind)) throw error;
+        }
+      }
+      for (const epoch of [...values.keys()]) if (epoch < current) values.delete(epoch);
+      recorded.from = Math.max(from, current);
+    };
+    await this.#store.exclusive(() => this.#update(submit));
+    if (made) await this.deliver();
+    return made;
+  }
+
+  /** What was recorded for this survey, and from which epoch on a submission is still to be made from it. */
+  #recorded(ledger, epoch) {
+    const own = ledger.surveys.get(this.#pinned) ?? { memos: new Map(), submissions: [] };
+    ledger.surveys.set(this.#pinned, own);
+    own.recorded ??= { from: epoch, values: new Map() };
+    return own.recorded;
+  }
+
+  #submitNow(ledger, survey, values) {
     checkOptedIn(ledger);
-    const { opens, expires, epochs, longitudinal, budget, owner, retention } = survey.terms;
+    const { opens, expires, epochs } = survey.terms;
     const time = this.#options.now();
     if (time < 1000 * opens || time >= 1000 * expires) refuse("closed", "the survey is not open at this time");
-    const epoch = epochs.at(time / 1000);
+    return this.#submit(ledger, survey, values, epochs.at(time / 1000));
+  }
+
+  /** Debit and submission, or a refusal; caps come first, so that a refusal says nothing about the answers. */
+  #submit(ledger, survey, values, epoch) {
+    const { epochs, longitudinal, budget, owner, retention } = survey.terms;
+    const time = this.#options.now();
     const own = ledger.surveys.get(this.#pinned) ?? { memos: new Map(), submissions: [] };
     const earlier = own.submissions.find((submission) => submission.epoch === epoch);
     if (earlier) return { ...earlier, fresh: false };
@@ -2167,7 +2252,8 @@ export class Client {
     await this.#forgetIds();
     const { optedOut, surveys } = await this.#read();
     const remembers = [...surveys.values()].some(
-      ({ key, memos, submissions }) => key || memos.size || submissions.some(({ id }) => id),
+      ({ key, memos, recorded, submissions }) =>
+        key || memos.size || recorded?.values.size || submissions.some(({ id }) => id),
     );
     return { optedOut, remembers, persisted: (await this.#store.persisted?.()) ?? "unknown" };
   }
@@ -2315,6 +2401,7 @@ function leave(ledger) {
     for (const { id } of own.submissions) settle(own.submissions, id, { state: "dropped", reason: "optedOut" });
     for (const submission of own.submissions) submission.repeats = false;
     own.memos = new Map();
+    delete own.recorded;
     delete own.key;
     delete own.bytes;
   }

@@ -78,7 +78,7 @@ export class Server {
 }
 
 /** A device with its server, clock and store. */
-export async function device(survey = spec(), { store = new MemoryStore(), attempts = 6 } = {}) {
+export async function device(survey = spec(), { store = new MemoryStore(), attempts = 6, ...more } = {}) {
   const bytes = canonicalBytes(survey);
   const pinned = await fingerprint("survey", bytes);
   const server = new Server(bytes);
@@ -91,6 +91,7 @@ export async function device(survey = spec(), { store = new MemoryStore(), attem
     fetch: server.fetch,
     now: () => 1000 * time.now,
     sleep: async (seconds) => void time.slept.push(seconds),
+    ...more,
   };
   const again = (changes) => new Client({ ...options, ...changes });
   return { client: again(), again, store, server, time, pinned };

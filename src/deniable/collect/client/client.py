@@ -31,6 +31,7 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -48,18 +49,22 @@ from deniable.collect.client.records import (
     NOT_HELD,
     QUEUED,
     SENT,
+    BudgetSpent,
     Deleted,
     NotOpen,
     OptedOut,
+    OtherRelation,
     Receipt,
     Spending,
     Submission,
     SuccessorDiffers,
+    TookPart,
     Untrusted,
     check_fingerprint,
+    listed,
 )
 from deniable.collect.http import TIMEOUT, Reply, Transport, Turn, Unreachable
-from deniable.errors import DeniableError
+from deniable.errors import DeniableError, LabelError
 from deniable.surveys import Survey
 from deniable.surveys.diff import WEAKER, Edit, diff
 from deniable.surveys.terms import Terms, write_time
@@ -98,6 +103,7 @@ class Client:
                  apart: then `answer` only queues, and `flush` sends what is due
     token        for services that take reports with an ingest key only; one that not all devices share would tell them
                  apart
+    idle         what `settle` reports, by question, for an epoch in which nothing was recorded: {"minutes": 0}
     published    the fingerprints that the survey's owner has published, from another source than the link: any other
                  is refused, because a survey that was made for one person would tell who answers it
     insecure     allows http:// to another machine, where anybody on the way can read who answers, and change it
@@ -131,6 +137,7 @@ class Client:
         timeout: float = TIMEOUT,
         spread: float = 0.0,
         token: str | None = None,
+        idle: Mapping[str, Any] | None = None,
         published: Iterable[str] | None = None,
         insecure: bool = False,
         context: ssl.SSLContext | None = None,
@@ -147,6 +154,7 @@ class Client:
         self._step: Callable[[str], None] = lambda step: None
         self._spread = spread
         self._token = token
+        self._idle = dict(idle or {})
         self._survey: Survey | None = None
         self._not_before = 0.0
         self._sending = Turn()
@@ -239,6 +247,63 @@ class Client:
                 reason = self.flush(wait).reason
                 submission = next(known for known in self.history() if known.epoch == epoch)
             return Receipt.of(submission, fresh, reason, body)
+
+    # -- recording ---------------------------------------------------------------------------------
+
+    def record(self, question: str, value: Any, *, add: bool = False) -> bool:
+        """Take note of a value of this epoch, as often as an application likes; nothing is sent for it.
+
+        The last value of an epoch counts, or with `add` the sum of them. The epoch has one submission, made once it is
+        over (`settle`, which the next epoch's first record calls), whether or not anything was recorded in it. So what
+        leaves, how often and when says nothing about events. Returns whether note was taken: not outside the survey's
+        time, nor on a device that has opted out. Raises DomainError for what is no answer.
+        """
+        try:
+            with self.ledger.kept_open():
+                waiting = self.ledger.record(self.survey(), self.epoch(), question, value, add)
+        except (NotOpen, OptedOut):
+            return False
+        if waiting:
+            self.settle()
+        return True
+
+    def settle(self, wait: float | None = 0.0) -> list[Receipt]:
+        """Make one submission for each epoch that is over, from what was recorded in it or else from `idle`, and send.
+
+        Call it when the application starts and from time to time, whether or not there is anything to record: a device
+        that is silent in epochs without events tells about them. Epochs that the service takes no more are left out,
+        and so are those before this device's first call. Nothing is made, and nothing raised, beyond the budget, on a
+        device that has opted out, or for a survey whose successor nobody has agreed to.
+        """
+        try:
+            with self.ledger.kept_open():
+                return self._settled(self.survey(), self.terms(), wait)
+        except OptedOut:
+            return []
+
+    def _settled(self, survey: Survey, terms: Terms, wait: float | None) -> list[Receipt]:
+        missing = [question.id for question in survey if question.id not in self._idle]
+        if missing:
+            raise LabelError(
+                f"say what an epoch without an event is for {listed(missing)}: Client(..., idle={{id: answer}})"
+            )
+        current = terms.epochs.at(self._clock())
+        begun = self.ledger.recorded_from(self.fingerprint, max(current, terms.first))
+        if current <= begun or self.changes():
+            return []
+        made = []
+        with suppress(BudgetSpent, OtherRelation, TookPart):
+            for epoch in range(max(begun, current - terms.epochs.late), min(current, terms.last + 1)):
+                made.append(self._submit_recorded(survey, epoch))
+        self.ledger.record_from(self.fingerprint, current)
+        reason = self.flush(wait).reason if made else ""
+        known = {one.epoch: one for one in self.history()} if made else {}
+        return [Receipt.of(known[one.epoch], fresh, reason, one.body) for one, fresh in made]
+
+    def _submit_recorded(self, survey: Survey, epoch: int) -> tuple[Submission, bool]:
+        due = self._clock() + some_of(self._spread) if self._spread else 0.0
+        recorded = self.ledger.recorded(self.fingerprint, epoch)
+        return self.ledger.submit(survey, epoch, self._idle | recorded, due)
 
     def flush(self, timeout: float | None = None) -> Flushed:
         """Send what is queued, the same bytes again until they are answered for, at most for `timeout` seconds.
@@ -395,6 +460,7 @@ class AsyncClient:
         timeout: float = TIMEOUT,
         spread: float = 0.0,
         token: str | None = None,
+        idle: Mapping[str, Any] | None = None,
         published: Iterable[str] | None = None,
         insecure: bool = False,
         context: ssl.SSLContext | None = None,
@@ -407,6 +473,7 @@ class AsyncClient:
             timeout=timeout,
             spread=spread,
             token=token,
+            idle=idle,
             published=published,
             insecure=insecure,
             context=context,
@@ -436,6 +503,12 @@ class AsyncClient:
         self, answers: Mapping[str, Any], *, wait: float | None = 0.0, accept_changes: bool = False
     ) -> Receipt:
         return await asyncio.to_thread(self.client.answer, answers, wait=wait, accept_changes=accept_changes)
+
+    async def record(self, question: str, value: Any, *, add: bool = False) -> bool:
+        return await asyncio.to_thread(self.client.record, question, value, add=add)
+
+    async def settle(self, wait: float | None = 0.0) -> list[Receipt]:
+        return await asyncio.to_thread(self.client.settle, wait)
 
     async def flush(self, timeout: float | None = None) -> Flushed:
         return await asyncio.to_thread(self.client.flush, timeout)

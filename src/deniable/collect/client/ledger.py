@@ -20,9 +20,11 @@ Answers    are drawn from the system's generator, and no key is kept that would 
 Memoized   the device must know its own answer to repeat its report: value and report are in the file, in the clear
 Two stages the same with the state that reports are drawn from in place of the report. The state is debited once, at the
            level of all reports that will ever be drawn from it; reports from it are drawn afresh and cost nothing more
-Leaving    opting out deletes what only that survey needs (memos, key, waiting bytes, the survey's own bytes), and
-           withdrawing does so for all and erases the ids as well. The debits and the list of answered epochs stay, or
-           coming back would begin a second lifetime
+Recorded   what an application records during an epoch is kept in the clear until the epoch is over and its submission
+           is drawn, then deleted; so is what came too late to be sent
+Leaving    opting out deletes what only that survey needs (memos, recorded values, key, waiting bytes, the survey's own
+           bytes), and withdrawing does so for all and erases the ids as well. The debits and the list of answered
+           epochs stay, or coming back would begin a second lifetime
 Restored   a ledger that was put back from a copy gives the same ids, but draws again: what was answered since the copy
            and is answered again counts once, although a second sample has left, which costs up to another epsilon each.
            Debits made since the copy are forgotten with it, and so is a round of a campaign, so that another may be
@@ -46,6 +48,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import os
 import secrets
 import sqlite3
@@ -58,7 +61,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.collect import wire
-from deniable.collect.client.ledger_file import LedgerFile
+from deniable.collect.client.ledger_file import RECORDED, LedgerFile
 from deniable.collect.client.records import (
     DELETED,
     DROPPED,
@@ -75,6 +78,7 @@ from deniable.collect.client.records import (
     Submission,
     TookPart,
     check_fingerprint,
+    check_id,
     check_questions,
     drawn,
     encoded,
@@ -174,6 +178,51 @@ class Ledger:
             self._step("written")
         self._step("committed")
         return made, True
+
+    # -- recording ---------------------------------------------------------------------------------
+
+    def record(self, survey: Survey, epoch: int, question: str, value: Any, add: bool = False) -> bool:
+        """Keep a value of this epoch for its submission: in place of an earlier one, or added to it.
+
+        Says whether epochs before this one wait for their submissions. Raises DomainError for what is no answer, and
+        OptedOut; then nothing is kept.
+        """
+        check_id(survey, question)
+        fingerprint = survey.fingerprint
+        with self._transaction() as connection:
+            if _opted_out(connection, fingerprint):
+                raise OptedOut
+            begun = _recorded_from(connection, fingerprint)
+            _start_recording(connection, fingerprint, epoch if begun is None else begun)
+            kept = _recorded(connection, fingerprint, epoch)
+            total = kept[question] + value if add and question in kept else value
+            encoded(survey[question], total)
+            row = (fingerprint, epoch, question, json.dumps(getattr(total, "item", lambda: total)()))
+            connection.execute("INSERT OR REPLACE INTO recorded VALUES (?, ?, ?, ?)", row)
+            return begun is not None and begun < epoch
+
+    def recorded(self, survey: str, epoch: int) -> dict[str, Any]:
+        """What was recorded in an epoch that has no submission yet, by question."""
+        if not self.exists:
+            return {}
+        with self._transaction() as connection:
+            return {} if _recorded_from(connection, survey) is None else _recorded(connection, survey, epoch)
+
+    def recorded_from(self, survey: str, epoch: int) -> int:
+        """The first epoch whose submission is still to be made from what is recorded; this one on a new device."""
+        with self._transaction() as connection:
+            if _opted_out(connection, survey):
+                raise OptedOut
+            begun = _recorded_from(connection, survey)
+            if begun is None:
+                _start_recording(connection, survey, epoch)
+            return epoch if begun is None else begun
+
+    def record_from(self, survey: str, epoch: int) -> None:
+        """Forget what was recorded before this epoch: its submissions are made, or come too late."""
+        with self._transaction() as connection:
+            _start_recording(connection, survey, epoch)
+            connection.execute("DELETE FROM recorded WHERE survey = ? AND epoch BETWEEN 0 AND ?", (survey, epoch - 1))
 
     # -- sending -----------------------------------------------------------------------------------
 
@@ -525,6 +574,8 @@ def _settle(connection: sqlite3.Connection, state: str, reason: str, where: str,
 
 def _forget(connection: sqlite3.Connection, survey: str | None) -> None:
     """Delete what only this survey needs, or any: memos, keys and pinned bytes; names, epochs and debits stay."""
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'recorded'").fetchone():
+        connection.execute("DELETE FROM recorded WHERE ?1 IS NULL OR survey = ?1", (survey,))
     for statement in (
         "DELETE FROM memo WHERE ?1 IS NULL OR survey = ?1",
         "DELETE FROM id_key WHERE ?1 IS NULL OR survey = ?1",
@@ -532,6 +583,29 @@ def _forget(connection: sqlite3.Connection, survey: str | None) -> None:
         "UPDATE submission SET repeats = 0 WHERE ?1 IS NULL OR survey = ?1",
     ):
         connection.execute(statement, (survey,))
+
+
+_FROM = -1
+"""In place of an epoch: the row that says which epoch's submission comes next."""
+
+
+def _recorded_from(connection: sqlite3.Connection, survey: str) -> int | None:
+    """The first epoch that is still to be made from what is recorded; None where nothing ever was."""
+    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'recorded'").fetchone():
+        return None
+    query = "SELECT value FROM recorded WHERE survey = ? AND epoch = ?"
+    row = connection.execute(query, (survey, _FROM)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _start_recording(connection: sqlite3.Connection, survey: str, epoch: int) -> None:
+    connection.execute(RECORDED)
+    connection.execute("INSERT OR REPLACE INTO recorded VALUES (?, ?, '', ?)", (survey, _FROM, str(epoch)))
+
+
+def _recorded(connection: sqlite3.Connection, survey: str, epoch: int) -> dict[str, Any]:
+    query = "SELECT question, value FROM recorded WHERE survey = ? AND epoch = ?"
+    return {question: json.loads(value) for question, value in connection.execute(query, (survey, epoch))}
 
 
 def _submissions(connection: sqlite3.Connection, where: str, *values: object) -> list[Submission]:

@@ -56,6 +56,13 @@ CREATE TABLE budget (
 ) WITHOUT ROWID;
 CREATE TABLE opt_out (survey TEXT PRIMARY KEY, chosen INTEGER NOT NULL) WITHOUT ROWID;
 """
+RECORDED = """
+CREATE TABLE IF NOT EXISTS recorded (
+    survey TEXT NOT NULL, epoch INTEGER NOT NULL, question TEXT NOT NULL, value TEXT NOT NULL,
+    PRIMARY KEY (survey, epoch, question)
+) WITHOUT ROWID
+"""
+"""Made by the first thing that is recorded: most ledgers never need it."""
 
 _turn = threading.RLock()
 
