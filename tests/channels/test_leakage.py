@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deniable.channels.channel import Channel
 from deniable.channels.closed_forms import randomized_response
-from deniable.channels.leakage import (
+from deniable.channels.utility import (
     capacity,
     information_gain,
     leakage,

@@ -15,15 +15,15 @@ from deniable.design import (
     Certificate,
     ExtremalCertificate,
     bayes,
-    dual,
     extremal,
     family,
     mutual_information,
+    partitions,
     robust,
     several,
     staircase,
 )
-from deniable.design.dual import _column, _tangent, context, proven_bound, proven_value
+from deniable.design.partitions import _column, _tangent, context, proven_bound, proven_value
 from deniable.design.staircase import Information
 from deniable.design.tangents import Pair, Switches, curve_of, sweep
 from deniable.exact import Dyadic
@@ -191,7 +191,7 @@ def test_what_is_no_certificate(tmp_path, design):
 @pytest.mark.parametrize("epsilon", ["0.1", 1, 5, 20])
 def test_another_processor_proves_the_claim_too(kind, epsilon, monkeypatch):
     chance = np.random.default_rng(0)
-    found = dual.switches
+    found = partitions.switches
 
     def rounded_otherwise(*given):
         """The ends of the proof's intervals, each moved by up to three floats."""
@@ -208,7 +208,7 @@ def test_another_processor_proves_the_claim_too(kind, epsilon, monkeypatch):
             chance.dirichlet(np.ones(size)), chance.dirichlet(np.ones(size)), epsilon, kind
         ).certificate
         with monkeypatch.context() as other:
-            other.setattr(dual, "switches", rounded_otherwise)
+            other.setattr(partitions, "switches", rounded_otherwise)
             for _ in range(4):
                 verdict = certificate.verify()
                 assert verdict, str(verdict)

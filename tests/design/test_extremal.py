@@ -13,7 +13,7 @@ import pytest
 from deniable import errors, exact
 from deniable.channels import FDivergence, binary, divergence, marginal_divergence, randomized_response
 from deniable.design import extremal, regimes, staircase
-from deniable.design.blocks import best_partition, partition_value
+from deniable.design.partitions import best_partition, partition_value
 from deniable.design.tangents import Pair, curve_of
 from tests.design.instances import KINDS, STYLES, random_pair
 from tests.memory import memory_below
@@ -51,8 +51,8 @@ def test_dynamic_program_finds_the_best_of_all_partitions(kind):
 def test_strips_give_what_the_whole_table_gives(monkeypatch):
     pair = Pair.read(*random_pair(np.random.default_rng(1), 300, "plain"))
     whole = best_partition(*pair.prefixes, math.expm1(3), curve_of("kl"))
-    monkeypatch.setattr("deniable.design.blocks._KEPT", 100)
-    monkeypatch.setattr("deniable.design.blocks._STRIP", 1000)
+    monkeypatch.setattr("deniable.design.partitions._KEPT", 100)
+    monkeypatch.setattr("deniable.design.partitions._STRIP", 1000)
     assert best_partition(*pair.prefixes, math.expm1(3), curve_of("kl")).cuts.tolist() == whole.cuts.tolist()
 
 
@@ -202,7 +202,7 @@ def test_a_thousand_symbols_are_certified(kind, epsilon):
 def test_knots_that_do_not_suffice_become_more(monkeypatch):
     rng = np.random.default_rng(3)
     p0, p1 = random_pair(rng, 60, "plain")
-    monkeypatch.setattr("deniable.design.dual._KNOTS", 2)
+    monkeypatch.setattr("deniable.design.partitions._KNOTS", 2)
     said = []
     assert extremal(p0, p1, 4, progress=lambda what, _: said.append(what)).relative_gap < 1e-9
     widths = {

@@ -20,16 +20,6 @@ from deniable.channels.closed_forms import (
 )
 from deniable.channels.compose import Collection, Query, collection, group_ratio, mixture, product
 from deniable.channels.divergences import DIVERGENCES, FDivergence, divergence, marginal_divergence
-from deniable.channels.leakage import (
-    Capacity,
-    Leakage,
-    capacity,
-    leakage,
-    min_capacity,
-    mutual_information,
-    posterior_vulnerability,
-    prior_vulnerability,
-)
 from deniable.channels.noise import (
     DiscreteLaplace,
     GridLaplace,
@@ -40,7 +30,18 @@ from deniable.channels.noise import (
     truncated_geometric,
     two_sided_geometric,
 )
-from deniable.channels.utility import Utility, utility
+from deniable.channels.utility import (
+    Capacity,
+    Leakage,
+    Utility,
+    capacity,
+    leakage,
+    min_capacity,
+    mutual_information,
+    posterior_vulnerability,
+    prior_vulnerability,
+    utility,
+)
 
 if TYPE_CHECKING:
     from deniable.channels import hypothesis

@@ -5,21 +5,23 @@ from __future__ import annotations
 from deniable.design.base import Certificate, Check, Design, Verdict, plot_channel
 from deniable.design.bayes import Compromise, bayes, compromise
 from deniable.design.bayes_certificate import BayesCertificate
-from deniable.design.blocks import BlockResponse
 from deniable.design.extremal import (
     Bracket,
     ExtremalCertificate,
     Regimes,
+    RobustCertificate,
     ScanPoint,
     binary_guarantee,
     extremal,
+    least_favourable,
     plot_regimes,
     plot_value,
     regimes,
+    robust,
 )
 from deniable.design.mean import MeanCertificate, MeanDesign, mean
+from deniable.design.partitions import BlockResponse
 from deniable.design.readout import Readout, readout
-from deniable.design.robust import RobustCertificate, least_favourable, robust
 from deniable.design.several import ChernoffCertificate, GuessCertificate, hellinger_factor, several
 from deniable.design.staircase import (
     StaircaseCertificate,

@@ -23,7 +23,7 @@ from deniable import exact
 from deniable._files import atomic_write, read_json
 from deniable.channels import Channel
 from deniable.channels.laws import Laws
-from deniable.design.blocks import BlockResponse
+from deniable.design.partitions import BlockResponse
 from deniable.errors import NumberError, SpecError
 from deniable.trace import Step, summary
 
