@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from deniable import Integers, Interval, Simulation, Tally, Window
 from deniable.errors import DomainError, MismatchError, NumberError
 from deniable.exact import exp_at_least
+from deniable.protocols.numeric import smooth as smoothness
 from deniable.protocols.numeric.density import Unbiased, WindowLaw, fit, square_wave_half_width
 
 TRUTHS = ("normal", "bimodal", "spiky", "zipf", "exponential")
@@ -93,7 +95,7 @@ def test_the_fast_sums_are_the_channel() -> None:
 
 
 def test_em_reaches_the_maximum_of_the_likelihood() -> None:
-    """On a small window: within 0.3 nats of 20,000 plain passes, which fifty of them are not."""
+    """On a small window: within 1 nat of 20,000 plain passes, which fifty of them are not."""
     law = WindowLaw(8, 3, 0.4)
     counts = np.random.default_rng(3).multinomial(100_000, law.mix(np.array([0.3, 0, 0, 0.2, 0, 0.4, 0.1, 0])))
     point, reached = np.full(8, 1 / 8), {}
@@ -101,8 +103,50 @@ def test_em_reaches_the_maximum_of_the_likelihood() -> None:
         point = point * law.expected(counts / counts.sum() / law.mix(point))
         reached[passes] = float(counts @ np.log(law.mix(point)))
     found = float(counts @ np.log(law.mix(fit(law, counts, smooth=False).shares)))
-    assert reached[20_000] - found < 0.3
+    assert reached[20_000] - found < 1
     assert reached[20_000] - reached[50] > 1
+
+
+def test_cells_and_bins_have_the_exact_law() -> None:
+    """Against the law of single positions, where nothing is taken together and where three and more are."""
+    for positions, width in ((40, 7), (2000, 900)):
+        matrix, edges, bins = smoothness._coarse(positions, width, 0.3)
+        law = WindowLaw(positions, width, 0.3)
+        for cell in (0, len(edges) // 3, len(edges) - 2):
+            people = np.zeros(positions)
+            people[edges[cell] : edges[cell + 1]] = 1 / (edges[cell + 1] - edges[cell])
+            assert np.allclose(np.add.reduceat(law.mix(people), bins[:-1]), matrix[:, cell], rtol=1e-9)
+
+
+def test_the_evidence_is_the_probability_of_the_tally() -> None:
+    """Two positions, so that the only coefficient is integrated by hand; the wrong prior would be off by a nat."""
+    law, counts = WindowLaw(2, 1, 0.4), np.array([5600, 4400])
+    at = np.linspace(-12, 12, 200_001)
+    share = 1 / (1 + np.exp(-at * math.sqrt(2)))
+    chance = 0.4 * share + 0.3
+    found = list(smoothness.explanations(2, 1, 0.4, counts, [0]))
+    assert len(found) > 2
+    for strength, one in zip(10.0 ** -np.arange(10.0), found, strict=False):
+        logs = counts[0] * np.log(chance) + counts[1] * np.log(1 - chance) - strength * at**2 / 2
+        exact = logs.max() + math.log(np.exp(logs - logs.max()).sum() * (at[1] - at[0]) * math.sqrt(strength))
+        assert abs(one.evidence - (exact - math.log(math.sqrt(2 * math.pi)))) < 0.1
+        assert math.isclose(one.shares.sum(), 1)
+    assert law.mix(found[1].shares)[0] == pytest.approx(0.56, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [(lambda x: np.exp(-9 * x), 2), (lambda x: np.exp(-30 * (x - 0.4) ** 2), 3), (lambda x: x % 0.1 < 0.004, 0)],
+    ids=["exponential", "normal", "atoms"],
+)
+def test_the_evidence_knows_the_smoothness(shape: Callable[[np.ndarray], np.ndarray], order: int) -> None:
+    """The reports of a million people at epsilon 2, without noise: the order that leaves the shape free wins."""
+    window = Window(Interval(0, 1), 2, 256, read="distribution")
+    shares = shape(np.linspace(0, 1, 256)).astype(float)
+    counts = np.round(1e6 * window.law.mix(shares / shares.sum())).astype(np.int64)
+    law = window.law
+    best = max(smoothness.explanations(law.positions, law.width, law.keep, counts), key=lambda one: one.evidence)
+    assert best.order == order
 
 
 @pytest.mark.parametrize(
@@ -110,7 +154,7 @@ def test_em_reaches_the_maximum_of_the_likelihood() -> None:
 )
 def test_the_rule_blurs_smooth_shapes_and_keeps_atoms(name: str) -> None:
     """At D = 1,024, n = 1e5 and epsilon 1 the distances stay below bounds that EM or EMS alone break."""
-    most = {"normal": 0.009, "bimodal": 0.011, "spiky": 0.017, "zipf": 0.011, "exponential": 0.0065}[name]
+    most = {"normal": 0.007, "bimodal": 0.0105, "spiky": 0.0165, "zipf": 0.011, "exponential": 0.005}[name]
     numbers = numbers_of(name, 100_000, np.random.default_rng(5))
     window = Window(Interval(0, 1), 1, read="distribution")
     tally = window.tally(window.privatize(numbers, Simulation(5)))
@@ -119,7 +163,8 @@ def test_the_rule_blurs_smooth_shapes_and_keeps_atoms(name: str) -> None:
     assert found.method == ("EMS" if name in ("normal", "bimodal", "exponential") else found.method)
     forced = {smooth: window.estimate(tally, smooth=smooth) for smooth in (True, False)}
     assert [forced[smooth].method for smooth in (True, False)] == ["EMS", "EM"]
-    assert forced[True].blur > 0 == forced[False].blur
+    assert [forced[smooth].smoothness for smooth in (True, False)] == [1, 0]
+    assert 0 <= found.smoothness <= 1
 
 
 def test_a_table_of_figures_and_bins() -> None:
@@ -305,12 +350,9 @@ def test_intervals_hold(name: str, epsilon: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "most"), [("normal", 5.5), ("exponential", 4.0), ("zipf", 7.0)])
+@pytest.mark.parametrize(("name", "most"), [("normal", 5.5), ("exponential", 3.0), ("zipf", 7.0)])
 def test_distances_stay_below_the_goals(name: str, most: float) -> None:
-    """D = 1,024, n = 1e5, epsilon 1, the mean of 20 collections, times 1,000.
-
-    The mean alone is off by 2 to 3 of these 1,000ths, so that the figure of the exponential truth depends on the seeds.
-    """
+    """D = 1,024, n = 1e5, epsilon 1, the mean of 20 collections, times 1,000."""
     window, found = Window(Interval(0, 1), 1, read="distribution"), []
     for seed in range(20):
         numbers = numbers_of(name, 100_000, np.random.default_rng(seed))

@@ -114,8 +114,8 @@ class Distribution(Result):
     unit: str = ""
     is_whole: bool = False
     """Whether the positions are all the answers that there are: whole numbers, not rounded."""
-    blur: float = 0.0
-    """The standard deviation of the bell that EMS blurs each pass with, in the unit; 0 for EM."""
+    smoothness: float = 0.0
+    """The part of the fitted distribution that is smooth, from 0 (EM alone) to 1 (EMS alone)."""
     noise: float = 1.0
     """By how much the noise is larger, in variance, than that of n reports of different people."""
     people: float = 1.0

@@ -1,49 +1,39 @@
 """How the tally of a window becomes a distribution: EM or EMS for its shape, unbiased figures for its intervals.
 
-Fit        EM on the positions: the mixture of D windows is a difference of cumulative sums, so that a pass costs O(M).
-           Pairs of passes are extrapolated (SQUAREM, on the logarithms of the shares); an extrapolation that lowers
-           the log-likelihood is undone. It stops when ten pairs gain less than 0.01 nats together, or after 100
-           passes: more would follow the noise
-EMS        after each pass the logarithms of the shares are blurred with a bell. A density whose logarithm is a line or
-           a parabola, such as an exponential or a normal one, keeps its shape, so that much blur costs little.
-           STRENGTHS are twice the variances of the bell, in steps of 1 / 1,024 of the range
-Rule       the tally is divided by chance into five parts; EM and each strength are fitted to four of them and judged by
-           the log-likelihood of the fifth. From the middle strength on the sum of the five is climbed to its top; of
-           those within 1 nat of it the most blur is used. The division is drawn from a fixed seed, so that the same
-           tally gives the same result
+EM         on the positions, for shapes without any smoothness: the mixture of D windows is a difference of cumulative
+           sums, so that a pass costs O(M). Pairs of passes are extrapolated (SQUAREM, on the logarithms of the shares);
+           an extrapolation that lowers the log-likelihood is undone. It stops when a pair gains less than 0.01 nats:
+           more would follow the noise
+EMS        for smooth shapes: EM with smoothing, as the penalized likelihood that it is. Which smoothness, and how much
+           of it, the evidence of the tally says: `smooth.py`
+Rule       every order and strength of smoothness has its evidence, the probability of this tally under it. The shapes
+           are averaged, weighed by it; the shape of order 0, no smoothness at all, is that of EM
 Unbiased   for any weights u of the positions there are weights h of the outputs whose mean is that of u, whatever the
            distribution. h(y + w) - h(y) is known, so h is free in one number per residue of y modulo w; they are chosen
            for the smallest variance at the fitted distribution. A jump of u from one position to the next costs a
            factor w / t, which is why the share of a single position is hardly known while wide ramps of u are
-Source     Li et al. 2020 (square wave, EMS); Eggermont and LaRiccia 1995 (EMS on logarithms); Varadhan and Roland 2008
-           (SQUAREM)
+Source     Li et al. 2020 (square wave, EMS); Varadhan and Roland 2008 (SQUAREM)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from deniable.protocols.numeric.smooth import ORDERS, explanations
 from deniable.protocols.tally import Counts
 from deniable.results import Floats
 from deniable.results.distribution import Readings
 
-STRENGTHS = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)
-FOLDS = 5
-MOST_PASSES = 100
-MARGIN = 1.0
-"""Log-likelihoods of the held-out parts that differ by less, in nats, count as equal."""
+MOST_PASSES = 1000
 
-STEPS = 1024
-"""Of the range: what the blur is measured in."""
-
-_MIDDLE = 16.0
-_LATELY, _GAIN = 10, 0.01
+_GAIN = 0.01
+_LEAST = 1e-3
+"""Of a weight, below which EM is not run."""
 _TINY = 1e-300
-_SEED = 2020
 
 
 def square_wave_half_width(epsilon: float) -> float:
@@ -99,64 +89,44 @@ class WindowLaw:
         return found
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """A fitted distribution over the positions."""
 
     shares: Floats
-    strength: float
-    """How strongly it was blurred: 0 for EM."""
-    passes: int
+    smoothness: float
+    """The part of it that is smooth: 0 for EM alone."""
 
     @property
     def method(self) -> str:
-        return "EMS" if self.strength else "EM"
+        return "EMS" if self.smoothness > 0.5 else "EM"
 
 
 def fit(law: WindowLaw, counts: Counts, smooth: bool | None = None) -> Shape:
-    """The distribution behind a tally; `smooth` forces EMS or EM, else the rule chooses."""
+    """The distribution behind a tally; `smooth` forces EMS or EM, else the evidence weighs them."""
     if smooth is False:
-        return _fitted(law, counts, 0.0)
-    strengths = STRENGTHS if smooth else (0.0, *STRENGTHS)
-    judged = _Judged(law, counts)
-    best, last = strengths.index(_MIDDLE), len(strengths) - 1
-    while True:
-        near = [at for at in (best, best - 1, best + 1) if 0 <= at <= last]
-        better = max(near, key=lambda at: judged.score(strengths[at]))
-        if better == best:
-            break
-        best = better
-    top = judged.score(strengths[best])
-    while best < last and judged.score(strengths[best + 1]) >= top - MARGIN:
-        best += 1
-    return _fitted(law, counts, strengths[best])
+        return Shape(most_likely(law, counts), 0.0)
+    orders = ORDERS[1:] if smooth else ORDERS
+    found = list(explanations(law.positions, law.width, law.keep, counts, orders))
+    evidence = np.array([one.evidence for one in found])
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+    rough = sum(weight for weight, one in zip(weights, found, strict=True) if not one.order)
+    if rough < _LEAST:
+        rough = 0.0
+    shares = sum(weight * one.shares for weight, one in zip(weights, found, strict=True) if one.order)
+    shares *= (1 - rough) / shares.sum()
+    if rough:
+        shares += rough * most_likely(law, counts)
+    return Shape(shares, 1 - rough)
 
 
-class _Judged:
-    """How well each strength foretells a fifth of the reports from the others, all five fifths together."""
-
-    def __init__(self, law: WindowLaw, counts: Counts) -> None:
-        random, left = np.random.default_rng(_SEED), counts.astype(np.int64)
-        self.law, self.scores, self.parts = law, dict[float, float](), list[tuple[Counts, Counts]]()
-        for rest in range(FOLDS, 0, -1):
-            held = random.binomial(left, 1 / rest)
-            left = left - held
-            if held.any() and (held < counts).any():
-                self.parts.append((held, counts - held))
-
-    def score(self, strength: float) -> float:
-        if strength not in self.scores:
-            found = [(held, _fitted(self.law, others, strength).shares) for held, others in self.parts]
-            self.scores[strength] = sum(float(held @ np.log(self.law.mix(shares))) for held, shares in found)
-        return self.scores[strength]
-
-
-def _fitted(law: WindowLaw, counts: Counts, strength: float) -> Shape:
-    seen, blur = counts > 0, _blur(strength, law.positions)
+def most_likely(law: WindowLaw, counts: Counts) -> Floats:
+    """The shares of the positions that make a tally most likely, up to what would follow the noise."""
+    seen = counts > 0
     shown, share = counts[seen], counts / counts.sum()
 
     def passed(point: Floats, mixture: Floats) -> Floats:
-        moved = np.maximum(blur(point * law.expected(share / mixture)), _TINY)
+        moved = np.maximum(point * law.expected(share / mixture), _TINY)
         moved /= moved.sum()
         return moved
 
@@ -166,20 +136,18 @@ def _fitted(law: WindowLaw, counts: Counts, strength: float) -> Shape:
 
     point = np.full(law.positions, 1 / law.positions)
     mixture, reached = judged(point)
-    trace, passes = [reached], 0
-    while passes < MOST_PASSES:
+    for _ in range(MOST_PASSES // 2):
+        before = reached
         once = passed(point, mixture)
         twice = passed(once, law.mix(once))
-        passes += 2
         far = _extrapolated(point, once, twice)
         point, (mixture, reached) = twice, judged(twice)
         leapt, beyond = judged(far)
         if beyond >= reached:
             point, mixture, reached = far, leapt, beyond
-        trace.append(reached)
-        if len(trace) > _LATELY and abs(trace[-1] - trace[-1 - _LATELY]) < _GAIN:
+        if reached - before < _GAIN:
             break
-    return Shape(point, strength, passes)
+    return point
 
 
 def _extrapolated(point: Floats, once: Floats, twice: Floats) -> Floats:
@@ -193,30 +161,6 @@ def _extrapolated(point: Floats, once: Floats, twice: Floats) -> Floats:
     far = np.maximum(np.exp(moved - moved.max()), _TINY)
     far /= far.sum()
     return far  # type: ignore[no-any-return]
-
-
-def _blur(strength: float, size: int) -> Callable[[Floats], Floats]:
-    """Blurs the logarithms of shares; beyond an end they go on as their mirror image, turned upside down."""
-    variance = strength / 2 * (size / STEPS) ** 2
-    if not variance:
-        return lambda shares: shares
-    reach = max(1, math.ceil(4 * math.sqrt(variance)))
-    if reach >= size:
-        reach = size - 1
-    if variance < 0.5:
-        bell = np.array([variance / 2, 1 - variance, variance / 2])
-        reach = 1
-    else:
-        bell = np.exp(-0.5 * np.arange(-reach, reach + 1) ** 2 / variance)
-        bell /= bell.sum()
-
-    def blurred(shares: Floats) -> Floats:
-        logs = np.log(np.maximum(shares, _TINY))
-        before, after = 2 * logs[0] - logs[reach:0:-1], 2 * logs[-1] - logs[-2 : -reach - 2 : -1]
-        smooth = np.convolve(np.concatenate([before, logs, after]), bell, "valid")
-        return np.exp(smooth - smooth.max())  # type: ignore[no-any-return]
-
-    return blurred
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ from deniable.domains import Domain, DomainLike, Integers, Interval
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Protocol, percent
-from deniable.protocols.numeric.density import STEPS, Unbiased, WindowLaw, fit, square_wave_half_width
+from deniable.protocols.numeric.density import Unbiased, WindowLaw, fit, square_wave_half_width
 from deniable.protocols.numeric.grid import OnGrid, quantity
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
@@ -287,7 +287,7 @@ class Window(OnGrid, Protocol):
         shape = fit(self.law, tally.counts, smooth)
         evidence = Unbiased(self.law, shape.shares, tally.n, tally.counts)
         found = (self._points, shape.shares, tally.n, evidence, self._edges(tally.n), self.name, shape.method)
-        return Distribution(*found, self.unit, self.is_whole, math.sqrt(shape.strength / 2) * self.scale / STEPS)
+        return Distribution(*found, self.unit, self.is_whole, shape.smoothness)
 
     def _nothing(self) -> Any:
         if self.read == MEAN:
