@@ -127,9 +127,9 @@ export interface Protocol {
     figure?(read: number | readonly number[], group: number): number;
     /** Of Attributes: the columns, of which a report is about one. */
     readonly groups?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
-    /** Of Ranges: the levels, of which a report is about one, and the range of a level that a read answer lies in. */
+    /** Of Ranges and Rectangles: the levels, of which a report is about one, and the node of a level that a read answer lies in. */
     readonly levels?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
-    project?(read: number, level: number): number;
+    project?(read: number | readonly number[], level: number): number;
     /** Whether a report is one of the answers. */
     readonly isAnswer?: boolean;
     /**

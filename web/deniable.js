@@ -1133,24 +1133,50 @@ function moments(domain, _epsilon, { groups: written, epsilon: level }) {
 
 const OF_A_LEVEL = ["GRR", "SubsetSelection", "OLH"];
 
+/** Levels, of which a report is about one: `size` and `name` of each, and the node of a level that an answer lies under. */
+function leveled(written, epsilon, sizes, names, project) {
+  check(Array.isArray(written) && written.length === sizes.length, "there is one group per level");
+  const parts = sizes.map((size, i) => ({ name: names[i], domain: { kind: "integers", low: 0, high: size - 1 }, of: (answer) => project(answer, i) }));
+  const { groups: levels, ...law } = grouped(written, epsilon, parts);
+  const usual = levels.every(({ protocol }) => OF_A_LEVEL.includes(protocol.name) && protocol.epsilon === epsilon);
+  check(usual, "a level is asked by GRR, SubsetSelection or OLH with the epsilon of the whole");
+  return { ...law, levels, project };
+}
+
+/** The cell of a number: of a whole number its position, of an interval the part that it lies in. */
+function cellOf({ low, high, size, number }, cells, most) {
+  check(isWhole(cells, 2, most) && (size === undefined || size === cells), "the cells of ranges are not usable");
+  return (answer) => (size === undefined ? Math.min(Math.floor(((number(answer) - low) * cells) / (high - low)), cells - 1) : answer);
+}
+
 /** Ranges: the node of a tree that a number lies under, of one level. Cells are whole numbers, or parts of an interval. */
 function ranges(domain, _epsilon, { cells, fanouts, groups: written, epsilon }) {
-  const { low, high, size, number } = domain;
-  check(isWhole(cells, 2, 2 ** 20) && (size === undefined || size === cells), "the cells of ranges are not usable");
+  const cell = cellOf(domain, cells, 2 ** 20);
   check(Array.isArray(fanouts) && fanouts.length > 0 && fanouts.every((one) => isWhole(one, 2, 2 ** 20)), "a fan-out is a whole number of at least 2");
   const sizes = fanouts.map(((product) => (one) => (product *= one))(1));
   const leaves = sizes.at(-1);
   check(leaves >= cells && leaves <= 2 ** 21 && !(sizes.at(-2) >= cells), "the levels of the tree do not fit its cells");
-  const cell = (answer) => (size === undefined ? Math.min(Math.floor(((number(answer) - low) * cells) / (high - low)), cells - 1) : answer);
   const project = (answer, level) => Math.floor(cell(answer) / (leaves / sizes[level]));
-  check(Array.isArray(written) && written.length === sizes.length, "there is one group per level");
-  const parts = sizes.map((many, i) => ({
-    name: `${many.toLocaleString("en")} ranges`, domain: { kind: "integers", low: 0, high: many - 1 }, of: (answer) => project(answer, i),
-  }));
-  const { groups: levels, ...law } = grouped(written, epsilon, parts);
-  const usual = levels.every(({ protocol }) => OF_A_LEVEL.includes(protocol.name) && protocol.epsilon === epsilon);
-  check(usual, "a level of ranges is asked by GRR, SubsetSelection or OLH with the epsilon of the whole");
-  return { ...law, levels, project };
+  return leveled(written, epsilon, sizes, sizes.map((many) => `${many.toLocaleString("en")} ranges`), project);
+}
+
+/** Rectangles: the node of a grid in which two numbers lie. */
+function rectangles({ columns }, _epsilon, { cells, grids, groups: written, epsilon }) {
+  const isNumber = ({ domain: { kind } }) => kind === "integers" || kind === "interval";
+  check(columns.length === 2 && columns.every(isNumber), "rectangles are those of two numbers");
+  check(Array.isArray(cells) && cells.length === 2, "rectangles have cells of both numbers");
+  const each = columns.map(({ domain }, side) => cellOf(domain, cells[side], 2 ** 16));
+  const isGrid = (grid) => Array.isArray(grid) && grid.length === 2 && grid.every((one) => isWhole(one, 1, 2 ** 16)) && isWhole(grid[0] * grid[1], 2, 2 ** 16);
+  check(Array.isArray(grids) && grids.every(isGrid), "a grid has rows and columns, and 2 to 2^16 rectangles");
+  check(new Set(grids.map(String)).size === grids.length && grids.some((grid) => Math.min(...grid) > 1), "grids differ, and one at least cuts both numbers");
+  const lengths = cells.map((count, side) => {
+    const sizes = grids.map((grid) => grid[side]).sort((a, b) => a - b);
+    check(sizes.every((size, i) => i === 0 || size % sizes[i - 1] === 0) && sizes.at(-1) < 2 * count, "the cuts of a number lie inside each other and fit its cells");
+    return Math.ceil(count / sizes.at(-1)) * sizes.at(-1);
+  });
+  const place = (answer, grid, side) => Math.floor(each[side](answer[side]) / (lengths[side] / grid[side]));
+  const project = (answer, level) => place(answer, grids[level], 0) * grids[level][1] + place(answer, grids[level], 1);
+  return leveled(written, epsilon, grids.map(([rows, many]) => rows * many), grids.map(([rows, many]) => `${rows} x ${many} rectangles`), project);
 }
 
 /**
@@ -1182,6 +1208,7 @@ const PROTOCOLS = {
   Attributes: { law: attributes, shape: "part", needs: "columns", parameters: ["groups"] },
   Moments: { law: moments, shape: "figure", needs: "read", parameters: ["groups"] },
   Ranges: { law: ranges, shape: "range", needs: "number", parameters: ["cells", "fanouts", "groups"] },
+  Rectangles: { law: rectangles, shape: "rectangle", needs: "columns", parameters: ["cells", "grids", "groups"] },
 };
 
 const NEEDS = { label: "a list of answers", text: "text or a list of answers", number: "a number", columns: "a record", read: "an answer" };

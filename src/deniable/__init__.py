@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from deniable.protocols import OneBitMean as OneBitMean
     from deniable.protocols import Protocol as Protocol
     from deniable.protocols import Ranges as Ranges
+    from deniable.protocols import Rectangles as Rectangles
     from deniable.protocols import Reports as Reports
     from deniable.protocols import SubsetSelection as SubsetSelection
     from deniable.protocols import Table as Table
@@ -88,7 +89,7 @@ _HOMES = {
     "protocols": (
         *("BLH", "CMS", "GRR", "HCMS", "LGRR", "LOSUE", "LSUE", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
         *("Attributes", "Estimate", "HadamardResponse", "MeanTable", "Moments", "OLHSketch", "OneBitMean"),
-        *("Protocol", "Ranges", "Reports", "SubsetSelection", "Table", "Tally", "Window"),
+        *("Protocol", "Ranges", "Rectangles", "Reports", "SubsetSelection", "Table", "Tally", "Window"),
         *("combine", "load"),
     ),
     "randomness": ("Secure", "Simulation"),

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from deniable.channels import Channel
-from deniable.domains import Interval
+from deniable.domains import Integers, Interval
 from deniable.protocols import (
     BLH,
     GRR,
@@ -31,6 +31,7 @@ from deniable.protocols import (
     MeanTable,
     Protocol,
     Ranges,
+    Rectangles,
     SubsetSelection,
     Table,
     Window,
@@ -73,6 +74,7 @@ PINNED: list[Protocol] = [
     Attributes.of({"smoke": GRR(["yes", "no"], 1), "age": OLH(80, 1), "sleep": Window(Interval(0, 24), 1)}),
     Ranges(100, 1),
     Ranges(Interval(0, 24), 2, fanout=4, cells=96),
+    Rectangles({"age": Integers(17, 90), "hours": Interval(0, 80)}, 1, grids=[(4, 4), (8, 8), (80, 1), (1, 64)]),
     Table(Channel.from_integers([[3, 1], [1, 3]], 4, ["yes", "no"], ["heads", "tails"]), "1.1"),
     Table(Channel.from_integers([[97, 2, 1], [2, 98, 0]], 100, ["yes", "no"], ["y", "n", "sure"]), 4, delta="1/100"),
     ProfileTable(OneBitCluster(ProfileGraph.chain({"north": "1/8", "south": "7/8"}), 1)),

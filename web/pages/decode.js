@@ -193,11 +193,13 @@ function part(...told) {
   return { rows, text: `about “${name}”: ${found.text}`, supports: null, speaks: `It is about “${name}” alone. ${whose(protocol, found)}` };
 }
 
-function range(...told) {
-  const { name, protocol, found, rows } = grouped("into how many ranges the numbers are cut", ...told);
-  const speaks = `It is about the number of one of ${name}, counted from 0. ${whose(protocol, found)}`;
-  return { rows, text: `of ${name}, counted from 0: ${found.text}`, supports: null, speaks };
-}
+const cut =
+  (which) =>
+  (...told) => {
+    const { name, protocol, found, rows } = grouped(which, ...told);
+    const speaks = `It is about the number of one of ${name}, counted from 0. ${whose(protocol, found)}`;
+    return { rows, text: `of ${name}, counted from 0: ${found.text}`, supports: null, speaks };
+  };
 
 /** A figure of one number or of two. */
 function figure({ figures: groups }, spec, bytes, at) {
@@ -230,7 +232,8 @@ export const DECODERS = {
   "profile output": drawnForProfile,
   part,
   figure,
-  range,
+  range: cut("into how many ranges the numbers are cut"),
+  rectangle: cut("into how many rectangles the two numbers are cut"),
 };
 
 /**

@@ -258,19 +258,20 @@ function figure({ protocol, domain, spec, value, report, draws: [, ...rest] }) {
   return [choice, ...told(own, spec.groups[group].protocol, taken, inner, rest)];
 }
 
-/** A range: how finely the numbers are cut is chosen, and the report is about the number of the range. */
-function range({ protocol, domain, spec, value, report, draws: [, ...rest] }) {
-  const { name, group, inner, protocol: own } = partOf(protocol, report);
-  const all = protocol.levels.reduce((sum, { weight }) => sum + weight, 0);
-  const chances = protocol.levels.map((one) => `${one.name} with probability ${percent(one.weight / all)}`);
-  const node = protocol.project(domain.read(value), group);
-  const choice = {
-    text: `The report is about a range that your number lies in. Chance chooses into how many ranges the numbers are cut, whatever you answered: ${chances.join(", ")}.`,
-    outcome: `Chosen: ${name}.`,
+/** A level of ranges or rectangles: how finely the numbers are cut is chosen, and the report is about the number of the node. */
+const cut =
+  ({ about, cut, lies, rest: nothing }) =>
+  ({ protocol, domain, spec, value, report, draws: [, ...rest] }) => {
+    const { name, group, inner, protocol: own } = partOf(protocol, report);
+    const all = protocol.levels.reduce((sum, { weight }) => sum + weight, 0);
+    const chances = protocol.levels.map((one) => `${one.name} with probability ${percent(one.weight / all)}`);
+    const node = protocol.project(domain.read(value), group);
+    const choice = { text: `The report is about ${about}. Chance chooses into how many ${cut}, whatever you answered: ${chances.join(", ")}.`, outcome: `Chosen: ${name}.` };
+    const place = { text: `Of ${name}, counted from 0, ${lies} ${count(node)}. The rest is about this ${lies.split(" ").at(-1)}.`, outcome: nothing };
+    return [choice, place, ...told(own, spec.groups[group].protocol, node, inner, rest)];
   };
-  const place = { text: `Of ${name}, counted from 0, your number lies in range ${count(node)}. The rest is about this range.`, outcome: "Nothing finer about your number is in the report." };
-  return [choice, place, ...told(own, spec.groups[group].protocol, node, inner, rest)];
-}
+const range = cut({ about: "a range that your number lies in", cut: "ranges the numbers are cut", lies: "your number lies in range", rest: "Nothing finer about your number is in the report." });
+const rectangle = cut({ about: "a rectangle that your two numbers lie in", cut: "rectangles they are cut", lies: "your numbers lie in rectangle", rest: "Nothing finer about your numbers is in the report." });
 
 const bitwise = ({ domain, value, draws, says }) => bits(domain, "answers", domain.read(value), draws, says);
 const local = ({ domain, value, spec, report, draws, says }) =>
@@ -299,6 +300,7 @@ export const STORIES = {
   part,
   figure,
   range,
+  rectangle,
 };
 
 /** The steps of one answer. `spec` is that of its protocol, `draws` what a `Recorder` saw. */

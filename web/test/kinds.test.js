@@ -41,6 +41,12 @@ const rangesOf = (changes = {}, domain = hours, fanouts = [2, 3]) => ({
   groups: fanouts.map((_, i) => ({ weight: 1, protocol: grr({ kind: "integers", low: 0, high: fanouts.slice(0, i + 1).reduce((a, b) => a * b) - 1 }) })),
   ...changes,
 });
+const pair = { kind: "records", columns: [{ name: "x", domain: { kind: "integers", low: 3, high: 6 } }, { name: "time", domain: hours }] };
+const rectanglesOf = (changes = {}, grids = [[2, 1], [2, 2], [1, 4]]) => ({
+  ...head, protocol: "Rectangles", domain: pair, epsilon: "1", cells: [4, 3], grids,
+  groups: grids.map(([rows, many]) => ({ weight: 1, protocol: grr({ kind: "integers", low: 0, high: rows * many - 1 }) })),
+  ...changes,
+});
 const RECORD = { time: 12.5, age: 40, bread: "pita" };
 
 // -- every branch --------------------------------------------------------------------------------------------------
@@ -129,6 +135,20 @@ test("Ranges: a level as often as its weight says, then the law of the range tha
   for (const one of laws) {
     const first = [...one].filter(([report]) => report.startsWith("00")).reduce((sum, [, chance]) => sum + share(chance), 0);
     assert.ok(Math.abs(first - 1 / 2) < 1e-12);
+  }
+  assert.ok(Math.abs(ratio(laws) / Math.E - 1) < 1e-9);
+});
+
+test("Rectangles: a grid as often as its weight says, then the law of the rectangle that both numbers lie in", () => {
+  const protocol = loadProtocol(rectanglesOf());
+  const at = (x, part) => ({ x, time: -5 + part * 105.5 });
+  const places = [[3, 0], [4, 0.3], [5, 0.5], [6, 0.99], [6, 7]].map(([x, part]) => protocol.domain.read(at(x, part)));
+  // Of three cells of time, cut into 4 parts with one beyond the end, or into 2 of two cells each.
+  assert.deepEqual([0, 1, 2].map((grid) => places.map((place) => protocol.project(place, grid))), [[0, 0, 1, 1, 1], [0, 0, 2, 3, 3], [0, 0, 1, 2, 2]]);
+  const laws = [3, 6].flatMap((x) => [0, 0.5, 1].map((part) => law(protocol, at(x, part))));
+  for (const one of laws) {
+    const first = [...one].filter(([report]) => report.startsWith("00")).reduce((sum, [, chance]) => sum + share(chance), 0);
+    assert.ok(Math.abs(first - 1 / 3) < 1e-12);
   }
   assert.ok(Math.abs(ratio(laws) / Math.E - 1) < 1e-9);
 });
@@ -463,6 +483,9 @@ test("domains, windows, tables and groups that are not usable are refused", () =
     rangesOf({}, ages), rangesOf({}, bread), rangesOf({ epsilon: "2" }), rangesOf({ fanouts: [2, 1] }), rangesOf({ fanouts: [3, 2] }),
     rangesOf({ fanouts: 6 }), rangesOf({ fanouts: [] }), rangesOf({ groups: rangesOf().groups.toReversed() }), rangesOf({ groups: [] }),
     rangesOf({ groups: rangesOf().groups.map(({ weight, protocol }) => ({ weight, protocol: { ...protocol, protocol: "OUE" } })) }),
+    rectanglesOf({ cells: [4] }), rectanglesOf({ cells: [5, 3] }), rectanglesOf({ cells: [4, 1] }), rectanglesOf({ domain: hours }), rectanglesOf({ epsilon: "2" }),
+    rectanglesOf({ domain: { kind: "records", columns } }), rectanglesOf({}, []), rectanglesOf({}, [[2, 1]]), rectanglesOf({}, [[2, 2], [3, 1]]),
+    rectanglesOf({}, [[2, 2], [2, 2]]), rectanglesOf({}, [[2, 6]]), rectanglesOf({}, [[2, 2.5]]), rectanglesOf({ groups: rectanglesOf().groups.slice(1) }),
     grr({ kind: "records", columns }),
   ];
   for (const spec of specs) {
@@ -651,6 +674,8 @@ const MUTATIONS = [
   ["sums[rounded(answer, bits)]", "sums[place(answer).below]"],
   ["numbers[middle] <= value", "numbers[middle] < value"],
   ["cell(answer) / (leaves / sizes[level])", "cell(answer) / sizes[level]"],
+  ["place(answer, grids[level], 0) * grids[level][1]", "place(answer, grids[level], 0) * grids[level][0]"],
+  ["/ (lengths[side] / grid[side])", "/ (lengths[side] * grid[side])"],
   ["out.set(groups[chosen].protocol.draw(parts[chosen].of(answer), bits), headBytes);", "out.set(groups[chosen].protocol.draw(parts[chosen].of(answer), bits));"],
 ];
 const SOURCE = readFileSync(new URL("../deniable.js", import.meta.url), "utf8");
@@ -670,6 +695,7 @@ async function differs(module) {
   const mean = module.loadProtocol(meanOf());
   const record = module.loadProtocol(attributes());
   const cut = module.loadProtocol(rangesOf());
+  const plane = module.loadProtocol(rectanglesOf());
   for (let seed = 0; seed < 300; seed++) {
     const x = [1e6, -1e6, 100.5, 47.75, 12.3][seed % 5];
     const keep = loadProtocol(windowOf(17, 4, "3")).thresholds.keep.numerator;
@@ -678,6 +704,8 @@ async function differs(module) {
     if (hex(mean.privatize(x, bits(seed))) !== meanReport(x, [-5, 100.5], plain(seed))) return true;
     if (hex(record.privatize(RECORD, bits(seed))) !== hex(loadProtocol(attributes()).privatize(RECORD, seeded(seed)))) return true;
     if (hex(cut.privatize(x, bits(seed))) !== hex(loadProtocol(rangesOf()).privatize(x, seeded(seed)))) return true;
+    const both = { x: 3 + (seed % 4), time: x };
+    if (hex(plane.privatize(both, bits(seed))) !== hex(loadProtocol(rectanglesOf()).privatize(both, seeded(seed)))) return true;
   }
   // A third ends inside a word: the next word decides.
   const thirds = module.loadProtocol(tableOf([[1, 2], [2, 1]]));
@@ -708,5 +736,5 @@ test("and nothing in the SDK as it is", async () => {
 
 test("the kinds are those that are documented", () => {
   assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records"]);
-  assert.deepEqual(KINDS.protocols.slice(-8), ["Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Moments", "Ranges"]);
+  assert.deepEqual(KINDS.protocols.slice(-9), ["Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Moments", "Ranges", "Rectangles"]);
 });

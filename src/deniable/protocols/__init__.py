@@ -12,7 +12,7 @@ from deniable.protocols.groups import Group, Groups
 from deniable.protocols.longitudinal import *  # noqa: F403
 from deniable.protocols.memoized import Level, Levels, Memoized
 from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Window
-from deniable.protocols.ranges import Ranges
+from deniable.protocols.ranges import Ranges, Rectangles
 from deniable.protocols.reports import Reports
 from deniable.protocols.table import Table
 from deniable.protocols.tally import Tally
@@ -36,6 +36,7 @@ __all__ = [
     "Protocol",
     "PureProtocol",
     "Ranges",
+    "Rectangles",
     "Reports",
     "ShareProtocol",
     "Table",

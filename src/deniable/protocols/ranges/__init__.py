@@ -1,5 +1,6 @@
-"""Ranges of ordered answers."""
+"""Ranges of ordered answers, and rectangles of two of them."""
 
 from deniable.protocols.ranges.ranges import Ranges
+from deniable.protocols.ranges.rectangles import Rectangles
 
-__all__ = ["Ranges"]
+__all__ = ["Ranges", "Rectangles"]

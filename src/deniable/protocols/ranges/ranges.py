@@ -9,8 +9,7 @@ Report     the number of the level, one byte; the level's own report; zeros up t
 Cost       one random word more than the level's report; fanout / (fanout - 1) counters per cell
 Source     hierarchical histograms: Hay et al. 2010; under local privacy Cormode, Kulkarni and Srivastava 2019
 
-Cells      whole numbers: each one. An interval: `cells` of equal width; x lies in the cell
-           floor(((x - low) cells) / (high - low)), in floats, in this order, and the upper end in the last one
+Cells      whole numbers: each one. An interval: `cells` of equal width (`cells.py`)
 Fan-outs   one per level, with a product of at least the cells; unless they are given, those with the smallest typical
            error. Nodes beyond the last cell are counted like others, and nobody is in them
 Read-out   least squares over all levels for intervals, which hold whatever the distribution is; from the root down
@@ -39,6 +38,7 @@ from deniable.protocols.base import Protocol, percent
 from deniable.protocols.frequency import EXCHANGEABLE
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.groups import Group, Groups
+from deniable.protocols.ranges.cells import Cells
 from deniable.protocols.ranges.tree import Law, Level, Tree
 from deniable.protocols.tally import Tally
 from deniable.results import Floats, quantile
@@ -96,9 +96,9 @@ class Ranges(Groups):
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "epsilon", epsilon)
         self._settle()
-        count = _cells(self.domain, cells)
+        count = Cells.usual(self.domain, cells, CELLS, MOST_CELLS).count
         fanouts = best_fanouts(count, self.epsilon) if fanout is None else _given_fanouts(fanout, count)
-        levels = [(1, _best(size, self.epsilon)) for size in accumulate(fanouts, operator.mul)]
+        levels = [(1, best_protocol(size, self.epsilon)) for size in accumulate(fanouts, operator.mul)]
         self._set(self.domain, self.epsilon, fanouts, count, levels)
 
     def _set(self, domain: Domain, epsilon: Any, fanouts: Sequence[int], cells: int, groups: Any) -> None:
@@ -125,7 +125,7 @@ class Ranges(Groups):
         match parameters:
             case {"groups": list(groups), "fanouts": list(fanouts), "cells": cells, **rest} if not rest:
                 made = cls.__new__(cls)
-                count = _cells(domain, cells)
+                count = Cells.usual(domain, cells, CELLS, MOST_CELLS).count
                 made._set(domain, epsilon, _given_fanouts(fanouts, count), count, cls._written(groups))
                 return made
         raise SpecError("ranges need cells, fanouts and groups, each with a weight and a protocol, and nothing else")
@@ -161,32 +161,18 @@ class Ranges(Groups):
     def group_names(self) -> tuple[str, ...]:
         return tuple(f"{size:,} ranges" for size in self.sizes)
 
-    def _cell(self, value: Any) -> int:
-        """The cell of one encoded answer."""
-        if not isinstance(self.domain, Interval):
-            return int(value)
-        low, high = self.domain.ends
-        return min(math.floor((float(value - low) * self.cells) / (high - low)), self.cells - 1)
+    @cached_property
+    def _cells(self) -> Cells:
+        return Cells(self.domain, self.cells)
 
     def project(self, value: Any, group: int) -> Any:
-        return self._cell(value) // self._spans[group]
+        return self._cells.of(value) // self._spans[group]
 
     def project_many(self, values: Any, group: int, rows: NDArray[np.intp]) -> Any:
-        return self._cells_of(np.asarray(values).take(rows)) // self._spans[group]
-
-    def _cells_of(self, values: NDArray[Any]) -> NDArray[np.int64]:
-        if not isinstance(self.domain, Interval):
-            return values.astype(np.int64)
-        low, high = self.domain.ends
-        found = np.floor(((values - low) * self.cells) / (high - low)).astype(np.int64)
-        return np.minimum(found, self.cells - 1)
+        return self._cells.of_many(np.asarray(values).take(rows)) // self._spans[group]
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
-        low, high = self._ends
-        if self.is_whole:
-            return ((int(low) + cell, cell) for cell in range(self.cells))
-        middles = [low + (high - low) * Fraction(2 * cell + 1, 2 * self.cells) for cell in range(self.cells)]
-        return ((middle, float(middle)) for middle in middles)
+        return self._cells.inputs()
 
     def _input_count(self) -> int:
         return self.cells
@@ -235,7 +221,7 @@ class Ranges(Groups):
         levels = []
         for size, (_, protocol), own in zip(self.sizes, self.groups, self.tallies(tally), strict=True):
             shares = protocol.estimate(own).frequencies if own.n else np.zeros(size)
-            levels.append(Level(own.n, shares, _law(protocol)))
+            levels.append(Level(own.n, shares, law_of(protocol)))
         return Tree(self.fanouts, tuple(levels))
 
     def estimate(self, tally: Tally) -> RangeShares:
@@ -244,19 +230,12 @@ class Ranges(Groups):
         return found
 
     @property
-    def _ends(self) -> tuple[Fraction, Fraction]:
-        domain: Any = self.domain
-        return Fraction(domain.low), Fraction(domain.high)
-
-    @cached_property
     def _points(self) -> Floats:
-        low, high = map(float, self._ends)
-        step = (high - low + 1 if self.is_whole else high - low) / self.cells
-        return low + step * np.arange(self.cells, dtype=np.float64)
+        return self._cells.points
 
     @property
     def is_whole(self) -> bool:
-        return isinstance(self.domain, Integers)
+        return self._cells.is_whole
 
     def _estimate(self, tally: Tally) -> RangeShares:
         tree = self.tree(tally)
@@ -292,7 +271,7 @@ class Ranges(Groups):
 
     def _even(self, n: int) -> Tree:
         """What n people would show whose cells are all equally common, without noise."""
-        return even_tree(self.fanouts, tuple(_law(protocol) for _, protocol in self.groups), n)
+        return even_tree(self.fanouts, tuple(law_of(protocol) for _, protocol in self.groups), n)
 
     def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The figures of a distribution, of these answers."""
@@ -331,19 +310,6 @@ class Ranges(Groups):
 # -- choosing ------------------------------------------------------------------------------------------
 
 
-def _cells(domain: Domain, cells: Any) -> int:
-    """The number of cells of a domain, as given or as usual."""
-    if isinstance(domain, Integers):
-        if cells not in (None, domain.size) or isinstance(cells, bool):
-            raise NumberError("of whole numbers each is a cell: leave cells out")
-        found = domain.size
-    else:
-        found = CELLS if cells is None else cells
-    if isinstance(found, bool) or not isinstance(found, int) or not 2 <= found <= MOST_CELLS:
-        raise NumberError(f"ranges need 2 to 2^20 cells, not {found!r}: group the numbers, or give fewer cells")
-    return found
-
-
 def _given_fanouts(fanout: Any, cells: int) -> tuple[int, ...]:
     """One fan-out for all levels, or one per level; with a product of at least the cells."""
     each = [fanout] * 64 if isinstance(fanout, int) else list(fanout)
@@ -360,7 +326,7 @@ def _given_fanouts(fanout: Any, cells: int) -> tuple[int, ...]:
     return tuple(each[: enough + 1])
 
 
-def _law(protocol: Any) -> Law:
+def law_of(protocol: Any) -> Law:
     """How the supports of one report hang together. With a fixed number of them, by drawing without replacement; linear
     hash functions make them independent."""
     p, q, kept = protocol.p, protocol.q, protocol.support_size
@@ -377,7 +343,7 @@ def _law(protocol: Any) -> Law:
 
 
 @lru_cache(maxsize=1024)
-def _best(size: int, epsilon: Fraction) -> PureProtocol:
+def best_protocol(size: int, epsilon: Fraction) -> PureProtocol:
     """The protocol of a level: of those with about the smallest variance the one with the shortest reports."""
     domain = Integers(0, size - 1)
     built: list[PureProtocol] = []
@@ -404,7 +370,7 @@ def best_fanouts(cells: int, epsilon: Fraction) -> tuple[int, ...]:
     for levels in range(1, cells.bit_length() + 1):
         fanouts = _even_fanouts(cells, levels)
         if fanouts[0] in _FANOUTS or cells <= _SMALL:
-            laws = tuple(_law(_best(size, epsilon)) for size in accumulate(fanouts, operator.mul))
+            laws = tuple(law_of(best_protocol(size, epsilon)) for size in accumulate(fanouts, operator.mul))
             found = typical_range(even_tree(fanouts, laws, _PEOPLE), cells)
             options.append((float(np.mean(found.noise + found.people)), fanouts))
     least = min(options)[0]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from deniable.results import Floats
 from deniable.results.distribution import Readings
 
-_UNHEARD = 1e12
+UNHEARD = 1e12
 """The variance of a share of which nobody has reported: so large that its weight vanishes."""
 
 
@@ -58,6 +58,13 @@ class Level(NamedTuple):
     shares: Floats
     """Unbiased, one per node; of no matter where nobody reported."""
     law: Law
+
+    @property
+    def variance(self) -> float:
+        """Of the share of a node, if all nodes are equally common."""
+        share, law = 1 / self.shares.size, self.law
+        one = (share * law.own + (1 - share) * law.other) / law.gap**2 + share * (1 - share)
+        return one / self.people if self.people else UNHEARD
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +104,7 @@ class Tree:
         found: list[float] = []
         below = math.inf
         for place in reversed(range(len(self.fanouts))):
-            level = self.levels[place]
-            share, law = 1 / level.shares.size, level.law
-            one = (share * law.own + (1 - share) * law.other) / law.gap**2 + share * (1 - share)
-            variance = one / level.people if level.people else _UNHEARD
+            variance = self.levels[place].variance
             weight = 1.0 if math.isinf(below) else below / (below + variance)
             found.append(weight)
             below = self.fanouts[place] * weight * variance
@@ -194,7 +198,7 @@ class Tree:
             powers = (weight, weight**2, weight, weight**2, weight)
             sums = [power * one for power, one in zip(powers, here, strict=True)]
             crossed = 2 * sums[0] * sums[2]
-            everything += _noise(level, sums[1], sums[3], sums[0] ** 2, crossed, sums[2] ** 2)
+            everything += covariance_of(level, sums[1], sums[3], sums[0] ** 2, crossed, sums[2] ** 2)
             most = np.maximum(most, sums[4] / (level.law.gap * max(1, level.people)))
             left_over = 1 - weight
             powers = (left_over, left_over**2, left_over, left_over**2, left_over)
@@ -245,13 +249,15 @@ def _covariance(level: Level, weights: Floats, shares: Floats) -> Floats:
     total, mean = weights.sum(axis=1), weights @ shares
     square, spread = weights @ weights.T, (weights * shares) @ weights.T
     crossed = np.outer(total, mean) + np.outer(mean, total)
-    return _noise(level, square, spread, np.outer(total, total), crossed, np.outer(mean, mean))
+    return covariance_of(level, square, spread, np.outer(total, total), crossed, np.outer(mean, mean))
 
 
-def _noise(level: Level, square: Floats, spread: Floats, totals: Floats, crossed: Floats, means: Floats) -> Floats:
+def covariance_of(
+    level: Level, square: Floats, spread: Floats, totals: Floats, crossed: Floats, means: Floats
+) -> Floats:
     """The covariance of two such sums: from the sums of w w', w w' f, and products of the sums of w and of w f."""
     if not level.people:
-        nothing: Floats = _UNHEARD * square
+        nothing: Floats = UNHEARD * square
         return nothing
     law = level.law
     noise = law.own * spread + law.other * (square - spread)
