@@ -124,7 +124,8 @@ class Layout:
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
-        return np.any([self.knows(grid) for grid in range(len(self.cuts))], axis=0)
+        found: NDArray[np.bool_] = np.any([self.knows(grid) for grid in range(len(self.cuts))], axis=0)
+        return found
 
     @cached_property
     def plane(self) -> tuple[int, int]:
