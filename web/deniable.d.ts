@@ -134,12 +134,14 @@ export interface Protocol {
     readonly isAnswer?: boolean;
     /**
      * Of protocols in two stages, such as LGRR: the epsilon of a kept state and of the second stage (rounded up), how
-     * many states there are, and the two draws. `epsilon` is that of one report.
+     * many states there are, and the two draws. `epsilon` is that of one report. A later state of a device is drawn like
+     * its first one, which is given; `keptUnder` is the key of an answer's state, where that is not the answer.
      */
     readonly forever?: string;
     readonly instantEpsilon?: string;
     readonly stateForms?: number;
-    permanent?(read: unknown, random: RandomBits): Uint8Array;
+    permanent?(read: unknown, random: RandomBits, like?: Uint8Array): Uint8Array;
+    keptUnder?: ((read: unknown, state: Uint8Array) => Uint8Array) | null;
     report?(state: Uint8Array, random: RandomBits): Uint8Array;
     /** Why no answer can be given here: set where a survey was read with `toAnswer: false` and this is unknown. */
     readonly unknown?: string;

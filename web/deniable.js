@@ -604,11 +604,13 @@ function grr({ size }, epsilon) {
 
 /**
  * Two stages for answers that repeat: `permanent` draws a state once per answer, which is kept and never sent; `report`
- * draws a report from it, each time. Whoever answers once draws both, one after the other.
+ * draws a report from it, each time. Whoever answers once draws both, one after the other. `permanent` may be given
+ * another state of the device, from which it takes what does not depend on the answer, such as a hash function; `keptUnder`
+ * says under which key the state of an answer is kept, where that is not the answer itself.
  */
 function twoStages(permanent, report, law) {
   const draw = (value, bits) => report(permanent(value, bits), bits);
-  return { ...law, draw, permanent, report };
+  return { keptUnder: null, ...law, draw, permanent, report };
 }
 
 /** Longitudinal GRR: randomized response at `forever`, kept; then again, so that one report has the level epsilon. */
@@ -807,6 +809,23 @@ const sketch = (inner) => (domain, epsilon, parameters) => {
   const draw = (text, cohort, bits) => law.draw(hashing.cell(text, cohort), bits);
   return cohorts(domain, hashing.cohorts, hashing.cells, { ...law, draw });
 };
+
+/** Longitudinal local hashing: a hash function that the device keeps, then randomized response twice on the cell. */
+function loloha(domain, epsilon, parameters) {
+  const hashing = domain.open ? domain : loadDomain(parameters.hashing);
+  check(hashing.open && hashing.cohorts <= 256, "the hashing of this question is a domain of strings with at most 256 cohorts");
+  check(hashing.cohorts * (1 + hashing.cells) <= MOST_ANSWERS, "these are more than 2^28 counters");
+  const { forever, thresholds, instantEpsilon, ...inner } = lgrr({ size: hashing.cells }, epsilon, parameters);
+  const cell = (answer, cohort) => hashing.cell(domain.text(answer), cohort);
+  const permanent = (answer, bits, like) => {
+    const cohort = like ? like[0] : bits.integers(hashing.cohorts);
+    return concat([cohort], inner.permanent(cell(answer, cohort), bits));
+  };
+  const report = (state, bits) => concat(state.slice(0, 1), inner.report(state.slice(1), bits));
+  const forms = hashing.cohorts * hashing.cells;
+  const law = { reportBytes: 1 + inner.reportBytes, forms, stateForms: forms, thresholds, forever, instantEpsilon };
+  return twoStages(permanent, report, { ...law, keptUnder: (answer, state) => byPosition(cell(answer, state[0])) });
+}
 
 /** One-time RAPPOR: the text's h positions in a filter of B bits, every bit flipped with the same probability. */
 function rappor(domain, epsilon, { bloom_bits: width, hashes, cohorts: count, key = domain.key }) {
@@ -1187,6 +1206,7 @@ const PROTOCOLS = {
   __proto__: null,
   GRR: { law: grr, shape: "answer" },
   LGRR: { law: lgrr, shape: "answer, twice", parameters: ["forever"] },
+  LOLOHA: { law: loloha, shape: "hashed answer, twice", needs: "text", parameters: ["forever"], closed: "hashing" },
   LSUE: { law: lsue, shape: "bits, twice", parameters: ["forever"] },
   LOSUE: { law: losue, shape: "bits, twice", parameters: ["forever"] },
   SUE: { law: sue, shape: "bits" },
@@ -2175,7 +2195,7 @@ export class Client {
     const reports = survey.questions.map((question) => {
       const { protocol, id } = question;
       if (!keeps) return protocol.privatize(values[id]);
-      const kept = this.#memoized(own.memos, question, longitudinal.values, values[id], stages ? protocol.permanent : protocol.draw);
+      const kept = this.#memoized(own.memos, question, longitudinal.values, values[id], stages);
       return stages ? protocol.report(kept, SYSTEM) : kept;
     });
     const id = nextId(own, this.#pinned, epoch, epochs.first);
@@ -2195,13 +2215,15 @@ export class Client {
    * What was drawn for a known answer, a report or a state; a new one is drawn while there is room; after that the first
    * is used again.
    */
-  #memoized(memos, { id, protocol }, most, answer, draw) {
+  #memoized(memos, { id, protocol }, most, answer, stages) {
     const known = memos.get(id) ?? [];
-    const value = hex(protocol.encode(answer));
-    const memo = known.find((one) => one.value === value) ?? (known.length < most ? undefined : known[0]);
+    const first = known[0]?.drawn;
+    const read = protocol.domain.read(answer);
+    const key = (state) => hex(stages && protocol.keptUnder ? protocol.keptUnder(read, state) : protocol.encode(answer));
+    const memo = first && (known.find((one) => one.value === key(first)) ?? (known.length < most ? undefined : known[0]));
     if (memo) return memo.drawn;
-    const drawn = draw(protocol.domain.read(answer), SYSTEM);
-    memos.set(id, [...known, { value, drawn }]);
+    const drawn = stages ? protocol.permanent(read, SYSTEM, first) : protocol.draw(read, SYSTEM);
+    memos.set(id, [...known, { value: key(drawn), drawn }]);
     return drawn;
   }
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from deniable.protocols import GRR as GRR
     from deniable.protocols import HCMS as HCMS
     from deniable.protocols import LGRR as LGRR
+    from deniable.protocols import LOLOHA as LOLOHA
     from deniable.protocols import LOSUE as LOSUE
     from deniable.protocols import LSUE as LSUE
     from deniable.protocols import OLH as OLH
@@ -87,7 +88,7 @@ _HOMES = {
     "domains": ("Categories", "Integers", "Interval", "Records", "Strings"),
     "planning": ("Plan", "plan"),
     "protocols": (
-        *("BLH", "CMS", "GRR", "HCMS", "LGRR", "LOSUE", "LSUE", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
+        *("BLH", "CMS", "GRR", "HCMS", "LGRR", "LOLOHA", "LOSUE", "LSUE", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
         *("Attributes", "Estimate", "HadamardResponse", "MeanTable", "Moments", "OLHSketch", "OneBitMean"),
         *("Protocol", "Ranges", "Rectangles", "Reports", "SubsetSelection", "Table", "Tally", "Window"),
         *("combine", "load"),

@@ -290,11 +290,11 @@ class LouderState(LGRR):
 class RememberedAnswer(LGRR):
     """Draws reports from a fresh state each time, as if the answer were asked anew: no state is kept."""
 
-    def _permanent(self, value: int, bits: Bits) -> bytes:
+    def _permanent(self, value: int, shared: bytes, bits: Bits) -> bytes:
         return bytes([value])
 
     def _instant(self, state: bytes, bits: Bits) -> bytes:
-        return super()._instant(super()._permanent(state[0], bits), bits)
+        return super()._instant(super()._permanent(state[0], b"", bits), bits)
 
 
 class RepeatedReport(LGRR):

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from deniable import exact
-from deniable.errors import ChannelError, DeniableError, EpsilonError, NumberError, ReportError
-from deniable.protocols import GRR, LGRR, LOSUE, LSUE, OUE, SUE, Memoized, load, registered
+from deniable.domains import Strings
+from deniable.errors import ChannelError, DeniableError, DomainError, EpsilonError, NumberError, ReportError
+from deniable.protocols import GRR, LGRR, LOLOHA, LOSUE, LSUE, OUE, SUE, Memoized, load, registered
 from deniable.randomness import Bits, Secure, Simulation, exhaust
 
 COIN = LGRR(["yes", "no"], first="1/2", forever=1)
@@ -29,9 +30,13 @@ def stream_law(protocol: Memoized, stream: tuple[Any, ...], values: int) -> dict
         kept: dict[Any, bytes] = {}
         sent = b""
         for answer in stream:
-            if answer not in kept and len(kept) < values:
-                kept[answer] = protocol.permanent(answer, bits)
-            sent += protocol.report(kept.get(answer, next(iter(kept.values()))), bits)
+            first = next(iter(kept.values()), None)
+            key = None if first is None else protocol.kept_under(protocol.domain.encode_one(answer), first)
+            if key not in kept and len(kept) < values:
+                state = protocol.permanent(answer, bits, like=first)
+                key = protocol.kept_under(protocol.domain.encode_one(answer), state)
+                kept[key] = state
+            sent += protocol.report(kept.get(key, next(iter(kept.values()))), bits)
         return sent
 
     return exhaust(device).law
@@ -90,13 +95,14 @@ def test_one_report_is_the_composition_of_both_stages(protocol: Memoized) -> Non
     composed = first >> second
     assert composed.ratio == protocol.ratio == protocol.channel().ratio
     assert composed.epsilon == protocol.realized_epsilon
-    assert (first.ratio, second.ratio) == (protocol.permanent_ratio, protocol.instant_ratio)
+    assert first.ratio == protocol.permanent_ratio
+    if not protocol.shared_bytes:  # else two devices may have reports that rule each other out: see the conformance
+        assert second.ratio == protocol.instant_ratio
     assert first.shape[1] <= protocol.state_forms
     assert exact.exp_at_least(protocol.forever, first.ratio)
     assert exact.exp_at_least(protocol.first, composed.ratio)
-    assert exact.exp_at_least(protocol.instant_epsilon, second.ratio)
+    assert exact.exp_at_least(protocol.instant_epsilon, protocol.instant_ratio)
     part, parts = protocol.instant_power
-    assert part**parts == second.ratio
     assert not exact.exp_at_least(protocol.instant_epsilon / parts - Fraction(1, 1000), part)
 
 
@@ -189,6 +195,42 @@ def test_bits_are_compared_one_by_one() -> None:
                 assert four.between(one, other) == max(place.largest(table), place.largest(turned))
     wide = LOSUE(1000, first=1, forever=2)
     assert exact.log(wide.between([0] * 4, [0, 1] * 2)) > 20, "every bit shows a little of a change"
+
+
+@pytest.mark.parametrize("values", [1, 2])
+def test_levels_of_a_hash_are_those_of_the_bytes_that_leave(values: int) -> None:
+    """Of all pairs of streams, given the hash function that a device keeps: cells that recur share their state."""
+    protocol = LOLOHA(3, first="1/2", forever=1, hashing=Strings(2, 2, key="a"))
+    laws = {stream: stream_law(protocol, stream, values) for stream in product(range(3), repeat=2)}
+    largest = {"same_value": Fraction(1), "same_pattern": Fraction(1), "any": Fraction(1)}
+    for head in range(2):
+        cells = {answer: protocol.hashing.cell(str(answer), head) for answer in range(3)}
+        assert len(set(cells.values())) == 2, "some answers share a cell, and some do not"
+        for (one, law), (other, rival) in product(laws.items(), repeat=2):
+            ratio = max(law[sent] / rival[sent] for sent in law if sent[0] == head)
+            largest["any"] = max(largest["any"], ratio)
+            patterns = [pattern(tuple(cells[answer] for answer in stream), values) for stream in (one, other)]
+            if patterns[0] == patterns[1]:
+                largest["same_pattern"] = max(largest["same_pattern"], ratio)
+                largest["same_value"] = max(largest["same_value"], ratio if len(set(patterns[0])) == 1 else 1)
+    found, bounds = protocol.levels(2, values, enumerated=True), protocol.levels(2, values)
+    for name, ratio in largest.items():
+        assert getattr(found, name).ratio == ratio <= getattr(bounds, name).ratio
+
+
+def test_answers_in_one_cell_share_their_state() -> None:
+    protocol = LOLOHA(50, first=1, forever=2, hashing=Strings(4, 8))
+    bits, known = Simulation(3), []
+    for answer in [*range(50), *range(50)]:
+        state, key = protocol.kept_state(answer, known, None, bits)
+        if key is not None:
+            known.append((key, state))
+        assert state[0] == known[0][1][0], "the hash function stays the same"
+    assert len(known) == 4 == protocol.levels(100).same_pattern / protocol.levels(100).same_value
+    with pytest.raises(DomainError, match="tell devices apart"):
+        LOLOHA(50, first=1, forever=2, hashing=Strings(4, 257))
+    with pytest.raises(ReportError):
+        protocol.permanent(3, like=b"\xff\xff")
 
 
 def _published(size: int, first: float, forever: float) -> float:

@@ -11,7 +11,7 @@ explicit    vectors with their random bytes in full, among them the rare branche
 thresholds  specs and their integers only, over the whole range of epsilon
 canonical   JSON values and their canonical bytes
 stages      of protocols in two stages: an answer, random bytes, the kept state, and two reports drawn from it one after
-            the other
+            the other; then the state that the same device keeps of another answer, and the key that it is kept under
 surveys     specs, canonical bytes and fingerprints
 ids         a survey's key for the epoch `start`, the key of a later epoch, and the id of that epoch's submission
 stories     a spec, an answer and a seed, and what chance does to the answer, in sentences
@@ -193,7 +193,7 @@ def thresholds(protocol: Protocol) -> dict[str, str]:
     """The integers of a law, under the browser's names."""
     law: Any = getattr(protocol, "inner", protocol)
     found: dict[str, Dyadic] = {}
-    if isinstance(law, Memoized) and hasattr(law, "flip"):
+    if isinstance(law, Memoized) and hasattr(law, "true_bit"):
         found = {"trueBit": law.true_bit, "otherBit": law.other_bit, "flip": law.flip}
     elif hasattr(law, "instant"):
         found = {"permanent": law.response.keep, "instant": law.instant.keep}
@@ -300,6 +300,8 @@ def stages() -> Iterator[dict[str, Any]]:
         registered()["LGRR"](Integers(0, 299), 2, forever="7/2"),
         registered()["LGRR"](BREAD, "1/3", forever="0.35"),
         registered()["LOSUE"](Integers(0, 69), 2, forever="7/2"),
+        registered()["LOLOHA"](TOWNS, 1, forever="7/2"),
+        registered()["LOLOHA"](Strings(8, 128, "k"), 1, forever=2),
     ]
     for protocol in (*(example for kind in kinds for example in kind.examples()), *wide):
         for seed, value in enumerate(some_answers(protocol.domain)):
@@ -307,7 +309,11 @@ def stages() -> Iterator[dict[str, Any]]:
             state = protocol.permanent(value, bits)
             reports = [protocol.report(state, bits).hex() for _ in range(2)]
             level = str(protocol.instant_epsilon)
-            drawn = {"random": bits.given.hex(), "state": state.hex(), "reports": reports}
+            second = protocol.domain.encode_one(protocol.domain.example)
+            later = protocol.permanent_encoded(second, bits, like=state)
+            key = protocol.kept_under(second, later).hex()
+            drawn = {"random": bits.given.hex(), "state": state.hex(), "reports": reports, "later": later.hex()}
+            drawn |= {"second": answer_spec(protocol.domain.example), "key": key}
             yield {"spec": protocol.spec(), "instantEpsilon": level, "answer": answer_spec(value), **drawn}
 
 

@@ -100,6 +100,11 @@ function single({ domain }, _spec, bytes, at) {
   return { rows: [{ from: at, to: at + bytes.length, meaning }], text: named(domain, value), supports: [value] };
 }
 
+function oneCell(_protocol, _spec, bytes, at) {
+  const text = `cell ${count(number(bytes))}`;
+  return { rows: [{ from: at, to: at + bytes.length, meaning: text }], text, supports: null };
+}
+
 /** Texts: the cohort first, then a report about cells. */
 const cohort = (inner, noun = "") => (_protocol, spec, bytes, at) => {
   const { cells, cohorts } = hashingOf(spec);
@@ -223,6 +228,7 @@ export const DECODERS = {
   hash: local,
   subset: ({ domain }, spec, bytes, at) => subset(domain, domain.size, spec.subset_size, bytes, at),
   block: ({ domain }, spec, bytes, at) => hadamard(domain, domain.size, spec.blocks, bytes, at),
+  "hashed answer, twice": cohort(oneCell),
   "hashed bits": cohort(bitwise),
   "hashed groups": cohort(local),
   filter: cohort(bitwise, "a filter with "),

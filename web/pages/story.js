@@ -24,12 +24,12 @@ function response(domain, [keep, pick], says) {
 }
 
 /** Two stages: what is drawn once and kept, then what is drawn for each report. */
-function twice(domain, [keep, pick, again, other], says) {
-  const drawn = (one, hit) => `Drawn: ${label(domain.label(one.got))}${hit ? " (not used)." : "."}`;
-  const any = `One of the ${count(domain.size)} answers is drawn, each with the same probability. It counts only after “replace”.`;
+function twice({ size, label: name = (i) => `cell ${count(i)}` }, [keep, pick, again, other], says, noun = "answer") {
+  const drawn = (one, hit) => `Drawn: ${label(name(one.got))}${hit ? " (not used)." : "."}`;
+  const any = `One of the ${count(size)} ${noun}s is drawn, each with the same probability. It counts only after “replace”.`;
   return [
     {
-      text: `First stage, once per answer: a coin decides whether your answer is kept. It says “keep” with probability ${percent(keep.chance, 2)}.`,
+      text: `First stage, once per ${noun}: a coin decides whether your ${noun} is kept. It says “keep” with probability ${percent(keep.chance, 2)}.`,
       coin: keepCoin(keep, "keep", "replace"),
       outcome: keep.hit ? "It said keep." : "It said replace.",
     },
@@ -135,12 +135,12 @@ function rappor({ bloom_bits: width, hashes }, draws, says) {
 }
 
 /** The public hash function, which every report about a text begins with. */
-function hashed({ domain, value, spec, draws }) {
+function hashed({ domain, value, spec, draws }, kept = false) {
   const { cells, cohorts } = hashingOf(spec);
   const which = draws[0].got;
   const cell = domain.open && spec.protocol !== "RAPPOR" ? domain.cell(domain.read(value), which) : null;
   const step = {
-    text: `One of ${count(cohorts)} public hash functions is drawn, each with the same probability. It puts every text there is into one of ${count(cells)} cells, so many texts share yours.`,
+    text: `One of ${count(cohorts)} public hash functions is drawn${kept ? " once and kept for all your reports" : ""}, each with the same probability. It puts every text there is into one of ${count(cells)} cells, so many texts share yours.`,
     outcome: `Number ${count(which)}${cell === null ? "" : `: your text is in cell ${count(cell)}`}.`,
   };
   return { step, cell, cells, rest: draws.slice(1) };
@@ -287,6 +287,10 @@ export const STORIES = {
   hash: local,
   subset: ({ domain, spec, draws, says }) => subset(domain, spec.subset_size, draws, says),
   block: ({ domain, draws, says }) => hadamard(domain, draws, says),
+  "hashed answer, twice": (told) => {
+    const { step, cells, rest } = hashed(told, true);
+    return [step, ...twice({ size: cells }, rest, told.says, "cell")];
+  },
   "hashed bits": (told) => {
     const { step, cell, cells, rest } = hashed(told);
     return [step, ...bits({ size: cells }, "cells", cell ?? -1, rest, told.says)];

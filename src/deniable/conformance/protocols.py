@@ -362,7 +362,8 @@ def check_stages(protocol: Protocol) -> None:
     permanent, instant = protocol.stages
     require(permanent.ratio == protocol.permanent_ratio, "the stated ratio of a state is not that of its bytes")
     require(
-        instant.ratio == protocol.instant_ratio, "the stated ratio of a report from a state is not that of its bytes"
+        _second_ratio(protocol, instant) == protocol.instant_ratio,
+        "the stated ratio of a report from a state is not that of its bytes",
     )
     require(exp_at_least(protocol.forever, protocol.permanent_ratio), "a state tells more than `forever` allows")
     require(
@@ -374,7 +375,10 @@ def check_stages(protocol: Protocol) -> None:
     apart = [[whole.probability(x, y) for y in whole.outputs] for x in whole.inputs]
     require(same == apart, "a report from a kept state has another law than privatize()")
     answers = inputs(protocol)[:2]
-    laws = {stream: _stream(protocol, stream) for stream in product(answers, repeat=2)}
+    laws = {
+        stream: exhaust(lambda bits, stream=stream: b"".join(protocol.stream(stream, None, bits))).law  # type: ignore[misc]
+        for stream in product(answers, repeat=2)
+    }
     levels = protocol.levels(2)
     for (one, law), (other, rival) in product(laws.items(), repeat=2):
         require(law.keys() == rival.keys(), "the reports of one stream rule out another")
@@ -387,19 +391,18 @@ def check_stages(protocol: Protocol) -> None:
     require(len(runs) == 3, "reports from one state are not drawn afresh")
 
 
-def _stream(protocol: Memoized, answers: tuple[Any, ...]) -> dict[bytes, Fraction]:
-    """The law of all reports of a device with these answers, which keeps a state of each."""
-
-    def device(bits: Bits) -> bytes:
-        states: dict[Any, bytes] = {}
-        sent = b""
-        for answer in answers:
-            if answer not in states:
-                states[answer] = protocol.permanent(answer, bits)
-            sent += protocol.report(states[answer], bits)
-        return sent
-
-    return exhaust(device).law
+def _second_ratio(protocol: Memoized, instant: Channel) -> Fraction:
+    """The largest ratio of a report's probabilities under two states of one device, which share their head."""
+    heads: dict[str, list[int]] = {}
+    for row, state in enumerate(instant.inputs):
+        heads.setdefault(str(state)[: 2 * protocol.shared_bytes], []).append(row)
+    largest = Fraction(1)
+    for rows in heads.values():
+        for column in instant.numerators[rows].T:
+            if any(column):
+                require(all(column), "a report from one state is impossible from another of the same device")
+                largest = max(largest, Fraction(int(max(column)), int(min(column))))
+    return largest
 
 
 PROTOCOL_CHECKS = [

@@ -3,6 +3,7 @@
 A kind of memoized protocol writes its two laws:
 
 _permanent     one encoded answer -> the bytes of its state, consuming random bytes in the documented order
+_shared        what a device draws once whatever it answers, such as its hash function: the head of all its states
 _instant       a state -> the bytes of a report, in the same way
 _states        the first of these for encoded answers in bulk
 _instants      the second for states in bulk
@@ -27,6 +28,8 @@ Parts      the bits of a bitmap are drawn independently in both stages. So the l
            listing the 2^d states
 Cap        a device keeps at most `values` states; an answer beyond them is reported from the first one. So its stream
            is one with at most `values` different answers
+Shared     what does not depend on an answer and stands in every report, a hash function or a cohort, is the same in all
+           states of a device: a new one would show that the answer changed. All levels are given the shared part
 Source     Erlingsson, Pihur and Korolova 2014 (RAPPOR); Ding, Kulkarni and Yekhanin 2017; Arcolezi et al. 2022
 """
 
@@ -185,7 +188,18 @@ class Memoized(Protocol):
         return ratio**parts
 
     @abstractmethod
-    def _permanent(self, value: Any, bits: Bits) -> bytes: ...
+    def _permanent(self, value: Any, shared: bytes, bits: Bits) -> bytes: ...
+
+    shared_bytes: ClassVar[int] = 0
+    """How many bytes at the head of a state, and of a report from it, say what a device drew once."""
+
+    def _shared(self, bits: Bits) -> bytes:
+        """What a device draws once, whatever it answers; it stands in the clear in every report."""
+        return b""
+
+    def _state(self, value: Any, bits: Bits, like: bytes | None = None) -> bytes:
+        shared = self._shared(bits) if like is None else like[: self.shared_bytes]
+        return shared + self._permanent(value, shared, bits)
 
     @abstractmethod
     def _instant(self, state: bytes, bits: Bits) -> bytes: ...
@@ -200,20 +214,66 @@ class Memoized(Protocol):
     def _is_state(self, state: bytes) -> bool: ...
 
     def _one(self, value: Any, bits: Bits) -> bytes:
-        return self._instant(self._permanent(value, bits), bits)
+        return self._instant(self._state(value, bits), bits)
 
     def _many(self, values: Any, bits: Bits) -> Bytes:
         return self._instants(self._states(values, bits), bits)
 
     # -- the device --------------------------------------------------------------------------------
 
-    def permanent(self, value: Any, bits: Bits | None = None) -> bytes:
-        """The state of an answer, drawn once and then kept, beside the answer; it never leaves the device."""
-        return self._permanent(self.domain.encode_one(value), source_of(bits))
+    def permanent(self, value: Any, bits: Bits | None = None, like: bytes | None = None) -> bytes:
+        """The state of an answer, drawn once and then kept, beside the answer; it never leaves the device.
 
-    def permanent_encoded(self, encoded: Any, bits: Bits | None = None) -> bytes:
+        `like` is another state of the same device, if it has one: what does not depend on an answer is taken from it.
+        """
+        return self.permanent_encoded(self.domain.encode_one(value), bits, like)
+
+    def permanent_encoded(self, encoded: Any, bits: Bits | None = None, like: bytes | None = None) -> bytes:
         """The same for an answer that `domain.encode_one` has read already."""
-        return self._permanent(encoded, source_of(bits))
+        if like is not None and not self._is_state(like):
+            raise ReportError("the other state of this device is none")
+        return self._state(encoded, source_of(bits), like)
+
+    def kept_under(self, encoded: Any, state: bytes) -> bytes:
+        """Under which key a device with this state keeps that of an answer; answers of one key share a state."""
+        return self.domain.answer_key(encoded)
+
+    def kept_state(
+        self, encoded: Any, known: Sequence[tuple[bytes, bytes]], values: int | None = None, bits: Bits | None = None
+    ) -> tuple[bytes, bytes | None]:
+        """The state to report an answer from, and the key to keep it under where it was drawn now.
+
+        `known` is what the device keeps, keys and states in the order in which they were drawn; `values` is how many
+        at most. Raises ReportError where a kept state is none.
+        """
+        first = known[0][1] if known else None
+        if first is not None:
+            if not self._is_state(first):
+                raise ReportError("a kept state of this device is none")
+            key = self.kept_under(encoded, first)
+            for kept, state in known:
+                if kept == key:
+                    return state, None
+            if values is not None and len(known) >= values:
+                return first, None
+        drawn = self.permanent_encoded(encoded, bits, first)
+        return drawn, self.kept_under(encoded, drawn)
+
+    def stream(self, answers: Sequence[Any], values: int | None = None, bits: Bits | None = None) -> list[bytes]:
+        """All reports of one device over the epochs, with these answers; for simulations and proofs.
+
+        >>> from deniable.protocols import LGRR
+        >>> len(LGRR(["yes", "no"], first="1/2", forever=1).stream(["yes", "yes", "no"]))
+        3
+        """
+        source, sent = source_of(bits), []
+        known: list[tuple[bytes, bytes]] = []
+        for answer in answers:
+            state, key = self.kept_state(self.domain.encode_one(answer), known, values, source)
+            if key is not None:
+                known.append((key, state))
+            sent.append(self.report(state, source))
+        return sent
 
     def report(self, state: bytes, bits: Bits | None = None) -> bytes:
         """A fresh report from a kept state. Raises ReportError for what is no state, such as an answer."""
@@ -236,6 +296,14 @@ class Memoized(Protocol):
         return Reports(self.fingerprint, self._instants(rows, source_of(bits)), self.spec())
 
     # -- what it promises --------------------------------------------------------------------------
+
+    @property
+    def most_states(self) -> int | None:
+        """How many different states a device can come to keep; None where there is no end."""
+        try:
+            return self._input_count()
+        except ChannelError:
+            return None
 
     def spent(self, draws: int) -> Fraction:
         """What so many states tell, however often they are reported, between streams of the same pattern."""
@@ -275,7 +343,7 @@ class Memoized(Protocol):
         for number, what in ((epochs, "epochs"), (1 if values is None else values, "values")):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise NumberError(f"the number of {what} is a positive whole number, not {number!r}")
-        cap = min(epochs, self._input_count(), epochs if values is None else values)
+        cap = min(epochs, self.most_states or epochs, epochs if values is None else values)
         over = (
             *("one report", "two answers that never change", f"two streams of the same pattern, up to {cap} states"),
             f"any two streams of {epochs} epochs",
@@ -300,7 +368,7 @@ class Memoized(Protocol):
     @cached_property
     def stages(self) -> tuple[Channel, Channel]:
         """The exact channels from answers to states and from states to reports, by running both along every branch."""
-        laws = [(label, exhaust(lambda bits, v=value: self._permanent(v, bits)).law) for label, value in self._inputs()]  # type: ignore[misc]
+        laws = [(label, exhaust(lambda bits, v=value: self._state(v, bits)).law) for label, value in self._inputs()]  # type: ignore[misc]
         states = sorted({state for _, law in laws for state in law})
         second = [exhaust(lambda bits, s=state: self._instant(s, bits)).law for state in states]  # type: ignore[misc]
         outputs = sorted({report for law in second for report in law})

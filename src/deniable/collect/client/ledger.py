@@ -53,7 +53,7 @@ import os
 import secrets
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -86,8 +86,8 @@ from deniable.collect.client.records import (
 from deniable.errors import NumberError, ReportError
 from deniable.exact import canonical, epsilon_text, fraction
 from deniable.privacy import Account, sequential
-from deniable.protocols import Memoized
-from deniable.surveys import Question, Survey
+from deniable.protocols import Memoized, Protocol
+from deniable.surveys import Survey
 from deniable.surveys.terms import Budget, Terms
 
 STEPS = ("begun", "checked", "drawn", "keyed", "written", "committed")
@@ -490,38 +490,35 @@ def _draw(connection: sqlite3.Connection, survey: Survey, terms: Terms, answers:
     reports = []
     for question in survey:
         protocol, read = question.protocol, encoded(question, answers[question.id])
-        if rule.is_two_stage and isinstance(protocol, Memoized):
-            state = _memoized(connection, survey, question, read, rule.values, protocol.permanent_encoded)
-            try:
-                reports.append(protocol.report(state))
-            except ReportError:
-                raise LedgerError("the ledger is damaged: a kept state in it is none") from None
-        else:
-            reports.append(_memoized(connection, survey, question, read, rule.values, protocol.report_encoded))
+        query = "SELECT value, drawn FROM memo WHERE survey = ? AND question = ? ORDER BY place"
+        rows = connection.execute(query, (survey.fingerprint, question.id)).fetchall()
+        known = [(bytes(key), bytes(outcome)) for key, outcome in rows]
+        try:
+            if rule.is_two_stage and isinstance(protocol, Memoized):
+                kept, key = protocol.kept_state(read, known, rule.values)
+                reports.append(protocol.report(kept))
+            else:
+                kept, key = _kept_report(protocol, read, known, rule.values)
+                reports.append(kept)
+        except ReportError:
+            raise LedgerError("the ledger is damaged: a kept state in it is none") from None
+        if key is not None:
+            row = (survey.fingerprint, question.id, len(known), key, kept)
+            connection.execute("INSERT INTO memo VALUES (?, ?, ?, ?, ?)", row)
     return b"".join(reports)
 
 
-def _memoized(
-    connection: sqlite3.Connection,
-    survey: Survey,
-    question: Question,
-    read: Any,
-    values: int,
-    randomize: Callable[[Any], bytes],
-) -> bytes:
-    """What was drawn for a value before, a report or a state, or what is drawn now; at the cap, the first."""
-    value = question.protocol.domain.answer_key(read)
-    query = "SELECT value, drawn FROM memo WHERE survey = ? AND question = ? ORDER BY place"
-    known = connection.execute(query, (survey.fingerprint, question.id)).fetchall()
-    for kept, outcome in known:
+def _kept_report(
+    protocol: Protocol, read: Any, known: Sequence[tuple[bytes, bytes]], values: int
+) -> tuple[bytes, bytes | None]:
+    """The report that was drawn for a value before; or one that is drawn now, with its key; at the cap, the first."""
+    value = protocol.domain.answer_key(read)
+    for kept, report in known:
         if kept == value:
-            return bytes(outcome)
+            return report, None
     if len(known) >= values:
-        return bytes(known[0][1])
-    outcome = randomize(read)
-    row = (survey.fingerprint, question.id, len(known), value, outcome)
-    connection.execute("INSERT INTO memo VALUES (?, ?, ?, ?, ?)", row)
-    return outcome
+        return known[0][1], None
+    return protocol.report_encoded(read), value
 
 
 def _next_id(connection: sqlite3.Connection, survey: Survey, terms: Terms, epoch: int) -> bytes:

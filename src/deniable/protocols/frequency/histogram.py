@@ -243,6 +243,10 @@ class PureProtocol(FrequencyProtocol):
         """p (1 - p), q (1 - q) and p - q as floats."""
         return float(self.p * (1 - self.p)), float(self.q * (1 - self.q)), float(self.p - self.q)
 
+    def _told(self, noun: str) -> list[str]:
+        """What chance does to one of so many answers, or of so many cells, in sentences."""
+        return super()._steps(None, None, b"")
+
     @property
     def support_size(self) -> int | None:
         """How many answers a report supports, where that is always the same number."""

@@ -51,10 +51,11 @@ ENOUGH = 2.0
 """How many standard errors an estimate must reach to count as seen."""
 
 
-def cohort_step(cohorts: int, cells: int) -> str:
-    """The first step of every report about a text, in words."""
+def cohort_step(cohorts: int, cells: int, kept: bool = False) -> str:
+    """The first step of every report about a text, in words; the hash function may be kept for all reports."""
+    drawn = "is drawn once and kept for all your reports" if kept else "is drawn"
     return (
-        f"One of {cohorts:,} public hash functions is drawn, each with the same probability. It puts every text there "
+        f"One of {cohorts:,} public hash functions {drawn}, each with the same probability. It puts every text there "
         f"is into one of {cells:,} cells, so many texts share yours."
     )
 

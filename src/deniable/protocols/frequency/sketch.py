@@ -42,7 +42,8 @@ from deniable.errors import DomainError
 from deniable.exact import Number
 from deniable.labels import Label
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
-from deniable.protocols.frequency.local_hashing import BLH, OLH, LocalHashing
+from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.frequency.local_hashing import BLH, OLH
 from deniable.protocols.frequency.open_text import (
     MOST_COUNTERS,
     TextEstimate,
@@ -50,7 +51,7 @@ from deniable.protocols.frequency.open_text import (
     as_text,
     cohort_step,
 )
-from deniable.protocols.frequency.unary import SUE, UnaryProtocol
+from deniable.protocols.frequency.unary import SUE
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
@@ -89,7 +90,7 @@ class SketchProtocol(TextProtocol):
 
     @property
     @abstractmethod
-    def inner(self) -> UnaryProtocol | LocalHashing:
+    def inner(self) -> PureProtocol:
         """The protocol that reports the cell."""
 
     def parameters(self) -> dict[str, Any]:
@@ -139,13 +140,17 @@ class SketchProtocol(TextProtocol):
         return self.inner._one(self.hashing.cell(text, cohort), bits)
 
     def _many_texts(self, labels: Sequence[Label], which: Positions, cohorts: Positions, bits: Bits) -> Bytes:
+        return self.inner._many(self._cells_of(labels, which, cohorts), bits)
+
+    def _cells_of(self, labels: Sequence[Label], which: Positions, cohorts: Positions) -> Positions:
+        """The cells of labels[which[i]] in cohorts[i]."""
         # A popular text meets each cohort many times; each pair is hashed once.
         pairs, places = np.unique(which * self.cohort_count + cohorts, return_inverse=True)
         cells = [
             self.hashing.cell(as_text(labels[pair // self.cohort_count]), pair % self.cohort_count)
             for pair in pairs.tolist()
         ]
-        return self.inner._many(np.array(cells, dtype=np.int64)[places], bits)
+        return np.array(cells, dtype=np.int64)[places]
 
     # -- the collector -----------------------------------------------------------------------------
 

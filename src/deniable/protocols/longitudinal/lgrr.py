@@ -65,13 +65,17 @@ class LGRR(Memoized, GRR):
         return RandomizedResponse(size, Dyadic(keep))
 
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        return self._told("answers")
+
+    def _told(self, noun: str) -> list[str]:
         first, second = percent(float(self.response.keep)), percent(float(self.instant.keep))
+        one = noun.removesuffix("s")
         drawn = (
-            f"One of the {self.domain.size:,} answers is drawn, each with the same probability. It counts only after "
+            f"One of the {self.domain.size:,} {noun} is drawn, each with the same probability. It counts only after "
             "“replace”."
         )
         return [
-            "First stage, once per answer: a coin decides whether your answer is kept. It says “keep” with probability "
+            f"First stage, once per {one}: a coin decides whether your {one} is kept. It says “keep” with probability "
             f"{first}.",
             drawn,
             "Second stage, for every report: another coin decides whether the outcome of the first stage is sent. It "
@@ -118,7 +122,7 @@ class LGRR(Memoized, GRR):
         yield cls([True, False], first="1/2", forever=1)
         yield cls(3, first=1, forever=3)
 
-    def _permanent(self, value: int, bits: Bits) -> bytes:
+    def _permanent(self, value: int, shared: bytes, bits: Bits) -> bytes:
         kept, drawn = bits.bernoulli(self.response.keep), bits.integers(self.domain.size)
         return (value if kept else drawn).to_bytes(self.report_bytes, "little")
 

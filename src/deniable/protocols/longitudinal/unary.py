@@ -101,7 +101,7 @@ class LongitudinalUnary(Memoized, UnaryProtocol):
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
-        yield cls(["never", "once", "often"], first="1/2", forever=1)
+        yield cls([True, False], first="1/2", forever=1)
 
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
         others, own = self._told("answers")
@@ -113,7 +113,7 @@ class LongitudinalUnary(Memoized, UnaryProtocol):
             "each.",
         ]
 
-    def _permanent(self, value: int, bits: Bits) -> bytes:
+    def _permanent(self, value: int, shared: bytes, bits: Bits) -> bytes:
         return UnaryProtocol._one(self, value, bits)
 
     def _states(self, values: Positions, bits: Bits) -> Bytes:
