@@ -134,12 +134,12 @@ export interface Protocol {
     readonly isAnswer?: boolean;
     /**
      * Of protocols in two stages, such as LGRR: the epsilon of a kept state and of the second stage (rounded up), how
-     * many states there are, and the two draws. `epsilon` is that of one report. A later state of a device is drawn like
+     * many times better reports of one device fit each other than those of two, and the two draws. `epsilon` is that of one report. A later state of a device is drawn like
      * its first one, which is given; `keptUnder` is the key of an answer's state, where that is not the answer.
      */
     readonly forever?: string;
     readonly instantEpsilon?: string;
-    readonly stateForms?: number;
+    linking?(epochs: number): number;
     permanent?(read: unknown, random: RandomBits, like?: Uint8Array): Uint8Array;
     keptUnder?: ((read: unknown, state: Uint8Array) => Uint8Array) | null;
     report?(state: Uint8Array, random: RandomBits): Uint8Array;

@@ -634,7 +634,7 @@ function lgrr({ size }, epsilon, { forever: written }) {
       forms: size,
       thresholds: { permanent, instant },
       forever: written,
-      stateForms: size,
+      linking: (epochs) => Math.min(size, Math.exp(epochs * Math.log(Number(instant.numerator * BigInt(size) + rest) / Number(rest)))),
       instantEpsilon: writeFraction(logCeil(instant.numerator * BigInt(size) + rest, rest)),
       isAnswer: true,
     },
@@ -646,6 +646,33 @@ function readForever(written, epsilon) {
   const forever = readLevel(written, "forever");
   check(isAbove(forever, epsilon), "the first report of two stages has a smaller epsilon than the kept state");
   return forever;
+}
+
+const MOST_EXPLAINED = 100000; // epochs after which every bit of a state is taken as known
+const chanceOf = ({ numerator }) => Number(numerator) / 2 ** 64;
+
+/**
+ * How many times better reports of one device fit each other than those of two devices, on average: a product over the bits
+ * of a state of 1 + c^2, with c the share of the variance of a bit that so many reports explain.
+ */
+function bitLinking(lanes, flip, epochs) {
+  const sum = lanes.reduce((all, [kept, count]) => all + count * Math.log1p(explained(chanceOf(kept), chanceOf(flip), epochs) ** 2), 0);
+  return sum < 700 ? Math.exp(sum) : Infinity;
+}
+
+function explained(kept, flip, epochs) {
+  if (epochs > MOST_EXPLAINED) return 1;
+  const [set, clear] = [Math.log1p(-flip), Math.log(flip)];
+  let sum = 0;
+  for (let seen = 0, ways = 0; seen <= epochs; seen++) {
+    const on = ways + seen * set + (epochs - seen) * clear + Math.log(kept);
+    const off = ways + seen * clear + (epochs - seen) * set + Math.log1p(-kept);
+    const likely = Math.exp(on) + Math.exp(off);
+    const posterior = 1 / (1 + Math.exp(Math.min(700, Math.max(-700, off - on))));
+    sum += likely * (posterior - kept) ** 2;
+    ways += Math.log((epochs - seen) / (seen + 1)); // the logarithm of the next binomial coefficient
+  }
+  return Math.min(1, sum / (kept * (1 - kept)));
 }
 
 /** P(flip) of the second stage, by which bits that are set with q1 come out set with 1 / (e^x + 1): rounded up. */
@@ -671,7 +698,7 @@ function unaryTwice(size, trueBit, otherBit, flip, forever) {
     forms: 2 ** size,
     thresholds: { trueBit, otherBit, flip },
     forever,
-    stateForms: 2 ** size,
+    linking: (epochs) => bitLinking([[trueBit, 1], [otherBit, size - 1]], flip, epochs),
     instantEpsilon: writeFraction(instant),
   });
 }
@@ -823,7 +850,8 @@ function loloha(domain, epsilon, parameters) {
   };
   const report = (state, bits) => concat(state.slice(0, 1), inner.report(state.slice(1), bits));
   const forms = hashing.cohorts * hashing.cells;
-  const law = { reportBytes: 1 + inner.reportBytes, forms, stateForms: forms, thresholds, forever, instantEpsilon };
+  const linking = (epochs) => hashing.cohorts * inner.linking(epochs);
+  const law = { reportBytes: 1 + inner.reportBytes, forms, linking, thresholds, forever, instantEpsilon };
   return twoStages(permanent, report, { ...law, keptUnder: (answer, state) => byPosition(cell(answer, state[0])) });
 }
 
@@ -1503,8 +1531,9 @@ function readTerms(spec, toAnswer) {
   const rules = { __proto__: null, none: [], memoize: ["values"], "two-stage": ["values", "first", "forever"] };
   const more = isObject(longitudinal) && typeof longitudinal.rule === "string" ? rules[longitudinal.rule] : [];
   check(more, "the longitudinal rule is unknown here");
-  exactKeys(longitudinal, ["rule", "epochs", ...more], '"longitudinal"');
   const [keeps, stages] = [more.length > 0, longitudinal.rule === "two-stage"];
+  exactKeys(longitudinal, ["rule", "epochs", ...more], '"longitudinal"', stages ? ["linkable"] : []);
+  check(!("linkable" in longitudinal) || longitudinal.linkable === true, '"linkable" stands in a survey only where it is true');
   check(isWhole(longitudinal.epochs, stages ? 2 : 1, LAST_EPOCH), "the number of epochs that a device answers is not usable");
   check(!keeps || isWhole(longitudinal.values, 1, 1000), "the number of values that a device memoizes is not usable");
   if (stages) {
@@ -1641,9 +1670,10 @@ export class Survey {
       check(covered, "the survey asks for more delta than its own budget");
       const same = this.relation === null || this.relation === this.terms.budget.relation;
       check(same, "the budget is about another relation than the questions");
-      const kept = ({ protocol }) => (stages ? (protocol.stateForms ?? 1) : protocol.forms);
-      const forms = this.questions.reduce((product, question) => product * kept(question), 1);
-      check(!keeps || forms <= FEW_FORMS, "memoized answers of this survey would tell devices apart");
+      const { epochs, linkable = false } = this.terms.longitudinal;
+      const kept = ({ protocol }) => (stages ? (protocol.linking?.(epochs) ?? 1) : protocol.forms);
+      const links = this.questions.reduce((product, question) => product * kept(question), 1);
+      check(!keeps || linkable || links <= FEW_FORMS, "memoized answers of this survey would tell devices apart");
       const place = this.terms.campaign;
       const rule = place && CAMPAIGNS[place.kind];
       const asks = ({ protocol }) => protocol.unknown || rule.asks(protocol, place.parameters, place.round);
@@ -1814,6 +1844,8 @@ export function surveyChanges(before, after) {
   }
   const [stored, newStored] = [old.longitudinal.forever, now.longitudinal.forever];
   if (stored && newStored) grows("epsilon of a kept answer", stored, newStored);
+  const [linked, newLinked] = [old, now].map(({ longitudinal }) => (longitudinal.linkable ? "a device's reports can be recognized" : "they cannot"));
+  note("linking of reports", linked, newLinked, now.longitudinal.linkable ? "weaker" : "stronger");
   note("epochs that a device answers", old.longitudinal.epochs, now.longitudinal.epochs);
   note("retention", old.retention, now.retention, now.retention === "reports" ? "weaker" : "stronger");
   const [days, newDays] = [old.delete_days ?? 0, now.delete_days ?? 0];

@@ -52,6 +52,7 @@ from deniable.errors import ChannelError, DomainError, EpsilonError, NumberError
 from deniable.exact import epsilon_text
 from deniable.protocols import Protocol
 from deniable.protocols.choice import SAME, build, choose, digits
+from deniable.protocols.memoized import FEW_FORMS
 from deniable.results import RESPONDENTS, Floats, quantile
 
 if TYPE_CHECKING:
@@ -305,11 +306,12 @@ def plan(
     n: int | None = None,
     within: float | None = None,
     level: float = 0.95,
-    forms: int | None = None,
+    forms: float | None = None,
     people: int | None = None,
     population: bool = True,
     forever: exact.Number | None = None,
     read: str | None = None,
+    epochs: int | None = None,
 ) -> Plan:
     """The protocols for a domain, compared; give any two of epsilon, n and within.
 
@@ -319,7 +321,8 @@ def plan(
     reaches to either side at confidence `level`, whatever the share: 0.01 is plus or minus one percentage point. It is
     about the population that n people are drawn from; with `population=False` about those who answer. With `forms`
     only protocols with at most so many different reports are looked at. With `forever`, the epsilon of a state that
-    devices keep over the epochs, protocols in two stages are compared, and `epsilon` is that of one report. `read` is
+    devices keep over the epochs, protocols in two stages are compared, and `epsilon` is that of one report; with
+    `epochs` those only whose reports cannot be recognized as those of one device after so many of them. `read` is
     "shares", "mean", "distribution" or "ranges", where that is not what the domain is usually read for. Of a
     distribution noise and `within` are those of the median, in its unit, if all numbers are equally common; of ranges
     those of the share of a typical range.
@@ -345,7 +348,12 @@ def plan(
         raise NumberError(f"the number of people is a positive whole number, not {n!r}")
     if forever is not None and epsilon is None:
         raise NumberError("with forever, give the epsilon of one report: it is not solved for")
-    goal = _Goal(answers, level, forms, population, None if forever is None else exact.as_epsilon(forever), read)
+    if epochs is not None and (isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1):
+        raise NumberError(f"the number of epochs is a positive whole number, not {epochs!r}")
+    if forever is not None and epochs is not None and forms is None:
+        forms = FEW_FORMS
+    kept = None if forever is None else exact.as_epsilon(forever)
+    goal = _Goal(answers, level, forms, population, kept, read, epochs or 1)
     if within is None:
         return goal.plan(exact.as_epsilon(epsilon), int(n or 0), "within")
     if not 0 < within < math.inf:
@@ -367,13 +375,14 @@ class _Goal:
 
     domain: Domain
     level: float
-    forms: int | None
+    forms: float | None
     population: bool
     forever: Fraction | None = None
     read: str | None = None
+    epochs: int = 1
 
     def _built(self, epsilon: Fraction) -> dict[str, Protocol]:
-        return build(self.domain, epsilon, self.forms, forever=self.forever, read=self.read)
+        return build(self.domain, epsilon, self.forms, forever=self.forever, read=self.read, epochs=self.epochs)
 
     def reach(self, protocols: Mapping[str, Protocol], n: int) -> float:
         return half_width(protocols[choose(protocols, n)], n, self.level, self.population)
@@ -421,8 +430,12 @@ class _Goal:
         table = tuple(
             sorted(options.values(), key=lambda option: (digits(option.noise), option is not choice, option.name))
         )
-        among = "" if self.forms is None else f"Of the protocols with at most {self.forms:,} different reports, "
-        few = "" if self.forms is None else f" There are at most {self.forms:,} different reports."
+        among = few = ""
+        if self.forms is not None and self.forever is None:
+            among = f"Of the protocols with at most {self.forms:,} different reports, "
+            few = f" There are at most {self.forms:,} different reports."
+        elif self.forms is not None:
+            among = f"Of the protocols whose reports cannot be recognized as one device's in {self.epochs:,} epochs, "
         own = choice.protocol.remark(n, self.level, self.population)
         reason = f"{own}{few}" if own else among + _reason(choice, table, epsilon)
         return Plan(self.domain, epsilon, n, self.level, solved, table, choice, reason, self.population, self.forever)

@@ -12,7 +12,7 @@ import pytest
 from deniable.channels import Channel
 from deniable.domains import Strings
 from deniable.errors import DeniableError, SpecError
-from deniable.protocols import CMS, GRR, LGRR, OLH, OUE, HadamardResponse, Table
+from deniable.protocols import CMS, GRR, LGRR, LOSUE, OLH, OUE, HadamardResponse, Table
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
 from deniable.surveys.draft import plan_draft
 from deniable.surveys.terms import read_time, write_time
@@ -396,6 +396,28 @@ def test_levels_of_two_stages_are_divided_over_the_questions() -> None:
     assert survey.epsilon == Fraction(1, 2)
 
 
+def test_states_that_work_as_a_cookie_are_said() -> None:
+    """With a second stage it is the number of epochs that counts, and a survey may go beyond it in the open."""
+    many = {"questions": [{"id": "q", "text": "?", "answers": {"low": 0, "high": 2000}}]}
+    assert staged(**many)["q"].protocol.name == "LOLOHA", "few states, however many answers"
+    wide = [{"id": "q", "text": "?", "protocol": LOSUE(20, "1/2", 1).spec()}]
+    rule = STAGED["longitudinal"] | {"linkable": True}
+    survey = staged(questions=wide, longitudinal=rule)
+    assert survey.terms is not None
+    assert survey.terms.longitudinal.linkable
+    assert survey.spec()["longitudinal"]["linkable"] is True
+    assert Survey.from_spec(survey.spec()) == survey
+    assert "linkable" not in staged().spec()["longitudinal"]
+    some = [{"id": "q", "text": "?", "answers": {"low": 0, "high": 39}}]
+    assert staged(questions=some, longitudinal=rule)["q"].protocol.name == "LOSUE", (
+        "the planner may use wider states then"
+    )
+    wrong = survey.spec()
+    wrong["longitudinal"] |= {"linkable": False}
+    with pytest.raises(SpecError, match="only where it is true"):
+        Survey.from_spec(wrong)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -403,8 +425,11 @@ def test_levels_of_two_stages_are_divided_over_the_questions() -> None:
         ({"questions": [{"id": "q", "text": "?", "answers": ["a", "b"], "epsilon": 1}]}, "take the place of"),
         ({"questions": [{"id": "q", "text": "?", "answers": ["a", "b"], "protocol": "GRR"}]}, "GRR has one stage"),
         ({"questions": [{"id": "q", "text": "?", "answers": {"number": {"low": 0, "high": 1}}}]}, "no protocol in two"),
-        ({"questions": [{"id": "q", "text": "?", "answers": "text"}]}, "more than 1,024 forms"),
-        ({"questions": [{"id": "q", "text": "?", "answers": {"low": 0, "high": 2000}}]}, "more than 1,024 forms"),
+        ({"questions": [{"id": "q", "text": "?", "answers": "text"}]}, "recognized as its own"),
+        ({"questions": [{"id": "q", "text": "?", "protocol": LOSUE(20, "1/2", 1).spec()}]}, "after 4 epochs"),
+        ({"longitudinal": {**STAGED["longitudinal"], "linkable": True}}, 'leave "linkable" out'),
+        ({"longitudinal": {**STAGED["longitudinal"], "linkable": "yes"}}, "true or false"),
+        ({"longitudinal": {"rule": "memoize", "epochs": 5, "linkable": True}}, "true or false"),
         ({"questions": [{"id": "q", "text": "?", "protocol": GRR(2, "1/2").spec()}]}, "which has one stage"),
         ({"questions": [{"id": "q", "text": "?", "protocol": LGRR(2, 1, 2).spec()}]}, "is the sum over the questions"),
         ({"longitudinal": {**STAGED["longitudinal"], "first": 2}}, 'below "forever"'),

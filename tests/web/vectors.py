@@ -313,7 +313,8 @@ def stages() -> Iterator[dict[str, Any]]:
             later = protocol.permanent_encoded(second, bits, like=state)
             key = protocol.kept_under(second, later).hex()
             drawn = {"random": bits.given.hex(), "state": state.hex(), "reports": reports, "later": later.hex()}
-            drawn |= {"second": answer_spec(protocol.domain.example), "key": key}
+            links = [protocol.linking(epochs) for epochs in (1, 7, 52)]
+            drawn |= {"second": answer_spec(protocol.domain.example), "key": key, "linking": links}
             yield {"spec": protocol.spec(), "instantEpsilon": level, "answer": answer_spec(value), **drawn}
 
 
@@ -418,6 +419,11 @@ def changes() -> Iterator[dict[str, Any]]:
     plain, leaky, profiled = guarantees(one.terms)
     for before, after in ((plain, leaky), (leaky, plain), (plain, profiled), (profiled, leaky)):
         yield _change(before, after)
+    rule = Longitudinal("two-stage", 30, 1, Fraction(1), Fraction(2), linkable=True)
+    cookie = Question("bread", "Which bread?", registered()["LOSUE"](Integers(0, 16), 1, forever=2))
+    linked = Survey("linkable", [cookie], replace(one.terms, longitudinal=rule))
+    yield _change(staged, linked)
+    yield _change(linked, staged)
     for rival in (two_stages(one.terms, 1), two_stages(one.terms, 3), two_stages(one.terms, 2, "2"), one, other):
         yield _change(staged, rival)
         yield _change(rival, staged)

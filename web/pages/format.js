@@ -30,9 +30,10 @@ export function decimal(text) {
 export function factor(epsilon) {
   const value = Math.exp(epsilon);
   if (value >= 1e6) {
-    const power = Math.floor(Math.log10(value));
+    const tens = epsilon / Math.LN10; // e^epsilon itself may be too large for a float
+    const power = Math.floor(tens);
     const raised = String(power).replace(/./g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]);
-    return `${(Math.ceil((value / 10 ** power) * 10 - 1e-9) / 10).toFixed(1)} × 10${raised}`;
+    return `${(Math.ceil(10 ** (tens - power + 1) - 1e-9) / 10).toFixed(1)} × 10${raised}`;
   }
   const step = value < 10 ? 100 : value < 1000 ? 10 : 1;
   return (Math.ceil(value * step - 1e-9) / step).toLocaleString("en", { maximumFractionDigits: 2 });

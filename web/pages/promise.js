@@ -76,6 +76,7 @@ export function promise(survey, lasting = true) {
         ` Protection is called strong up to epsilon 1 (${words(sure("1"))} sure), moderate up to 3 (${words(sure("3"))}) and weak above, counted over all that you may send.`,
       ),
       said.changes ? h("p", {}, said.changes) : null,
+      said.linked ? h("p", {}, said.linked) : null,
       said.questions ? h("p", {}, said.questions) : null,
     ),
   );

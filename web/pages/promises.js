@@ -51,6 +51,7 @@ export function promises(survey, here = "this browser", lasting = true) {
     factor: factors(survey, bounded),
     rare: rare(survey, bounded),
     changes: bounded ? changes(survey) : "",
+    linked: linked(survey, here),
     questions: questions(survey),
     lifetime: bounded || survey.showsChanges ? lifetime(survey) : `no number, as ${here} may forget`,
     storage: bounded ? "" : storage(survey, here),
@@ -125,6 +126,12 @@ function rare(survey, bounded) {
 function changes({ terms, budgetEpsilon }) {
   if (!terms?.stages || terms.draws === 1) return "";
   return `What is counted, epsilon ${epsilonText(budgetEpsilon)}, bounds what all reports tell about your answers to somebody who knows already in which periods they were the same. In which periods they were the same is protected by the number for all reports together only.`;
+}
+
+/** Of two stages whose states work as a cookie: what that means. */
+function linked({ terms }, here) {
+  if (!terms?.longitudinal.linkable) return "";
+  return `All your reports are drawn from what ${here} keeps, and resemble each other. ${capital(WATCHERS)} can recognize in time that they come from the same person, as by a cookie. This tells nothing more about your answers than the numbers here.`;
 }
 
 /** Of answers with a profile: what stays here, and which profiles the numbers are about. */

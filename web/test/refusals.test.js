@@ -70,6 +70,9 @@ test("unknown versions, keys, rules and values of a survey are refused", async (
   const many = { ...question, protocol: { ...question.protocol, domain: { kind: "integers", low: 0, high: 1024 } } };
   const staged = twoStages();
   assert.equal((await load(staged)).lifetimeEpsilon, "1");
+  const bits = { ...staged.questions[0].protocol, protocol: "LOSUE", domain: { kind: "integers", low: 0, high: 19 } };
+  const wide = { ...staged, questions: [{ ...staged.questions[0], protocol: bits }] };
+  assert.ok((await load({ ...wide, longitudinal: { ...staged.longitudinal, linkable: true } })).terms.longitudinal.linkable);
   for (const changes of [
     { version: 3 },
     { version: "2" },
@@ -96,6 +99,9 @@ test("unknown versions, keys, rules and values of a survey are refused", async (
     { ...staged, longitudinal: { ...staged.longitudinal, first: "2/2" } },
     { ...staged, longitudinal: { ...staged.longitudinal, epochs: 1 } },
     { ...staged, longitudinal: { ...staged.longitudinal, values: 0 } },
+    { ...staged, longitudinal: { ...staged.longitudinal, linkable: false } },
+    { longitudinal: { rule: "none", epochs: 3, linkable: true } },
+    { ...wide, longitudinal: { ...staged.longitudinal } },
     { ...staged, longitudinal: { rule: "two-stage", epochs: 3, values: 1, first: "1" } },
     { ...staged, budget: { group: "guild", epsilon: "1/2" } },
     { ...twoStages({ values: 2 }), budget: { group: "guild", epsilon: "1" } },

@@ -102,13 +102,14 @@ test("vectors in full, rare branches among them: rejection, ties, late decisions
 
 test("two stages: the kept state and the reports that are drawn from it", () => {
   assert.ok(vectors.stages.length >= 10);
-  for (const { spec, instantEpsilon, answer: given, random, state, reports, second, later, key } of vectors.stages) {
+  for (const { spec, instantEpsilon, answer: given, random, state, reports, second, later, key, linking } of vectors.stages) {
     const { bits, left } = listed(random);
     const protocol = loadProtocol(spec);
     const kept = protocol.permanent(protocol.domain.read(answer(given)), bits);
     assert.equal(hex(kept), state);
     for (const report of reports) assert.equal(hex(protocol.report(kept, bits)), report);
     assert.equal(hex(kept), state, "a state stays as it is");
+    [1, 7, 52].forEach((epochs, i) => assert.ok(Math.abs(protocol.linking(epochs) / linking[i] - 1) < 1e-9));
     const read = protocol.domain.read(answer(second));
     const next = protocol.permanent(read, bits, kept);
     assert.equal(hex(next), later, "a later state of the same device");

@@ -27,6 +27,7 @@ app = new_app()
         "deniable plan --categories 50 --people 20000 --within 0.02           which epsilon",
         "deniable plan --text --epsilon 4 --people 1000000 --save protocol.json",
         "deniable plan --categories yes,no --epsilon 0.5 --forever 1 --people 20000    asked again and again",
+        "deniable plan --categories 100 --epsilon 1 --forever 2 --epochs 52 --people 20000    every week, for a year",
         "deniable plan --number 0..24 --unit hours --epsilon 1 --within 0.5    how many people for a mean",
         "deniable plan --number 0..24 --unit hours --read distribution --epsilon 1 --people 20000    and its shape",
         "deniable plan --record parts.json --epsilon 1 --people 20000         one part of a record per person",
@@ -58,6 +59,14 @@ def plan(
         typer.Option(
             metavar="EPSILON",
             help="For protocols in two stages: the epsilon of what a device keeps; --epsilon is that of one report.",
+            show_default=False,
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="With --forever: compare only what cannot be recognized as one device's reports in so many epochs.",
             show_default=False,
         ),
     ] = None,
@@ -105,9 +114,12 @@ def plan(
         raise SpecError("give two of --epsilon, --people and --within: the third follows")
     if forever is not None and epsilon is None:
         raise SpecError("--forever goes with --epsilon, the epsilon of one report")
+    if epochs is not None and forever is None:
+        raise SpecError("--epochs goes with --forever, the epsilon of what a device keeps over the epochs")
     if read is not None and (number is None or read not in ("mean", "distribution", "ranges")):
         raise SpecError("--read goes with --number, and is mean, distribution or ranges")
     wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
+    wanted |= {"epochs": epochs}
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, **wanted)
     if save is not None:
         output.save_json(save, made.best.spec(), indent=2)

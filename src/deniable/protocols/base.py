@@ -22,6 +22,7 @@ registered by being defined; a package of somebody else's registers by an entry 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -52,6 +53,7 @@ WORD_BYTES = 8
 """Bytes of a random word."""
 
 _COUNTED = 64
+_MANY = 1 << 20
 
 
 class Cost(NamedTuple):
@@ -217,6 +219,15 @@ class Protocol(ABC):
     def state_forms(self) -> int:
         """How many different things a device may keep to report from: the reports, where there is one stage."""
         return self.report_forms
+
+    def linking(self, epochs: int) -> float:
+        """How many times better repeated reports of a device fit each other than those of two devices: see `Memoized`.
+
+        Where there is one stage, the repeated report itself is the link.
+        """
+        least = self.domain.least_forms  # no protocol has fewer, and of many answers the number itself would take long
+        forms = least if least > _MANY else self.report_forms
+        return float(forms) if forms < 1 << 1000 else math.inf
 
     @property
     @abstractmethod

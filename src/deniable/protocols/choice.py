@@ -3,7 +3,8 @@
 Rule       the smallest noise in the headline figure, in the worst case over what the others gave; among the protocols
            within 5 percent of that variance, the fewest report bytes, then the least work on the server
 Forms      where reports repeat, only protocols with few different reports may be used: `forms` leaves the others out
-Two stages with `forever` only protocols that keep a state of that epsilon are built; epsilon is that of one report
+Two stages with `forever` only protocols that keep a state of that epsilon are built; epsilon is that of one report.
+           Over `epochs` their reports may fit each other at most `forms` times better than those of two devices
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ MOST_COUNTERS = 1 << 32
 def build(
     domain: Domain,
     epsilon: Any,
-    forms: int | None = None,
+    forms: float | None = None,
     n: int | None = None,
     forever: Any = None,
     read: str | None = None,
     quick: bool = False,
+    epochs: int = 1,
 ) -> dict[str, Protocol]:
     """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms.
 
@@ -53,7 +55,7 @@ def build(
             for protocol in offered:
                 if protocol.reads == reads and protocol.tally_size <= MOST_COUNTERS:
                     built[protocol.name] = protocol
-                    if _has_few(protocol, forms):  # of several candidates of one kind the first that will do
+                    if _has_few(protocol, forms, epochs):  # of several candidates of one kind the first that will do
                         break
     if not built and reads != domain.reads:
         raise DomainError(f"no protocol can read the {reads} of {domain}")
@@ -66,17 +68,19 @@ def build(
         )
     if forms is None:
         return built
-    few = {name: protocol for name, protocol in built.items() if _has_few(protocol, forms)}
+    few = {name: protocol for name, protocol in built.items() if _has_few(protocol, forms, epochs)}
     if not few:
+        if forever is not None:
+            raise DomainError(
+                f"the reports of a device could be recognized as its own over {epochs:,} epochs, whatever the protocol "
+                f"in two stages that counts {domain}: group the answers, or ask for fewer epochs"
+            )
         raise DomainError(f"no protocol counts {domain} with at most {forms:,} different reports: group the answers")
     return few
 
 
-def _has_few(protocol: Protocol, forms: int | None) -> bool:
-    if forms is None:
-        return True
-    # No protocol has fewer reports than answers, and with many answers the number itself would take long.
-    return protocol.domain.least_forms <= forms and protocol.state_forms <= forms
+def _has_few(protocol: Protocol, forms: float | None, epochs: int) -> bool:
+    return forms is None or protocol.linking(epochs) <= forms
 
 
 def choose(protocols: Mapping[str, Protocol], n: int) -> str:

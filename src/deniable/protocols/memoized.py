@@ -30,6 +30,12 @@ Cap        a device keeps at most `values` states; an answer beyond them is repo
            is one with at most `values` different answers
 Shared     what does not depend on an answer and stands in every report, a hash function or a cohort, is the same in all
            states of a device: a new one would show that the answer changed. All levels are given the shared part
+Linking    reports from one state resemble each other, so that a state works as a cookie in time. How well T reports of
+           a device fit T others of the same device: LR = P(both from one state) / (P(one) P(other)), among devices
+           with the same answer. Its mean over pairs of one device, `linking(T)`, is 1 where nothing can be linked, and
+           grows to the number of states. For a state of independent bits it is a product of 1 + c^2, with c the share
+           of the variance of a bit that T reports explain: c = sum_k P(k) (P(set | k) - P(set))^2 / (P(set) P(clear)),
+           k the number of reports in which the bit is set. Floats: refusals and words depend on it, no level does
 Source     Erlingsson, Pihur and Korolova 2014 (RAPPOR); Ding, Kulkarni and Yekhanin 2017; Arcolezi et al. 2022
 """
 
@@ -45,6 +51,8 @@ from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
+
 from deniable import exact
 from deniable.channels import Channel
 from deniable.domains import Domain, DomainLike
@@ -53,6 +61,10 @@ from deniable.exact import Dyadic
 from deniable.protocols.base import Protocol, as_rows
 from deniable.protocols.reports import Bytes, Reports
 from deniable.randomness import Bits, exhaust, source_of
+
+FEW_FORMS = 1 << 10
+"""A repeated report is one of at most so many forms: a rarer one would tell its device from all others. Of two stages:
+reports of one device fit each other at most so many times better than those of two devices."""
 
 MOST_STREAMS = 1 << 17
 """How many different cases are enumerated for exact levels."""
@@ -363,6 +375,41 @@ class Memoized(Protocol):
             Level(apart, over[3], False),
         )
 
+    # -- what can be linked ------------------------------------------------------------------------
+
+    def linking(self, epochs: int) -> float:
+        """How many times better so many reports of a device fit as many others of the same device than of another.
+
+        On average, among devices with the same answer: 1 says that nothing can be linked. An upper bound, exact for
+        bitmaps. It grows to the number of states.
+
+        >>> from deniable.protocols import LGRR, LOSUE
+        >>> LGRR(5, first="1/2", forever=1).linking(1000)
+        5.0
+        >>> [round(LOSUE(20, first="1/2", forever=1).linking(epochs), 1) for epochs in (1, 10, 100)]
+        [1.4, 234.9, 1048576.0]
+        """
+        second = float(exact.log(self.instant_power[0])) * self.instant_power[1]
+        # Given one state or another, no report is likelier by more than the second stage's ratio.
+        return _capped_exp(min(math.log(self.state_forms), epochs * second))
+
+    def likeness(self, one: bytes, other: bytes, answer: Any) -> Fraction:
+        """How much likelier two reports are from one device than from two devices, all with this answer: exact.
+
+        For few states; bitmaps may have any number of bits.
+
+        >>> from deniable.protocols import LGRR
+        >>> coin = LGRR(["yes", "no"], first=1, forever=2)
+        >>> [round(float(coin.likeness(bytes([a]), bytes([b]), "yes")), 3) for a, b in ((0, 0), (0, 1), (1, 1))]
+        [1.046, 0.876, 1.336]
+        """
+        first, second = self.stages
+        row = first.numerators[first.inputs.index(answer)]
+        chances = [second.numerators[:, second.outputs.index(report.hex())] for report in (one, other)]
+        together = sum(int(s) * int(a) * int(b) for s, a, b in zip(row, *chances, strict=True))
+        alone = [sum(int(s) * int(a) for s, a in zip(row, each, strict=True)) for each in chances]
+        return Fraction(together * first.denominator, alone[0] * alone[1])
+
     # -- exact enumeration -------------------------------------------------------------------------
 
     @cached_property
@@ -466,6 +513,66 @@ def bit_parts(marks: Sequence[frozenset[int]], lanes: int, own: Dyadic, other: D
         for pattern, times in patterns.items()
         if times
     ]
+
+
+MOST_EXPLAINED = 100_000
+"""Epochs after which every bit of a state is taken as known."""
+
+
+def bit_linking(lanes: Iterable[tuple[Dyadic, int]], flip: Dyadic, epochs: int) -> float:
+    """`linking` of a bitmap: the probabilities that bits are set in the state, each with how many bits have it."""
+    each = ((count, _explained(float(kept), float(flip), epochs)) for kept, count in lanes)
+    return _capped_exp(sum(count * math.log1p(explained**2) for count, explained in each))
+
+
+def _capped_exp(exponent: float) -> float:
+    return math.exp(exponent) if exponent < 700 else math.inf
+
+
+def _explained(kept: float, flip: float, epochs: int) -> float:
+    """The share of the variance of a bit of a state that so many reports explain."""
+    if epochs > MOST_EXPLAINED:
+        return 1.0
+    seen = np.arange(epochs + 1)
+    steps = np.log(np.arange(1, epochs + 1))
+    ways = np.concatenate([[0.0], np.cumsum(steps[::-1] - steps)])  # logarithms of binomial coefficients
+    set_, clear = math.log1p(-flip), math.log(flip)
+    on = ways + seen * set_ + (epochs - seen) * clear + math.log(kept)
+    off = ways + seen * clear + (epochs - seen) * set_ + math.log1p(-kept)
+    likely = np.exp(np.logaddexp(on, off))
+    posterior = 1 / (1 + np.exp(np.clip(off - on, -700, 700)))
+    return min(1.0, float((likely * (posterior - kept) ** 2).sum()) / (kept * (1 - kept)))
+
+
+def linking_horizon(protocols: Sequence[Protocol], most: float = FEW_FORMS) -> int | None:
+    """For how many epochs devices that answer all of these stay hard to recognize; None if for ever.
+
+    >>> from deniable.protocols import LGRR, LOSUE
+    >>> linking_horizon([LGRR(5, first="1/2", forever=1)])
+    >>> linking_horizon([LOSUE(20, first="1/2", forever=1)])
+    14
+    """
+
+    def links(epochs: int) -> bool:
+        return all_linking(protocols, epochs) > most
+
+    if not links(MOST_EXPLAINED + 1):
+        return None
+    low, high = 0, 1
+    while not links(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if links(middle) else (middle, high)
+    return low
+
+
+def all_linking(protocols: Sequence[Protocol], epochs: int) -> float:
+    """`linking` of the answers to several questions together."""
+    product = 1.0
+    for protocol in protocols:
+        product *= protocol.linking(epochs)
+    return product
 
 
 def _coins(chances: Sequence[Dyadic]) -> Channel:

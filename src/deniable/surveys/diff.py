@@ -156,6 +156,10 @@ def _rules(old: Terms, new: Terms) -> Iterator[Edit]:
         yield from _compared("values that a device memoizes", before.values, after.values, less_is=STRONGER)
     if before.forever is not None and after.forever is not None:
         yield from _compared("epsilon of a kept answer", before.forever, after.forever, less_is=STRONGER)
+    if before.linkable != after.linkable:
+        linked, unlinked = "a device's reports can be recognized", "they cannot"
+        was, now = (linked if rule.linkable else unlinked for rule in (before, after))
+        yield Edit("linking of reports", was, now, WEAKER if after.linkable else STRONGER)
     yield from _compared("epochs that a device answers", before.epochs, after.epochs)
 
 

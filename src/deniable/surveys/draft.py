@@ -66,11 +66,11 @@ from deniable.domains import Domain, Integers, domain_of_answers
 from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
 from deniable.protocols import Memoized, Protocol, Table, registered
+from deniable.protocols.memoized import FEW_FORMS, all_linking
 from deniable.specs import fingerprint, keys, short
 from deniable.surveys.campaign import load_campaign
-from deniable.surveys.question import TOO_MANY_FORMS, TOO_MANY_STATES, Question, load_protocol, question_name
+from deniable.surveys.question import TOO_MANY_FORMS, Question, load_protocol, question_name
 from deniable.surveys.terms import (
-    FEW_FORMS,
     TWO_STAGE,
     Budget,
     Epochs,
@@ -217,29 +217,40 @@ def _people(value: Any) -> int | None:
 def _plans(wanted: Sequence[Protocol | _Open], rule: Longitudinal) -> dict[int, Plan]:
     """The planner's choices, by place.
 
-    Where answers are kept, the forms of all reports (or states) together are few: in the order of the questions, each
-    has the best protocol that leaves the others enough. GRR needs the least, as many forms as there are answers.
+    Where answers are repeated, the forms of all reports together are few: in the order of the questions, each has the
+    best protocol that leaves the others enough. GRR needs the least, as many forms as there are answers. Of two stages
+    the questions that are open share evenly what the others leave of `linking`, unless the survey is linkable.
     """
     from deniable.planning import plan
 
-    memoized, stages = rule.keeps, rule.is_two_stage
-    forms = [_fewest(one, stages) for one in wanted] if memoized else []
+    repeats, stages = rule.keeps and not rule.is_two_stage, rule.is_two_stage and not rule.linkable
+    forms = [_fewest(one) for one in wanted] if repeats else []
     if math.prod(forms) > FEW_FORMS:
-        raise SpecError(TOO_MANY_STATES if stages else TOO_MANY_FORMS)
+        raise SpecError(TOO_MANY_FORMS)
+    left = FEW_FORMS / all_linking([one for one in wanted if isinstance(one, Protocol)], rule.epochs) if stages else 0.0
+    waiting = sum(not isinstance(one, Protocol) for one in wanted)
     plans = {}
     for place, one in enumerate(wanted):
         if isinstance(one, Protocol):
             continue
-        room = FEW_FORMS // math.prod(forms[:place] + forms[place + 1 :]) if memoized else None
+        room: float | None = FEW_FORMS // math.prod(forms[:place] + forms[place + 1 :]) if repeats else None
+        if stages:
+            room = left ** (1 / waiting)
         try:
-            read = one.read or (None if memoized else _usual_read(one.domain))
+            read = one.read or (None if rule.keeps else _usual_read(one.domain))
             plans[place] = plan(
-                one.domain, epsilon=one.epsilon, n=one.people, forms=room, forever=one.forever, read=read
+                *(one.domain, one.epsilon, one.people),
+                forms=room,
+                forever=one.forever,
+                read=read,
+                epochs=rule.epochs,
             )
         except DeniableError as wrong:
             raise SpecError(f"{one.where}: {wrong}") from None
-        if memoized:
-            forms[place] = _fewest(plans[place].best, stages)
+        if repeats:
+            forms[place] = _fewest(plans[place].best)
+        elif stages:
+            left, waiting = left / plans[place].best.linking(rule.epochs), waiting - 1
     return plans
 
 
@@ -248,10 +259,8 @@ def _usual_read(domain: Domain) -> str | None:
     return "distribution" if isinstance(domain, Integers) and domain.size > MANY_NUMBERS else None
 
 
-def _fewest(one: Protocol | _Open, stages: bool) -> int:
-    if isinstance(one, Protocol):
-        return one.state_forms if stages else one.report_forms
-    return one.domain.least_forms
+def _fewest(one: Protocol | _Open) -> int:
+    return one.report_forms if isinstance(one, Protocol) else one.domain.least_forms
 
 
 def _wanted(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Protocol | _Open:
@@ -409,7 +418,7 @@ def draft_terms(given: Mapping[str, Any], survey: Survey, now: float | None = No
 
 def draft_rule(given: Mapping[str, Any]) -> Longitudinal:
     """How answers hang together; one answer if the draft does not say."""
-    return Longitudinal(**_part(given, "longitudinal", ("rule", "epochs", "values", "first", "forever")))
+    return Longitudinal(**_part(given, "longitudinal", ("rule", "epochs", "values", "first", "forever", "linkable")))
 
 
 def _check_calendar(terms: Terms) -> None:

@@ -93,6 +93,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
         "factor": _factor(survey, kept_for_sure),
         "rare": _rare(survey, kept_for_sure),
         "changes": _changes(survey) if kept_for_sure else "",
+        "linked": _linked(survey, here),
         "questions": _questions(survey),
         "lifetime": lifetime(survey) if kept_for_sure or survey.shows_changes else f"no number, as {here} may forget",
         "storage": "" if kept_for_sure else _storage(survey, here),
@@ -180,6 +181,17 @@ def _changes(survey: Survey) -> str:
         f"What is counted, epsilon {epsilon_text(survey.budget_epsilon)}, bounds what all reports tell about your "
         "answers to somebody who knows already in which periods they were the same. In which periods they were the "
         "same is protected by the number for all reports together only."
+    )
+
+
+def _linked(survey: Survey, here: str) -> str:
+    """Of two stages whose states work as a cookie: what that means."""
+    if survey.terms is None or not survey.terms.longitudinal.linkable:
+        return ""
+    return (
+        f"All your reports are drawn from what {here} keeps, and resemble each other. {_capital(WATCHERS)} can "
+        "recognize in time that they come from the same person, as by a cookie. This tells nothing more about your "
+        "answers than the numbers here."
     )
 
 

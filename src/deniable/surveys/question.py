@@ -9,8 +9,8 @@ from typing import Any
 
 from deniable.errors import DeniableError, SpecError
 from deniable.protocols import Protocol, load
+from deniable.protocols.memoized import FEW_FORMS
 from deniable.specs import as_text, check_texts, keys, short
-from deniable.surveys.terms import FEW_FORMS
 
 TOO_MANY_FORMS = (
     "memoized answers would tell devices apart, because their bytes repeat and, all questions together, have more than "
@@ -18,10 +18,17 @@ TOO_MANY_FORMS = (
     'the rule "none"'
 )
 
-TOO_MANY_STATES = (
-    "two stages would tell devices apart in the long run, because the kept states have, all questions together, more "
-    f'than {FEW_FORMS:,} forms: offer fewer answers, ask fewer questions, or use the rule "none"'
-)
+
+def too_linkable(horizon: int, epochs: int) -> str:
+    """Why two stages are refused whose states would work as a cookie."""
+    until = f"after {horizon:,} epochs" if horizon else "from the first epoch on"
+    return (
+        f"two stages would tell devices apart: {until} the reports of a device fit each other more than {FEW_FORMS:,} "
+        f"times better than those of two devices, so that its kept states work as a cookie, and the survey has "
+        f'{epochs:,} epochs. Ask for fewer epochs, offer fewer answers, use LOLOHA or LGRR, or say "linkable": true in '
+        '"longitudinal", and the page tells people what that means'
+    )
+
 
 _ID = re.compile(r"[a-z0-9_-]{1,64}")
 _QUESTION = ("id", "text", "protocol")

@@ -26,12 +26,13 @@ from deniable._files import atomic_write, load_json
 from deniable.errors import DomainError, LabelError, NumberError, ReportError, SpecError
 from deniable.exact import epsilon_text, largest_text
 from deniable.protocols import Memoized, Reports
+from deniable.protocols.memoized import FEW_FORMS, all_linking, linking_horizon
 from deniable.randomness import Bits
 from deniable.specs import as_text, canonical_bytes, fingerprint, keys, short
 from deniable.surveys.draft import plan_draft
-from deniable.surveys.question import TOO_MANY_FORMS, TOO_MANY_STATES, Question, read_question
+from deniable.surveys.question import TOO_MANY_FORMS, Question, read_question, too_linkable
 from deniable.surveys.tally import SurveyTally
-from deniable.surveys.terms import FEW_FORMS, MEMOIZE, Longitudinal, Terms
+from deniable.surveys.terms import MEMOIZE, Longitudinal, Terms
 
 PLAIN, COLLECTED = 1, 2
 
@@ -112,11 +113,21 @@ class Survey:
         if rule.is_two_stage:
             self._check_stages(rule)
         if rule.keeps:
-            forms = 1
-            for question in self.questions:  # one at a time: all together may be a number of gigabytes
-                forms *= question.protocol.state_forms if rule.is_two_stage else question.protocol.report_forms
-                if forms > FEW_FORMS:
-                    raise SpecError(TOO_MANY_STATES if rule.is_two_stage else TOO_MANY_FORMS)
+            self._check_links(rule)
+
+    def _check_links(self, rule: Longitudinal) -> None:
+        """Whether repeated reports, or reports from kept states, would tell a device from all others."""
+        protocols = [question.protocol for question in self]
+        links = all_linking(protocols, rule.epochs)
+        if not rule.is_two_stage and links > FEW_FORMS:
+            raise SpecError(TOO_MANY_FORMS)
+        if rule.linkable and links <= FEW_FORMS:
+            raise SpecError(
+                f"the reports of a device cannot be recognized as its own in {rule.epochs:,} epochs: leave "
+                '"linkable" out'
+            )
+        if links > FEW_FORMS and not rule.linkable:
+            raise SpecError(too_linkable(linking_horizon(protocols) or 0, rule.epochs))
 
     def _check_stages(self, rule: Longitudinal) -> None:
         one = [question for question in self if not isinstance(question.protocol, Memoized)]

@@ -15,7 +15,8 @@ Longitudinal  "none"     every answer is randomized afresh: at most `epochs` ans
                          level of the first report says nothing about a lifetime. With values = 1 this bounds all that
                          ever leaves, whatever the answers. With more it bounds what is told to somebody who knows in
                          which epochs the same state was used; when an answer changed and came back is protected by the
-                         larger `Survey.lifetime_epsilon` only, which grows with the epochs
+                         larger `Survey.lifetime_epsilon` only, which grows with the epochs. Reports from one state
+                         resemble each other: a survey with more epochs than they can be told apart for says "linkable"
 Budget        a lifetime epsilon that all surveys of one group share on a device: renewing a survey resets nothing. It
               caps a delta as well, zero unless the survey names one, and it is of one relation (`Guarantee`): epsilons
               between any two answers and epsilons between two profiles are about different secrets, so their sum means
@@ -48,10 +49,6 @@ FRESH, MEMOIZE, TWO_STAGE = "none", "memoize", "two-stage"
 RULES = (FRESH, MEMOIZE, TWO_STAGE)
 RETENTION = ("tally", "reports")
 LAST_EPOCH = 2**32 - 1
-FEW_FORMS = 1 << 10
-"""A repeated report, or a state from which reports are drawn again and again, is one of at most so many: a rarer one
-would tell its device from all others."""
-
 _GROUP = re.compile(r"[a-z0-9._-]{1,64}")
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _TERMS = ("owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "show_from")
@@ -100,11 +97,15 @@ class Longitudinal:
     """Of two stages: the epsilon of one submission."""
     forever: Fraction | None = None
     """Of two stages: the epsilon of all submissions that are drawn from the same states."""
+    linkable: bool = False
+    """Of two stages: whether there are so many epochs that the reports of a device can be recognized as its own."""
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
             raise SpecError(f"the longitudinal rule is {' or '.join(RULES)}, not {short(self.rule)}")
         self._settle_levels()
+        if not isinstance(self.linkable, bool) or (self.linkable and not self.is_two_stage):
+            raise SpecError(f'"linkable" is true or false, and goes with the rule "{TWO_STAGE}" only')
         _whole(self.epochs, 1, LAST_EPOCH, "the number of epochs that a device answers")
         _whole(self.values, 1, 1000, "the number of values that a device memoizes")
         if self.rule == FRESH and self.values != 1:
@@ -146,7 +147,7 @@ class Longitudinal:
             content["values"] = self.values
         if self.first is not None and self.forever is not None:
             content |= {"first": exact.canonical(self.first), "forever": exact.canonical(self.forever)}
-        return content
+        return content | ({"linkable": True} if self.linkable else {})
 
 
 @dataclass(frozen=True)
@@ -275,7 +276,10 @@ class Terms:
         epochs, rule, budget = (_object(spec, key) for key in ("epochs", "longitudinal", "budget"))
         keys(epochs, ("origin", "seconds", "early", "late"), '"epochs"')
         more = {MEMOIZE: ("values",), TWO_STAGE: ("values", "first", "forever")}
-        keys(rule, ("rule", "epochs", *more.get(str(rule.get("rule")), ())), '"longitudinal"')
+        linkable = ("linkable",) if rule.get("rule") == TWO_STAGE else ()
+        keys(rule, ("rule", "epochs", *more.get(str(rule.get("rule")), ())), '"longitudinal"', optional=linkable)
+        if "linkable" in rule and rule["linkable"] is not True:
+            raise SpecError('"linkable" stands in a survey only where it is true')
         keys(budget, ("group", "epsilon"), '"budget"', optional=("delta", "relation"))
         return cls(
             spec["owner"],

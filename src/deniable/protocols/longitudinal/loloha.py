@@ -33,12 +33,11 @@ from deniable.protocols.frequency.local_hashing import best_hash_bits
 from deniable.protocols.frequency.open_text import as_text, cohort_step
 from deniable.protocols.frequency.sketch import SketchProtocol
 from deniable.protocols.longitudinal.lgrr import LGRR
-from deniable.protocols.memoized import Memoized, Part, Place
+from deniable.protocols.memoized import FEW_FORMS, Memoized, Part, Place
 from deniable.protocols.reports import Bytes
 from deniable.randomness import Bits
 
 MOST_HASHES = 256
-_FORMS = 1 << 10
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -73,7 +72,7 @@ class LOLOHA(Memoized, SketchProtocol):
         super()._settle()
         if self.hashing is None and not isinstance(self.domain, Strings):
             cells = 1 << best_hash_bits(float(self.first))
-            object.__setattr__(self, "hashing", Strings(cells, max(1, min(MOST_HASHES, _FORMS // cells))))
+            object.__setattr__(self, "hashing", Strings(cells, max(1, min(MOST_HASHES, FEW_FORMS // cells))))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,6 +153,9 @@ class LOLOHA(Memoized, SketchProtocol):
 
     def kept_under(self, encoded: Any, state: bytes) -> bytes:
         return self._cells.answer_key(self._cell(encoded, state))
+
+    def linking(self, epochs: int) -> float:
+        return self.cohort_count * self.inner.linking(epochs)
 
     def _places(self, values: Sequence[int]) -> Iterator[Place]:
         for cohort in range(self.cohort_count):

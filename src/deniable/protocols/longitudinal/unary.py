@@ -37,7 +37,7 @@ from deniable.protocols.frequency.unary import (
     packed_bytes,
     padding_is_zero,
 )
-from deniable.protocols.memoized import Memoized, Place, bit_parts
+from deniable.protocols.memoized import Memoized, Place, bit_linking, bit_parts
 from deniable.protocols.reports import Bytes
 from deniable.randomness import Bits
 
@@ -131,6 +131,21 @@ class LongitudinalUnary(Memoized, UnaryProtocol):
     def _is_state(self, state: bytes) -> bool:
         whole = len(state) == self.report_bytes
         return whole and bool(padding_is_zero(np.frombuffer(state, dtype=np.uint8)[None], self.domain.size)[0])
+
+    def linking(self, epochs: int) -> float:
+        return bit_linking([(self.true_bit, 1), (self.other_bit, self.domain.size - 1)], self.flip, epochs)
+
+    def likeness(self, one: bytes, other: bytes, answer: Any) -> Fraction:
+        ratio, own = Fraction(1), self.domain.encode_one(answer)
+        flips = [self.flip.value, self.flip.complement.value]
+        for lane in range(self.domain.size):
+            kept = (self.true_bit if lane == own else self.other_bit).value
+            bits = [int(report[lane >> 3] >> (lane & 7) & 1) for report in (one, other)]
+            set_, clear = [flips[bit] for bit in bits], [flips[1 - bit] for bit in bits]
+            together = kept * set_[0] * set_[1] + (1 - kept) * clear[0] * clear[1]
+            alone = [kept * a + (1 - kept) * b for a, b in zip(set_, clear, strict=True)]
+            ratio *= together / (alone[0] * alone[1])
+        return ratio
 
     def _places(self, values: Sequence[int]) -> Iterator[Place]:
         marks = [frozenset([value]) for value in values]
