@@ -129,7 +129,15 @@ export interface Protocol {
     readonly groups?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     /** Of Ranges and Rectangles: the levels, of which a report is about one, and the node of a level that a read answer lies in. */
     readonly levels?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
-    project?(read: number | readonly number[], level: number): number;
+    project?(read: unknown, level: number): unknown;
+    /** Of ItemSets: what of a set may be reported, items, pairs or triples. */
+    readonly kinds?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
+    /** Of CollisionSets: the cell of an item under the hash function of a cohort; of SubsetSets: items and dummies. */
+    cell?(element: number, cohort: number): number;
+    readonly size?: number;
+    /** Of KeyValue: the law of the set of keys at their ends, and what is estimated. */
+    readonly law?: Protocol;
+    readonly readings?: readonly string[];
     /** Whether a report is one of the answers. */
     readonly isAnswer?: boolean;
     /**

@@ -389,6 +389,7 @@ const textDigest = (use, key, cohort, text) => sha256(utf8(`deniable-${use}-v1\0
 //   open, cell(text, cohort)  texts that nobody has listed, and where one of them is counted
 //   low, high, unit, number(read)  a number between two ends
 //   columns                   the parts of a record: { name, domain }
+//   items, most               a set of listed items, or of keys with numbers: the items, and how many are reported
 
 const MOST_ANSWERS = 2 ** 28; // as many counters as a tally has at most
 const MOST_COLUMNS = 64;
@@ -543,12 +544,69 @@ function records(spec) {
   return { noun: "a record", columns: Object.freeze(columns), read, encode };
 }
 
+/** Positions of different items, ascending. A set of more than `most` is an answer, too: the protocol draws from it. */
+function sets(spec) {
+  exactKeys(spec, ["kind", "items", "at_most"], "the domain");
+  const { items, most } = readItems(spec.items, spec.at_most);
+  const read = (value) => {
+    if (isMissing(value)) missing();
+    if (!Array.isArray(value) && !(value instanceof Set)) refuse("domain", "the answer is not a list of items");
+    return [...new Set(Array.from(value, (one) => itemOf(items, one)))].sort((a, b) => a - b);
+  };
+  const encode = (positions) => concat([4], ...positions.map((one) => toBytes64(one)));
+  return { noun: "a set of items", items, most, read, encode };
+}
+
+/** Numbers by key: pairs of a key's position and its number, by ascending position. */
+function keyNumbers(spec) {
+  exactKeys(spec, ["kind", "keys", "interval", "at_most"], "the domain");
+  const { items, most } = readItems(spec.keys, spec.at_most);
+  const numbers = loadDomain(spec.interval);
+  check(numbers.kind === "interval", "the numbers of keys lie on an interval");
+  const read = (value) => {
+    if (isMissing(value)) missing();
+    if (!isObject(value)) refuse("domain", "the answer is not an object with a number per key");
+    const pairs = value instanceof Map ? [...value] : Object.entries(value);
+    const found = new Map(pairs.map(([key, number]) => [itemOf(items, keyLabel(items, key)), numbers.read(number)]));
+    if (found.size < pairs.length) refuse("domain", "the answer has two numbers for one key");
+    return [...found].sort(([a], [b]) => a - b);
+  };
+  const encode = (pairs) => concat([5], ...pairs.flatMap(([key, number]) => [toBytes64(key), new Uint8Array(littleFloat(number))]));
+  return { noun: "numbers by key", items, most, numbers, read, encode };
+}
+
+/** The items of a set; there may be more of them than answers to a question, because no counter is kept for each. */
+function readItems(spec, most) {
+  check(typeof spec?.kind === "string", "the domain does not say its kind");
+  const items = named(DOMAINS, spec.kind, "kind of answers")(spec);
+  check(items.label && !("other" in spec) && !("missing" in spec), "the items of a set are a list or a range of numbers");
+  check(isWhole(most, 1, items.size), "a set has at least one item, and no more than there are");
+  return { items: Object.freeze({ kind: spec.kind, ...items }), most };
+}
+
+function itemOf(items, value) {
+  try {
+    return items.read(value);
+  } catch {
+    return refuse("domain", `the answer holds something that is not one of the ${items.size} items`);
+  }
+}
+
+/** The names in an object are text; where an item is a number or a truth value, they stand for it. */
+function keyLabel(items, key) {
+  if (typeof key !== "string") return key;
+  if (!items.labels) return /^-?\d+$/.test(key) ? Number(key) : key;
+  return items.labels.find((label) => labelText(label) === key) ?? key;
+}
+
+const toBytes64 = (number) => concat(toBytes(number % 2 ** 32, 4), toBytes(Math.floor(number / 2 ** 32), 4));
+
 const byPosition = (position) => concat([0], toBytes(position, 4), [0, 0, 0, 0]);
 
 const checkHashKey = (key) => check(isText(key) && !key.includes("\0"), "the key of a hash is text without NUL");
 const littleEndian = (bytes, at) => new DataView(bytes.buffer, bytes.byteOffset).getUint32(at, true);
 
-const DOMAINS = { __proto__: null, categories, integers, strings, interval, records };
+const DOMAINS = { __proto__: null, categories, integers, strings, interval, records, sets, "key-numbers": keyNumbers };
 
 function loadDomain(spec) {
   check(typeof spec?.kind === "string", "the domain does not say its kind");
@@ -1226,6 +1284,141 @@ function rectangles({ columns }, _epsilon, { cells, grids, groups: written, epsi
   return leveled(written, epsilon, grids.map(([rows, many]) => rows * many), grids.map(([rows, many]) => `${rows} x ${many} rectangles`), project);
 }
 
+/** `count` different positions below `size`, uniformly (Floyd's algorithm). */
+function randomSubset(bits, size, count) {
+  const chosen = new Set();
+  for (let last = size - count; last < size; last++) {
+    const drawn = bits.integers(last + 1);
+    chosen.add(chosen.has(drawn) ? last : drawn);
+  }
+  return [...chosen];
+}
+
+/** A number below `size - held.length`, as a position that skips those held, which ascend. */
+const skipping = (held, position) => held.reduce((at, one) => at + (at >= one), position);
+
+/** At most `most` items of a set by chance, filled up with different dummies that follow the items. */
+function padded({ items: { size }, most }, positions, bits) {
+  const kept = positions.length > most ? randomSubset(bits, positions.length, most).map((i) => positions[i]).sort((a, b) => a - b) : positions;
+  return [...kept, ...Array.from({ length: most - kept.length }, (_, i) => size + i)];
+}
+
+/** The finalizer of splitmix64. */
+function finalize(z) {
+  z = BigInt.asUintN(64, (z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n);
+  z = BigInt.asUintN(64, (z ^ (z >> 27n)) * 0x94d049bb133111ebn);
+  return z ^ (z >> 31n);
+}
+
+/** Collision mechanism: the cells of a set under a public hash function; one of them, more often than another cell. */
+function collisionSets(domain, epsilon, { cells, cohorts: count, key }) {
+  const { most, items } = domain;
+  check(isWhole(cells, most + 1, MOST_ANSWERS) && isWhole(count, 1, 2 ** 16), "the sizes of the hash functions are not usable");
+  check(cells * count <= MOST_ANSWERS, "these are more than 2^28 counters");
+  check(items.size + most <= 2 ** 52, "there are at most 2^52 items");
+  checkHashKey(key);
+  const ownCell = threshold(floorOf([1n, 0n, BigInt(most), BigInt(cells - most)], epsilon));
+  check(ownCell.numerator * BigInt(cells) > WORD, "at this epsilon rounding leaves nothing to learn");
+  const seed = (cohort) => new DataView(sha256(utf8(`deniable-sets-v1\0${key}\0${cohort}`)).buffer).getBigUint64(0, true);
+  const cell = (element, cohort) => {
+    const number = finalize(BigInt.asUintN(64, BigInt(element + 1) * 0x9e3779b97f4a7c15n));
+    return Number(((finalize(number ^ seed(cohort)) >> 32n) * BigInt(cells)) >> 32n);
+  };
+  const [first, second] = [bytesFor(count), bytesFor(cells)];
+  const draw = (positions, bits) => {
+    const elements = padded(domain, positions, bits);
+    const cohort = bits.integers(count);
+    const held = [...new Set(elements.map((one) => cell(one, cohort)))].sort((a, b) => a - b);
+    const inside = bits.bernoulli(threshold(ownCell.numerator * BigInt(held.length)));
+    const found = inside ? held[bits.integers(held.length)] : skipping(held, bits.integers(cells - held.length));
+    return concat(toBytes(cohort, first), toBytes(found, second));
+  };
+  return { reportBytes: first + second, forms: count * cells, thresholds: { ownCell }, draw, cell };
+}
+
+function choose(n, k) {
+  if (k < 0 || k > n) return 0n;
+  let ways = 1n;
+  for (let i = 1n; i <= BigInt(Math.min(k, n - k)); i++) ways = (ways * (BigInt(n) - i + 1n)) / i;
+  return ways;
+}
+
+const MOST_ELEMENTS = 4096;
+
+/** Subset mechanism for sets: k of the items and dummies, more often with something of the set than without. */
+function subsetSets(domain, epsilon, { subset_size: k }) {
+  const { most } = domain;
+  const size = domain.items.size + most;
+  check(size <= MOST_ELEMENTS && isWhole(k, 1, size - most), "the size of a subset is not usable");
+  const apart = choose(size - most, k);
+  const met = choose(size, k) - apart;
+  const meets = threshold(floorOf([met, 0n, met, apart], epsilon));
+  check(meets.numerator * (met + apart) > met * WORD, "at this epsilon rounding leaves nothing to learn");
+  const weights = Array.from({ length: Math.min(most, k) }, (_, j) => choose(most, j + 1) * choose(size - most, k - j - 1));
+  const sums = weights.map(((sum) => (weight) => (sum += weight))(0n));
+  const width = bytesFor(size);
+  const listed = k * width < Math.ceil(size / 8);
+  const reportBytes = listed ? k * width : Math.ceil(size / 8);
+  const draw = (positions, bits) => {
+    const elements = padded(domain, positions, bits);
+    const shared = bits.bernoulli(meets) ? 1 + bits.draw(sums) : 0;
+    const own = randomSubset(bits, most, shared).map((i) => elements[i]);
+    const others = randomSubset(bits, size - most, k - shared).map((one) => skipping(elements, one));
+    const members = [...own, ...others].sort((a, b) => a - b);
+    const out = new Uint8Array(reportBytes);
+    members.forEach((member, i) => (listed ? toBytes(member, width, out, i * width) : setBit(out, member, true)));
+    return out;
+  };
+  return { reportBytes, forms: Number(met + apart), thresholds: { meets }, draw, size };
+}
+
+const LAWS_OF_SETS = ["CollisionSets", "SubsetSets"];
+const OF_A_SET = ["items", "pairs", "triples"];
+
+/** Items of sets: in groups, the items themselves, or their pairs or triples as if those were items. */
+function itemSets(domain, _epsilon, { domain: spec, groups: written, epsilon }) {
+  const { items, most } = domain;
+  check(Array.isArray(written) && isWhole(written.length, 1, Math.min(OF_A_SET.length, most)), "there is a group for items, and perhaps for pairs and triples");
+  const parts = written.map((_, group) => {
+    if (group === 0) return { name: OF_A_SET[0], domain: spec, of: (positions) => positions };
+    const all = Number(choose(items.size, group + 1));
+    check(isWhole(all, 2, 2 ** 52), "there are too many sets of items");
+    const reported = Math.min(all, MOST_ELEMENTS, Number(choose(most, group + 1)));
+    const of = (positions) => combinations(positions, group + 1).map(numberOf).sort((a, b) => a - b);
+    return { name: OF_A_SET[group], domain: { kind: "sets", items: { kind: "integers", low: 0, high: all - 1 }, at_most: reported }, of };
+  });
+  const { groups: kinds, ...law } = grouped(written, epsilon, parts);
+  const usual = kinds.every(({ protocol }) => LAWS_OF_SETS.includes(protocol.name) && protocol.epsilon === epsilon);
+  check(usual, "a group of sets is asked by CollisionSets or SubsetSets with the epsilon of the whole");
+  return { ...law, kinds, project: (positions, group) => parts[group].of(positions) };
+}
+
+/** All ways to take so many of some ascending positions, each ascending. */
+function combinations(positions, count, from = 0) {
+  if (count === 0) return [[]];
+  const found = [];
+  for (let i = from; i + count <= positions.length; i++) {
+    for (const rest of combinations(positions, count - 1, i + 1)) found.push([positions[i], ...rest]);
+  }
+  return found;
+}
+
+/** The number of ascending positions among all sets of their size. */
+const numberOf = (chosen) => Number(chosen.reduce((sum, position, place) => sum + choose(position, place + 1), 0n));
+
+/** Numbers by key: each is rounded to an end of the interval, and the set of keys at their ends is reported. */
+function keyValue(domain, _epsilon, { law: written, epsilon }) {
+  const { items, most, numbers } = domain;
+  const own = loadProtocol(written);
+  const wanted = { kind: "sets", items: { kind: "integers", low: 0, high: 2 * items.size - 1 }, at_most: most };
+  const fits = LAWS_OF_SETS.includes(own.name) && canonicalText(written.domain, 0) === canonicalText(wanted, 0);
+  check(fits && own.epsilon === epsilon, "the law of a key-value question is one of sets over two items per key, at its epsilon");
+  const { rounded } = grid(numbers, 2);
+  const draw = (pairs, bits) => own.draw(pairs.map(([key, number]) => 2 * key + rounded(number, bits)), bits);
+  const { reportBytes, forms, thresholds } = own;
+  return { reportBytes, forms, thresholds, draw, law: own, readings: ["share", "mean"] };
+}
+
 /**
  * Every protocol that a spec may name: its law, the shape of its reports, its parameters, and what it needs of a domain. Those with a `closed`
  * parameter hash text: an open domain says how, while over a list of answers that parameter does.
@@ -1257,9 +1450,13 @@ const PROTOCOLS = {
   Moments: { law: moments, shape: "figure", needs: "read", parameters: ["groups"] },
   Ranges: { law: ranges, shape: "range", needs: "number", parameters: ["cells", "fanouts", "groups"] },
   Rectangles: { law: rectangles, shape: "rectangle", needs: "columns", parameters: ["cells", "grids", "groups"] },
+  CollisionSets: { law: collisionSets, shape: "cell of a set", needs: "items", parameters: ["cells", "cohorts", "key"] },
+  SubsetSets: { law: subsetSets, shape: "subset for a set", needs: "items", parameters: ["subset_size"] },
+  ItemSets: { law: itemSets, shape: "items of a set", needs: "items", parameters: ["groups"] },
+  KeyValue: { law: keyValue, shape: "keys at ends", needs: "numbers", parameters: ["law"] },
 };
 
-const NEEDS = { label: "a list of answers", text: "text or a list of answers", number: "a number", columns: "a record", read: "an answer" };
+const NEEDS = { label: "a list of answers", text: "text or a list of answers", number: "a number", columns: "a record", read: "an answer", items: "a set of items", numbers: "numbers by key" };
 
 /**
  * Every campaign that a survey may be a round of: how many rounds it has, its parameters, and what a round asks. How the
@@ -1316,7 +1513,7 @@ export function loadProtocol(spec) {
     privatize: (value, random = SYSTEM) => law.draw(domain.read(value), random),
     /**
      * The answer itself as bytes, for keys and digests that stay here: 00 and the position, 01 and the text, 02 and the
-     * float, or 03 and each column's length and bytes.
+     * float, 03 and each column's length and bytes, 04 and positions, or 05 and positions with floats.
      */
     encode: (value) => domain.encode(domain.read(value)),
   });

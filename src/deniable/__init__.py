@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from deniable.domains import Categories as Categories
     from deniable.domains import Integers as Integers
     from deniable.domains import Interval as Interval
+    from deniable.domains import KeyNumbers as KeyNumbers
     from deniable.domains import Records as Records
+    from deniable.domains import Sets as Sets
     from deniable.domains import Strings as Strings
     from deniable.planning import Plan as Plan
     from deniable.planning import plan as plan
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from deniable.protocols import Attributes as Attributes
     from deniable.protocols import Estimate as Estimate
     from deniable.protocols import HadamardResponse as HadamardResponse
+    from deniable.protocols import ItemSets as ItemSets
+    from deniable.protocols import KeyValue as KeyValue
     from deniable.protocols import MeanTable as MeanTable
     from deniable.protocols import Moments as Moments
     from deniable.protocols import OLHSketch as OLHSketch
@@ -85,12 +89,13 @@ __version__ = "0.1.0"
 # Loaded when first used, so that a script which needs one protocol does not wait for every layer.
 _HOMES = {
     "channels": ("Channel", "DiscreteLaplace", "GridLaplace", "Query", "divergence", "utility"),
-    "domains": ("Categories", "Integers", "Interval", "Records", "Strings"),
+    "domains": ("Categories", "Integers", "Interval", "KeyNumbers", "Records", "Sets", "Strings"),
     "planning": ("Plan", "plan"),
     "protocols": (
         *("BLH", "CMS", "GRR", "HCMS", "LGRR", "LOLOHA", "LOSUE", "LSUE", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
         *("Attributes", "Estimate", "HadamardResponse", "MeanTable", "Moments", "OLHSketch", "OneBitMean"),
-        *("Protocol", "Ranges", "Rectangles", "Reports", "SubsetSelection", "Table", "Tally", "Window"),
+        *("ItemSets", "KeyValue", "Protocol", "Ranges", "Rectangles", "Reports", "SubsetSelection", "Table", "Tally"),
+        *("Window",),
         *("combine", "load"),
     ),
     "randomness": ("Secure", "Simulation"),

@@ -116,7 +116,11 @@ def flat(values: Any) -> NDArray[Any]:
         if kinds == {float}:
             return np.array(values, dtype=np.float64)
         array = np.empty(len(values), dtype=object)
-        array[:] = values
+        if kinds & {list, tuple, np.ndarray}:  # numpy would take lists of one length for a matrix
+            for place, value in enumerate(values):
+                array[place] = value
+        else:
+            array[:] = values
         return array
     if hasattr(values, "null_count"):  # Arrow
         if values.null_count:

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from deniable.channels import Channel
-from deniable.domains import Integers, Interval
+from deniable.domains import Integers, Interval, Sets
 from deniable.protocols import (
     BLH,
     GRR,
@@ -29,6 +29,8 @@ from deniable.protocols import (
     THE,
     Attributes,
     HadamardResponse,
+    ItemSets,
+    KeyValue,
     MeanTable,
     Protocol,
     Ranges,
@@ -77,6 +79,10 @@ PINNED: list[Protocol] = [
     Ranges(100, 1),
     Ranges(Interval(0, 24), 2, fanout=4, cells=96),
     Rectangles({"age": Integers(17, 90), "hours": Interval(0, 80)}, 1, grids=[(4, 4), (8, 8), (80, 1), (1, 64)]),
+    ItemSets(Sets(["mail", "maps", "music", "news"], at_most=3), 1),
+    ItemSets(Sets(1000, at_most=4), 2, largest=3),
+    KeyValue(["mail", "maps"], Interval(1, 5, unit="stars"), 1, at_most=2),
+    KeyValue(300, Interval(-1, 1), 4, at_most=3),
     Table(Channel.from_integers([[3, 1], [1, 3]], 4, ["yes", "no"], ["heads", "tails"]), "1.1"),
     Table(Channel.from_integers([[97, 2, 1], [2, 98, 0]], 100, ["yes", "no"], ["y", "n", "sure"]), 4, delta="1/100"),
     ProfileTable(OneBitCluster(ProfileGraph.chain({"north": "1/8", "south": "7/8"}), 1)),

@@ -35,10 +35,10 @@ from numpy.typing import NDArray
 
 from deniable.channels import Channel
 from deniable.collect.client.ledger import advance, report_id
-from deniable.domains import Categories, Domain, Integers, Interval, Records, Strings
+from deniable.domains import Categories, Domain, Integers, Interval, KeyNumbers, Records, Sets, Strings
 from deniable.exact import WORD, Dyadic
 from deniable.labels import label_spec
-from deniable.protocols import Attributes, Memoized, Protocol, Table, registered
+from deniable.protocols import Attributes, KeyValue, Memoized, Protocol, Table, registered
 from deniable.randomness import Bits
 from deniable.specs import canonical_bytes
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
@@ -170,13 +170,28 @@ def some_answers(domain: Domain) -> list[Any]:
             }
             for i in range(12)
         ]
+    if isinstance(domain, Sets | KeyNumbers):
+        return some_sets(domain)
     return answers(domain) if domain.is_listed else TEXTS
+
+
+def some_sets(domain: Sets | KeyNumbers) -> list[Any]:
+    """Sets from none to all items, given twice and out of order; of keys with numbers at and beyond the ends."""
+    labels = list(domain.items.labels)
+    chosen = [[], labels[:1], labels[-1:], labels[:2], labels[::-1], [*labels[:2], *labels[:2]], labels]
+    if isinstance(domain, Sets):
+        return chosen
+    low, high = domain.interval.ends
+    numbers = [low, high, (low + high) / 2, low - 1, high + 1, low + (high - low) / 7, high - (high - low) / 3]
+    return [{label: numbers[(i + j) % 7] for j, label in enumerate(one)} for i, one in enumerate(chosen)]
 
 
 def answer_spec(answer: Any) -> Any:
     """An answer as the file writes it: a record by its columns, a number as it is, anything else like a label."""
+    if isinstance(answer, list):
+        return [answer_spec(value) for value in answer]
     if isinstance(answer, dict):
-        return {name: answer_spec(value) for name, value in answer.items()}
+        return {str(name): answer_spec(value) for name, value in answer.items()}
     return answer if isinstance(answer, float) else label_spec(answer)
 
 
@@ -191,7 +206,7 @@ def answers(domain: Any) -> list[Any]:
 
 def thresholds(protocol: Protocol) -> dict[str, str]:
     """The integers of a law, under the browser's names."""
-    law: Any = getattr(protocol, "inner", protocol)
+    law: Any = getattr(protocol, "inner", protocol.law if isinstance(protocol, KeyValue) else protocol)
     found: dict[str, Dyadic] = {}
     if isinstance(law, Memoized) and hasattr(law, "true_bit"):
         found = {"trueBit": law.true_bit, "otherBit": law.other_bit, "flip": law.flip}
@@ -203,6 +218,10 @@ def thresholds(protocol: Protocol) -> dict[str, str]:
         found = {"trueBit": law.true_bit, "otherBit": law.other_bit}
     elif hasattr(law, "holds"):
         found = {"holds": law.holds}
+    elif hasattr(law, "own_cell"):
+        found = {"ownCell": law.own_cell}
+    elif hasattr(law, "meets"):
+        found = {"meets": law.meets}
     elif hasattr(law, "flip"):
         found = {"flip": law.flip}
     elif hasattr(law, "keep"):

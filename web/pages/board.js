@@ -24,6 +24,7 @@ const LASTS = [["", "the latest"]];
 /** The questions to show: of an answer with several parts, one per part, each with its own protocol. */
 function parts(question) {
   const { id, text, protocol } = question;
+  if (protocol.readings) return protocol.readings.map((part) => ({ id, part, text: `${text}: ${part}`, protocol }));
   if (!protocol.groups) return [question];
   return protocol.groups.map(({ name, protocol: own }) => ({ id, part: name, text: `${text}: ${name}`, protocol: own }));
 }

@@ -215,6 +215,44 @@ function figure({ figures: groups }, spec, bytes, at) {
   return { ...found, rows: [{ ...head, meaning: head.meaning.replace("which part", "which figure") }, ...rest], speaks };
 }
 
+/** A cell of a set: the hash function, and the items that it puts into the cell. */
+function cellOfSet({ domain: { items }, cell }, { cells, cohorts }, bytes, at) {
+  const width = widthFor(cohorts);
+  const [which, found] = [number(bytes.slice(0, width)), number(bytes.slice(width))];
+  const rows = [
+    { from: at, to: at + width, meaning: `cohort ${count(which)} of ${count(cohorts)}: which public hash function is meant` },
+    { from: at + width, to: at + bytes.length, meaning: `cell ${count(found)} of ${count(cells)}` },
+  ];
+  const inside = items.size <= FEW_ITEMS ? Array.from({ length: items.size }, (_, i) => i).filter((i) => cell(i, which) === found) : null;
+  const holds = inside ? `, which holds ${listed(items, inside)} and any number of made-up items` : "";
+  const speaks = `Sets with an item in this cell led to it more often, yet every set of items could have led to it.`;
+  return { rows, text: `hash function ${count(which)}, cell ${count(found)}${holds}`, supports: null, speaks };
+}
+
+/** A subset of items and made-up ones. */
+function subsetForSet({ domain: { items }, size }, { subset_size: members }, bytes, at) {
+  const named = { label: (i) => (i < items.size ? items.label(i) : `made-up item ${i - items.size + 1}`) };
+  const found = subset(named, size, members, bytes, at);
+  return { ...found, supports: null, speaks: "Sets with one of these led to it more often, yet every set of items could have led to it." };
+}
+
+/** Items, pairs or triples of a set. */
+function itemsOfSet({ kinds }, spec, bytes, at) {
+  const { name, protocol, found, rows } = grouped("what of the set is reported", { groups: kinds }, spec, bytes, at);
+  if (kinds.length === 1) return { ...found, rows };
+  return { rows, text: `of ${name}, ${found.text}`, supports: null, speaks: `It is about ${name}. ${whose(protocol, found)}` };
+}
+
+/** Keys, each at an end of the interval, as items of a set. */
+function keysAtEnds({ domain: { items, numbers }, law }, spec, bytes, at) {
+  const end = (i) => quantity(i % 2 ? numbers.high : numbers.low, numbers.unit);
+  const ends = { ...law.domain.items, label: (i) => `${label(items.label(Math.floor(i / 2)))} at ${end(i)}` };
+  const found = decode({ ...law, domain: { ...law.domain, items: ends } }, spec.law, bytes, at);
+  return { ...found, text: `of keys at their ends, ${found.text}` };
+}
+
+const FEW_ITEMS = 2000;
+
 const local = ({ domain }, spec, bytes, at) => hashing(domain, domain.size, spec.hash_bits ?? 1, bytes, at);
 const bitwise = ({ domain }, _spec, bytes, at) => unary(domain, domain.size, bytes, at);
 
@@ -240,6 +278,10 @@ export const DECODERS = {
   figure,
   range: cut("into how many ranges the numbers are cut"),
   rectangle: cut("into how many rectangles the two numbers are cut"),
+  "cell of a set": cellOfSet,
+  "subset for a set": subsetForSet,
+  "items of a set": itemsOfSet,
+  "keys at ends": keysAtEnds,
 };
 
 /**

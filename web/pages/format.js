@@ -99,6 +99,8 @@ export function measured(value, error, unit = "") {
 /** An answer as its respondent gave it. */
 export function answerText(domain, value) {
   if (domain.columns) return domain.columns.map(({ name, domain: own }) => `${name}: ${answerText(own, value[name])}`).join("; ");
+  if (domain.numbers) return Object.entries(value).map(([key, x]) => `${key}: ${quantity(x, domain.numbers.unit)}`).join("; ") || "nothing";
+  if (domain.items) return value.map(label).join(", ") || "none of them";
   return domain.unit ? `${label(value)} ${domain.unit}` : label(value);
 }
 

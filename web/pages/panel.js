@@ -10,6 +10,7 @@ const SORTED_FROM = 13;
 /** A change of a share, which is at most all of it. */
 const points = (change, digits) => `${(100 * Math.min(1, change)).toFixed(digits)}\u00a0points`;
 const LINES = 3;
+const MATRIX = 12; // items
 const QUANTILES = { __proto__: null, "5 % quantile": 0.05, "25 % quantile": 0.25, median: 0.5, "75 % quantile": 0.75, "95 % quantile": 0.95 };
 const OVER_TIME = ["25 % quantile", "median", "75 % quantile"];
 const ALL_NUMBERS = 200; // of up to so many numbers, the ages of people say, all are shown: a histogram has no gaps
@@ -190,11 +191,45 @@ export class QuestionPanel {
       legend(marks),
       about === "population" ? null : h("p", { class: "note" }, "Intervals are about those who answered, without the error of having asked these people and not others."),
       rows.length < answers.length && h("p", { class: "note" }, `The ${rows.length} most common of ${count(answers.length)} answers; the table has all.`),
+      this.#sizes(),
+      this.#matrix(),
+      this.kind === "items" && (raw.notes ?? []).map((note) => h("p", { class: "note" }, `${sentence(note)}.`)),
       raw.unlisted !== null && raw.unlisted !== undefined && h("p", {}, `Answers that are none of these: ${percent(raw.unlisted)} (standard error ${percent(raw.unlisted_stderr)}).`),
     );
     performance.mark("deniable-chart");
     this.#fillTable();
     update(this.#command, command(this.#board.cli(this)));
+  }
+
+  /** Of sets: how many items people have. */
+  #sizes() {
+    const sizes = this.#raw.further?.sizes;
+    if (!sizes) return null;
+    const rows = sizes.map(({ label: name, value, low, high }) => ({ label: label(name), bars: [{ value, low, high, two: false }] }));
+    return h("div", { class: "sizes" }, h("h3", {}, "How many of them people have"), bars(rows, { title: `How many items people chose for “${this.text}”`, floor: null, reach: 0 }));
+  }
+
+  /** Of sets: how many people have both of two items; the darker, the more. The most common items only. */
+  #matrix() {
+    const { rows, further } = this.#raw;
+    if (!further?.together?.length) return null;
+    const found = new Map(further.together.map((row) => [row.label, row]));
+    const shown = this.#ranked().slice(0, MATRIX).sort((a, b) => a - b);
+    const most = Math.max(...further.together.map(({ value }) => value ?? 0), 1e-9);
+    const names = rows.map(({ label: name }) => label(name));
+    const cell = (i, j) => {
+      const row = found.get(`${names[Math.min(i, j)]} & ${names[Math.max(i, j)]}`);
+      if (i === j || !row || row.value === null) return h("td", { class: "none" }, i === j ? "·" : "–");
+      const d = digitsFor(row.stderr);
+      const words = `${names[i]} and ${names[j]}: ${percent(row.value, d)} (${percent(row.low, d)} to ${percent(row.high, d)})`;
+      const lift = row.lift === null ? "" : `; ${measured(row.lift, row.lift_stderr)} times as common as by chance`;
+      const shade = Math.round(10 * Math.min(1, Math.max(0, row.value / most)));
+      return h("td", { class: `shade-${shade}`, title: `${words}${lift}` }, percent(row.value, Math.min(1, d)));
+    };
+    const head = h("tr", {}, h("td", {}), shown.map((j) => h("th", { scope: "col" }, names[j])));
+    const body = shown.map((i) => h("tr", {}, h("th", { scope: "row" }, names[i]), shown.map((j) => cell(i, j))));
+    const title = "How many people have both of two, reported by a group of their own";
+    return h("div", { class: "matrix" }, h("h3", {}, "Together"), h("table", {}, h("caption", {}, title), head, body));
   }
 
   /** Of a question that was designed for hypotheses: which of them the reports favour, and how sure that is. */
@@ -223,7 +258,7 @@ export class QuestionPanel {
 
   /** Whether the figures are shares of answers; else they are numbers in a unit of their own, a mean say. */
   get shares() {
-    return this.kind === "shares";
+    return this.kind === "shares" || this.kind === "items";
   }
 
   /** The unit of the figures, where they have one. */
@@ -241,7 +276,8 @@ export class QuestionPanel {
     const { n, rows, notes, poisoning } = this.#raw;
     const { text } = this;
     const { level, about } = this.#asked;
-    const { low, high, unit: own = "" } = this.#question.protocol.domain;
+    const { domain } = this.#question.protocol;
+    const { low, high, unit: own = "" } = domain.numbers ?? domain;
     const fakes = this.#fakeReports(n);
     const units = [...new Set(rows.map(({ unit }) => unit))];
     const whole = units.length === 1 && Number.isFinite(high); // what forgers move and where the ends are is in one unit

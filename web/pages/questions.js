@@ -15,6 +15,8 @@ export const FIELDS = {
   strings: textField,
   interval: sliderField,
   records: recordField,
+  sets: setField,
+  "key-numbers": keyField,
 };
 
 /**
@@ -146,6 +148,72 @@ function textField(_domain, name, { text, error, changed }) {
   });
   const help = h("p", { class: "note", id: `${id}-help` }, "Any text; short and commonly written words are the ones that can be counted.");
   return { content: [h("label", { for: id, class: "hidden" }, text), help, input], input, value: () => input.value.trim() || undefined };
+}
+
+/** A box to tick for each item, or of many a search that adds one after the other. No item at all is an answer, too. */
+function setField({ items, most }, name, { text, error, changed }) {
+  const limit = most < items.size ? ` If you choose more than ${most}, ${most} of them are drawn by chance for the report.` : "";
+  const note = h("p", { class: "note" }, `Choose as many as you like; none is an answer, too.${limit}`);
+  const labels = Array.from({ length: items.size }, (_, i) => label(items.label(i)));
+  if (items.size > FEW_BOXES) return manyItems(items, labels, note, { text, error, changed });
+  const inputs = labels.map((_, i) => h("input", { type: "checkbox", name, value: i, onchange: changed }));
+  const content = [note, labels.map((one, i) => h("label", { class: "choice" }, inputs[i], one))];
+  return { content, input: inputs, value: () => inputs.flatMap((input, i) => (input.checked ? [items.label(i)] : [])) };
+}
+
+const FEW_BOXES = 40;
+
+/** Items found by a search, each with a button to take it away again. */
+function manyItems(items, labels, note, { text, error, changed }) {
+  const id = newId("search");
+  const chosen = new Set();
+  const list = h("ul", { class: "chosen" });
+  const show = () => {
+    list.replaceChildren(
+      ...[...chosen].map((at) => {
+        const remove = () => {
+          chosen.delete(at);
+          show();
+          changed();
+        };
+        return h("li", {}, labels[at], " ", h("button", { type: "button", class: "small second", "aria-label": `Remove ${labels[at]}`, onclick: remove }, "Remove"));
+      }),
+    );
+  };
+  const box = combobox(labels, { id, describedBy: `${id}-help ${error.id}` });
+  const add = () => {
+    if (box.value() === null) return;
+    chosen.add(box.value());
+    show();
+    changed();
+  };
+  const help = h("p", { class: "note", id: `${id}-help` }, `${count(labels.length)} items: type a part of one, then add it.`);
+  const row = h("div", { class: "row" }, box.element, h("button", { type: "button", class: "second", onclick: add }, "Add"));
+  const content = [note, h("label", { for: id, class: "hidden" }, text), help, row, list];
+  return { content, input: box.input, value: () => [...chosen].sort((a, b) => a - b).map((at) => items.label(at)) };
+}
+
+/** A box to tick for each key, and a field for its number. */
+function keyField({ items, most, numbers }, name, { changed }) {
+  const { low, high, unit } = numbers;
+  const limit = most < items.size ? ` If you choose more than ${most}, ${most} of them are drawn by chance for the report.` : "";
+  const note = h("p", { class: "note" }, `Choose those that you have, and write a number from ${quantity(low)} to ${quantity(high, unit)} beside each. None is an answer, too.${limit}`);
+  const rows = Array.from({ length: items.size }, (_, i) => {
+    const words = label(items.label(i));
+    const edited = () => {
+      field.disabled = !box.checked;
+      changed();
+    };
+    const box = h("input", { type: "checkbox", name, value: i, onchange: edited });
+    const field = h("input", { type: "number", step: "any", min: low, max: high, disabled: true, "aria-label": `${words}: a number${unit && ` in ${unit}`}`, oninput: changed });
+    return { box, field, element: h("div", { class: "row key" }, h("label", { class: "choice" }, box, words), field, unit ? h("span", {}, unit) : null), key: items.label(i) };
+  });
+  const ticked = () => rows.filter(({ box }) => box.checked);
+  const written = ({ field }) => field.value.trim() !== "" && !field.validity.badInput;
+  const value = () => Object.fromEntries(ticked().map(({ key, field }) => [String(key), Number(field.value)]));
+  const problem = () => (ticked().every(written) ? null : "Please write a number beside each that you chose.");
+  const focus = () => (ticked().find((row) => !written(row))?.field ?? rows[0].box).focus();
+  return { content: [note, rows.map(({ element }) => element)], input: rows.map(({ box }) => box), value, problem, focus };
 }
 
 /** One field per column. All are asked for and checked. */

@@ -273,6 +273,92 @@ const cut =
 const range = cut({ about: "a range that your number lies in", cut: "ranges the numbers are cut", lies: "your number lies in range", rest: "Nothing finer about your number is in the report." });
 const rectangle = cut({ about: "a rectangle that your two numbers lie in", cut: "rectangles they are cut", lies: "your numbers lie in rectangle", rest: "Nothing finer about your numbers is in the report." });
 
+/** What was drawn from a set that is larger than what is reported; the draws that follow come back, too. */
+function cutDown(items, most, draws) {
+  if (items.length <= most) return { cut: [], rest: draws };
+  // The first of these draws is none where only one position is left to choose from.
+  const step = { text: `Your set has more than ${count(most)} items. ${count(most)} of them are drawn, each with the same probability.`, outcome: `${count(most)} of ${count(items.length)} were kept.` };
+  return { cut: [step], rest: draws.slice(most) };
+}
+
+/** A cell of a set under a public hash function. */
+function cellOfSet({ protocol: { domain, thresholds }, spec: { cells, cohorts }, items, draws, says }) {
+  const { most, items: all } = domain;
+  const { cut, rest: [which, coin, pick] } = cutDown(items, most, draws);
+  const share = Number((thresholds.ownCell.numerator * BigInt(most) * 10n ** 12n) >> 64n) / 1e12;
+  return [
+    ...cut,
+    {
+      text: `One of ${count(cohorts)} public hash functions is drawn, each with the same probability. It puts the ${count(all.size)} items into ${count(cells)} cells, so that many items share a cell. Your set is filled up to ${count(most)} with made-up items, so that nobody sees how many you have.`,
+      outcome: `Number ${count(which.got)}.`,
+    },
+    {
+      text: `A coin decides whether the report is a cell of yours. With as many different cells as your set can have, it says “yours” with probability ${percent(share, 2)}; with fewer, less often.`,
+      coin: keepCoin(coin, "yours", "another"),
+      outcome: coin.hit ? "It said yours." : "It said another.",
+    },
+    { text: "One of your cells, or one of the others, is drawn, each with the same probability.", outcome: `Drawn: ${count(pick.got + 1)} of ${count(pick.of)}.` },
+    { text: "What the report says:", outcome: says },
+  ];
+}
+
+/** A subset of items and made-up ones. */
+function subsetForSet({ protocol: { domain }, spec: { subset_size: members }, items, draws, says }) {
+  const { most, items: all } = domain;
+  const { cut, rest: [coin, shared] } = cutDown(items, most, draws);
+  return [
+    ...cut,
+    {
+      text: `Your set is filled up to ${count(most)} with made-up items, so that nobody sees how many you have. The report is a set of ${count(members)} of the ${count(all.size)} items and ${count(most)} made-up ones.`,
+      outcome: `Yours has ${count(Math.min(items.length, most))} items and ${count(Math.max(0, most - items.length))} made-up ones.`,
+    },
+    {
+      text: `A coin decides whether it has anything of yours. It says “something” with probability ${percent(coin.chance, 2)}.`,
+      coin: keepCoin(coin, "something", "nothing"),
+      outcome: coin.hit ? "It said something." : "It said nothing.",
+    },
+    {
+      text: "How much of yours is in it, and which other items, is drawn: all sets that fit are equally likely.",
+      outcome: coin.hit ? `${count(shared.got + 1)} of yours, made-up ones among them.` : "None of yours.",
+    },
+    { text: "What the report says:", outcome: says },
+  ];
+}
+
+/** The steps of a law of sets, for the items that it is about. */
+const OF_SETS = { __proto__: null, CollisionSets: cellOfSet, SubsetSets: subsetForSet };
+const toldOfSet = (protocol, spec, items, draws, says) => OF_SETS[protocol.name]({ protocol, spec, items, draws, says });
+
+/** Items, pairs or triples: chosen by chance, then the law of that group. */
+function itemsOfSet({ protocol, domain, spec, value, report, draws, says }) {
+  const { name, group, protocol: own } = partOf({ groups: protocol.kinds }, report);
+  const [items, inner] = [domain.read(value), spec.groups[group].protocol];
+  const several = protocol.kinds.length > 1;
+  const all = protocol.kinds.reduce((sum, { weight }) => sum + weight, 0);
+  const rest = all > 1 || draws[0]?.of === all ? draws.slice(1) : draws;
+  const projected = protocol.project(items, group);
+  const steps = toldOfSet(own, inner, projected, rest, says);
+  if (!several) return steps;
+  const chances = protocol.kinds.map((one) => `its ${one.name} with probability ${percent(one.weight / all)}`).join(", ");
+  const more = group ? ` Your set has ${count(projected.length)} ${name}. From here on they take the place of items.` : "";
+  return [{ text: `The report is about one of these of your set. Chance chooses it, whatever you answered: ${chances}.${more}`, outcome: `Chosen: ${name}.` }, ...steps];
+}
+
+/** Keys with numbers: each is rounded to an end, then the law of the set of keys at their ends. */
+function keysAtEnds({ protocol, domain, spec, value, draws, says }) {
+  const { numbers, items } = domain;
+  const pairs = domain.read(value);
+  const chances = pairs.map(([key, x]) => `${label(items.label(key))} up with probability ${percent((x - numbers.low) / (numbers.high - numbers.low), 2)}`);
+  const said = chances.length ? ` With your numbers: ${chances.join(", ")}.` : "";
+  const coins = draws.slice(0, pairs.length);
+  const outcome = pairs.map(([key, x], i) => `${label(items.label(key))} ${coins[i].hit || x === numbers.high ? "up" : "down"}`).join(", ");
+  const rounding = {
+    text: `Each of your numbers is rounded by a coin to ${quantity(numbers.low)} or to ${quantity(numbers.high, numbers.unit)}, so that nothing is lost on average.${said} From here on, an item is a key at one of the two ends.`,
+    outcome: outcome ? `Rounded: ${outcome}.` : "There is no number to round.",
+  };
+  return [rounding, ...toldOfSet(protocol.law, spec.law, pairs, draws.slice(pairs.length), says)];
+}
+
 const bitwise = ({ domain, value, draws, says }) => bits(domain, "answers", domain.read(value), draws, says);
 const local = ({ domain, value, spec, report, draws, says }) =>
   hashing(domain, domain.size, spec.hash_bits ?? 1, domain.read(value), report, draws, says, "answers");
@@ -305,6 +391,10 @@ export const STORIES = {
   figure,
   range,
   rectangle,
+  "cell of a set": ({ protocol, spec, domain, value, draws, says }) => toldOfSet(protocol, spec, domain.read(value), draws, says),
+  "subset for a set": ({ protocol, spec, domain, value, draws, says }) => toldOfSet(protocol, spec, domain.read(value), draws, says),
+  "items of a set": itemsOfSet,
+  "keys at ends": keysAtEnds,
 };
 
 /** The steps of one answer. `spec` is that of its protocol, `draws` what a `Recorder` saw. */

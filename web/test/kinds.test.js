@@ -49,6 +49,19 @@ const rectanglesOf = (changes = {}, grids = [[2, 1], [2, 2], [1, 4]]) => ({
 });
 const RECORD = { time: 12.5, age: 40, bread: "pita" };
 
+const apps = { kind: "sets", items: { kind: "categories", values: ["mail", "maps", "music"] }, at_most: 2 };
+const cellsOf = (changes = {}, domain = apps) => ({ ...head, protocol: "CollisionSets", domain, epsilon: "1", cells: 5, cohorts: 2, key: "", ...changes });
+const subsetOf = (changes = {}, domain = apps) => ({ ...head, protocol: "SubsetSets", domain, epsilon: "1", subset_size: 2, ...changes });
+const pairsOf = { kind: "sets", items: { kind: "integers", low: 0, high: 2 }, at_most: 1 };
+const itemsOf = (changes = {}) => ({
+  ...head, protocol: "ItemSets", domain: apps, epsilon: "1",
+  groups: [{ weight: 2, protocol: subsetOf() }, { weight: 1, protocol: subsetOf({ subset_size: 1 }, pairsOf) }], ...changes,
+});
+const rated = { kind: "key-numbers", keys: apps.items, interval: hours, at_most: 2 };
+const ends = { kind: "sets", items: { kind: "integers", low: 0, high: 5 }, at_most: 2 };
+const keysOf = (changes = {}) => ({ ...head, protocol: "KeyValue", domain: rated, epsilon: "1", law: subsetOf({ subset_size: 1 }, ends), ...changes });
+const SETS = [[], ["mail"], ["maps"], ["music"], ["mail", "maps"], ["mail", "music"], ["maps", "music"]];
+
 // -- every branch --------------------------------------------------------------------------------------------------
 
 /** The largest ratio of a report's probabilities under two answers. */
@@ -734,7 +747,46 @@ test("and nothing in the SDK as it is", async () => {
   assert.equal(await differs(await import("../deniable.js")), false);
 });
 
+for (const spec of [cellsOf(), subsetOf(), itemsOf()]) {
+  test(`${spec.protocol}: epsilon is kept between all pairs of whole sets, and a larger set is no exception`, () => {
+    const protocol = loadProtocol(spec);
+    const laws = [...SETS, ["mail", "maps", "music"]].map((set) => law(protocol, set));
+    const found = ratio(laws);
+    assert.ok(found <= Math.E * (1 + 1e-12) && found > Math.E * (1 - 1e-9), String(found));
+  });
+}
+
+test("KeyValue: epsilon is kept between all answers, keys and numbers together", () => {
+  const protocol = loadProtocol(keysOf());
+  const answers = [{}, { mail: -5 }, { mail: 100.5 }, { mail: 7, maps: 8 }, { mail: 7, maps: 8, music: 9 }];
+  const found = ratio(answers.map((one) => law(protocol, one)));
+  assert.ok(found <= Math.E * (1 + 1e-12) && found > 2, String(found));
+});
+
+test("what is no set of items is refused without repeating it", () => {
+  const [items, keys] = [loadProtocol(itemsOf()), loadProtocol(keysOf())];
+  for (const wrong of ["s3cret", null, undefined, 5, { mail: 1 }, ["s3cret"], [["mail"]], [null]]) {
+    assert.throws(() => items.privatize(wrong), (error) => error.kind === "domain" && !error.message.includes("s3cret"));
+  }
+  for (const wrong of ["s3cret", null, [], ["mail"], { s3cret: 1 }, { mail: "s3cret" }, { mail: null }]) {
+    assert.throws(() => keys.privatize(wrong), (error) => error.kind === "domain" && !error.message.includes("s3cret"));
+  }
+  assert.equal(hex(items.encode(["music", "mail", "mail"])), `04${"00".repeat(8)}02${"00".repeat(7)}`);
+});
+
+test("specs of sets that do not fit together are refused", () => {
+  const two = { ...apps, at_most: 1 };
+  for (const wrong of [
+    cellsOf({ cells: 2 }), cellsOf({ cohorts: 0 }), cellsOf({ key: 5 }), cellsOf({}, bread), subsetOf({ subset_size: 0 }), subsetOf({ subset_size: 4 }),
+    subsetOf({}, { ...apps, at_most: 4 }), subsetOf({}, { ...apps, items: hours }), itemsOf({ groups: [] }), itemsOf({ epsilon: "2" }),
+    itemsOf({ groups: itemsOf().groups.toReversed() }), itemsOf({ domain: two }), itemsOf({ groups: [{ weight: 1, protocol: grr(bread) }] }),
+    keysOf({ law: subsetOf() }), keysOf({ epsilon: "2" }), keysOf({ law: grr(bread) }), keysOf({ domain: apps }),
+  ]) assert.throws(() => loadProtocol(wrong), { name: "DeniableError" }, JSON.stringify(wrong));
+});
+
 test("the kinds are those that are documented", () => {
-  assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records"]);
-  assert.deepEqual(KINDS.protocols.slice(-9), ["Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Moments", "Ranges", "Rectangles"]);
+  assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records", "sets", "key-numbers"]);
+  assert.deepEqual(KINDS.protocols.slice(-13), [
+    "Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Moments", "Ranges", "Rectangles", "CollisionSets", "SubsetSets", "ItemSets", "KeyValue",
+  ]);
 });

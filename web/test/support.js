@@ -13,6 +13,7 @@ export const START = Date.parse("2026-11-01T00:00:00Z") / 1000;
 /** An answer of the file: large integers are written {"integer": "..."}, and records column by column. */
 export function answer(written) {
   if (typeof written !== "object") return written;
+  if (Array.isArray(written)) return written.map(answer);
   if (Object.keys(written).join() === "integer") return BigInt(written.integer);
   return Object.fromEntries(Object.entries(written).map(([name, value]) => [name, answer(value)]));
 }

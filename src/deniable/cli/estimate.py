@@ -352,6 +352,14 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
     if finding.ranges is not None:
         output.write("\n")
         output.table(["range", "share", "stderr", interval], _ranges(finding.ranges))
+    for name, further in result.further(rows.level, rows.population).items():
+        output.write("\n")
+        lift = further.more.get("lift")
+        told = _ranges(further)
+        if lift is not None:
+            told = [[*row, f"{one:.3g}" if math.isfinite(one) else "-"] for row, one in zip(told, lift, strict=True)]
+        heads = [name, "share", "stderr", interval, *([] if lift is None else ["lift"])]
+        output.table(heads, told if everything else told[:ROWS_SHOWN])
     if len(body) < size:
         output.write(f"the {len(body)} largest of {size} answers: --all shows every one\n")
     if finding.decision is not None:

@@ -803,7 +803,7 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
     rows = []
     for id, protocol, n in _parts(survey, people):
         reach = half_width(protocol, n, LEVEL)
-        if protocol.reads != "shares":
+        if protocol.unit or protocol.reads not in ("shares", "items", "keys"):
             rows.append([shown(id), f"{n:,}", f"+-{reach:.3g} {shown(protocol.unit)}".rstrip(), "-"])
             continue
         if math.isnan(reach):  # different shares of the answers give the same reports

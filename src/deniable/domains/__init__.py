@@ -5,12 +5,15 @@ Integers     every whole number from low to high
 Interval     any number from low to high, in a unit
 Strings      any text at all
 Records      several answers of one person, by name
+Sets         any set of listed items
+KeyNumbers   a number for each of some listed keys
 """
 
 from deniable.domains.base import Domain, domain_of_answers, load_domain
 from deniable.domains.interval import Interval
 from deniable.domains.listed import Categories, DomainLike, Integers, Labels, ListedDomain, as_domain, as_listed
 from deniable.domains.records import RecordColumns, Records, read_record
+from deniable.domains.sets import KeyNumbers, SetColumn, Sets
 from deniable.domains.text import Strings, Texts
 
 __all__ = [
@@ -19,10 +22,13 @@ __all__ = [
     "DomainLike",
     "Integers",
     "Interval",
+    "KeyNumbers",
     "Labels",
     "ListedDomain",
     "RecordColumns",
     "Records",
+    "SetColumn",
+    "Sets",
     "Strings",
     "Texts",
     "as_domain",

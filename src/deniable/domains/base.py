@@ -43,6 +43,9 @@ class Domain(ABC):
     is_column: ClassVar[bool] = True
     """Whether it can be a column of a record."""
 
+    nested: ClassVar[tuple[str, ...]] = ()
+    """Which columns of a file with several values per row may hold answers: "lists", "structures", "maps"."""
+
     columns: tuple[tuple[str, Domain], ...] = ()
     """The parts of an answer, each with a domain of its own; an answer that is one value has none."""
 
@@ -79,6 +82,10 @@ class Domain(ABC):
 
         In `typed` columns 1 and "1" can be told apart; in a CSV and on a keyboard they cannot.
         """
+
+    def from_column(self, column: Any, typed: bool) -> Any:
+        """A column of a table with its texts read, where the domain does that itself; None leaves it to the table."""
+        return None
 
     def answer(self, label: Any) -> Any:
         """The answer that a label at the inputs of a channel stands for."""

@@ -67,6 +67,8 @@ class Records(Domain):
 
     is_column: ClassVar[bool] = False
 
+    nested: ClassVar[tuple[str, ...]] = ("structures",)
+
     columns: tuple[tuple[str, Domain], ...]
 
     def __init__(self, columns: Mapping[str, DomainLike]) -> None:

@@ -2,7 +2,8 @@
 
 CSV        UTF-8, with a header; comma, semicolon or tab, whichever is most frequent in the header; blank lines do
            not count
-Parquet    one column per question, of text, numbers or truth values, not of lists
+Parquet    one column per question, of text, numbers or truth values; sets of items may be lists, numbers by key maps
+           or structures
 JSON       one object per line, {"smoke": "yes", "age": 44}, in UTF-8; a key that is not there is a missing answer
 Records    a column of structures (Parquet) or of objects (JSON, also as text in a CSV) called like the question; else
            one column per part, called like the part
@@ -107,19 +108,19 @@ def as_answers(domain: Domain, column: Any, typed: bool) -> Any:
         return tables.as_answers(domain, column)
     types = require("pyarrow", "files").types
     kind = getattr(column.type, "value_type", column.type)
-    if domain.columns:
+    if domain.columns or domain.nested:
         return tables.as_answers(domain, column, typed)
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     return tables.as_answers(domain, column, typed) if text or types.is_decimal(kind) else column
 
 
 def check_types(schema: Any, names: Mapping[str, str], domains: Mapping[str, Domain], where: str) -> None:
-    """Refuse columns that hold several values per row, except the structures of a record."""
+    """Refuse columns that hold several values per row, except where the answers are such."""
     types = require("pyarrow", "files").types
     for key, name in names.items():
         kind = schema.field(name).type
-        if types.is_nested(kind) and not (types.is_struct(kind) and key in domains and domains[key].columns):
-            what = "structures" if types.is_struct(kind) else "maps" if types.is_map(kind) else "lists"
+        what = "structures" if types.is_struct(kind) else "maps" if types.is_map(kind) else "lists"
+        if types.is_nested(kind) and what not in (domains[key].nested if key in domains else ()):
             raise ReportError(f"column {name!r} of {where} holds {what}, not text or numbers")
 
 
@@ -225,6 +226,7 @@ def _object(line: bytes, row: int, where: str) -> dict[str, Any]:
 
 
 def _from_parquet(source: Source, columns: Columns, domains: Mapping[str, Domain]) -> Iterator[dict[str, Any]]:
+    types = require("pyarrow", "files").types
     with opened(source) as file:
         names = file.schema_arrow.names
         wanted = spread(columns, domains, names)
@@ -232,7 +234,8 @@ def _from_parquet(source: Source, columns: Columns, domains: Mapping[str, Domain
         check_types(file.schema_arrow, exact, domains, source.name)
         leaves = [
             leaf
-            for name in exact.values()
+            for key, name in exact.items()
+            if domains[key.partition(".")[0]].columns or not types.is_nested(file.schema_arrow.field(name).type)
             for leaf in ([f"{name}.{one.name}" for one in _fields(file.schema_arrow.field(name).type)] or [name])
         ]
     # Text comes out as a dictionary and codes where it was stored so.

@@ -14,12 +14,14 @@ from deniable.protocols.memoized import Level, Levels, Memoized
 from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Window
 from deniable.protocols.ranges import Ranges, Rectangles
 from deniable.protocols.reports import Reports
+from deniable.protocols.sets import CollisionSets, ItemSets, KeyValue, SubsetSets
 from deniable.protocols.table import Table
 from deniable.protocols.tally import Tally
 from deniable.results import Difference, Estimate, combine
 
 __all__ = [
     "Attributes",
+    "CollisionSets",
     "Cost",
     "Difference",
     "Estimate",
@@ -27,6 +29,8 @@ __all__ = [
     "Group",
     "Groups",
     "Guarantee",
+    "ItemSets",
+    "KeyValue",
     "Level",
     "Levels",
     "MeanTable",
@@ -39,6 +43,7 @@ __all__ = [
     "Rectangles",
     "Reports",
     "ShareProtocol",
+    "SubsetSets",
     "Table",
     "Tally",
     "TextEstimate",

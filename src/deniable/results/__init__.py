@@ -15,6 +15,7 @@ from deniable.results.base import (
 from deniable.results.distribution import Distribution, Figure
 from deniable.results.mean import Mean
 from deniable.results.misfit import Misfit
+from deniable.results.sets import ItemShares, KeyMeans, TogetherShares, TopShares
 from deniable.results.several import MomentFigures, Several
 from deniable.results.shares import Estimate, Fit, Support, Winner, combine
 
@@ -28,6 +29,8 @@ __all__ = [
     "Figure",
     "Fit",
     "Floats",
+    "ItemShares",
+    "KeyMeans",
     "Mean",
     "Misfit",
     "MomentFigures",
@@ -35,6 +38,8 @@ __all__ = [
     "Rows",
     "Several",
     "Support",
+    "TogetherShares",
+    "TopShares",
     "Winner",
     "combine",
     "finite",

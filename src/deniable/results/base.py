@@ -211,6 +211,10 @@ class Result(ABC):
         """Of a distribution: the shares of the numbers from one to another, both included."""
         return None
 
+    def further(self, level: float = 0.95, population: bool = True) -> Mapping[str, Rows]:
+        """Tables that stand beside the first one, by name: of sets, their sizes and the items that occur together."""
+        return {}
+
     @property
     def parts(self) -> Mapping[str, Result]:
         """The results that this one is made of, by what they are about; without parts itself, under no name."""

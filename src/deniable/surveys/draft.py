@@ -11,6 +11,8 @@ answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" f
            That is how more than 32 whole numbers are read where the planner chooses and devices keep nothing; "shares"
            asks for the share of every single number),
            {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one),
+           {"several": ["mail", "maps", ...], "at_most": 3} (any set of listed items, of which at most 3 are reported),
+           {"keys": ["mail", ...], "low": 1, "high": 5, "unit": "stars", "at_most": 3} (a number for each of some keys),
            {"table": proof} (a mechanism that `deniable design` proved, with its proof; "hypotheses": [...] names the
            laws that it tells apart; of a mean, "number": {...} beside it says which numbers), {"table": channel} (any
            exact channel, such as `deniable channel show coin --save` writes; "delta": "1/4000" where its epsilon holds

@@ -124,6 +124,9 @@ class Finding:
         curve = result.cumulative(table.level, table.population)
         if curve is not None:
             content |= {"cumulative": curve.records(json=True)}
+        further = result.further(table.level, table.population)
+        if further:
+            content |= {"further": {name: rows.records(json=True) for name, rows in further.items()}}
         if self.ranges is not None:
             content |= {"ranges": self.ranges.records(json=True)}
         content |= {"misfit": {"p_value": misfit.p_value, "message": misfit.message} if misfit else None}

@@ -184,6 +184,8 @@ def as_answers(domain: Domain, column: Any, typed: bool = True) -> Any:
 
     A `typed` column can tell 1 and "1" apart; in text such as CSV nothing can.
     """
+    if (own := domain.from_column(column, typed)) is not None:
+        return own
     if domain.columns and (parts := _parts(column)) is not None:
         known = dict(domain.columns)
         return {name: as_answers(known[name], one, typed) if name in known else one for name, one in parts.items()}

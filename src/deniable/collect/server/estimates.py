@@ -76,6 +76,14 @@ class Row(msgspec.Struct):
     """Where it ends; of whole numbers, the first one of the next bin."""
 
 
+class SetRow(Row):
+    """One figure beside the items of sets: the share of a size, or of items that occur together."""
+
+    lift: float | None = None
+    """How many times as common the items are together as if they had nothing to do with each other."""
+    lift_stderr: float | None = None
+
+
 class Hypothesis(msgspec.Struct):
     """One hypothesis of a decision."""
 
@@ -141,6 +149,8 @@ class QuestionReading(msgspec.Struct, kw_only=True):
     """Of a distribution: the shares of the numbers up to some numbers, with intervals that hold for all at once."""
     ranges: list[Row] | None = None
     """Of a distribution: the shares of the ranges that were asked for."""
+    further: dict[str, list[SetRow]] | None = None
+    """Of sets: the shares of their "sizes", and of sets of items, "together"."""
     notes: list[str] = []
     """What to say beside the figures."""
     decision: Choice | None = None
@@ -341,7 +351,7 @@ def _readings(
         message = _missing(entry, question, n, request)
         tests = len(request.candidates) if protocol.needs_candidates else protocol.tests
         head: dict[str, Any] = {"id": question.id, "part": part, "text": question.text, "protocol": inner.name, "n": n}
-        head |= {"kind": inner.reads}
+        head |= {"kind": found[part].result.kind if found else inner.reads}
         head |= {"level": request.level, "simultaneous": request.simultaneous, "population": request.population}
         head |= {"enough": message != NOT_ENOUGH}
         head |= trust(inner, n, request.level, repeats, max(1, tests) if request.simultaneous else 1)
@@ -360,6 +370,10 @@ def _readings(
         }
         if "cumulative" in content:
             rest["cumulative"] = [Row(**row) for row in content["cumulative"]]
+        if "further" in content:
+            rest["further"] = {
+                name: [SetRow(**row) for row in found_rows] for name, found_rows in content["further"].items()
+            }
         if "ranges" in content:
             rest["ranges"] = [Row(**row) for row in content["ranges"]]
         yield QuestionReading(

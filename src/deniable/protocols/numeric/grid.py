@@ -28,6 +28,19 @@ _FRACTION = 1 << 53
 _SHIFT = 11  # from 53 bits to 64
 
 
+def rounded_up(number: float, low: float, high: float, bits: Bits) -> bool:
+    """Whether a number of an interval is rounded to its high end: two positions."""
+    return bits.bernoulli(Dyadic(math.floor(min((number - low) / (high - low), 1.0) * _FRACTION) << _SHIFT))
+
+
+def rounded_up_many(numbers: Floats, low: float, high: float, bits: Bits) -> NDArray[np.bool_]:
+    """The same for an array."""
+    up = np.minimum((numbers - low) / (high - low), 1.0)
+    words = np.floor(up * _FRACTION).astype(np.uint64) << np.uint64(_SHIFT)
+    drawn: NDArray[np.bool_] = (bits.words(numbers.size) < words) | (up >= 1)
+    return drawn
+
+
 class OnGrid:
     """What protocols share whose answer is a number; they have a `domain` of numbers and `positions`."""
 

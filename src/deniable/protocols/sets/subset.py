@@ -1,0 +1,263 @@
+"""Subset mechanism for sets: the report is k of the items and dummies, often with an element of the set.
+
+Law        the set is padded to m = at_most elements with different dummies, D = items + m in all. M of the C(D, k)
+           subsets of size k meet it, N = C(D - m, k) do not. One that meets it with T / 2^64 in all,
+           T = floor(2^64 e M / (e M + N)), e = e^epsilon; given that, each is equally likely
+Privacy    of whole sets: T N / ((2^64 - T) M) <= e, because every padded set has m different elements
+Support    p = T C(D - 1, k - 1) / M over 2^64; q the same for an element outside, whatever the set is
+Error      q (1 - q) / (n (p - q)^2) for a rare item, with the best k. With k = 1 it is randomized response of one
+           element drawn from the padded set
+Report     the shorter of a bitmap of D bits (padding zero) and k positions in ascending order, little-endian
+Cost       about k + 2 random words on the device; D counters
+Source     Wang et al. 2018 (PrivSet); k = 1: Wang, Li and Jha 2018 (padding and sampling)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.domains import Integers, Sets
+from deniable.errors import NumberError
+from deniable.exact import Dyadic, Number, as_epsilon
+from deniable.labels import text
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.frequency.bit_rows import random_subset
+from deniable.protocols.frequency.subset_selection import SubsetSelection
+from deniable.protocols.reports import Bytes, to_bytes, width_of
+from deniable.protocols.sets.collision import _cut_step
+from deniable.protocols.sets.law import Joint, SetProtocol
+from deniable.protocols.tally import Adder, Counts, Tally
+from deniable.randomness import Bits, Law
+from deniable.results import Floats
+
+MOST_ELEMENTS = 1 << 12
+_ROWS = 1 << 14
+
+
+def subset_variances(elements: int, most: int, epsilon: Fraction) -> Floats:
+    """The noise of a rare item, times the people, for k = 1, 2, ..., elements - at_most."""
+    e, count = math.exp(min(float(epsilon), 500.0)), elements - most
+    k = np.arange(1, count + 1)
+    # The share of the subsets that do not meet the set; of those with one given other element, r k / (elements - most).
+    r = np.cumprod((elements - most - k + 1) / (elements - k + 1))
+    total = e * (1 - r) + r
+    p, apart = e * k / elements / total, r * k / count
+    q = (e * (k / elements - apart) + apart) / total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.where(p > q, q * (1 - q) / (p - q) ** 2, np.inf)
+    return found
+
+
+@dataclass(frozen=True)
+class SubsetSets(SetProtocol):
+    """Shares of items of sets from a subset of the items each; without a size the one with the smallest error.
+
+    >>> protocol = SubsetSets(Sets(["mail", "maps", "music", "news", "notes"], at_most=2), epsilon=1)
+    >>> protocol.subset_size, protocol.report_bytes
+    (1, 1)
+    """
+
+    name: ClassVar[str] = "SubsetSets"
+
+    domain: Sets
+
+    subset_size: int = 0
+
+    if TYPE_CHECKING:
+
+        def __init__(self, domain: Sets, epsilon: Number, subset_size: int = 0) -> None: ...
+
+    def __post_init__(self) -> None:
+        self._settle()
+        most, elements = self.domain.at_most, self.elements
+        if elements > MOST_ELEMENTS:
+            raise NumberError(f"{elements:,} items and dummies are too many for subsets: use CollisionSets")
+        subset = self.subset_size
+        if subset == 0:
+            subset = 1 + int(np.argmin(subset_variances(elements, most, as_epsilon(self.epsilon))))
+        if isinstance(subset, bool) or not isinstance(subset, int) or not 1 <= subset <= elements - most:
+            raise NumberError(f"a subset has between 1 and {elements - most} items and dummies")
+        object.__setattr__(self, "subset_size", subset)
+        super().__post_init__()
+
+    def parameters(self) -> dict[str, Any]:
+        return {"subset_size": self.subset_size}
+
+    @classmethod
+    def candidates(cls, domain: Any, epsilon: Number, n: int | None = None) -> Iterator[Protocol]:
+        yield from ()
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(Sets(["mail", "maps", "music"], at_most=2), 1, subset_size=2)
+        yield cls(Sets(4, at_most=4), 2, subset_size=1)
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _ways(self) -> tuple[int, int]:
+        """How many subsets meet a padded set, and how many do not."""
+        elements, most, k = self.elements, self.domain.at_most, self.subset_size
+        apart = math.comb(elements - most, k)
+        return math.comb(elements, k) - apart, apart
+
+    @cached_property
+    def meets(self) -> Dyadic:
+        """P(the subset has an element of the set)."""
+        met, apart = self._ways
+        return Dyadic.floor_of(lambda e: e * met / (e * met + apart), self.epsilon)
+
+    @cached_property
+    def _common(self) -> Law:
+        """How many elements of the set are in a subset that meets it: one more than the outcome."""
+        elements, most, k = self.elements, self.domain.at_most, self.subset_size
+        counts = range(1, min(most, k) + 1)
+        return Law([math.comb(most, j) * math.comb(elements - most, k - j) for j in counts])
+
+    def _holding(self, given: int, outside: bool) -> Fraction:
+        """P(the subset has `given` given elements): of the set, or with `outside` of the rest."""
+        elements, most, k = self.elements, self.domain.at_most, self.subset_size
+        met, apart = self._ways
+        every = _comb(elements - given, k - given)
+        without = _comb(elements - most - given, k - given) if outside else 0
+        share = self.meets.value
+        return share * Fraction(every - without, met) + (1 - share) * Fraction(without, apart)
+
+    @property
+    def p(self) -> Fraction:
+        return self._holding(1, False)
+
+    @property
+    def q(self) -> Fraction:
+        return self._holding(1, True)
+
+    @property
+    def joint(self) -> Joint:
+        met = float(self._holding(2, False))
+        return Joint(met, met, float(self._holding(2, True)))
+
+    @property
+    def ratio(self) -> Fraction:
+        met, apart = self._ways
+        return self.meets.value * apart / ((1 - self.meets.value) * met)
+
+    @cached_property
+    def _shape(self) -> SubsetSelection:
+        """How a subset is written, read and counted."""
+        return SubsetSelection(Integers(0, self.elements - 1), 1, self.subset_size)
+
+    @property
+    def report_bytes(self) -> int:
+        return self._shape.report_bytes
+
+    @property
+    def report_forms(self) -> int:
+        return math.comb(self.elements, self.subset_size)
+
+    @property
+    def tally_size(self) -> int:
+        return self.elements
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(WORD_BYTES * (2.0 + self.subset_size), self._shape.cost.operations)
+
+    def _one_padded(self, elements: Sequence[int], bits: Bits) -> bytes:
+        shared = 0
+        if bits.bernoulli(self.meets):
+            shared = 1 + bits.draw(self._common)
+        members = [elements[place] for place in random_subset(bits, len(elements), shared)]
+        for other in random_subset(bits, self.elements - len(elements), self.subset_size - shared):
+            for element in elements:
+                other += other >= element
+            members.append(other)
+        members.sort()
+        if self._shape._listed:
+            width = width_of(self.elements)
+            return b"".join(member.to_bytes(width, "little") for member in members)
+        return sum(1 << member for member in members).to_bytes(self.report_bytes, "little")
+
+    def _many_padded(self, elements: Positions, bits: Bits) -> Bytes:
+        out = np.empty((len(elements), self.report_bytes), dtype=np.uint8)
+        for start in range(0, len(elements), _ROWS):
+            out[start : start + _ROWS] = self._some(elements[start : start + _ROWS], bits)
+        return out
+
+    def _some(self, elements: Positions, bits: Bits) -> Bytes:
+        n, most = elements.shape
+        shared = np.where(bits.bernoulli(self.meets, n), 1 + bits.draw(self._common, n), 0)
+        flags = np.zeros((n, self.elements), dtype=np.bool_)
+        for count in np.unique(shared).tolist():
+            rows = np.flatnonzero(shared == count)
+            own = elements[rows]
+            for chosen in _random_places(bits, most, count, rows.size):
+                flags[rows, own[np.arange(rows.size), chosen]] = True
+            for chosen in _random_places(bits, self.elements - most, self.subset_size - count, rows.size):
+                other = chosen.copy()
+                for place in range(most):
+                    other += other >= own[:, place]
+                flags[rows, other] = True
+        if not self._shape._listed:
+            return np.packbits(flags, axis=1, bitorder="little")
+        return to_bytes(np.nonzero(flags)[1], width_of(self.elements)).reshape(n, -1)
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        items, most = self.domain.items.size, self.domain.at_most
+        cut = [_cut_step(most)] if len(encoded) > most else []
+        return [
+            *cut,
+            f"Your set is filled up to {most} with made-up items, so that nobody sees how many you have. The report is "
+            f"a set of {self.subset_size:,} of the {items:,} items and {most} made-up ones.",
+            f"A coin decides whether it has anything of yours. It says “something” with probability "
+            f"{percent(float(self.meets))}.",
+            "How much of yours is in it, and which other items, is drawn: all sets that fit are equally likely.",
+        ]
+
+    def spoken(self, report: bytes) -> str:
+        rows = np.frombuffer(report, dtype=np.uint8).reshape(1, -1)
+        labels, size = self.domain.items.labels, self.domain.items.size
+        places = np.flatnonzero(self._shape._support(rows)[0]).tolist()
+        named = [text(labels[place]) for place in places if place < size]
+        made_up = sum(place >= size for place in places)
+        more = [f"{made_up} made-up {'item' if made_up == 1 else 'items'}"] if made_up else []
+        return f"the set {', '.join([*named, *more])}"
+
+    # -- the collector -----------------------------------------------------------------------------
+
+    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        return self._shape._valid(reports)
+
+    def _count(self, reports: Bytes) -> Counts:
+        return self._shape._count(reports)
+
+    def _adder(self) -> Adder:
+        return super()._adder() if self._shape._listed else self._shape._adder()
+
+    def shares(self, tally: Tally, elements: Positions) -> tuple[Floats, Floats]:
+        counts: Floats = (tally.counts[elements].astype(np.float64) - tally.n * float(self.q)) / self._spreads[2]
+        return counts, self.variance(tally.n, np.clip(counts / tally.n, 0.0, 1.0), population=False)
+
+    def _misfits(self, tally: Tally, worth: float) -> list[float]:
+        return self._outside(tally.counts.astype(np.float64) * worth, tally.n * worth, self.elements)
+
+
+def _comb(n: int, k: int) -> int:
+    return math.comb(n, k) if n >= 0 and k >= 0 else 0
+
+
+def _random_places(bits: Bits, size: int, count: int, rows: int) -> Iterator[Positions]:
+    """Floyd's algorithm for many rows: `count` different positions below `size` for each, one column at a time."""
+    taken = np.zeros((rows, size), dtype=np.bool_)
+    for last in range(size - count, size):
+        drawn = bits.integers(last + 1, rows)
+        drawn = np.where(taken[np.arange(rows), drawn], last, drawn)
+        taken[np.arange(rows), drawn] = True
+        yield drawn

@@ -1,0 +1,358 @@
+"""Shares of the items of sets, and what stands beside them: set sizes, and sets of items that occur together.
+
+Items      each share is about the people who have the item: the shares do not add up to one
+Top        the k items with the largest estimates were chosen because they are large, so their intervals allow for it:
+           given that an estimate lies above that of the best item left out, it is a normal number cut off there, and
+           the interval holds the shares under which it would not be extreme. So on average 95 of 100 of the chosen
+           items have their share in their interval; of an item that was just chosen it reaches far down
+Sizes      how many people have no item, one, two, ...; the last size has all larger ones
+Together   sets of items that were scored in another group of the respondents, so that choosing candidates by the shares
+           of items leaves their errors alone. lift = share of the set / product of the shares of its items
+Means      of the numbers of keys: a ratio of two estimates, with Fieller's interval
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from deniable._extras import require
+from deniable.errors import LabelError, MismatchError, NumberError
+from deniable.labels import Label, text
+from deniable.results.base import Floats, Result, Rows, quantile
+from deniable.results.shares import Estimate
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemShares(Estimate):
+    """Estimated shares of items, with those of set sizes and of sets of items."""
+
+    kind: ClassVar[str] = "items"
+
+    sizes: Estimate | None = None
+    """How many people have each number of items."""
+    together: TogetherShares | None = None
+    """Sets of two items and more; None where they were not asked for."""
+    at_most: int = 0
+    """Larger sets were cut down to so many items by chance; 0 where none can be larger."""
+
+    def with_sizes(self, sizes: Estimate) -> ItemShares:
+        return replace(self, sizes=sizes)
+
+    @property
+    def pairs(self) -> TogetherShares:
+        """Sets of two items or more; raises MismatchError where no group of respondents was asked for them."""
+        if self.together is None:
+            raise MismatchError(
+                "only single items were asked for: dn.ItemSets(domain, epsilon, largest=2) asks a group of the "
+                "respondents for pairs"
+            )
+        return self.together
+
+    def top(self, k: int) -> TopShares:
+        """The k items with the largest estimates, with intervals that allow for having chosen them."""
+        return TopShares.of(self, k)
+
+    @property
+    def notes(self) -> list[str]:
+        said = super().notes
+        if not self.n or not self.at_most or self.sizes is None:
+            return said
+        share = float(np.clip(self.sizes.frequencies[-1], 0.0, 1.0))
+        return [
+            *said,
+            f"about {share:.0%} of the people have {self.at_most} items or more: of a larger set {self.at_most} were "
+            "drawn, so that the shares of its items come out too small",
+        ]
+
+    def consistent(self, method: str = "norm-sub") -> ItemShares:
+        """Shares that lie between 0 and 1; items do not exclude each other, so they need not add up to one."""
+        from deniable.postprocess import named
+
+        raw = self.raw or self
+        named(method)
+        counts = np.clip(raw.counts, 0.0, raw.n) if raw.n else raw.counts
+        sizes = None if self.sizes is None else self.sizes.consistent(method)
+        return replace(self, counts=counts, method="between 0 and 1", raw=raw, sizes=sizes)
+
+    def repeated(self, noise: float, people: float) -> ItemShares:
+        sizes = None if self.sizes is None else self.sizes.repeated(noise, people)
+        together = None if self.together is None else self.together.repeated(noise, people)
+        return replace(super().repeated(noise, people), sizes=sizes, together=together)
+
+    def further(self, level: float = 0.95, population: bool = True) -> dict[str, Rows]:
+        found = {} if self.sizes is None else {"sizes": self.sizes.table(level, population=population)}
+        if self.together is not None:
+            found["together"] = self.together.shown.table(level, population=population)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<ItemShares of {len(self.labels)} items from {self.n} reports, {self.protocol}, {self.method}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TopShares(Estimate):
+    """The figures with the largest estimates, the largest first; intervals allow for the choice."""
+
+    kind: ClassVar[str] = "items"
+
+    cut: float = -math.inf
+    """The largest estimated share that was left out."""
+
+    @classmethod
+    def of(cls, whole: Estimate, k: int) -> TopShares:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= len(whole.labels):
+            raise NumberError(f"the number of items to choose is between 1 and {len(whole.labels)}, not {k!r}")
+        raw = whole.unbiased
+        order = np.argsort(-raw.counts, kind="stable") if raw.n else np.arange(len(raw.labels))
+        chosen = order[:k]
+        cut = float(raw.counts[order[k]] / raw.n) if raw.n and k < order.size else -math.inf
+        labels = [raw.labels[place] for place in chosen.tolist()]
+        people = raw.people if np.ndim(raw.people) == 0 else np.asarray(raw.people)[chosen]
+        return cls(
+            labels, raw.n, raw.counts[chosen], raw.noise[chosen], raw.protocol, f"{k} largest", people=people, cut=cut
+        )
+
+    def interval(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Floats:
+        if not self.n or math.isinf(self.cut):
+            return super().interval(level, simultaneous, population)
+        wrong = (1 - level) / (len(self.labels) if simultaneous else 1)
+        errors = self.errors(population)
+        ends = [_cut_ends(x, s, self.cut, wrong) for x, s in zip(self.frequencies, errors, strict=True)]
+        found: Floats = np.clip(np.array(ends).reshape(-1, 2), 0.0, 1.0)
+        return found
+
+
+_FAR = 40
+"""Standard errors, beyond which an end of an interval is not looked for."""
+
+
+def _cut_ends(value: float, error: float, cut: float, wrong: float) -> tuple[float, float]:
+    """The means of normal numbers above `cut` for which `value` is in neither tail of wrong / 2."""
+    from scipy.optimize import brentq
+    from scipy.special import log_ndtr
+
+    if not error > 0:
+        return value, value
+
+    def excess(mean: float, tail: float) -> float:
+        # log P(X >= value | X >= cut), which grows with the mean.
+        above = log_ndtr((mean - value) / error) - log_ndtr((mean - cut) / error)
+        return float(above) - math.log(tail)
+
+    least, most = value - _FAR * error, value + _FAR * error
+    ends = []
+    for tail in (wrong / 2, 1 - wrong / 2):
+        outside = excess(least, tail) > 0  # so near the cut that the end lies farther down than matters
+        ends.append(least if outside else float(brentq(excess, least, most, args=(tail,))))
+    return ends[0], ends[1]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TogetherShares(Estimate):
+    """Estimated shares of the people who have all items of a set, for candidate sets of two items and more."""
+
+    kind: ClassVar[str] = "together"
+
+    sets: Sequence[tuple[Label, ...]] = ()
+    """The items of each candidate."""
+    lift: Floats | None = None
+    """How many times as common the set is as if its items had nothing to do with each other."""
+    lift_stderr: Floats | None = None
+
+    @property
+    def shown(self) -> TogetherShares:
+        """The candidates with the largest estimates."""
+        return self if len(self.labels) <= MOST_SHOWN else self.top(MOST_SHOWN)
+
+    def top(self, k: int) -> TogetherShares:
+        """The k candidates with the largest estimates; their intervals are those of all candidates."""
+        order = np.argsort(-self.unbiased.counts, kind="stable")[:k] if self.n else np.arange(min(k, len(self.labels)))
+        return self._take(order)
+
+    def chosen(self, k: int) -> TopShares:
+        """The k candidates with the largest estimates, with intervals that allow for having chosen them."""
+        return TopShares.of(self, k)
+
+    def _take(self, places: Any) -> TogetherShares:
+        listed = places.tolist()
+        return replace(
+            self,
+            labels=[self.labels[place] for place in listed],
+            sets=[self.sets[place] for place in listed],
+            counts=self.counts[places],
+            noise=self.noise[places],
+            lift=None if self.lift is None else self.lift[places],
+            lift_stderr=None if self.lift_stderr is None else self.lift_stderr[places],
+            raw=None if self.raw is None else self.raw._take(places),  # type: ignore[attr-defined]
+        )
+
+    def of(self, *items: Label) -> dict[str, Any]:
+        """The row of one set, in whatever order its items are given; raises LabelError if it is no candidate."""
+        wanted = set(items)
+        for place, one in enumerate(self.sets):
+            if set(one) == wanted:
+                return self.table().records()[place]
+        raise LabelError("this set is no candidate: its items are too rare, or it has another number of items")
+
+    def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        rows = super().table(level, simultaneous, population)
+        unknown = np.full(len(self.labels), math.nan)
+        lift = unknown if self.lift is None else self.lift
+        errors = unknown if self.lift_stderr is None else self.lift_stderr
+        return replace(rows, more={**rows.more, "lift": lift, "lift_stderr": errors})
+
+    def consistent(self, method: str = "norm-sub") -> TogetherShares:
+        raw = self.raw or self
+        return replace(self, counts=np.clip(raw.counts, 0.0, max(raw.n, 0)), method="between 0 and 1", raw=raw)
+
+    def matrix(self, items: Sequence[Label]) -> Floats:
+        """Estimated shares of pairs as a matrix over these items; NaN where a pair is no candidate."""
+        place = {item: i for i, item in enumerate(items)}
+        out = np.full((len(place), len(place)), math.nan)
+        for one, share in zip(self.sets, self.frequencies, strict=True):
+            if len(one) == 2 and one[0] in place and one[1] in place:
+                i, j = place[one[0]], place[one[1]]
+                out[i, j] = out[j, i] = share
+        return out
+
+    def plot_matrix(self, items: Sequence[Label], ax: Any = None) -> Any:
+        """The matrix as a picture; returns the axes."""
+        plt = require("matplotlib.pyplot", "plot")
+        axes = ax if ax is not None else plt.subplots(layout="constrained")[1]
+        shown = axes.imshow(np.clip(self.matrix(items), 0.0, 1.0), cmap="viridis", vmin=0.0)
+        names = [text(item) for item in items]
+        axes.set_xticks(range(len(names)), names, rotation=60, ha="right")
+        axes.set_yticks(range(len(names)), names)
+        axes.figure.colorbar(shown, ax=axes, label="share of the people who have both")
+        return axes
+
+
+MOST_SHOWN = 100
+
+
+def set_label(items: Sequence[Label]) -> str:
+    """The items of a set, as one label."""
+    return " & ".join(text(item) for item in items)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KeyMeans(Result):
+    """The mean of the numbers of each key, among the people who have it: a ratio of two estimates.
+
+    On the scale from -1 to 1: the numbers of a key add up to `sums`, per person, and `shares` of the people have it.
+    """
+
+    kind: ClassVar[str] = "means"
+    heading: ClassVar[str] = "mean"
+
+    labels: Sequence[Label]
+    n: int
+    shares: Floats
+    sums: Floats
+    share_noise: Floats
+    """Variances that the protocol adds, of shares and sums, and their covariance."""
+    sum_noise: Floats
+    noise_between: Floats
+    ends: tuple[float, float]
+    protocol: str
+    method: str = "ratio"
+    unit: str = ""
+    people: float = 1.0
+    """By how much the sampling variance is larger than that of n different people."""
+
+    @classmethod
+    def nothing(cls, labels: Sequence[Label], ends: tuple[float, float], protocol: str, unit: str = "") -> KeyMeans:
+        """What is known before the first report."""
+        none = np.full(len(labels), math.nan)
+        return cls(labels, 0, none, none, none, none, none, ends, protocol, unit=unit)
+
+    def _variances(self) -> tuple[Floats, Floats, Floats]:
+        """Of shares and sums, and between them. Rounding is a part of having drawn these people: it is always there."""
+        share = np.clip(self.shares, 0.0, 1.0)
+        sums = np.clip(self.sums, -share, share)
+        each = self.people / max(1, self.n)
+        return (
+            self.share_noise + each * share * (1 - share),
+            self.sum_noise + each * (share - sums**2),
+            self.noise_between + each * (sums - share * sums),
+        )
+
+    def _scaled(self, ratio: Floats) -> Floats:
+        low, high = self.ends
+        return low + (ratio + 1) / 2 * (high - low)
+
+    @property
+    def value(self) -> Floats:
+        """The means, in the unit of the question; inside the interval."""
+        if not self.n:
+            return np.full(len(self.labels), math.nan)
+        return self._scaled(self._ratio)
+
+    @property
+    def _ratio(self) -> Floats:
+        """Where a share is estimated at none, nothing is known: the middle."""
+        known = np.maximum(self.shares, 1e-300)
+        return np.where(self.shares > 0, np.clip(self.sums / known, -1.0, 1.0), 0.0)
+
+    @property
+    def stderr(self) -> Floats:
+        """By the delta method; infinite where a share is estimated at none."""
+        if not self.n:
+            return np.full(len(self.labels), math.nan)
+        share, total, between = self._variances()
+        ratio = self._ratio
+        spread = np.maximum(total + ratio**2 * share - 2 * ratio * between, 0.0)
+        low, high = self.ends
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.shares > 0, np.sqrt(spread) / self.shares * (high - low) / 2, np.inf)
+
+    def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
+        """By Fieller's theorem, cut to the interval of the numbers."""
+        if not self.n:
+            return np.tile(np.array(self.ends, dtype=np.float64), (len(self.labels), 1))
+        z = quantile(level, len(self.labels) if simultaneous else 1) ** 2
+        share, total, between = self._variances()
+        # The ratios r with (sum - r share)^2 <= z (total + r^2 share variance - 2 r between).
+        a = self.shares**2 - z * share
+        b = self.shares * self.sums - z * between
+        c = self.sums**2 - z * total
+        clear = (a > 0) & (self.shares > 0)
+        root = np.sqrt(np.maximum(b * b - a * c, 0.0))
+        safe = np.where(clear, a, 1.0)
+        low = np.where(clear, (b - root) / safe, -1.0)
+        high = np.where(clear, (b + root) / safe, 1.0)
+        ends = np.clip(np.stack([low, high], axis=1), -1.0, 1.0)
+        return self._scaled(ends)
+
+    def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        ends = self.interval(level, simultaneous)
+        return Rows(
+            self.labels, self.value, self.stderr, ends[:, 0], ends[:, 1], self.unit, level, simultaneous, population
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        if not self.n:
+            return super().notes
+        ends = self.interval()
+        low, high = self.ends
+        unknown = [text(label) for label, (a, b) in zip(self.labels, ends, strict=True) if a <= low and b >= high]
+        if not unknown:
+            return super().notes
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        return [*super().notes, f"too few people have {', '.join(unknown[:5])}{more} to tell a mean"]
+
+    def repeated(self, noise: float, people: float) -> KeyMeans:
+        return replace(
+            self,
+            share_noise=noise * self.share_noise,
+            sum_noise=noise * self.sum_noise,
+            noise_between=noise * self.noise_between,
+            people=people * self.people,
+            check=self._check_of(noise),
+        )
