@@ -192,13 +192,17 @@ export interface Terms {
         at(moment: number): number;
     };
     readonly longitudinal: {
-        readonly rule: "none" | "memoize" | "two-stage";
+        readonly rule: "none" | "memoize" | "two-stage" | "evolving";
         readonly epochs: number;
         readonly values?: number;
         /** Of two stages: the epsilon of one submission, and of all that are drawn from the same kept states. */
         readonly first?: string;
         readonly forever?: string;
+        /** Of answers that evolve: how many changes of an answer count. */
+        readonly changes?: number;
     };
+    /** Whether answers evolve: one change of a device is reported, and epsilon holds for everything that it sends. */
+    readonly streams: boolean;
     /** Whether a device keeps answers; and whether it draws a report from a kept state each time. */
     readonly keeps: boolean;
     readonly stages: boolean;

@@ -699,6 +699,73 @@ function lgrr({ size }, epsilon, { forever: written }) {
   );
 }
 
+// What a device keeps of a stream of answers: the followed answer, the level, which change it reports, how many there were,
+// whether it holds the followed answer (0 unset, 1 no, 2 yes), and the change to be reported (0 none, 1 towards, 2 away).
+const STREAM_FIELDS = [2, 1, 2, 2, 1, 1];
+const FAIR = threshold(WORD / 2n);
+
+/**
+ * Answers that change: a device reports one of its changes, at the end of the part of 2^level epochs in which it came, and
+ * sends coins at the end of all other parts and a filler in between. `step` gives the next state and the report.
+ */
+function evolving({ size }, epsilon, { epochs, changes }) {
+  check(size >= 2 && size <= 256, "answers that change are 2 to 256 different ones");
+  check(isWhole(epochs, 1, 1024) && isWhole(changes, 0, 1000), "the epochs or changes are not usable");
+  const keep = threshold(floorOf([1n, 0n, 1n, 1n], epsilon));
+  check(keep.numerator > WORD / 2n, "at this epsilon a bit would be a fair coin");
+  const followed = size === 2 ? 1 : size;
+  const levels = bitLength(epochs);
+  const offsets = [0];
+  for (let level = 0; level < levels; level++) offsets.push(offsets[level] + (epochs >> level));
+  const parts = offsets[levels];
+  const forms = 2 * followed * parts + 1;
+  const reportBytes = bytesFor(forms);
+  const laws = [FAIR, keep, threshold(WORD - keep.numerator)];
+  const pack = (fields) => concat(...fields.map((value, i) => toBytes(value, STREAM_FIELDS[i])));
+  const unpack = (state) => {
+    let at = 0;
+    return STREAM_FIELDS.map((width) => [...state.slice(at, (at += width))].reduceRight((sum, byte) => 256 * sum + byte, 0));
+  };
+  const begun = (bits) => {
+    const [which, level, chosen] = [bits.integers(followed), bits.integers(levels), bits.integers(1 + 2 * changes)];
+    return [which, level, 1 + Math.floor((chosen + 1) / 2), 0, 0, 0];
+  };
+  const stepped = ([which, level, slot, seen, holds, pending], value, epoch, bits) => {
+    const now = value === (size === 2 ? 1 : which) ? 2 : 1;
+    if (now !== holds && seen <= changes) {
+      [seen, holds] = [seen + 1, now];
+      if (seen === slot) pending = now === 2 ? 1 : 2;
+    }
+    const ends = epoch % 2 ** level === 0;
+    const part = offsets[level] + (epoch >> level) - 1;
+    const number = ends ? 2 * (which * parts + part) + Number(bits.bernoulli(laws[pending])) : forms - 1;
+    return { state: [which, level, slot, seen, holds, ends ? 0 : pending], report: toBytes(number, reportBytes) };
+  };
+  /** One report by itself: of somebody whose answer never changes, in an epoch that chance picks. */
+  const draw = (value, bits) => {
+    const epoch = 1 + bits.integers(epochs);
+    const [which, level, slot] = begun(bits);
+    const holds = value === (size === 2 ? 1 : which) ? 2 : 1;
+    const state = epoch > 2 ** level ? [which, level, slot, 1, holds, 0] : [which, level, slot, 0, 0, 0];
+    return stepped(state, value, epoch, bits).report;
+  };
+  const step = (state, value, epoch, bits) => {
+    const next = stepped(unpack(state), value, epoch, bits);
+    return { state: pack(next.state), report: next.report };
+  };
+  const over = `any two streams of answers over ${epochs} epochs with at most ${changes} changes`;
+  /** Which answer, part of the tree and bit a report is about; null for a filler. */
+  const about = (number) => {
+    if (number === forms - 1) return null;
+    const [which, part] = [Math.floor(number / 2 / parts), Math.floor(number / 2) % parts];
+    const level = offsets.findIndex((start) => start > part) - 1;
+    const last = (part - offsets[level] + 1) << level;
+    return { answer: size === 2 ? 1 : which, first: last - 2 ** level + 1, last, towards: number % 2 === 1 };
+  };
+  const law = { reportBytes, forms, thresholds: { keep }, draw, about, relation: "stream", over, linking: () => followed * levels };
+  return { ...law, begin: (bits) => pack(begun(bits)), step, epochs, changes };
+}
+
 /** Both levels of two stages: the kept state's, read, is above that of one report. */
 function readForever(written, epsilon) {
   const forever = readLevel(written, "forever");
@@ -1430,6 +1497,7 @@ const PROTOCOLS = {
   LOLOHA: { law: loloha, shape: "hashed answer, twice", needs: "text", parameters: ["forever"], closed: "hashing" },
   LSUE: { law: lsue, shape: "bits, twice", parameters: ["forever"] },
   LOSUE: { law: losue, shape: "bits, twice", parameters: ["forever"] },
+  Evolving: { law: evolving, shape: "stream", parameters: ["epochs", "changes"] },
   SUE: { law: sue, shape: "bits" },
   OUE: { law: oue, shape: "bits" },
   THE: { law: the, shape: "bits", parameters: ["threshold"] },
@@ -1725,14 +1793,15 @@ function readTerms(spec, toAnswer) {
   exactKeys(epochs, ["origin", "seconds", "early", "late"], '"epochs"');
   check(isWhole(epochs.seconds, 1, 100 * 366 * 86400), "the length of an epoch is not usable");
   check(isWhole(epochs.early, 0, 1000) && isWhole(epochs.late, 0, 1000), "early and late epochs are not usable");
-  const rules = { __proto__: null, none: [], memoize: ["values"], "two-stage": ["values", "first", "forever"] };
+  const rules = { __proto__: null, none: [], memoize: ["values"], "two-stage": ["values", "first", "forever"], evolving: ["changes"] };
   const more = isObject(longitudinal) && typeof longitudinal.rule === "string" ? rules[longitudinal.rule] : [];
   check(more, "the longitudinal rule is unknown here");
-  const [keeps, stages] = [more.length > 0, longitudinal.rule === "two-stage"];
+  const streams = longitudinal.rule === "evolving";
+  const [keeps, stages] = [more.length > 0 && !streams, longitudinal.rule === "two-stage"];
   exactKeys(longitudinal, ["rule", "epochs", ...more], '"longitudinal"', stages ? ["linkable"] : []);
   check(!("linkable" in longitudinal) || longitudinal.linkable === true, '"linkable" stands in a survey only where it is true');
   check(isWhole(longitudinal.epochs, stages ? 2 : 1, LAST_EPOCH), "the number of epochs that a device answers is not usable");
-  check(!keeps || isWhole(longitudinal.values, 1, 1000), "the number of values that a device memoizes is not usable");
+  check(!more.includes("values") || isWhole(longitudinal.values, 1, 1000), "the number of values that a device memoizes is not usable");
   if (stages) {
     const [one, all] = ["first", "forever"].map((key) => readFraction(longitudinal[key], `"${key}"`));
     check(isAbove(all, one), 'of two stages "first" is below "forever"');
@@ -1759,7 +1828,8 @@ function readTerms(spec, toAnswer) {
     longitudinal: Object.freeze({ ...longitudinal }),
     keeps,
     stages,
-    draws: keeps ? Math.min(longitudinal.values, longitudinal.epochs) : longitudinal.epochs,
+    streams,
+    draws: streams ? 1 : keeps ? Math.min(longitudinal.values, longitudinal.epochs) : longitudinal.epochs,
     budget: Object.freeze({ delta: "0", relation: RELATIONS[0], ...budget }),
     opens,
     expires,
@@ -1867,10 +1937,18 @@ export class Survey {
       check(covered, "the survey asks for more delta than its own budget");
       const same = this.relation === null || this.relation === this.terms.budget.relation;
       check(same, "the budget is about another relation than the questions");
-      const { epochs, linkable = false } = this.terms.longitudinal;
-      const kept = ({ protocol }) => (stages ? (protocol.linking?.(epochs) ?? 1) : protocol.forms);
+      const { longitudinal, epochs, streams } = this.terms;
+      const { linkable = false } = longitudinal;
+      const fits = ({ protocol }) =>
+        protocol.unknown ||
+        (streams
+          ? protocol.epochs === longitudinal.epochs && protocol.changes === longitudinal.changes
+          : protocol.relation !== "stream");
+      check(this.questions.every(fits), "the questions are about other epochs or changes than the survey");
+      check(!streams || epochs.last - epochs.first < longitudinal.epochs, "the survey has more epochs than its questions");
+      const kept = ({ protocol }) => (stages || streams ? (protocol.linking?.(longitudinal.epochs) ?? 1) : protocol.forms);
       const links = this.questions.reduce((product, question) => product * kept(question), 1);
-      check(!keeps || linkable || links <= FEW_FORMS, "memoized answers of this survey would tell devices apart");
+      check(!(keeps || streams) || linkable || links <= FEW_FORMS, "memoized answers of this survey would tell devices apart");
       const place = this.terms.campaign;
       const rule = place && CAMPAIGNS[place.kind];
       const asks = ({ protocol }) => protocol.unknown || rule.asks(protocol, place.parameters, place.round);
@@ -1968,8 +2046,9 @@ function serverAddress(text) {
 const plainText = (value) => (typeof value === "string" ? value : canonicalText(value, 0));
 
 /** How much a longitudinal rule shows beside its epsilon, and the rule in words. */
-function ruleShows({ rule, values }) {
+function ruleShows({ rule, values, changes }) {
   if (rule === "none") return [1, "none"];
+  if (rule === "evolving") return [0, `one of up to ${changes} changes is reported`];
   if (rule === "two-stage") return values === 1 ? [0, "two stages, the first answer kept"] : [1, `two stages, ${values} answers kept`];
   if (values === 1) return [0, "memoize the first answer"];
   return [2, `memoize ${values} answers, which shows changes and returns`];
@@ -2038,6 +2117,7 @@ export function surveyChanges(before, after) {
   } else {
     const [values, newValues] = [old.longitudinal.values ?? 1, now.longitudinal.values ?? 1];
     note("values that a device memoizes", values, newValues, newValues > values ? "weaker" : "stronger");
+    note("changes of an answer that count", old.longitudinal.changes ?? 0, now.longitudinal.changes ?? 0, "neutral");
   }
   const [stored, newStored] = [old.longitudinal.forever, now.longitudinal.forever];
   if (stored && newStored) grows("epsilon of a kept answer", stored, newStored);
@@ -2423,6 +2503,12 @@ export class Client {
     const { keeps, stages } = survey.terms;
     const reports = survey.questions.map((question) => {
       const { protocol, id } = question;
+      if (protocol.step) {
+        const state = own.memos.get(id)?.[0].drawn ?? protocol.begin(SYSTEM);
+        const next = protocol.step(state, protocol.domain.read(values[id]), epoch - epochs.first + 1, SYSTEM);
+        own.memos.set(id, [{ value: "", drawn: next.state }]);
+        return next.report;
+      }
       if (!keeps) return protocol.privatize(values[id]);
       const kept = this.#memoized(own.memos, question, longitudinal.values, values[id], stages);
       return stages ? protocol.report(kept, SYSTEM) : kept;

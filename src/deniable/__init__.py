@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from deniable.protocols import THE as THE
     from deniable.protocols import Attributes as Attributes
     from deniable.protocols import Estimate as Estimate
+    from deniable.protocols import Evolving as Evolving
     from deniable.protocols import HadamardResponse as HadamardResponse
     from deniable.protocols import ItemSets as ItemSets
     from deniable.protocols import KeyValue as KeyValue
@@ -93,7 +94,7 @@ _HOMES = {
     "planning": ("Plan", "plan"),
     "protocols": (
         *("BLH", "CMS", "GRR", "HCMS", "LGRR", "LOLOHA", "LOSUE", "LSUE", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
-        *("Attributes", "Estimate", "HadamardResponse", "MeanTable", "Moments", "OLHSketch", "OneBitMean"),
+        *("Attributes", "Estimate", "Evolving", "HadamardResponse", "MeanTable", "Moments", "OLHSketch", "OneBitMean"),
         *("ItemSets", "KeyValue", "Protocol", "Ranges", "Rectangles", "Reports", "SubsetSelection", "Table", "Tally"),
         *("Window",),
         *("combine", "load"),

@@ -28,6 +28,7 @@ from deniable.protocols import (
     SUE,
     THE,
     Attributes,
+    Evolving,
     HadamardResponse,
     ItemSets,
     KeyValue,
@@ -69,6 +70,8 @@ PINNED: list[Protocol] = [
     LOLOHA(1000, first=1, forever="5/2"),
     LSUE(["ä", "ö", "ü"], first="1/2", forever=1),
     LOSUE(70, first=2, forever="7/2"),
+    Evolving(["no", "yes"], 1, epochs=30, changes=2),
+    Evolving(["ä", "ö", "ü"], "1/2", epochs=8, changes=0),
     Window(Interval(0, 24, unit="hours"), 3),
     MeanTable(
         Channel.from_integers([[5, 3, 1, 1], [3, 2, 2, 3], [1, 1, 3, 5]], 10, range(3), range(4)),

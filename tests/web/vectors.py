@@ -12,6 +12,7 @@ thresholds  specs and their integers only, over the whole range of epsilon
 canonical   JSON values and their canonical bytes
 stages      of protocols in two stages: an answer, random bytes, the kept state, and two reports drawn from it one after
             the other; then the state that the same device keeps of another answer, and the key that it is kept under
+streams     of answers that change: a device's state after each epoch, and what it sends, from its random bytes
 surveys     specs, canonical bytes and fingerprints
 ids         a survey's key for the epoch `start`, the key of a later epoch, and the id of that epoch's submission
 stories     a spec, an answer and a seed, and what chance does to the answer, in sentences
@@ -337,6 +338,25 @@ def stages() -> Iterator[dict[str, Any]]:
             yield {"spec": protocol.spec(), "instantEpsilon": level, "answer": answer_spec(value), **drawn}
 
 
+def streams() -> Iterator[dict[str, Any]]:
+    """Whole streams of answers that change."""
+    kind = registered()["Evolving"]
+    wide = [kind(BREAD, "1/3", epochs=30, changes=4), kind(YES_NO, 5, epochs=365, changes=0)]
+    for protocol in (*kind.examples(), *wide):
+        labels = protocol.domain.labels
+        for seed in range(6):
+            bits = Listed([], seed)
+            answers = [labels[(epoch * (seed + 1) // 5) % len(labels)] for epoch in range(protocol.epochs)][:40]
+            state = protocol.begin(bits)
+            states, reports = [state.hex()], []
+            for epoch, answer in enumerate(answers, start=1):
+                state, report = protocol.step(state, answer, epoch, bits)
+                states.append(state.hex())
+                reports.append(report.hex())
+            drawn = {"random": bits.given.hex(), "states": states, "reports": reports}
+            yield {"spec": protocol.spec(), "answers": [answer_spec(answer) for answer in answers], **drawn}
+
+
 CANONICAL: list[Any] = [
     {"b": [1, True, None], "a": "x", "aa": {}, "": []},
     {"\U0001f956": 1, "\uff41": 2, "é": 3, "z": -4, "Z": 2**53 - 1},
@@ -378,7 +398,16 @@ def surveys() -> list[Survey]:
         Survey("monthly", [smoke, Question("age", "How old?", registered()["GRR"](TEN, "5/4"))], kept),
         *rounds(),
         two_stages(daily, 2),
+        evolving(daily),
     ]
+
+
+def evolving(daily: Terms) -> Survey:
+    """Answers that change, over a month."""
+    rule, budget = Longitudinal("evolving", 30, changes=2), Budget("streams", Fraction(1), relation="stream")
+    month = replace(daily, longitudinal=rule, budget=budget, expires=daily.opens + 30 * 86_400)
+    smoke = registered()["Evolving"](YES_NO, 1, epochs=30, changes=2)
+    return Survey("evolving", [Question("smoke", "Do you smoke?", smoke)], month)
 
 
 def two_stages(daily: Terms, values: int, forever: str = "3/2") -> Survey:
@@ -427,7 +456,7 @@ def stories() -> Iterator[dict[str, Any]]:
 def changes() -> Iterator[dict[str, Any]]:
     """What is different in one survey that can be collected, seen from another."""
     one, other = surveys()[2:4]
-    staged = surveys()[-1]
+    staged = surveys()[-2]
     reordered = Survey("daily", list(reversed(one.questions)), one.terms)
     assert one.terms is not None
     grown = replace(one.terms, longitudinal=Longitudinal("memoize", 3, 1), show_from=5, owner="Somebody else")
@@ -446,6 +475,11 @@ def changes() -> Iterator[dict[str, Any]]:
     for rival in (two_stages(one.terms, 1), two_stages(one.terms, 3), two_stages(one.terms, 2, "2"), one, other):
         yield _change(staged, rival)
         yield _change(rival, staged)
+    streamed = surveys()[-1]
+    assert streamed.terms is not None
+    for rival in (one, staged):
+        yield _change(streamed, rival)
+        yield _change(rival, streamed)
 
 
 def guarantees(terms: Terms) -> Iterator[Survey]:
@@ -485,6 +519,7 @@ def document() -> dict[str, Any]:
         "explicit": list(explicit()),
         "thresholds": list(threshold_cases()),
         "stages": list(stages()),
+        "streams": list(streams()),
         "canonical": [{"value": value, "bytes": canonical_bytes(value).hex()} for value in CANONICAL],
         "surveys": published,
         "ids": list(ids()),

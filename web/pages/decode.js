@@ -215,6 +215,17 @@ function figure({ figures: groups }, spec, bytes, at) {
   return { ...found, rows: [{ ...head, meaning: head.meaning.replace("which part", "which figure") }, ...rest], speaks };
 }
 
+/** A stream of answers: the direction of a change, or a coin; or a filler between two bits. */
+function stream({ domain, about }, _spec, bytes, at) {
+  const found = about(number(bytes));
+  const [from, to] = [at, at + bytes.length];
+  const speaks = "Every course of answers could have led to it.";
+  if (!found) return { rows: [{ from, to, meaning: "nothing in this period: a bit follows later" }], text: "nothing in this period", supports: null, speaks };
+  const { answer, first, last, towards } = found;
+  const text = `a change ${towards ? "towards" : "away from"} ${named(domain, answer)}, or a coin, in the periods ${count(first)} to ${count(last)}`;
+  return { rows: [{ from, to, meaning: text }], text, supports: null, speaks };
+}
+
 /** A cell of a set: the hash function, and the items that it puts into the cell. */
 function cellOfSet({ domain: { items }, cell }, { cells, cohorts }, bytes, at) {
   const width = widthFor(cohorts);
@@ -282,6 +293,7 @@ export const DECODERS = {
   "subset for a set": subsetForSet,
   "items of a set": itemsOfSet,
   "keys at ends": keysAtEnds,
+  stream,
 };
 
 /**

@@ -32,6 +32,8 @@ export class QuestionPanel {
   #series;
   #seriesPlace = h("div", { class: "series" });
   #seriesTable = h("div", {});
+  #epochs = null; // of answers that change: the shares of every period are one estimate
+  #epochsPlace = h("div", { class: "series" });
   #chosen = null;
   #raw = null;
   #consistent = null;
@@ -152,6 +154,8 @@ export class QuestionPanel {
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
     this.#details.hidden = !answers.length;
     if (!answers.length) return update(this.#chart, this.#empty());
+    this.over.hidden = this.kind === "series";
+    if (this.kind === "series") return this.#drawEpochs();
     if (this.shape) return this.#drawDistribution();
     if (!this.shares) return this.#drawValues();
     const fakes = this.#fakeReports(n);
@@ -326,6 +330,36 @@ export class QuestionPanel {
     update(this.#command, command(this.#board.cli(this)));
   }
 
+  /** Shares in every period, where answers change: a line in its band for each of the first answers. */
+  #drawEpochs() {
+    const { rows, notes } = this.#raw;
+    const { level } = this.#asked;
+    const { epochs } = this.#board.survey.terms;
+    const names = [...new Set(rows.map(({ group }) => group))];
+    const shown = names.length === 2 ? names.slice(1) : names.slice(0, LINES);
+    const of = (name) => rows.filter(({ group, label: epoch }) => group === name && Number.isInteger(epoch));
+    const times = of(names[0]).map(({ label: epoch }) => epochs.origin + (epochs.first + epoch - 1) * epochs.seconds);
+    const lines = shown.map((name) => ({ label: name, points: of(name).map(({ value, low, high }) => (value === null ? null : { value, low, high })) }));
+    const total = rows.filter(({ label: epoch, value }) => !Number.isInteger(epoch) && value !== null);
+    const said = total.map(({ group, value, stderr, low, high }) => {
+      const [share, from, to] = [value, low, high].map((x) => percent(x, digitsFor(stderr)));
+      return `${group} ${share} (${from} to ${to})`;
+    });
+    if (this.#chart.firstChild !== this.#epochsPlace) this.#chart.replaceChildren(this.#epochsPlace);
+    update(
+      this.#chart,
+      this.#epochsPlace,
+      legend([["bar", "share in a period"], ["bar unsure", `${percent(level, 0)} interval`]]),
+      said.length > 0 && h("p", {}, `Over all periods: ${said.join(", ")}.`),
+      (notes ?? []).map((note) => h("p", { class: "note" }, note)),
+    );
+    this.#epochs ??= new Series(this.#epochsPlace);
+    this.#epochs.draw(times, lines, epochs.seconds);
+    performance.mark("deniable-chart");
+    this.#fillTable();
+    update(this.#command, command(this.#board.cli(this)));
+  }
+
   /** Two numbers, between which the share is wanted. */
   #newRangeForm() {
     const fields = ["from", "to"].map((name) => {
@@ -376,6 +410,12 @@ export class QuestionPanel {
   #fillTable() {
     if (!this.table.open || !this.#raw?.n || !this.#raw.rows.length) return;
     const [raw, consistent] = [this.#raw, this.#consistent];
+    if (this.kind === "series") {
+      const rows = raw.rows.map(({ group, label: epoch, value, stderr, low, high }) =>
+        [group, String(epoch), ...[value, stderr, low, high].map((x) => (x === null ? "–" : percent(x, digitsFor(stderr ?? 1))))]);
+      update(this.#tablePlace, table(`Estimates for ${this.text}`, ["Answer", "Period", "Share", "± std. error", "From", "To"], rows, { class: "numbers" }));
+      return;
+    }
     if (!this.shares) {
       const rows = raw.rows.map(({ label: name, value, stderr, low, high, unit, begin }) => {
         const write = (begin ?? null) === null ? (x) => measured(x, stderr) : (x) => percent(x, digitsFor(stderr));

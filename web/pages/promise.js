@@ -106,7 +106,7 @@ export function terms(survey, budget, lasting = true) {
     longitudinal.epochs === 1
       ? "once"
       : `once in each period of ${duration(own.epochs.seconds)}, at most ${plural(longitudinal.epochs, "time")}` +
-        (own.keeps ? `; ${course(longitudinal)}` : "");
+        (own.keeps || own.streams ? `; ${course(longitudinal)}` : "");
   const facts = [
     ["Who asks", own.owner],
     ["Why", own.purpose],

@@ -24,6 +24,16 @@ function about({ relation, questions: asked }) {
       beside: " Your value itself is not hidden, and profiles that are not joined can be told apart.",
     };
   }
+  if (relation === "stream") {
+    return {
+      protection: "Protection",
+      wavers: "Somebody who finds two courses of your answers over time equally likely",
+      guesses: "two equally likely courses of answers over time",
+      odds: "Whatever you answer, and however your answers change, the odds that anybody gives to them",
+      secret: "what you chose or whether you have changed your mind",
+      beside: "",
+    };
+  }
   const several = asked.length > 1;
   return {
     protection: "Protection",
@@ -241,12 +251,13 @@ function address({ epochs, opens, expires }, here) {
 }
 
 function often(survey, here) {
-  const { rule, epochs, values } = survey.terms.longitudinal;
+  const { rule, epochs, values, changes } = survey.terms.longitudinal;
   if (epochs === 1) return "You can answer once.";
   const times = `You can answer ${thousands(epochs)} times at most, once in each period`;
   if (rule === "none") return `${times}. Each answer is randomized afresh, and what the reports tell adds up.`;
   if (rule === "two-stage" && values === 1) return `${times}. Your first answer is randomized once, and ${here} keeps the outcome. Every report is drawn from that outcome, whatever you answer later.`;
   if (rule === "two-stage") return `${times}. Each different answer, up to ${thousands(values)} of them, is randomized once, and ${here} keeps the outcome; later ones use that of your first answer. Every report is drawn from the outcome that belongs to your answer. Whoever links many of your reports, for example by your network address, can find out when your answer changes and which earlier answer returns.`;
+  if (rule === "evolving") return `${times}, whether or not your answer has changed. Chance picks the one change that is reported: your first answer or a later change, of which up to ${thousands(changes)} count. One report tells about it, changed by chance, and all others are coins.`;
   if (!survey.showsChanges) return `${times}. All reports repeat the first one, whatever you answer later: they tell nothing more.`;
   return `${times}. The same answer repeats the same report, for up to ${thousands(values)} different answers; after those ${here} repeats the first report. Whoever links your reports, for example by your network address, sees when your answer changes and which earlier answer returns.`;
 }
@@ -265,7 +276,8 @@ function round(survey, here, lasting) {
 }
 
 /** How the answers of one device over the periods hang together. */
-export function course({ rule, values = 1 }) {
+export function course({ rule, values = 1, changes = 0 }) {
+  if (rule === "evolving") return `one change is reported, of up to ${thousands(changes)} that count`;
   if (rule === "two-stage" && values === 1) return "the first answer is randomized once and kept, and every report is drawn from what is kept";
   const most = values === 1 ? "1 different answer" : `${thousands(values)} different answers`;
   return {
@@ -280,6 +292,9 @@ function storage(survey, here) {
 }
 
 function device(survey, here) {
+  if (survey.terms.streams) {
+    return `${capital(here)} keeps whether your last answer was the one that it follows, to notice a change. Whoever can read the data of ${here} can read that. Leaving deletes it.`;
+  }
   if (survey.terms.stages) {
     return `${capital(here)} keeps your answer and what it was randomized to, because all reports are drawn from that. Whoever can read the data of ${here} can read your answer. Leaving deletes both.`;
   }

@@ -273,6 +273,24 @@ const cut =
 const range = cut({ about: "a range that your number lies in", cut: "ranges the numbers are cut", lies: "your number lies in range", rest: "Nothing finer about your number is in the report." });
 const rectangle = cut({ about: "a rectangle that your two numbers lie in", cut: "rectangles they are cut", lies: "your numbers lie in rectangle", rest: "Nothing finer about your numbers is in the report." });
 
+/** A stream of answers: what is picked once, and the bit of this epoch, if it has one. */
+function stream({ protocol, draws, says }) {
+  const coin = draws.find(({ chance: own }) => own !== undefined);
+  const keep = protocol.thresholds.keep;
+  const kept = Number((keep.numerator * 10n ** 12n) / 2n ** 64n) / 1e12;
+  return [
+    {
+      text: `Chance picks once, whatever you answer: an answer to follow, a length of time, and which of your changes is reported, your first answer with probability ${percent(1 / (1 + 2 * protocol.changes), 2)}.`,
+      outcome: "Picked.",
+    },
+    {
+      text: `At the end of each such length of time a bit is sent. It is a fair coin, unless the picked change came in that time: then it says the direction of the change with probability ${percent(kept, 2)}.`,
+      outcome: coin ? `The bit is ${Number(coin.hit)}.` : "Nothing ends in this period.",
+    },
+    { text: "What the report says:", outcome: says },
+  ];
+}
+
 /** What was drawn from a set that is larger than what is reported; the draws that follow come back, too. */
 function cutDown(items, most, draws) {
   if (items.length <= most) return { cut: [], rest: draws };
@@ -395,6 +413,7 @@ export const STORIES = {
   "subset for a set": ({ protocol, spec, domain, value, draws, says }) => toldOfSet(protocol, spec, domain.read(value), draws, says),
   "items of a set": itemsOfSet,
   "keys at ends": keysAtEnds,
+  stream,
 };
 
 /** The steps of one answer. `spec` is that of its protocol, `draws` what a `Recorder` saw. */

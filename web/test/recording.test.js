@@ -56,6 +56,35 @@ test("values may be added up, and an epoch without an event sends as much", asyn
   assert.equal(new Set(server.bodies.map(({ length }) => length)).size, 1);
 });
 
+test("answers that change: one debit, one width, and a state that goes on over the epochs", async () => {
+  const protocol = {
+    kind: "protocol",
+    version: 1,
+    protocol: "Evolving",
+    domain: { kind: "categories", values: ["no", "yes"] },
+    epsilon: "1",
+    epochs: 365,
+    changes: 1,
+  };
+  const { client, again, server, time } = await device(
+    spec({
+      questions: [{ id: "on", text: "Is it on?", protocol }],
+      longitudinal: { rule: "evolving", epochs: 365, changes: 1 },
+      budget: { group: "acme", epsilon: "1", relation: "stream" },
+    }),
+  );
+  for (let day = 0; day < 16; day++, time.now += DAY) {
+    const { epsilon } = await (day % 2 ? again() : client).answer({ on: day > 7 ? "yes" : "no" });
+    assert.equal(epsilon, day ? "0" : "1");
+  }
+  const numbers = server.bodies.map((body) => sent(body).readUInt16LE(24));
+  const { about } = (await client.survey()).questions[0].protocol;
+  const lengths = new Set(numbers.map(about).filter(Boolean).map(({ first, last }) => last - first + 1));
+  assert.ok(lengths.size <= 1);
+  assert.equal(new Set(server.bodies.map(({ length }) => length)).size, 1);
+  assert.equal((await client.budget()).spent, "1");
+});
+
 test("the budget, opting out and what is no answer", async () => {
   const { client, server, time } = await device(usage({ longitudinal: { rule: "none", epochs: 1 } }), IDLE);
   await assert.rejects(client.record("minutes", 99), { kind: "domain" });

@@ -59,8 +59,13 @@ test("surveys of the shared vectors load", async () => {
   for (const { spec: published, bytes } of vectors.surveys) assert.equal((await load(published)).reportBytes, bytes);
   const monthly = await load(vectors.surveys[3].spec);
   assert.deepEqual([monthly.epsilon, monthly.lifetimeEpsilon, monthly.terms.draws], ["9/4", null, 2]);
-  const staged = await load(vectors.surveys.at(-1).spec);
+  const staged = await load(vectors.surveys.at(-2).spec);
   assert.deepEqual([staged.epsilon, staged.debit, staged.budgetEpsilon, staged.terms.draws], ["3/4", "3", "6", 2]);
+  const evolving = await load(vectors.surveys.at(-1).spec);
+  assert.deepEqual([evolving.epsilon, evolving.lifetimeEpsilon, evolving.relation, evolving.terms.draws], ["1", "1", "stream", 1]);
+  const other = structuredClone(vectors.surveys.at(-1).spec);
+  other.longitudinal.changes = 3;
+  await assert.rejects(load(other), refused("spec", /other epochs or changes/));
 });
 
 test("unknown versions, keys, rules and values of a survey are refused", async () => {

@@ -100,6 +100,22 @@ test("vectors in full, rare branches among them: rejection, ties, late decisions
   }
 });
 
+test("answers that change: the state after each epoch and the reports of the whole stream", () => {
+  assert.ok(vectors.streams.length >= 20);
+  for (const { spec, answers, random, states, reports } of vectors.streams) {
+    const protocol = loadProtocol(spec);
+    const { bits, left } = listed(random);
+    let state = protocol.begin(bits);
+    assert.equal(hex(state), states[0]);
+    answers.forEach((written, i) => {
+      const next = protocol.step(state, protocol.domain.read(answer(written)), i + 1, bits);
+      state = next.state;
+      assert.deepEqual([hex(state), hex(next.report)], [states[i + 1], reports[i]]);
+    });
+    assert.equal(left(), 0);
+  }
+});
+
 test("two stages: the kept state and the reports that are drawn from it", () => {
   assert.ok(vectors.stages.length >= 10);
   for (const { spec, instantEpsilon, answer: given, random, state, reports, second, later, key, linking } of vectors.stages) {

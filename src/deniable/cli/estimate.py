@@ -438,7 +438,7 @@ def sums(
             raise SpecError("there is nothing to estimate from: name files of reports or tallies, or a service --from")
         target = read_target(survey)
         rule = target.terms.longitudinal if isinstance(target, Survey) and target.terms is not None else None
-        if rule is not None and rule.keeps and rule.epochs > 1:
+        if rule is not None and rule.keeps and not rule.is_evolving and rule.epochs > 1:
             output.note("warning", UNKNOWN_EPOCHS)
         return target, counted(target, survey, inputs), ONCE
     if inputs:

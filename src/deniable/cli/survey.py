@@ -707,7 +707,9 @@ def _terms(survey: Survey, terms: Terms) -> list[tuple[str, str]]:
     """The terms of a survey, as names and values."""
     rule = terms.longitudinal
     often = "once" if rule.epochs == 1 else f"once per epoch, {rule.epochs} times at most"
-    if rule.is_two_stage:
+    if rule.is_evolving:
+        often += f"; one of up to {rule.changes} changes is reported, in one of these epochs"
+    elif rule.is_two_stage:
         which = "the first answer is" if rule.values == 1 else f"up to {rule.values} different answers are"
         often += f"; {which} randomized once and kept, and every report is drawn from that"
     elif rule.keeps and rule.values == 1:

@@ -405,6 +405,21 @@ def _second_ratio(protocol: Memoized, instant: Channel) -> Fraction:
     return largest
 
 
+def check_streams(protocol: Protocol) -> None:
+    """12. Of streams of answers: everything that a device sends over the epochs tells no more than is promised."""
+    laws = protocol.stream_laws()
+    require(bool(laws) == (protocol.guarantee.relation == "stream"), "the laws of whole streams are missing")
+    if not laws:
+        require(protocol.whole_ratio == protocol.ratio, "only a protocol of streams promises more than one report")
+        return
+    sent = set().union(*laws.values())
+    require(all(law.keys() == sent for law in laws.values()), "the reports of one stream rule out another")
+    largest = max(max(column) / min(column) for column in ([law[reports] for law in laws.values()] for reports in sent))
+    require(exp_at_least(protocol.epsilon, largest), "two streams tell more than is promised")
+    require(largest <= protocol.whole_ratio, "the stated ratio of whole streams is too small")
+    require(len({len(reports) for reports in sent}) == 1, "what a device sends has different lengths")
+
+
 PROTOCOL_CHECKS = [
     check_waivers,
     check_level,
@@ -419,4 +434,5 @@ PROTOCOL_CHECKS = [
     check_identity,
     check_value_object,
     check_stages,
+    check_streams,
 ]

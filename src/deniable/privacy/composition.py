@@ -92,6 +92,9 @@ class Loss:
     def of_protocol(cls, protocol: Protocol) -> Loss:
         """One report: by its exact law where that can be listed, else by its exact ratio."""
         promised = protocol.guarantee
+        if protocol.whole_ratio != protocol.ratio:  # what is promised is about more than one report
+            whole = cls._of_ratio(promised.epsilon, protocol.whole_ratio, promised.delta, promised.relation)
+            return replace(whole, fresh=False)
         try:
             channel = protocol.channel(max_cells=_MOST_CELLS)
             if channel.shape[0] ** 2 * channel.shape[1] <= _MOST_CELLS:

@@ -585,6 +585,20 @@ class Protocol(ABC):
         """What so many fresh reports of one device give away in all, at most."""
         return self.epsilon * draws
 
+    @property
+    def whole_ratio(self) -> Fraction:
+        """The exact ratio of all that the guarantee is about: of one report, or of all reports of a device."""
+        return self.ratio
+
+    def stream_laws(self) -> Mapping[tuple[Any, ...], Mapping[bytes, Fraction]]:
+        """Where the guarantee is about streams: the exact law of all reports, for each stream; small ones only."""
+        return {}
+
+    @property
+    def reports_each(self) -> int:
+        """How many reports one person sends, where errors are told for people who send all of them."""
+        return 1
+
     def lifetime(self, epochs: int, values: int | None = None) -> Fraction | None:
         """What the reports of `epochs` epochs tell at most, whatever the two streams of answers are; None: no bound.
 

@@ -15,6 +15,7 @@ from deniable.results.base import (
 from deniable.results.distribution import Distribution, Figure
 from deniable.results.mean import Mean
 from deniable.results.misfit import Misfit
+from deniable.results.series import Series
 from deniable.results.sets import ItemShares, KeyMeans, TogetherShares, TopShares
 from deniable.results.several import MomentFigures, Several
 from deniable.results.shares import Estimate, Fit, Support, Winner, combine
@@ -36,6 +37,7 @@ __all__ = [
     "MomentFigures",
     "Result",
     "Rows",
+    "Series",
     "Several",
     "Support",
     "TogetherShares",

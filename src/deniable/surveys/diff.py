@@ -154,6 +154,7 @@ def _rules(old: Terms, new: Terms) -> Iterator[Edit]:
         yield Edit("longitudinal rule", old_rule, new_rule, _direction(shown_before, shown_after, STRONGER))
     else:
         yield from _compared("values that a device memoizes", before.values, after.values, less_is=STRONGER)
+        yield from _compared("changes of an answer that count", before.changes, after.changes)
     if before.forever is not None and after.forever is not None:
         yield from _compared("epsilon of a kept answer", before.forever, after.forever, less_is=STRONGER)
     if before.linkable != after.linkable:
@@ -167,6 +168,8 @@ def _shows(rule: Longitudinal) -> tuple[int, str]:
     """How much a rule shows beside its levels, and the rule in words."""
     if rule.rule == FRESH:
         return 1, FRESH
+    if rule.is_evolving:
+        return 0, f"one of up to {rule.changes} changes is reported"
     if rule.is_two_stage:
         return (
             (0, "two stages, the first answer kept")

@@ -43,6 +43,8 @@ longitudinal     {"rule": "none", "epochs": 7} or {"rule": "memoize", "epochs": 
                  and no more epochs than there are. {"rule": "two-stage", "first": "1/2", "forever": "1", "values": 1,
                  "epochs": 30} takes the place of epsilon: `first` is that of one submission, `forever` that of all of
                  them from the same kept states, and both are divided equally over the questions
+                 {"rule": "evolving", "changes": 2, "epochs": 30}: shares in every epoch where an answer changes at most
+                 twice; epsilon is that of everything that a device sends, and "epochs" as many as there are
 budget           {"group": "...", "epsilon": "4", "delta": "1/1000"}; by default a group of the survey's own name with
                  just what it needs
 campaign         {"kind": "narrowing", "cells": 8}: this is the first of several rounds, whose rule asks the questions
@@ -67,7 +69,7 @@ from deniable.channels import Channel
 from deniable.domains import Domain, Integers, domain_of_answers
 from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
-from deniable.protocols import Memoized, Protocol, Table, registered
+from deniable.protocols import Evolving, Memoized, Protocol, Table, registered
 from deniable.protocols.memoized import FEW_FORMS, all_linking
 from deniable.specs import fingerprint, keys, short
 from deniable.surveys.campaign import load_campaign
@@ -109,6 +111,10 @@ class _Open:
     read: str | None = None
     """What is to be estimated, where the draft says it."""
 
+    @property
+    def asked(self) -> tuple[Domain, Fraction]:
+        return self.domain, self.epsilon
+
 
 def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tuple[Survey, dict[str, Plan]]:
     """The survey that a draft describes, and the plans of the questions whose protocol the planner chose, by id.
@@ -131,6 +137,8 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
     if rule.is_two_stage:
         shared |= _stage_shares(draft, rule)
     wanted = [_wanted(entry, place, shared, draft["name"]) for place, entry in enumerate(entries, 1)]
+    if rule.changes is not None:
+        wanted = [Evolving(*one.asked, rule.epochs, rule.changes) if isinstance(one, _Open) else one for one in wanted]
     plans = _plans(wanted, rule)
     protocols = [plans[place].best if isinstance(one, _Open) else one for place, one in enumerate(wanted)]
     questions = [Question(entry["id"], entry["text"], one) for entry, one in zip(entries, protocols, strict=True)]
@@ -225,7 +233,7 @@ def _plans(wanted: Sequence[Protocol | _Open], rule: Longitudinal) -> dict[int, 
     """
     from deniable.planning import plan
 
-    repeats, stages = rule.keeps and not rule.is_two_stage, rule.is_two_stage and not rule.linkable
+    repeats, stages = rule.repeats, rule.is_two_stage and not rule.linkable
     forms = [_fewest(one) for one in wanted] if repeats else []
     if math.prod(forms) > FEW_FORMS:
         raise SpecError(TOO_MANY_FORMS)
@@ -420,7 +428,8 @@ def draft_terms(given: Mapping[str, Any], survey: Survey, now: float | None = No
 
 def draft_rule(given: Mapping[str, Any]) -> Longitudinal:
     """How answers hang together; one answer if the draft does not say."""
-    return Longitudinal(**_part(given, "longitudinal", ("rule", "epochs", "values", "first", "forever", "linkable")))
+    names = ("rule", "epochs", "values", "first", "forever", "linkable", "changes")
+    return Longitudinal(**_part(given, "longitudinal", names))
 
 
 def _check_calendar(terms: Terms) -> None:

@@ -63,10 +63,21 @@ _PROFILES = _About(
 )
 
 
+_STREAMS = _About(
+    "Protection",
+    "Somebody who finds two courses of your answers over time equally likely",
+    "two equally likely courses of answers over time",
+    "Whatever you answer, and however your answers change, the odds that anybody gives to them",
+    "what you chose or whether you have changed your mind",
+)
+
+
 def _about(survey: Survey) -> _About:
     if survey.relation == "profiles":
         return _PROFILES
     several = len(survey) > 1
+    if survey.relation == "stream":
+        return _STREAMS
     return _About(
         "Protection",
         f"Somebody who finds two {'possible sets of answers' if several else 'possible answers'} equally likely",
@@ -361,6 +372,12 @@ def _often(survey: Survey, here: str) -> str:
             "your answer. Whoever links many of your reports, for example by your network address, can find out when "
             "your answer changes and which earlier answer returns."
         )
+    if rule.is_evolving:
+        return (
+            f"{times}, whether or not your answer has changed. Chance picks the one change that is reported: your "
+            f"first answer or a later change, of which up to {rule.changes:,} count. One report tells about it, "
+            "changed by chance, and all others are coins."
+        )
     if not survey.shows_changes:
         return f"{times}. All reports repeat the first one, whatever you answer later: they tell nothing more."
     return (
@@ -400,6 +417,11 @@ def _storage(survey: Survey, here: str) -> str:
 
 def _device(survey: Survey, here: str) -> str:
     assert survey.terms is not None
+    if survey.terms.longitudinal.is_evolving:
+        return (
+            f"{_capital(here)} keeps whether your last answer was the one that it follows, to notice a change. Whoever "
+            f"can read the data of {here} can read that. Leaving deletes it."
+        )
     if survey.terms.longitudinal.is_two_stage:
         return (
             f"{_capital(here)} keeps your answer and what it was randomized to, because all reports are drawn from "

@@ -50,6 +50,11 @@ SAME_DEVICES = (
 )
 
 
+def _named(row: Mapping[str, Any]) -> str:
+    """What a row is about: its label, after the answer where it is an epoch of it."""
+    return f"{row['group']}: {text(row['label'])}" if row.get("group") else text(row["label"])
+
+
 def part_id(id: str, part: str) -> str:
     """How a part of a question is called: "habits.age"; a question without parts by its id."""
     return f"{id}.{part}" if part else id
@@ -90,7 +95,7 @@ class Finding:
         same = [result.n, table.level, table.population, table.simultaneous, result.method, result.protocol]
         same.append(finite(result.unlisted) if isinstance(result, TextEstimate) else None)
         return [
-            [id, text(row["label"]), *(row[name] for name in NUMBERS), row["unit"], row.get("count"), *same]
+            [id, _named(row), *(row[name] for name in NUMBERS), row["unit"], row.get("count"), *same]
             for row in [*table.records(), *(self.ranges.records() if self.ranges is not None else ())]
         ]
 
@@ -159,7 +164,7 @@ class Repeats:
     @classmethod
     def over(cls, rule: Longitudinal, counts: Sequence[int]) -> Repeats:
         total = sum(counts)
-        if rule.epochs == 1 or total == 0:
+        if rule.epochs == 1 or total == 0 or rule.is_evolving:  # a series knows that its devices are the same
             return cls()
         # Of all pairs, the smallest epoch is the smaller one with every other, the largest with itself only.
         pairs = sum((2 * place + 1) * n for place, n in enumerate(sorted(counts, reverse=True)))
@@ -220,12 +225,12 @@ def find(
     return Finding(estimated, rows, decide, asked=ranges)
 
 
-def noise_floor(protocol: Protocol, n: int, level: float, noise: float = 1.0, tests: int = 1) -> float:
+def noise_floor(protocol: Protocol, n: float, level: float, noise: float = 1.0, tests: int = 1) -> float:
     """The smallest share that can be told from none among n reports, whose noise has so many times the variance.
 
     For so many answers at once.
     """
-    return quantile(level, tests) * math.sqrt(noise) * protocol.noise(n)
+    return quantile(level, tests) * math.sqrt(noise) * protocol.noise(max(1, int(n)))
 
 
 def trust(protocol: Protocol, n: int, level: float, repeats: Repeats = ONCE, tests: int = 1) -> dict[str, Any]:
@@ -233,6 +238,8 @@ def trust(protocol: Protocol, n: int, level: float, repeats: Repeats = ONCE, tes
     return {
         "epsilon": exact.canonical(protocol.epsilon),
         "realized_epsilon": protocol.realized_epsilon,
-        "noise_floor": finite(noise_floor(protocol, n, level, repeats.noise, tests)) if n else None,
+        "noise_floor": finite(noise_floor(protocol, n / protocol.reports_each, level, repeats.noise, tests))
+        if n
+        else None,
         "poisoning": protocol.poisoning,
     }

@@ -32,7 +32,7 @@ from deniable.specs import as_text, canonical_bytes, fingerprint, keys, short
 from deniable.surveys.draft import plan_draft
 from deniable.surveys.question import TOO_MANY_FORMS, Question, read_question, too_linkable
 from deniable.surveys.tally import SurveyTally
-from deniable.surveys.terms import MEMOIZE, Longitudinal, Terms
+from deniable.surveys.terms import EVOLVING, MEMOIZE, Longitudinal, Terms
 
 PLAIN, COLLECTED = 1, 2
 
@@ -112,6 +112,7 @@ class Survey:
         rule = terms.longitudinal
         if rule.is_two_stage:
             self._check_stages(rule)
+        self._check_evolving(terms)
         if rule.keeps:
             self._check_links(rule)
 
@@ -128,6 +129,28 @@ class Survey:
             )
         if links > FEW_FORMS and not rule.linkable:
             raise SpecError(too_linkable(linking_horizon(protocols) or 0, rule.epochs))
+
+    def _check_evolving(self, terms: Terms) -> None:
+        """A stream of answers is reported by a protocol that is made for it, with the same epochs and changes."""
+        rule = terms.longitudinal
+        for question in self:
+            made = question.protocol.parameters() if question.protocol.guarantee.relation == "stream" else None
+            if (made is not None) != rule.is_evolving:
+                raise SpecError(
+                    f'question {question.id!r} is asked by {question.protocol.name}: the rule "{EVOLVING}" goes with '
+                    "protocols for answers that change, such as Evolving, and only with them"
+                )
+            if made is None:
+                continue
+            if (made["epochs"], made["changes"]) != (rule.epochs, rule.changes):
+                raise SpecError(
+                    f"question {question.id!r} is about {made['epochs']} epochs and {made['changes']} changes, and "
+                    f"the survey about {rule.epochs} and {rule.changes}: they have to be the same"
+                )
+            if terms.count > rule.epochs:
+                raise SpecError(
+                    f"the collection has {terms.count} epochs, and a device reports over {rule.epochs}: give as many"
+                )
 
     def _check_stages(self, rule: Longitudinal) -> None:
         one = [question for question in self if not isinstance(question.protocol, Memoized)]
@@ -275,7 +298,8 @@ class Survey:
             return None
         stages = self._stages
         if stages is None:
-            return exact.log(self.ratio) * self.draws
+            whole = (question.protocol.whole_ratio for question in self)
+            return exact.log(math.prod(whole, start=Fraction(1))) * self.draws
         return sum(float(protocol.levels(*self._states).any) for protocol in stages)
 
     @property

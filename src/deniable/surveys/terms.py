@@ -17,6 +17,9 @@ Longitudinal  "none"     every answer is randomized afresh: at most `epochs` ans
                          which epochs the same state was used; when an answer changed and came back is protected by the
                          larger `Survey.lifetime_epsilon` only, which grows with the epochs. Reports from one state
                          resemble each other: a survey with more epochs than they can be told apart for says "linkable"
+              "evolving" a device reports one of its changes, by a tree over the epochs (`Evolving`): at most `changes`
+                         of them count. It reports in every epoch; the survey's epsilon is debited once, and holds for
+                         everything that is ever sent, changes included
 Budget        a lifetime epsilon that all surveys of one group share on a device: renewing a survey resets nothing. It
               caps a delta as well, zero unless the survey names one, and it is of one relation (`Guarantee`): epsilons
               between any two answers and epsilons between two profiles are about different secrets, so their sum means
@@ -45,8 +48,7 @@ from deniable.protocols.base import ANY, RELATIONS
 from deniable.specs import as_text, is_fingerprint, keys, short
 from deniable.surveys.campaign import Round
 
-FRESH, MEMOIZE, TWO_STAGE = "none", "memoize", "two-stage"
-RULES = (FRESH, MEMOIZE, TWO_STAGE)
+FRESH, MEMOIZE, TWO_STAGE, EVOLVING = RULES = ("none", "memoize", "two-stage", "evolving")
 RETENTION = ("tally", "reports")
 LAST_EPOCH = 2**32 - 1
 _GROUP = re.compile(r"[a-z0-9._-]{1,64}")
@@ -99,6 +101,8 @@ class Longitudinal:
     """Of two stages: the epsilon of all submissions that are drawn from the same states."""
     linkable: bool = False
     """Of two stages: whether there are so many epochs that the reports of a device can be recognized as its own."""
+    changes: int | None = None
+    """Of answers that evolve: how often an answer changes at most."""
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -110,6 +114,12 @@ class Longitudinal:
         _whole(self.values, 1, 1000, "the number of values that a device memoizes")
         if self.rule == FRESH and self.values != 1:
             raise SpecError(f'"values" goes with the rules "{MEMOIZE}" and "{TWO_STAGE}" only')
+        if self.is_evolving and self.values != 1:
+            raise SpecError(f'the rule "{EVOLVING}" has "changes", not "values"')
+        if (self.changes is not None) != self.is_evolving:
+            raise SpecError(f'"changes" goes with the rule "{EVOLVING}", and only with that')
+        if self.changes is not None:
+            _whole(self.changes, 0, 1000, "the number of changes of an answer")
         if self.is_two_stage and self.epochs == 1:
             raise SpecError(f'two stages are for answers that repeat: give 2 "epochs" or more, or the rule "{FRESH}"')
 
@@ -132,9 +142,18 @@ class Longitudinal:
         return self.rule == TWO_STAGE
 
     @property
+    def is_evolving(self) -> bool:
+        return self.rule == EVOLVING
+
+    @property
     def keeps(self) -> bool:
-        """Whether a device keeps answers, to repeat their reports or to draw further ones from the same states."""
+        """Whether a device keeps something of its answers: reports to repeat, or states to draw further ones from."""
         return self.rule != FRESH
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a device repeats reports, as it has drawn them once."""
+        return self.rule == MEMOIZE
 
     @property
     def draws(self) -> int:
@@ -143,7 +162,9 @@ class Longitudinal:
 
     def spec(self) -> dict[str, Any]:
         content: dict[str, Any] = {"rule": self.rule, "epochs": self.epochs}
-        if self.keeps:
+        if self.changes is not None:
+            content["changes"] = self.changes
+        elif self.keeps:
             content["values"] = self.values
         if self.first is not None and self.forever is not None:
             content |= {"first": exact.canonical(self.first), "forever": exact.canonical(self.forever)}
@@ -275,7 +296,7 @@ class Terms:
         keys(spec, _TERMS, "the survey", optional=("replaces", "campaign", "delete_days"))
         epochs, rule, budget = (_object(spec, key) for key in ("epochs", "longitudinal", "budget"))
         keys(epochs, ("origin", "seconds", "early", "late"), '"epochs"')
-        more = {MEMOIZE: ("values",), TWO_STAGE: ("values", "first", "forever")}
+        more = {MEMOIZE: ("values",), TWO_STAGE: ("values", "first", "forever"), EVOLVING: ("changes",)}
         linkable = ("linkable",) if rule.get("rule") == TWO_STAGE else ()
         keys(rule, ("rule", "epochs", *more.get(str(rule.get("rule")), ())), '"longitudinal"', optional=linkable)
         if "linkable" in rule and rule["linkable"] is not True:

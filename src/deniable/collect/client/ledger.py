@@ -22,6 +22,8 @@ Two stages the same with the state that reports are drawn from in place of the r
            level of all reports that will ever be drawn from it; reports from it are drawn afresh and cost nothing more
 Recorded   what an application records during an epoch is kept in the clear until the epoch is over and its submission
            is drawn, then deleted; so is what came too late to be sent
+Evolving   the state of the device, which is replaced with each report. An epoch before the last reported one draws from
+           the state as it is: a clock that was set back changes nothing in what is promised
 Leaving    opting out deletes what only that survey needs (memos, recorded values, key, waiting bytes, the survey's own
            bytes), and withdrawing does so for all and erases the ids as well. The debits and the list of answered
            epochs stay, or coming back would begin a second lifetime
@@ -86,7 +88,7 @@ from deniable.collect.client.records import (
 from deniable.errors import NumberError, ReportError
 from deniable.exact import canonical, epsilon_text, fraction
 from deniable.privacy import Account, sequential
-from deniable.protocols import Memoized, Protocol
+from deniable.protocols import Evolving, Memoized, Protocol
 from deniable.surveys import Survey
 from deniable.surveys.terms import Budget, Terms
 
@@ -166,7 +168,7 @@ class Ledger:
                 raise TookPart(other, terms.campaign.number)
             debit = _debit(connection, survey, terms)
             self._step("checked")
-            reports = _draw(connection, survey, terms, answers)
+            reports = _draw(connection, survey, terms, epoch, answers)
             self._step("drawn")
             id = _next_id(connection, survey, terms, epoch)
             self._step("keyed")
@@ -482,7 +484,9 @@ def _spending(connection: sqlite3.Connection, owner: str, group: str) -> Spendin
     return Spending(owner, group, _amount(row[0]), spent, row[2], _amount(row[1]), sequential(deltas))
 
 
-def _draw(connection: sqlite3.Connection, survey: Survey, terms: Terms, answers: Mapping[str, Any]) -> bytes:
+def _draw(
+    connection: sqlite3.Connection, survey: Survey, terms: Terms, epoch: int, answers: Mapping[str, Any]
+) -> bytes:
     """The reports of all questions, one after the other, from the system's generator."""
     rule = terms.longitudinal
     if not rule.keeps:
@@ -490,6 +494,9 @@ def _draw(connection: sqlite3.Connection, survey: Survey, terms: Terms, answers:
     reports = []
     for question in survey:
         protocol, read = question.protocol, encoded(question, answers[question.id])
+        if isinstance(protocol, Evolving):
+            reports.append(_stepped(connection, survey, question.id, protocol, read, epoch - terms.first + 1))
+            continue
         query = "SELECT value, drawn FROM memo WHERE survey = ? AND question = ? ORDER BY place"
         rows = connection.execute(query, (survey.fingerprint, question.id)).fetchall()
         known = [(bytes(key), bytes(outcome)) for key, outcome in rows]
@@ -506,6 +513,20 @@ def _draw(connection: sqlite3.Connection, survey: Survey, terms: Terms, answers:
             row = (survey.fingerprint, question.id, len(known), key, kept)
             connection.execute("INSERT INTO memo VALUES (?, ?, ?, ?, ?)", row)
     return b"".join(reports)
+
+
+def _stepped(
+    connection: sqlite3.Connection, survey: Survey, id: str, protocol: Evolving, read: Any, epoch: int
+) -> bytes:
+    """The report of an epoch from what is kept of the answers before it, which is replaced."""
+    query = "SELECT drawn FROM memo WHERE survey = ? AND question = ?"
+    row = connection.execute(query, (survey.fingerprint, id)).fetchone()
+    try:
+        state, report = protocol.step_encoded(protocol.begin() if row is None else bytes(row[0]), read, epoch)
+    except ReportError:
+        raise LedgerError("the ledger is damaged: a kept state in it is none") from None
+    connection.execute("INSERT OR REPLACE INTO memo VALUES (?, ?, 0, x'', ?)", (survey.fingerprint, id, state))
+    return report
 
 
 def _kept_report(

@@ -3,7 +3,9 @@
 Hidden     fewer answers than the survey's `show_from` are "not enough answers yet", in place of shares that are noise;
            without any answer the rows have no value, and their intervals are the whole range
 Off loop   tallies are read and estimates computed in threads; a finished answer is kept until the sums change
-Series     one reading over all epochs asked for, or one per epoch (per=epoch), sent while the next is computed
+Series     one reading over all epochs asked for, or one per epoch (per=epoch), sent while the next is computed. Where
+           answers evolve, a share needs the reports of all epochs before it: then there is one reading, from the first
+           epoch on, whose rows are the epochs
 Several    over several epochs the errors allow for one device standing in each of them (`Repeats`)
 Changes    differences of two ranges of epochs are computed here as well, so that no page repeats the arithmetic
 """
@@ -74,6 +76,8 @@ class Row(msgspec.Struct):
     """Of a bin of a distribution: where it begins."""
     end: float | None = None
     """Where it ends; of whole numbers, the first one of the next bin."""
+    group: str = ""
+    """Of a series: which answer the row is about; its label is the epoch, counted from 1."""
 
 
 class SetRow(Row):
@@ -460,6 +464,7 @@ def as_csv(one: Reading) -> bytes:
             writer.writerow([*head, "", *[""] * (len(NUMBERS) + 2), *tail])
         for row in question.rows:
             label = row.label if isinstance(row.label, str) else msgspec.json.encode(row.label).decode()
+            label = f"{row.group}: {label}" if row.group else label
             writer.writerow([*head, label, *(getattr(row, name) for name in NUMBERS), row.unit, row.count, *tail])
     return out.getvalue().encode()
 
@@ -484,8 +489,10 @@ async def _respond(call: Call, kind: str) -> Response:
     service, entry = call.service, await call.entry()
     request = Request.of(call, entry)
     progress = await service.versions.read(entry.fingerprint)
-    ranges: Iterator[tuple[int, int | None]] = iter([(request.first, request.last)])
-    if call.query["per"] == "epoch":
+    evolving = entry.terms.longitudinal.is_evolving
+    first = entry.terms.first if evolving else request.first
+    ranges: Iterator[tuple[int, int | None]] = iter([(first, request.last)])
+    if call.query["per"] == "epoch" and not evolving:
         ranges = iter([(one.epoch, one.epoch) for one in inside(progress.epochs, request.first, request.last)])
     pieces = _pieces(service, entry, request, ranges, progress, kind)
     # What cannot be computed is said before the first byte goes out.
@@ -547,6 +554,8 @@ async def differences(call: Call) -> Response:
     service, entry = call.service, await call.entry()
     if call.query["before"] is None or call.query["after"] is None:
         raise Problem("malformed", "give two ranges of epochs, before and after")
+    if entry.terms.longitudinal.is_evolving:
+        raise Problem("malformed", "where answers evolve, the estimates are one series: compare its epochs")
     request, later = (Request.of(call, entry, name) for name in ("before", "after"))
     progress = await service.versions.read(entry.fingerprint)
     before = await _summed(service, entry, progress, request.first, request.last)

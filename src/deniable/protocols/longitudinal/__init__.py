@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from deniable.protocols.longitudinal.evolving import Evolving
 from deniable.protocols.longitudinal.lgrr import LGRR
 from deniable.protocols.longitudinal.loloha import LOLOHA
 from deniable.protocols.longitudinal.unary import LOSUE, LSUE
 
-__all__ = ["LGRR", "LOLOHA", "LOSUE", "LSUE"]
+__all__ = ["LGRR", "LOLOHA", "LOSUE", "LSUE", "Evolving"]
