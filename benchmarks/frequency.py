@@ -221,6 +221,35 @@ def two_stages(size: Size) -> Case:
 
 
 @benchmark(
+    "Evolving",
+    "answers that change, two answers, 30 epochs, 2 changes, epsilon = 1, 100,000 devices",
+    group="frequency",
+)
+def evolving(size: Size) -> Case:
+    n, one_by_one = size(10**5, 10**4), size(1_000, 100)
+    protocol, plain = dn.Evolving(["no", "yes"], EPSILON, epochs=30, changes=2), dn.GRR(["no", "yes"], EPSILON)
+    streams = np.array(["no", "yes"], dtype=object)[(np.arange(30) >= (answers(n) % 60)[:, None]).astype(int)]
+    reports = protocol.streams(streams)
+    tallies = [protocol.tally(each) for each in reports]
+    whole = sum(tallies[1:], tallies[0])
+
+    def devices() -> None:
+        for stream in streams[:one_by_one]:
+            state = protocol.begin()
+            for epoch, answer in enumerate(stream, start=1):
+                state, _ = protocol.step(state, answer, epoch)
+
+    tasks = {
+        "reports of all epochs": work(lambda: protocol.streams(streams), 30 * n, "report"),
+        "reports, one by one": work(devices, 30 * one_by_one, "report"),
+        "tally": work(lambda: [protocol.tally(each) for each in reports], 30 * n, "report"),
+        "estimate": work(lambda: protocol.estimate(whole), 1, "series"),
+        "GRR": work(lambda: [plain.privatize(streams[:, epoch]) for epoch in range(30)], 30 * n, "report"),
+    }
+    return Case(tasks, [cost("reports of all epochs", "GRR", None, "all epochs: times the time of fresh GRR")])
+
+
+@benchmark(
     "Attributes",
     "one part of a record (2 answers, 1024 answers, a number), epsilon = 1, a million people, against asking each part "
     "alone of its share of them",

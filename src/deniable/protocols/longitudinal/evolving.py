@@ -122,9 +122,9 @@ class Evolving(Protocol):
 
     @property
     def waived(self) -> Mapping[str, str]:
-        return {
-            "tight": "epsilon is that of all reports of a device; a single one tells less",
-            "unbiased": "each part of the tree divides by the number of its own reports, which chance decides",
+        tight = {"tight": "epsilon is that of all reports of a device; a single one tells less"} if self.changes else {}
+        return tight | {
+            "unbiased": "each part of the tree divides by the number of its own reports, which chance decides"
         }
 
     @property
