@@ -30,6 +30,7 @@ MODULES = (
     "benchmarks.frequency",
     "benchmarks.design",
     "benchmarks.distributions",
+    "benchmarks.significance",
     "benchmarks.files",
     "benchmarks.service",
     "benchmarks.stores",

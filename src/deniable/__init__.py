@@ -79,6 +79,9 @@ if TYPE_CHECKING:
     from deniable.randomness import Simulation as Simulation
     from deniable.results import Distribution as Distribution
     from deniable.results import Mean as Mean
+    from deniable.results import SignificanceTest as SignificanceTest
+    from deniable.results import compare as compare
+    from deniable.results import independence as independence
     from deniable.surveys import Campaign as Campaign
     from deniable.surveys import Narrowing as Narrowing
     from deniable.surveys import Question as Question
@@ -100,7 +103,7 @@ _HOMES = {
         *("combine", "load"),
     ),
     "randomness": ("Secure", "Simulation"),
-    "results": ("Distribution", "Mean"),
+    "results": ("Distribution", "Mean", "SignificanceTest", "compare", "independence"),
     "surveys": ("Campaign", "Narrowing", "Question", "Survey", "SurveyTally"),
 }
 _HOME_OF = {name: f"deniable.{home}" for home, names in _HOMES.items() for name in names}

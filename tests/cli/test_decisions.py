@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from deniable.design import Certificate
-from deniable.protocols import GRR, Attributes, Table
+from deniable.domains import Interval
+from deniable.protocols import GRR, Attributes, Table, Window
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey, SurveyTally
 
@@ -135,3 +136,29 @@ def test_refusals_are_one_line(run, folder):
     for line, words in REFUSED:
         refused = run(*line.split(), code=2)
         assert re.search(words, refused.err), (line, refused.err)
+
+
+def test_shares_a_mean_and_groups_are_tested(run, tmp_path, monkeypatch):
+    """Clear differences of 3,000 people; what is true is rejected at 1e-9 with that probability."""
+    monkeypatch.chdir(tmp_path)
+    smoke = Question("smoke", "Do you smoke?", GRR(["yes", "no"], 2))
+    sleep = Question("sleep", "How long do you sleep?", Window(Interval(0, 24, unit="hours"), 2))
+    Survey("habits", [smoke, sleep]).save("survey.json")
+    for name, yes, hours in (("here", 600, 8), ("there", 2000, 7)):
+        rows = [f"{'yes' if i < yes else 'no'},{hours}" for i in range(3000)]
+        Path(f"{name}.csv").write_text("smoke,sleep\n" + "\n".join(rows) + "\n")
+        run("privatize", "survey.json", f"{name}.csv", "-o", f"{name}.parquet", "--seed", "3")
+    test = ("test", "survey.json", "here.parquet")
+    assert "Differs from what was given (p < 0.0001, n = 3,000)." in run(*test, "--shares", "yes=0.5,no=0.5").out
+    fits = run(*test, "--shares", "yes=0.2,no=0.8", "--json", "--level", "1e-9").json["questions"][0]["test"]
+    assert fits["p_value"] > 1e-9
+    assert fits["freedom"] == 1
+    assert "Differs from what was given" in run(*test, "--mean", "12").out
+    both = run(*test, "--against", "there.parquet", "--json").json["questions"]
+    assert [one["test"]["n"] for one in both] == [[3000, 3000], [3000, 3000]]
+    assert both[0]["test"]["p_value"] < 1e-9
+    rows = list(csv.DictReader(io.StringIO(run(*test, "--against", "there.parquet", "--csv").out)))
+    assert [row["question"] for row in rows] == ["smoke", "sleep"]
+    assert "add up to one" in run(*test, "--shares", "yes=0.5,no=0.6", code=2).err
+    assert "one hypothesis" in run(*test, "--shares", "yes=1,no=0", "--mean", "3", code=2).err
+    assert "not about shares" in run(*test, "--shares", "yes=1,no=0", "--question", "sleep", code=2).err

@@ -1,4 +1,4 @@
-"""`deniable test`: which of several hypotheses the reports of a survey, or counts of a channel's outputs, favour."""
+"""`deniable test`: what reports say about hypotheses: laws, given shares, a given mean, or groups that are alike."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from deniable import exact
 from deniable._files import parse_json
 from deniable.channels import Channel
 from deniable.channels.hypothesis import Decision, decide
@@ -36,9 +37,10 @@ from deniable.design import Certificate
 from deniable.design.base import FORMAT
 from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.labels import Label
-from deniable.protocols import Table
+from deniable.protocols import Table, Tally
+from deniable.results import Estimate, Mean, Result, SignificanceTest, compare
 from deniable.surveys import Survey, SurveyTally
-from deniable.surveys.results import ONCE, SAME_DEVICES, part_id
+from deniable.surveys.results import ONCE, SAME_DEVICES, Repeats, find, part_id
 
 app = new_app()
 
@@ -52,6 +54,9 @@ app = new_app()
         "deniable test proof.json --counts 290,210",
         "deniable test coin --counts yes=290,no=210 --law yes=0.5,no=0.5 --law yes=0.8,no=0.2",
         "deniable test channel.json --counts counts.csv --laws laws.csv --csv",
+        "deniable test survey.json tally.json --question smoke --shares yes=0.25,no=0.75",
+        "deniable test survey.json tally.json --question sleep --mean 7.5",
+        "deniable test survey.json spring.json --against autumn.json",
         "(laws.csv has a first row with the names of the laws, and lines label,P0,P1 below it)",
     ),
 )
@@ -99,6 +104,25 @@ def decide_between(
             show_default="all with hypotheses",
         ),
     ] = None,
+    shares: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARES",
+            help="Test whether the shares of the answers are these: yes=0.25,no=0.75 (answers left out: none).",
+            show_default=False,
+        ),
+    ] = None,
+    mean: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="Test whether the mean is this one.", show_default=False)
+    ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Reports or a tally of another group: test whether the groups are alike; once per group.",
+            show_default=False,
+        ),
+    ] = None,
     service: FromService = None,
     token: AnalystToken = None,
     epochs: EpochRange = None,
@@ -106,14 +130,28 @@ def decide_between(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Decide which hypothesis the reports favour, with exact or bracketed p-values.
+    """Decide which hypothesis the reports favour, or test shares, a mean or groups, with p-values.
 
-    A hypothesis is rejected if its p-value is at most the level; the verdict is the likeliest one, if all others are
-    rejected. If not, nothing is decided, and the output says about how many more people would decide. The number of
-    reports has to be fixed beforehand: who looks several times goes by the p-values for any number of looks.
+    With --shares, --mean or --against a chi-square test uses the noise of the protocol and the error of having asked
+    these people and not others.
+
+    Without them the hypotheses are the laws that a question was designed for. A law is rejected if its p-value is at
+    most the level; the verdict is the likeliest one, if all others are rejected. If not, nothing is decided, and the
+    output says about how many more people would decide.
+
+    The number of reports has to be fixed beforehand: who looks several times goes by the p-values for any number of
+    looks, which laws have.
     """
     one_format(as_json, as_csv)
     only_one_stdin(source, counts, laws, *(inputs or []))
+    if shares is not None or mean is not None or against:
+        if sum([shares is not None, mean is not None, bool(against)]) > 1 or laws is not None or law or counts:
+            raise SpecError("give one hypothesis: --shares, --mean, --against, --laws or --law")
+        target, total, repeats = sums(source, inputs, service, token, epochs)
+        others = [sums(source, [one], None, None, None)[1] for one in against or []]
+        tested = _tested(target, total, repeats, others, shares, mean, question, few)
+        _write_tests(target, tested, exact.fraction(level, "the level"), as_json, as_csv)
+        return
     if laws is not None and law:
         raise SpecError("give the hypotheses in a file with --laws, or one by one with --law, not both")
     if counts is not None:
@@ -222,6 +260,85 @@ def _of_reports(
     if not decisions:
         raise MismatchError("there are too few reports to decide from")
     return target, decisions
+
+
+# -- given shares, a mean, other groups ---------------------------------------------------------------------
+
+
+def _parts(target: Target, total: SurveyTally | Tally, repeats: Repeats) -> dict[str, Result]:
+    """The results of the questions that can be read without further help, by question and part."""
+    tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
+    found: dict[str, Result] = {}
+    for id, (_, protocol) in questions(target).items():
+        if not protocol.needs_candidates:
+            whole = find(protocol, tallies[id], repeats=repeats)
+            found |= {part_id(id, part): one.result for part, one in whole.parts.items()}
+    return found
+
+
+def _tested(
+    target: Target,
+    total: SurveyTally | Tally,
+    repeats: Repeats,
+    others: list[SurveyTally | Tally],
+    shares: str | None,
+    mean: float | None,
+    question: str | None,
+    few: bool,
+) -> dict[str, SignificanceTest]:
+    own = _parts(target, total, repeats)
+    if question is not None and question not in own:
+        raise LabelError(f"there is no question {question!r}; there are {', '.join(own)}")
+    groups = [own, *(_parts(target, one, ONCE) for one in others)]
+    given = shares is not None or mean is not None
+    fits = [id for id, one in own.items() if isinstance(one, Mean if shares is None else Estimate)]
+    asked = [question] if question is not None else fits if given else list(own)
+    if given and len(asked) != 1:
+        raise SpecError(f"say with --question which one is tested: {', '.join(asked) or 'there is none of this kind'}")
+    found = {}
+    for id in asked:
+        each = [group[id] for group in groups]
+        if not all(shown_enough(target, id, int(one.n), few) for one in each if one.n):
+            continue
+        if shares is not None:
+            if not isinstance(each[0], Estimate):
+                raise SpecError(f"question {id!r} is not about shares: test its mean with --mean")
+            known = Names.of(tuple(each[0].labels), "answer")
+            found[id] = each[0].test([float(one) for one in read_vector(shares, known, "shares")])
+        elif mean is not None:
+            found[id] = each[0].test(mean)
+        else:
+            found[id] = compare(*each)
+    if not found:
+        raise MismatchError("there are too few reports to test")
+    return found
+
+
+def _write_tests(
+    target: Target, found: dict[str, SignificanceTest], level: Fraction, as_json: bool, as_csv: bool
+) -> None:
+    texts = {id: text for id, (text, _) in questions(target).items()}
+    if as_json:
+        head = {"survey" if isinstance(target, Survey) else "protocol": target.fingerprint}
+        tests = [
+            {"id": id, "text": texts[id.partition(".")[0]], "test": one.to_dict() | {"level": float(level)}}
+            for id, one in found.items()
+        ]
+        output.document(head | {"questions": tests})
+        return
+    if as_csv:
+        names = ("hypothesis", "p_value", "statistic", "freedom", "method", "sentence")
+        rows = [[id, *(one.to_dict()[name] for name in names), sum(one.n)] for id, one in found.items()]
+        output.csv_table([["question", *names, "n"], *rows])
+        return
+    for place, (id, one) in enumerate(found.items()):
+        if place:
+            output.write("\n")
+        output.heading(f"{id}: {shown(texts[id.partition('.')[0]])}")
+        output.prose(one.sentence(float(level)))
+        output.facts(
+            [("method", one.method), ("statistic", f"{one.statistic:.4g}"), ("degrees of freedom", str(one.freedom))]
+        )
 
 
 # -- forms ------------------------------------------------------------------------------------------------

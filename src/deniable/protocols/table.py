@@ -370,7 +370,16 @@ class Table(ShareProtocol):
         counts = observed @ self._inverse
         # Of the contributions, sum of squares less squares of what they estimate; at least what the law adds anyway.
         noise = np.maximum(observed @ self._inverse**2 - counts, n * self._spread.min(axis=0))
-        return Estimate(labels, n, counts, noise, self.name)
+        return Estimate(labels, n, counts, noise, self.name, law=self._covariance)
+
+    def noise_covariance(self, shares: Floats) -> Floats | None:
+        return None if self._inverse is None else self._covariance(shares)
+
+    def _covariance(self, shares: Floats) -> Floats:
+        inverse = self._inverse
+        assert inverse is not None
+        found: Floats = inverse.T @ ((shares @ self.matrix.rows)[:, None] * inverse) - np.diag(shares)
+        return found
 
     def decide(
         self,

@@ -19,6 +19,7 @@ from deniable.results.series import Series
 from deniable.results.sets import ItemShares, KeyMeans, TogetherShares, TopShares
 from deniable.results.several import MomentFigures, Several
 from deniable.results.shares import Estimate, Fit, Support, Winner, combine
+from deniable.results.significance import SignificanceTest, compare, independence
 
 __all__ = [
     "NOTHING",
@@ -39,12 +40,15 @@ __all__ = [
     "Rows",
     "Series",
     "Several",
+    "SignificanceTest",
     "Support",
     "TogetherShares",
     "TopShares",
     "Winner",
     "combine",
+    "compare",
     "finite",
+    "independence",
     "number",
     "quantile",
 ]

@@ -28,6 +28,8 @@ from deniable._files import csv_cell
 from deniable.errors import MismatchError, NumberError
 from deniable.labels import Label, label_spec, numbers_first, text
 from deniable.results.misfit import Misfit
+from deniable.results.significance import FIT as FIT_TEST
+from deniable.results.significance import Measured, SignificanceTest, compare, fit, nothing, smallest
 
 Floats = NDArray[np.float64]
 
@@ -245,6 +247,33 @@ class Result(ABC):
         """The unbiased result behind this one."""
         return self
 
+    def measured(self) -> Measured | None:
+        """The figures that tests are about, with their joint covariance; None where that is not known."""
+        return None
+
+    def measured_with(self, groups: Sequence[Result]) -> list[Measured] | None:
+        """The same figures of several results of this kind."""
+        found = [group.measured() for group in groups]
+        return [one for one in found if one is not None] if None not in found else None
+
+    def test(self, given: Any) -> SignificanceTest:
+        """Whether the population's figures are the given ones: shares (by answer or in order), a mean, ...
+
+        Raises LabelError, ShapeError or NumberError where they are not of this kind.
+        """
+        raw, wanted = self.unbiased, self.as_given(given)
+        if not self.n:
+            return nothing(FIT_TEST, (0,))
+        found = raw.measured()
+        if found is not None:
+            return fit(found, wanted)
+        rows = raw.table()
+        return smallest(FIT_TEST, (rows.value - wanted) / rows.stderr, (int(self.n),))
+
+    def as_given(self, given: Any) -> Floats:
+        """Figures to test against, in the order of the table."""
+        raise MismatchError(f"there is no test of fit for {self.kind}: test one of its parts")
+
     def __sub__(self, other: Result) -> Difference:
         """How the figures differ between two independent groups, as populations; from the unbiased results."""
         if not isinstance(other, Result):
@@ -255,7 +284,8 @@ class Result(ABC):
         whole = np.stack([first.low - second.high, first.high - second.low], axis=1)
         names = first.names if first.groups else first.labels
         error = np.hypot(first.stderr, second.stderr)
-        return Difference(names, first.value - second.value, error, whole, first.value, second.value)
+        value, test = first.value - second.value, compare(self, other)
+        return Difference(names, value, error, whole, first.value, second.value, test)
 
     # -- forms -------------------------------------------------------------------------------------
 
@@ -395,6 +425,8 @@ class Difference:
     """The figures of the one group."""
     second: Floats
     """The figures of the other."""
+    test: SignificanceTest
+    """Whether there is any difference at all."""
 
     def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
         reach = quantile(level, len(self.labels) if simultaneous else 1) * self.stderr
@@ -419,7 +451,7 @@ class Difference:
             lines.append(f"{name:<{width}}  {number(self.value[i], 4):>10}  {span:>18}  {self.p_values[i]:>8.2g}")
         if len(self.labels) > ROWS_SHOWN:
             lines.append(f"... the {ROWS_SHOWN} clearest of {len(self.labels)}")
-        return "\n".join([*lines, f"any difference at all: p = {self.p_value:.2g}"])
+        return "\n".join([*lines, self.test.sentence()])
 
     def __repr__(self) -> str:
         return f"<Difference of {len(self.labels)} figures, p = {self.p_value:.2g}>"
@@ -432,8 +464,8 @@ class Difference:
 
     @property
     def p_value(self) -> float:
-        """For any difference at all: the smallest of `p_values`, times their number (Bonferroni)."""
-        return float(min(1.0, self.p_values.min() * len(self.labels)))
+        """For any difference at all: that of `test`."""
+        return self.test.p_value
 
 
 def decimals(error: float) -> int:

@@ -26,8 +26,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from deniable._extras import require
-from deniable.errors import MismatchError, NumberError
+from deniable.errors import MismatchError, NumberError, ShapeError
 from deniable.results.base import INK, NOTHING, SEEN, UNSEEN, Difference, Floats, Result, Rows, number, quantile
+from deniable.results.significance import Measured, compare
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MEDIAN = "median"
@@ -501,25 +502,57 @@ class Distribution(Result):
         """
         if not isinstance(other, Distribution):
             return NotImplemented
-        if (
-            self.points.shape != other.points.shape
-            or not np.allclose(self.points, other.points)
-            or self.unit != other.unit
-        ):
-            raise MismatchError("these estimates are about different answers")
-        edges = min(self.edges, other.edges, key=len)
+        edges = self._common_edges([self, other])
         inner = edges[1:-1]
-        width = max(self.step, float(np.median(np.diff(edges))))
-        ramps = np.clip((inner[:, None] + width / 2 - self.points) / width, 0.0, 1.0)
-        wanted = np.vstack([self.points, ramps])
+        wanted = np.vstack([self.points, *([self._ramps_at(edges)] if inner.size else [])])
         sides = [one._compared(wanted) for one in (self, other)]
         value, spread = sides[0][0] - sides[1][0], sides[0][1] + sides[1][1]
         error = np.sqrt(np.diagonal(spread))
         whole = np.tile([-1.0, 1.0], (value.size, 1))
         whole[0] *= self.ends[1] - self.ends[0]
         labels = ["mean", *(f"up to {_short(edge)}" for edge in inner)]
-        joint = _joint_p_value(value[1:], spread[1:, 1:])
-        return ShapeDifference(labels, value, error, whole, sides[0][0], sides[1][0], joint)
+        return Difference(labels, value, error, whole, sides[0][0], sides[1][0], compare(self, other))
+
+    def measured(self, edges: Floats | None = None) -> Measured:
+        """The shares up to the edges of the bins, each blurred over a bin; of one bin the mean."""
+        known = self.edges if edges is None else edges
+        value, spread = self._compared(self._ramps_at(known))
+        labels = [f"up to {_short(edge)}" for edge in known[1:-1]] or ["mean"]
+        return Measured(labels, value, lambda _: spread, self.n, np.eye(len(labels)))
+
+    def measured_with(self, groups: Sequence[Result]) -> list[Measured]:
+        edges = self._common_edges(groups)
+        return [one.measured(edges) for one in groups if isinstance(one, Distribution)]
+
+    def _common_edges(self, groups: Sequence[Result]) -> Floats:
+        """The bins of the result with the fewest; raises MismatchError where one is about other numbers."""
+        each = [one for one in groups if isinstance(one, Distribution) and one.unit == self.unit]
+        alike = [one.points.shape == self.points.shape and np.allclose(one.points, self.points) for one in each]
+        if len(each) < len(groups) or not all(alike):
+            raise MismatchError("these estimates are about different answers")
+        return min((one.edges for one in each), key=len)
+
+    def as_given(self, given: Any) -> Floats:
+        """Shares of the `points`, or a function that gives the share of the numbers up to each of some numbers."""
+        if callable(given):
+            beyond = self.points + (0.0 if self.is_whole else self.step / 2)
+            shares = np.diff(np.concatenate([[0.0], np.asarray(given(beyond), dtype=float)[:-1], [1.0]]))
+        else:
+            shares = np.asarray(given, dtype=float)
+        if shares.shape != self.points.shape:
+            raise ShapeError(f"give a share for each of the {self.points.size} points, not {shares.size}")
+        if not (np.isfinite(shares).all() and shares.min() >= -1e-12 and abs(shares.sum() - 1) < 1e-6):
+            raise NumberError(f"shares are not negative and add up to one, not to {shares.sum():.6g}")
+        expected: Floats = self._ramps_at(self.edges) @ shares
+        return expected
+
+    def _ramps_at(self, edges: Floats) -> Floats:
+        """Weights of the positions: one up to each inner edge, falling over the width of a bin."""
+        inner = edges[1:-1]
+        if not inner.size:
+            return self.points[None, :]
+        width = max(self.step, float(np.median(np.diff(edges))))
+        return np.clip((inner[:, None] + width / 2 - self.points) / width, 0.0, 1.0)
 
     def _compared(self, wanted: Floats) -> tuple[Floats, Floats]:
         if self.evidence is None:
@@ -586,31 +619,6 @@ class Distribution(Result):
 
 
 QUANTILE_NAMES = tuple(MEDIAN if q == 0.5 else f"{100 * q:g} % quantile" for q in QUANTILES)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ShapeDifference(Difference):
-    """The difference of two distributions, with a test of all of it."""
-
-    joint: float
-    """The p-value of the test that the blurred shares are the same at all edges."""
-
-    @property
-    def p_value(self) -> float:
-        return self.joint
-
-
-def _joint_p_value(value: Floats, spread: Floats) -> float:
-    """Of a chi-square test that all values are zero; directions without any spread left out."""
-    from scipy.special import chdtrc
-
-    if not value.size or np.isnan(value).any():
-        return 1.0
-    scale = np.sqrt(np.diagonal(spread))
-    sizes, directions = np.linalg.eigh(spread / np.outer(scale, scale))
-    kept = sizes > 1e-9 * sizes[-1]
-    along = (directions.T @ (value / scale))[kept]
-    return float(chdtrc(int(kept.sum()), float((along**2 / sizes[kept]).sum())))
 
 
 def true_figures(numbers: Floats, held: Floats, edges: Floats) -> Floats:

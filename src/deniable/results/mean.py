@@ -16,7 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deniable._extras import require
-from deniable.results.base import INK, NOTHING, SEEN, Result, Rows, quantile
+from deniable.errors import NumberError
+from deniable.results.base import INK, NOTHING, SEEN, Floats, Result, Rows, quantile
+from deniable.results.significance import Measured
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,6 +67,16 @@ class Mean(Result):
         value, stderr = np.array([self.value]), np.array([self.error(population)])
         ends = np.array([low]), np.array([high])
         return Rows([self.figure], value, stderr, *ends, self.unit, level, simultaneous, population)
+
+    def measured(self) -> Measured:
+        spread = np.array([[self.stderr**2]])
+        figure = f"{self.figure}, {self.unit}" if self.unit else self.figure
+        return Measured([figure], np.array([self.value]), lambda _: spread, self.n, np.ones((1, 1)))
+
+    def as_given(self, given: Any) -> Floats:
+        if isinstance(given, bool) or not isinstance(given, int | float | Fraction) or not math.isfinite(given):
+            raise NumberError(f"a {self.figure} is tested against a number, not {given!r}")
+        return np.array([float(given)])
 
     def plot(
         self,

@@ -26,7 +26,7 @@ Error        of a difference of two shares. Reports that always support equally 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -34,9 +34,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import MismatchError, NumberError
+from deniable.errors import LabelError, MismatchError, NumberError, ShapeError
 from deniable.labels import Label, label_spec, text
 from deniable.results.base import ROWS_SHOWN, Floats, Result, Rows, number, quantile
+from deniable.results.significance import Measured, contrasts
+
+MOST_TOGETHER = 2048
+"""Shares that are tested together: the covariance of more takes too long."""
 
 
 def clopper_pearson(counts: Floats, n: Floats | float, level: float) -> Floats:
@@ -148,6 +152,10 @@ class Estimate(Result):
     """By how much the sampling variance is larger than that of n different people."""
     bounded: bool = False
     """Whether the method gives a distribution, so that intervals are cut to [0, 1]."""
+    law: Callable[[Floats], Floats] | None = None
+    """The covariance that one report adds to the counts where people have these shares; None where it is not known."""
+    growth: tuple[float, float] = (1.0, 1.0)
+    """By how much noise and sampling error are larger, in variance, than those of n different people."""
 
     @classmethod
     def nothing(cls, labels: Sequence[Label], protocol: str) -> Self:
@@ -234,13 +242,44 @@ class Estimate(Result):
         if self.fit is not None:
             fit = replace(self.fit, unbiased=self.fit.unbiased.repeated(noise, people), spread=None)
         drawn = people * self.people
-        again = replace(self, noise=noise * self.noise, people=drawn, support=support, raw=raw, fit=fit)
+        growth = noise * self.growth[0], max(noise, people) * self.growth[1]
+        again = replace(self, noise=noise * self.noise, people=drawn, support=support, raw=raw, fit=fit, growth=growth)
         return replace(again, check=self._check_of(noise))
 
     def sampled(self, part: Fraction) -> Self:
         # The people who answered and were not drawn are missing like those who were not asked at all.
         drawn = self.people * _sampling(self.counts, self.n)
         return replace(self, noise=self.noise + float(1 - part) * drawn, people=float(part) * self.people)
+
+    def measured(self) -> Measured | None:
+        if self.fit is not None:
+            return self.fit.unbiased.measured()
+        law = self.law
+        if law is None or not 2 <= len(self.labels) <= MOST_TOGETHER:
+            return None
+
+        def spread(shares: Floats) -> Floats:
+            known = np.clip(shares, 0.0, None)
+            known = known / known.sum() if known.sum() > 0 else np.full(known.size, 1 / known.size)
+            noise, drawn = self.growth
+            total: Floats = (noise * law(known) + drawn * (np.diag(known) - np.outer(known, known))) / self.n
+            return total
+
+        return Measured(self.labels, self.frequencies, spread, self.n, contrasts(len(self.labels)))
+
+    def as_given(self, given: Any) -> Floats:
+        if isinstance(given, Mapping):
+            strange = [label for label in given if label not in self.labels]
+            if strange:
+                raise LabelError(f"{text(strange[0])} is not one of the {len(self.labels)} answers")
+            given = [given.get(label, 0.0) for label in self.labels]
+        shares = np.asarray([float(one) for one in given])
+        if shares.shape != (len(self.labels),):
+            raise ShapeError(f"give a share for each of the {len(self.labels)} answers, not {shares.size}")
+        if not (np.isfinite(shares).all() and (shares >= 0).all() and abs(shares.sum() - 1) < 1e-6):
+            raise NumberError(f"shares are not negative and add up to one, not to {shares.sum():.6g}")
+        given_shares: Floats = shares / shares.sum()
+        return given_shares
 
     def combine(self, *others: Estimate) -> Estimate:
         """One estimate from several of the same shares, each weighted by its inverse variance."""

@@ -184,7 +184,18 @@ class HadamardResponse(FrequencyProtocol):
         people = np.clip((table[0] - tally.n * elsewhere) / keep, 0, tally.n)[answers % self.blocks]
         own = np.clip(counts, 0, people)
         spread = people * (keep + elsewhere) + (tally.n - people) * elsewhere - own * keep**2
-        return Estimate(self.domain.labels, tally.n, counts, spread / keep**2, self.name)
+        return Estimate(self.domain.labels, tally.n, counts, spread / keep**2, self.name, law=self.noise_covariance)
+
+    def noise_covariance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        # The signs of two answers of a block multiply to that of a third one, which comes oftener if people hold it.
+        keep, answers = float(self.response.keep), np.arange(self.domain.size)
+        block, row = answers % self.blocks, answers // self.blocks + 1
+        signs = np.zeros((self.blocks, self.block_size))
+        signs[block, row] = keep * shares
+        signs[:, 0] = keep * np.bincount(block, shares, self.blocks) + (1 - keep) / self.blocks
+        together = np.where(block == block[:, None], signs[block, row ^ row[:, None]], 0.0)
+        found: NDArray[np.float64] = together / keep**2 - np.diag(shares)
+        return found
 
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         # Half a block comes with at least `least` and, where everybody holds its answer, with `keep` more. People with

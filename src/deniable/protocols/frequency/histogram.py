@@ -50,7 +50,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deniable.channels.inference.em import Model, NewtonSystem, information_stderr, maximize, progress_bar
 from deniable.domains import Domain, DomainLike, ListedDomain
-from deniable.errors import ChannelError, NumberError, ReportError
+from deniable.errors import ChannelError, MismatchError, NumberError, ReportError
 from deniable.exact import Number
 from deniable.labels import Label, text
 from deniable.protocols.base import Positions, Protocol
@@ -59,6 +59,7 @@ from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, Fit, Support, quantile
 from deniable.results.misfit import too_few, too_many
+from deniable.results.significance import contrasts, power
 
 SPOKEN, MOST_SPOKEN = 12, 20_000
 """Answers that are named in words, and listed at all."""
@@ -77,6 +78,27 @@ class ShareProtocol(Protocol):
 
         Noise and sampling error; `population=False` leaves the second out, for the count among those who answered.
         """
+
+    def noise_covariance(self, shares: Floats) -> Floats | None:
+        """The covariance that one report adds to the estimated counts, for people of these shares, if it is known."""
+        return None
+
+    def power(self, given: Any, truth: Any, n: int, level: float = 0.05) -> float:
+        """How often n people show that the shares are not the given ones, where they are `truth`.
+
+        By the test `estimate.test(given)` at this level. Raises MismatchError where the covariance is not known.
+
+        >>> from deniable.protocols import GRR
+        >>> round(GRR(["yes", "no"], epsilon=1).power([0.5, 0.5], [0.55, 0.45], n=5_000), 2)
+        0.9
+        """
+        empty = self._nothing()
+        first, second = empty.as_given(given), empty.as_given(truth)
+        noise = self.noise_covariance(first)
+        if noise is None:
+            raise MismatchError(f"the covariance of the shares that {self.name} estimates is not known")
+        basis, drawn = contrasts(first.size), np.diag(first) - np.outer(first, first)
+        return power(basis @ (second - first), basis @ ((noise + drawn) / n) @ basis.T, level)
 
     def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The share of each listed answer."""
@@ -271,7 +293,15 @@ class PureProtocol(FrequencyProtocol):
             noise=self.variance(tally.n, shares, population=False),
             protocol=self.name,
             support=support,
+            law=self.noise_covariance,
         )
+
+    def noise_covariance(self, shares: Floats) -> Floats:
+        # Supports of one size repel each other; bits that are set one by one and linear hashes leave no covariance.
+        law = Support(np.zeros(shares.size, dtype=np.int64), 1, float(self.p), float(self.q), self.support_size)
+        found = np.stack([law.covariance(shares, place) for place in range(shares.size)])
+        np.fill_diagonal(found, self.variance(1, shares, population=False))
+        return found
 
     @property
     def leverage(self) -> float:

@@ -1,0 +1,286 @@
+"""Significance tests on private data: fit, difference and independence, with the protocol's own covariance.
+
+Statistic  x' S^-1 x, where x is what unbiased figures differ by from the hypothesis, and S their covariance if it were
+           true: the noise of the protocol and the error of having asked these people, at the given shares, or at
+           those of all groups together
+Law        chi-square in large samples; shares add up to one, so d of them have d - 1 degrees of freedom
+Size       the p-value is below 0.05 in 5 % of surveys in which the hypothesis is true
+Unknown    where a covariance is not known (texts of a sketch, combined estimates), each figure is tested by itself
+           and the smallest p-value is multiplied by their number (Bonferroni): never too small, and less sharp
+Looks      the number of people is fixed beforehand: who tests every day and stops at the first small p-value finds
+           something in the end, whatever the truth is
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import LabelError, MismatchError, NumberError, ShapeError
+from deniable.labels import Label, text
+
+if TYPE_CHECKING:
+    from deniable.results.base import Result
+    from deniable.results.shares import Estimate
+
+Floats = NDArray[np.float64]
+
+LEVEL = 0.05
+
+FIT, SAME, INDEPENDENT = "fit", "same", "independent"
+
+_WORDS = {
+    FIT: ("Differs from what was given", "Nothing speaks against what was given"),
+    SAME: ("The groups differ", "No difference between the groups is seen"),
+    INDEPENDENT: ("The two depend on each other", "No dependence is seen between the two"),
+}
+
+_NOISELESS = 1e-9
+"""A direction with less than this part of the largest spread, after each figure is divided by its own, has none."""
+
+
+@dataclass(frozen=True)
+class SignificanceTest:
+    """Whether reports speak against a hypothesis about the population."""
+
+    hypothesis: str
+    """What is tested: "fit" to given figures, "same" figures in all groups, or "independent" rows and columns."""
+    p_value: float
+    """How often reports speak against the hypothesis so strongly where it is true."""
+    statistic: float
+    freedom: int
+    """Degrees of freedom of the statistic."""
+    n: tuple[int, ...]
+    """Reports, one number per group."""
+    method: str = "chi-square"
+
+    def rejected(self, level: float = LEVEL) -> bool:
+        """Whether the hypothesis is given up, which is wrong with probability `level` where it is true."""
+        if not 0 < level < 1:
+            raise NumberError(f"the level of a test lies between 0 and 1, not at {level!r}")
+        return self.p_value <= level
+
+    def sentence(self, level: float = LEVEL) -> str:
+        """The finding in words."""
+        if not all(self.n) or not self.n:
+            return "Nothing can be said yet: there are no reports."
+        said = _WORDS[self.hypothesis][0 if self.rejected(level) else 1]
+        people = " and ".join(f"{one:,}" for one in self.n) if len(self.n) < 3 else f"{sum(self.n):,}"
+        return f"{said} (p {_p_text(self.p_value)}, n = {people})."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The test as JSON values."""
+        head = {"hypothesis": self.hypothesis, "p_value": self.p_value, "statistic": self.statistic}
+        return head | {"freedom": self.freedom, "n": list(self.n), "method": self.method, "sentence": self.sentence()}
+
+    def __str__(self) -> str:
+        freedom = f"{self.freedom} degree{'s' if self.freedom != 1 else ''} of freedom"
+        return f"{self.sentence()}\n{self.method}, statistic {self.statistic:.4g}, {freedom}"
+
+
+def _p_text(p: float) -> str:
+    return "< 0.0001" if p < 0.0001 else f"= {p:.2g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Unbiased figures with the covariance of their errors, as estimates of the population's."""
+
+    labels: Sequence[Label]
+    value: Floats
+    spread: Callable[[Floats], Floats]
+    """The covariance if the true figures were these."""
+    n: int
+    basis: Floats
+    """What can differ, one direction per row: all figures by themselves, or of shares those that leave the sum."""
+
+    @property
+    def weight(self) -> float:
+        """How much the figures are worth beside those of others."""
+        size = float(np.mean(np.diagonal(self.spread(self.value))))
+        return 1 / size if size > 0 else 1.0
+
+
+def contrasts(size: int) -> Floats:
+    """Orthonormal directions in which shares can move: all that leave their sum.
+
+    >>> contrasts(3).round(3).tolist()
+    [[0.707, -0.707, 0.0], [0.408, 0.408, -0.816]]
+    """
+    rows = np.tril(np.ones((size, size)), -1)[1:]
+    steps = np.arange(1, size)
+    rows[np.arange(size - 1), steps] = -steps
+    found: Floats = rows / np.sqrt(steps * (steps + 1.0))[:, None]
+    return found
+
+
+def chi_square(value: Floats, spread: Floats) -> tuple[float, int]:
+    """The statistic that all values are zero, and its degrees of freedom."""
+    scale = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
+    free = scale > 0
+    if not free.any():
+        return 0.0, 0
+    value, spread, scale = value[free], spread[np.ix_(free, free)], scale[free]
+    sizes, directions = np.linalg.eigh(spread / np.outer(scale, scale))
+    kept = sizes > _NOISELESS * sizes[-1]
+    along = (directions.T @ (value / scale))[kept]
+    return float((along**2 / sizes[kept]).sum()), int(kept.sum())
+
+
+def _tail(statistic: float, freedom: int) -> float:
+    from scipy.special import chdtrc
+
+    return float(chdtrc(freedom, statistic)) if freedom else 1.0
+
+
+def power(difference: Floats, spread: Floats, level: float = LEVEL) -> float:
+    """How often the test at this level finds a difference, whose estimate has this covariance."""
+    from scipy.special import chdtri, chndtr
+
+    away, freedom = chi_square(difference, spread)
+    return float(1 - chndtr(chdtri(freedom, level), freedom, away)) if freedom else 0.0
+
+
+def fit(found: Measured, given: Floats) -> SignificanceTest:
+    """Whether the population's figures are the given ones."""
+    basis = found.basis
+    statistic, freedom = chi_square(basis @ (found.value - given), basis @ found.spread(given) @ basis.T)
+    return SignificanceTest(FIT, _tail(statistic, freedom), statistic, freedom, (found.n,))
+
+
+def same(groups: Sequence[Measured]) -> SignificanceTest:
+    """Whether independent groups have the same figures."""
+    basis, weights = groups[0].basis, np.array([one.weight for one in groups])
+    pooled = np.average([one.value for one in groups], axis=0, weights=weights)
+    values = [basis @ one.value for one in groups]
+    spreads = [basis @ one.spread(pooled) @ basis.T for one in groups]
+    # Each group against the last one, all at once: the statistic does not depend on which one that is.
+    away = np.concatenate([value - values[-1] for value in values[:-1]])
+    size, others = len(basis), len(groups) - 1
+    spread = np.asarray(np.kron(np.ones((others, others)), spreads[-1]), dtype=np.float64)
+    for place, own in enumerate(spreads[:-1]):
+        block = slice(place * size, (place + 1) * size)
+        spread[block, block] += own
+    statistic, freedom = chi_square(away, spread)
+    return SignificanceTest(SAME, _tail(statistic, freedom), statistic, freedom, tuple(one.n for one in groups))
+
+
+def smallest(hypothesis: str, z: Floats, n: Sequence[int]) -> SignificanceTest:
+    """The test that only looks at each figure by itself, from figures divided by their errors."""
+    largest = float(np.nan_to_num(np.abs(z)).max(initial=0.0))
+    p = min(1.0, math.erfc(largest / math.sqrt(2)) * z.size)
+    return SignificanceTest(hypothesis, p, largest**2, 1, tuple(n), f"smallest of {z.size} p-values (Bonferroni)")
+
+
+def nothing(hypothesis: str, n: Sequence[int]) -> SignificanceTest:
+    """The test without reports."""
+    return SignificanceTest(hypothesis, 1.0, 0.0, 0, tuple(n))
+
+
+def compare(*groups: Result) -> SignificanceTest:
+    """Whether independent groups of people have the same figures: shares, means or distributions.
+
+    With two groups, `a - b` says in addition by how much each figure differs. The groups may have been asked with
+    different epsilons and protocols, if it was for the same answers. Raises MismatchError where it was for others, and
+    NumberError with fewer than two groups.
+
+    >>> from deniable.protocols import GRR, Tally
+    >>> coin = GRR(["yes", "no"], epsilon=1)
+    >>> here, there = (coin.estimate(Tally(coin.fingerprint, 2000, [n, 2000 - n])) for n in (1100, 940))
+    >>> print(compare(here, there).sentence())
+    The groups differ (p < 0.0001, n = 2,000 and 2,000).
+    """
+    if len(groups) < 2:
+        raise NumberError("a comparison needs at least two groups")
+    each = [group.unbiased for group in groups]
+    n = tuple(int(one.n) for one in each)
+    if not all(n):
+        return nothing(SAME, n)
+    measured = each[0].measured_with(each)
+    if measured is None:
+        tables = [one.table() for one in each]
+        if any((one.names, one.row_units) != (tables[0].names, tables[0].row_units) for one in tables[1:]):
+            raise MismatchError("these estimates are about different answers")
+        each_pair = [
+            (one.value - other.value) / np.hypot(one.stderr, other.stderr)
+            for place, one in enumerate(tables)
+            for other in tables[:place]
+        ]
+        return smallest(SAME, np.concatenate(each_pair), n)
+    if any(list(one.labels) != list(measured[0].labels) for one in measured[1:]):
+        raise MismatchError("these estimates are about different answers")
+    return same(measured)
+
+
+Cells = Mapping[Any, tuple[Any, Any]] | Callable[[Any], tuple[Any, Any]] | tuple[int, int]
+
+
+def independence(estimate: Estimate, cells: Cells) -> SignificanceTest:
+    """Whether two attributes are independent, from the shares of their combinations.
+
+    `cells` says which row and which column of the table an answer belongs to: {"f, yes": ("f", "yes"), ...}, a function
+    of the label, or (rows, columns) where the answers are the cells row by row.
+
+    >>> from deniable.protocols import GRR, Tally
+    >>> both = GRR(["f yes", "f no", "m yes", "m no"], epsilon=2)
+    >>> found = both.estimate(Tally(both.fingerprint, 10_000, [3000, 2000, 2000, 3000]))
+    >>> independence(found, lambda label: tuple(label.split())).rejected()
+    True
+    """
+    raw = estimate.unbiased
+    order, rows, columns = _places(raw.labels, cells)
+    if not raw.n:
+        return nothing(INDEPENDENT, (0,))
+    found = raw.measured()
+    if found is None:
+        raise MismatchError(
+            "the covariance of these shares is not known, and independence cannot be tested without it: ask with a "
+            "protocol for listed answers"
+        )
+    shares = np.clip(found.value[order].reshape(rows, columns), 0.0, None)
+    shares = shares / shares.sum()
+    first, second = shares.sum(axis=1), shares.sum(axis=0)
+    joint = found.value[order].reshape(rows, columns)
+    excess = joint - np.outer(joint.sum(axis=1), joint.sum(axis=0)) / joint.sum()
+    # How the excess of cell (i, j) moves with the share of cell (k, l), where the two are independent.
+    same_row, same_column = np.eye(rows), np.eye(columns)
+    slope = (
+        np.einsum("ik,jl->ijkl", same_row, same_column)
+        - np.einsum("ik,j->ijk", same_row, second)[:, :, :, None]
+        - np.einsum("jl,i->ijl", same_column, first)[:, :, None, :]
+        + np.outer(first, second)[:, :, None, None]
+    ).reshape(rows * columns, rows * columns)
+    expected = np.empty(rows * columns)
+    expected[order] = np.outer(first, second).ravel()
+    spread = slope @ found.spread(expected)[np.ix_(order, order)] @ slope.T
+    inner = np.kron(contrasts(rows), contrasts(columns))
+    statistic, freedom = chi_square(inner @ excess.ravel(), inner @ spread @ inner.T)
+    return SignificanceTest(INDEPENDENT, _tail(statistic, freedom), statistic, freedom, (int(raw.n),))
+
+
+def _places(labels: Sequence[Label], cells: Cells) -> tuple[NDArray[np.intp], int, int]:
+    """The answers in the order of the cells of their table, and its size."""
+    if isinstance(cells, tuple):
+        rows, columns = cells
+        if rows < 2 or columns < 2 or rows * columns != len(labels):
+            raise ShapeError(f"{len(labels)} answers are no table of {rows} rows and {columns} columns, two at least")
+        return np.arange(len(labels)), rows, columns
+    try:
+        found = [cells(label) if callable(cells) else cells[label] for label in labels]
+    except KeyError as missing:
+        raise LabelError(f"the cells do not say where {text(missing.args[0])} belongs") from None
+    rows_named, columns_named = (list(dict.fromkeys(cell[side] for cell in found)) for side in (0, 1))
+    place = {cell: i for i, cell in enumerate(found)}
+    full = len(rows_named) * len(columns_named)
+    if len(place) != len(labels) or full != len(labels) or min(len(rows_named), len(columns_named)) < 2:
+        raise ShapeError(
+            "the cells make no table: each combination of a row and a column is one answer, and there are at least "
+            "two of both"
+        )
+    order = [place[row, column] for row in rows_named for column in columns_named]
+    return np.array(order, dtype=np.intp), len(rows_named), len(columns_named)
