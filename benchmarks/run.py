@@ -31,6 +31,7 @@ MODULES = (
     "benchmarks.design",
     "benchmarks.distributions",
     "benchmarks.significance",
+    "benchmarks.census",
     "benchmarks.files",
     "benchmarks.service",
     "benchmarks.stores",
@@ -38,8 +39,8 @@ MODULES = (
     "benchmarks.pages",
 )
 """Where benchmarks are; importing one registers those in it."""
-APART = ("load", "ten-minutes")
-"""Groups that are run only when they are named: they take long, and need a machine to themselves."""
+APART = ("load", "ten-minutes", "census")
+"""Groups that are run only when they are named: they take long, or need a machine to themselves or data."""
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -43,7 +43,7 @@ def tests(size: Size) -> Case:
             dn.independence(one, (2, 3)).rejected() for one in each
         ]
     found["two means, Window at 1"] = _means(runs)
-    found["two distributions, Window at 2"] = _distributions(size(10_000, 20))
+    found["two distributions (500 surveys), Window at 2"] = _distributions(size(500, 10))
     facts = {f"size, {name}": f"{100 * float(np.mean(one)):.2f} %" for name, one in found.items()}
     for protocol in (dn.GRR(5, 1), dn.OUE(5, 1)):
         seen = np.mean([one.test(SHARES).rejected() for one in _surveys(protocol, OTHER, 20_000, runs)])

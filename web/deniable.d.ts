@@ -127,6 +127,10 @@ export interface Protocol {
     figure?(read: number | readonly number[], group: number): number;
     /** Of Attributes: the columns, of which a report is about one. */
     readonly groups?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
+    /** Of Stratified: the parts of an answer that are sent as they are, the strata that are counted, and what asks for the answer. */
+    readonly clear?: readonly string[];
+    readonly strata?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
+    readonly inner?: Protocol;
     /** Of Ranges and Rectangles: the levels, of which a report is about one, and the node of a level that a read answer lies in. */
     readonly levels?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     project?(read: unknown, level: number): unknown;

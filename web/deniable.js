@@ -393,6 +393,8 @@ const textDigest = (use, key, cohort, text) => sha256(utf8(`deniable-${use}-v1\0
 
 const MOST_ANSWERS = 2 ** 28; // as many counters as a tally has at most
 const MOST_COLUMNS = 64;
+const MOST_STRATA = 1024;
+const ALL_STRATA = "all"; // what all of them together are called
 const MOST_LAWS = 64; // hypotheses of one table
 const LONGEST_WEIGHT = 100000; // digits
 const LONGEST_VALUE = 2000;
@@ -1275,6 +1277,40 @@ function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: l
   return grouped(written, level, parts);
 }
 
+/** A public attribute or several, sent as they are, then the report of the answer, which is the last column. */
+function stratified({ columns }, _epsilon, { domain, inner: written, epsilon: level }) {
+  const strata = columns.slice(0, -1);
+  check(strata.length > 0 && strata.every(({ domain: { size } }) => size >= 2), "a stratum is a list of at least two values");
+  const inner = loadProtocol(written);
+  const same = canonicalText(written.domain, 0) === canonicalText(domain.columns.at(-1).domain, 0);
+  check(same && inner.epsilon === level && inner.name !== "Stratified", "the protocol of the answer is not usable in strata");
+  const count = strata.reduce((product, { domain: { size } }) => product * size, 1);
+  check(count <= MOST_STRATA, `strata have at most ${MOST_STRATA} combinations`);
+  const placeOf = (answer) => strata.reduce((place, { domain: { size } }, i) => place * size + answer[i], 0);
+  const nameOf = (place) => {
+    const said = [];
+    for (const { domain: own } of strata.toReversed()) {
+      said.unshift(String(own.label(place % own.size)));
+      place = Math.floor(place / own.size);
+    }
+    return said.join(", ");
+  };
+  const names = Array.from({ length: count }, (_, place) => nameOf(place));
+  check(new Set([ALL_STRATA, ...names]).size === count + 1, "two strata are called the same");
+  const headBytes = bytesFor(count);
+  const reportBytes = headBytes + inner.reportBytes;
+  const draw = (answer, bits) => {
+    const out = toBytes(placeOf(answer), headBytes, new Uint8Array(reportBytes));
+    out.set(inner.draw(answer.at(-1), bits), headBytes);
+    return out;
+  };
+  const clear = Object.freeze(strata.map(({ name }) => name));
+  const groups = Object.freeze(names.map((name) => Object.freeze({ name, weight: 1, protocol: inner })));
+  const { relation, delta } = inner;
+  const over = `${inner.over} with the same ${clear.join(" and ")}, sent in clear`;
+  return { reportBytes, forms: count * inner.forms, thresholds: inner.thresholds, draw, strata: groups, inner, clear, delta, relation, over };
+}
+
 /** The powers of each number in a figure: of one number, and of two. */
 const POWERS = [null, [[1], [2]], [[1, 0], [0, 1], [2, 0], [0, 2], [1, 1]]];
 const UNIT_INTERVAL = (low) => ({ kind: "interval", low, high: "1", unit: "" });
@@ -1515,6 +1551,7 @@ const PROTOCOLS = {
   MeanTable: { law: meanTable, shape: "mean output", needs: "number", parameters: ["rows", "values"], optional: ["certificate"] },
   ProfileTable: { law: profileTable, shape: "profile output", needs: "columns", parameters: ["mechanism", "profiles", "edges", "rows", "read"] },
   Attributes: { law: attributes, shape: "part", needs: "columns", parameters: ["groups"] },
+  Stratified: { law: stratified, shape: "stratum", needs: "columns", parameters: ["inner"] },
   Moments: { law: moments, shape: "figure", needs: "read", parameters: ["groups"] },
   Ranges: { law: ranges, shape: "range", needs: "number", parameters: ["cells", "fanouts", "groups"] },
   Rectangles: { law: rectangles, shape: "rectangle", needs: "columns", parameters: ["cells", "grids", "groups"] },
@@ -2090,6 +2127,9 @@ export function surveyChanges(before, after) {
     note(`question ${id}: text`, known.text, question.text);
     note(`question ${id}: answers`, mine.domain, other.domain);
     grows(`question ${id}: epsilon`, mine.epsilon, other.epsilon);
+    const [told, tells] = [before, after].map(({ questions }) => questions.find((one) => one.id === id).protocol.clear ?? []);
+    const more = tells.some((name) => !told.includes(name));
+    note(`question ${id}: sent in clear`, told.join(", ") || "nothing", tells.join(", ") || "nothing", more ? "weaker" : "stronger");
     note(`question ${id}: protocol`, mine.protocol, other.protocol);
     const named = ["protocol", "domain", "epsilon"];
     const rest = [...new Set([...Object.keys(mine), ...Object.keys(other)])].filter((key) => !named.includes(key));

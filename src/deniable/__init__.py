@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from deniable.protocols import Ranges as Ranges
     from deniable.protocols import Rectangles as Rectangles
     from deniable.protocols import Reports as Reports
+    from deniable.protocols import Stratified as Stratified
     from deniable.protocols import SubsetSelection as SubsetSelection
     from deniable.protocols import Table as Table
     from deniable.protocols import Tally as Tally
@@ -99,7 +100,7 @@ _HOMES = {
         *("BLH", "CMS", "GRR", "HCMS", "LGRR", "LOLOHA", "LOSUE", "LSUE", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
         *("Attributes", "Estimate", "Evolving", "HadamardResponse", "MeanTable", "Moments", "OLHSketch", "OneBitMean"),
         *("ItemSets", "KeyValue", "Protocol", "Ranges", "Rectangles", "Reports", "SubsetSelection", "Table", "Tally"),
-        *("Window",),
+        *("Stratified", "Window"),
         *("combine", "load"),
     ),
     "randomness": ("Secure", "Simulation"),

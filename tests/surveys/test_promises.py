@@ -41,6 +41,7 @@ from deniable.protocols import (
     Moments,
     OneBitMean,
     Protocol,
+    Stratified,
     SubsetSelection,
     Table,
     Window,
@@ -156,10 +157,22 @@ def linkable(values: int) -> Survey:
     return asked([LOSUE(12, first=1, forever=2)], rule)
 
 
-ALL = [*combinations(), *two_stages()]
+def strata() -> list[Survey]:
+    """Public attributes go along in clear."""
+    one = Stratified({"country": ["de", "fr"]}, GRR(["yes", "no"], 1), "q0")
+    both = Stratified({"country": ["de", "fr"], "version": 3}, OUE(3, 2), "q0")
+    three = Stratified({"country": ["de", "fr"], "version": 3, "beta": [True, False]}, GRR(2, 8), "q0")
+    rules = [RULES[name] for name in ("once", "repeated, once")]
+    return [asked(ask, rule) for rule in rules for ask in ([one], [both], [three], [one, GRR(2, 1)])]
+
+
+STRATA = strata()
+ALL = [*combinations(), *two_stages(), *STRATA]
 SMALL = [
-    survey for survey in ALL if all(q.protocol.report_forms <= 64 for q in survey) and survey.terms.retention == "tally"
-]  # type: ignore[union-attr]
+    survey
+    for survey in ALL
+    if all(q.protocol.report_forms <= 64 and not q.protocol.clear for q in survey) and survey.terms.retention == "tally"  # type: ignore[union-attr]
+]
 
 
 def named(survey: Survey) -> str:
@@ -177,6 +190,7 @@ BEHAVIOUR = {
     "sure": "tests/surveys/test_promises.py::test_nobody_becomes_surer_than_the_sentence_says",
     "seen": "tests/surveys/test_promises.py::test_nobody_is_said_in_the_strong_band_alone",
     "parts": "tests/surveys/test_promises.py::test_one_part_is_reported_and_the_answer_does_not_choose_it",
+    "clear": "tests/surveys/test_promises.py::test_strata_are_in_the_report_and_the_numbers_are_about_the_rest",
     "people": "tests/surveys/test_promises.py::test_the_people_and_the_guesses_are_those_of_the_law",
     "changes": "tests/surveys/test_promises.py::test_two_stages_tell_no_more_than_is_said",
     "linked": "tests/surveys/test_promises.py::test_linkable_reports_are_recognized_and_others_are_not",
@@ -291,6 +305,24 @@ def test_one_part_is_reported_and_the_answer_does_not_choose_it(monkeypatch: pyt
     monkeypatch.setattr(Attributes, "project", lambda self, value, group: (value[0] + value[1]) % 2)
     with pytest.raises(AssertionError, match="not about"):
         check_parts(protocol)
+
+
+def test_strata_are_in_the_report_and_the_numbers_are_about_the_rest() -> None:
+    survey = STRATA[1]
+    protocol = survey.questions[0].protocol
+    said = promises(survey)
+    assert said["clear"].startswith("Your country and version are not protected. They are sent as written")
+    assert "parts" not in said
+    assert "what you chose beside your country and version" in said["seen"]
+    assert "clear" not in promises(asked([GRR(2, 1)], RULES["once"]))
+    channel = protocol.channel()
+    place = np.array([int(output[:2], 16) for output in channel.outputs])
+    for row, (country, version, _) in zip(channel.rows, channel.inputs, strict=True):
+        stratum = ["de", "fr"].index(country) * 3 + version
+        assert set(place[row > 0]) == {stratum}, "the stratum is in the report as it is"
+    for group in range(6):
+        rows = np.array(channel.rows)[3 * group : 3 * group + 3][:, place == group]
+        assert (rows.max(axis=0) / rows.min(axis=0)).max() == pytest.approx(float(survey.ratio))
 
 
 def _chosen_by_answer(self: Attributes, value: Any, bits: Any) -> bytes:

@@ -39,7 +39,7 @@ from deniable.collect.client.ledger import advance, report_id
 from deniable.domains import Categories, Domain, Integers, Interval, KeyNumbers, Records, Sets, Strings
 from deniable.exact import WORD, Dyadic
 from deniable.labels import label_spec
-from deniable.protocols import Attributes, KeyValue, Memoized, Protocol, Table, registered
+from deniable.protocols import Attributes, KeyValue, Memoized, Protocol, Stratified, Table, registered
 from deniable.randomness import Bits
 from deniable.specs import canonical_bytes
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
@@ -285,6 +285,9 @@ def explicit() -> Iterator[dict[str, Any]]:
     for first in (0, 1, 2, 4, 5, 6):
         yield vector(parts, {"age": -3, "hours": 7.25}, [top, limit, 7 + first], 5)
     yield vector(parts, {"often": "often", "age": 6, "hours": 99}, [0], 6)
+    public = {"country": ["de", "fr", "pl"], "beta": [True, False]}
+    wide = Stratified(public, kinds["OUE"](BREAD, 1), "bread")
+    yield vector(wide, {"country": "pl", "beta": False, "bread": BREAD.labels[0]}, [], 7)
 
 
 def vector(protocol: Protocol, answer: Any, words: list[int], seed: int) -> dict[str, Any]:

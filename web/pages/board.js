@@ -18,6 +18,9 @@ const METHODS = {
 const PAUSE = 1000;
 const LATEST = "latest";
 
+const ALL = "all"; // what all strata together are called
+const FEW_STRATA = 4; // more are not all shown at first
+
 const FIRSTS = [["", "the first"], [LATEST, "the latest alone"]];
 const LASTS = [["", "the latest"]];
 
@@ -25,8 +28,9 @@ const LASTS = [["", "the latest"]];
 function parts(question) {
   const { id, text, protocol } = question;
   if (protocol.readings) return protocol.readings.map((part) => ({ id, part, text: `${text}: ${part}`, protocol }));
-  if (!protocol.groups) return [question];
-  return protocol.groups.map(({ name, protocol: own }) => ({ id, part: name, text: `${text}: ${name}`, protocol: own }));
+  const { strata, inner, groups = strata && [{ name: ALL, protocol: inner }, ...strata] } = protocol;
+  if (!groups) return [question];
+  return groups.map(({ name, protocol: own }) => ({ id, part: name, text: `${text}: ${name}`, protocol: own, stratum: strata && name }));
 }
 
 /** What a question, or a part of one, is called. */
@@ -50,6 +54,7 @@ export class Board {
   #again = false;
   #newest = null;
   #chosen = [];
+  #strata = [];
 
   /** `go(event, fingerprint)` opens the dashboard of another survey. */
   constructor(place, api, survey, go) {
@@ -60,6 +65,8 @@ export class Board {
     // Memoized answers repeat their noise: several periods say no more than one, which is the one to look at.
     if (survey.terms.keeps && survey.terms.longitudinal.epochs > 1) this.state.first = LATEST;
     const many = survey.questions.length > 1;
+    this.#strata = [...new Set(survey.questions.flatMap(({ protocol: { strata = [] } }) => strata.map(({ name }) => name)))];
+    this.state.stratum = this.#strata.length > FEW_STRATA ? ALL : "";
     this.panels = survey.questions.flatMap((question, i) => parts(question).map((part) => new QuestionPanel(this, part, many ? i + 1 : 0)));
     this.compare = new Comparison(this);
   }
@@ -129,7 +136,14 @@ export class Board {
       this.#select("top", "Answers", [...tops, [null, "all"]]),
       this.#select("bins", "Bins", [[null, "as the noise allows"], ...[10, 20, 50, 100].map((n) => [n, `about ${n}`])]),
       this.#select("order", "Order", [["auto", "usual"], ["own", "as asked"], ["share", "most common first"]]),
+      this.#strata.length ? this.#select("stratum", "Strata", [["", "all of them"], [ALL, "together only"], ...this.#strata.map((name) => [name, name])]) : null,
     );
+  }
+
+  /** Show the panels of the stratum that was chosen, beside those of everybody. */
+  #choose() {
+    const { stratum } = this.state;
+    for (const panel of this.panels) panel.element.hidden = Boolean(panel.stratum && stratum && ![ALL, stratum].includes(panel.stratum));
   }
 
   /** Controls that say nothing about means are there only where there are shares. */
@@ -210,7 +224,7 @@ export class Board {
     const asked = [...new Set(this.panels.map((panel) => panel.range).filter(Boolean))];
     const replies = await this.#ask("estimates", { epochs: this.#range, about, bins, range: asked, post: "none", ...given });
     const readings = replies.map(({ series }) => series[0]);
-    return new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [keyOf(one), { ...one, notes, asked }])));
+    return new Map(readings.flatMap(({ questions, notes }) => questions.map((one) => [keyOf(one), { ...one, said: one.notes, notes, asked }])));
   }
 
   /** Changes by question from one range of periods to another. */
@@ -250,6 +264,7 @@ export class Board {
         const [own, other] = [raw.get(panel.key), consistent.get(panel.key)];
         panel.update(own, other.rows.length === own.rows.length ? other : own, asked);
       }
+      this.#choose();
       this.#offerControls();
     } catch (error) {
       this.#error.textContent = `${error.message[0].toUpperCase()}${error.message.slice(1)}. What is shown here is from before.`;

@@ -206,6 +206,16 @@ const cut =
     return { rows, text: `of ${name}, counted from 0: ${found.text}`, supports: null, speaks };
   };
 
+/** The stratum as it is, then the report of the answer. */
+function stratum({ strata, inner: protocol }, spec, bytes, at) {
+  const width = bytes.length - protocol.reportBytes;
+  const place = number(bytes.slice(0, width));
+  const found = decode(protocol, spec.inner, bytes.slice(width), at + width);
+  const { name } = strata[place];
+  const rows = [{ from: at, to: at + width, meaning: `in clear, number ${place}: “${name}”` }, ...found.rows];
+  return { rows, text: `from “${name}”: ${found.text}`, supports: null, speaks: `It says “${name}” in clear. ${whose(protocol, found)}` };
+}
+
 /** A figure of one number or of two. */
 function figure({ figures: groups }, spec, bytes, at) {
   const { name, protocol, inner } = partOf({ groups }, bytes);
@@ -286,6 +296,7 @@ export const DECODERS = {
   "mean output": drawnForMean,
   "profile output": drawnForProfile,
   part,
+  stratum,
   figure,
   range: cut("into how many ranges the numbers are cut"),
   rectangle: cut("into how many rectangles the two numbers are cut"),

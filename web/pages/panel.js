@@ -80,6 +80,11 @@ export class QuestionPanel {
     return this.#question.text;
   }
 
+  /** The stratum that it is about, "all" for everybody; nothing where there are none. */
+  get stratum() {
+    return this.#question.stratum;
+  }
+
   /** Open text is estimated for texts that somebody names. */
   #candidateForm() {
     const id = newId("candidates");
@@ -197,7 +202,7 @@ export class QuestionPanel {
       rows.length < answers.length && h("p", { class: "note" }, `The ${rows.length} most common of ${count(answers.length)} answers; the table has all.`),
       this.#sizes(),
       this.#matrix(),
-      this.kind === "items" && (raw.notes ?? []).map((note) => h("p", { class: "note" }, `${sentence(note)}.`)),
+      this.#notes(),
       raw.unlisted !== null && raw.unlisted !== undefined && h("p", {}, `Answers that are none of these: ${percent(raw.unlisted)} (standard error ${percent(raw.unlisted_stderr)}).`),
     );
     performance.mark("deniable-chart");
@@ -277,7 +282,7 @@ export class QuestionPanel {
 
   /** Numbers in their own units: one scale per unit. */
   #drawValues() {
-    const { n, rows, notes, poisoning } = this.#raw;
+    const { n, rows, poisoning } = this.#raw;
     const { text } = this;
     const { level, about } = this.#asked;
     const { domain } = this.#question.protocol;
@@ -297,7 +302,7 @@ export class QuestionPanel {
       this.#chart,
       units.map((unit) => ranges(drawn(unit), { title, unit, ends: whole ? [low, high] : [], reach })),
       legend([["whisker", `${percent(level, 0)} interval${about === "population" ? "" : ", among those who answered"}`], ...(fakes && whole ? [["fakes", "with the fakes"]] : [])]),
-      (notes ?? []).map((note) => h("p", { class: "note" }, note)),
+      this.#notes(),
     );
     performance.mark("deniable-chart");
     this.#fillTable();
@@ -317,6 +322,7 @@ export class QuestionPanel {
     update(
       this.#chart,
       h("p", { class: "headline" }, headline),
+      this.#notes(),
       (this.#rangeForm ??= this.#newRangeForm()),
       this.#rangeShare(),
       histogram(bins, { title: `Histogram of “${this.text}” with ${percent(level, 0)} intervals; the table has the numbers`, unit }),
@@ -332,7 +338,7 @@ export class QuestionPanel {
 
   /** Shares in every period, where answers change: a line in its band for each of the first answers. */
   #drawEpochs() {
-    const { rows, notes } = this.#raw;
+    const { rows } = this.#raw;
     const { level } = this.#asked;
     const { epochs } = this.#board.survey.terms;
     const names = [...new Set(rows.map(({ group }) => group))];
@@ -351,13 +357,19 @@ export class QuestionPanel {
       this.#epochsPlace,
       legend([["bar", "share in a period"], ["bar unsure", `${percent(level, 0)} interval`]]),
       said.length > 0 && h("p", {}, `Over all periods: ${said.join(", ")}.`),
-      (notes ?? []).map((note) => h("p", { class: "note" }, note)),
+      this.#notes(),
     );
     this.#epochs ??= new Series(this.#epochsPlace);
     this.#epochs.draw(times, lines, epochs.seconds);
     performance.mark("deniable-chart");
     this.#fillTable();
     update(this.#command, command(this.#board.cli(this)));
+  }
+
+  /** What else is said beside the figures, the strata's differing say; the warning has a place of its own. */
+  #notes() {
+    const { said = [], warning } = this.#raw;
+    return said.filter((note) => note !== warning).map((note) => h("p", { class: "note" }, `${sentence(note)}${note.endsWith(".") ? "" : "."}`));
   }
 
   /** Two numbers, between which the share is wanted. */

@@ -50,6 +50,7 @@ export function promise(survey, lasting = true) {
     said.rare ? h("p", {}, said.rare) : null,
     picture(survey, said.people, lasting),
     h("p", level === WEAK ? { class: "error" } : {}, said.seen),
+    said.clear ? h("p", { class: "card warn" }, said.clear) : null,
     said.profiles ? h("p", {}, said.profiles) : null,
     said.parts ? h("p", {}, said.parts) : null,
     h("p", {}, survey.relation === "profiles" ? "Chance decides in your browser what leaves. " : "Your browser changes the answer by chance before anything leaves. ", said.address),

@@ -40,9 +40,21 @@ function about({ relation, questions: asked }) {
     wavers: `Somebody who finds two ${several ? "possible sets of answers" : "possible answers"} equally likely`,
     guesses: "two equally likely answers",
     odds: `Whatever you answer, the odds that anybody gives to ${several ? "your answers" : "your answer"}`,
-    secret: "what you chose",
+    secret: `what you chose${inClear(asked).length ? ` beside your ${listed(inClear(asked))}` : ""}`,
     beside: "",
   };
+}
+
+/** The attributes that are sent as they are. */
+const inClear = (asked) => [...new Set(asked.flatMap(({ protocol: { clear = [] } }) => clear))];
+const listed = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]);
+
+/** What is not protected at all, and that no number is about it. */
+function saidInClear({ questions: asked }) {
+  const names = inClear(asked);
+  if (!names.length) return "";
+  const [are, them] = names.length === 1 ? ["is", "It is"] : ["are", "They are"];
+  return `Your ${listed(names)} ${are} not protected. ${them} sent as written beside each report, and ${WATCHERS} can read that. All numbers here are about your ${asked.length === 1 ? "answer" : "answers"} to the rest.`;
 }
 
 /**
@@ -55,6 +67,7 @@ export function promises(survey, here = "this browser", lasting = true) {
     band: `${about(survey).protection}: ${band(survey, lasting)}.`,
     sure: sureOf(survey, bounded),
     seen: seen(survey, lasting),
+    clear: saidInClear(survey),
     profiles: profiles(survey, here),
     parts: parts(survey, here),
     people: people(survey, lasting),
@@ -193,7 +206,8 @@ export function rightOf100(survey, lasting = true) {
 }
 
 /** Of 100 people with the same answer, how many send another one on average; null where a report is no answer. */
-export function sendsAnother({ protocol }) {
+export function sendsAnother({ protocol: given }) {
+  const protocol = given.inner ?? given;
   if (!protocol.isAnswer) return null;
   const others = protocol.domain.size - 1;
   return (100 * others) / (Math.exp(fraction(protocol.epsilon)) + others);

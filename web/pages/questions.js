@@ -23,10 +23,11 @@ export const FIELDS = {
  * A fieldset with { element, value(), problem(), complain(message) }. `value()` is the answer as the SDK takes it, or
  * undefined while there is none; `problem()` says what is wrong with what was typed, or null.
  */
-export function questionField({ id, text, protocol }, number, changed) {
+export function questionField({ id, text, protocol }, number, changed, shared = new Map()) {
   const attributes = { class: "card", "data-question": id };
   const title = number ? `${number}. ${text}` : text;
-  return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, protocol.shape) };
+  const { shape, clear = [] } = protocol;
+  return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, { shape, clear, shared }) };
 }
 
 /** What becomes of the parts of a record, and why none may be left out, by the shape of the reports. */
@@ -40,19 +41,23 @@ const PARTS = {
     note: "A report is about one figure of these numbers, chosen by chance: one of them, its square, or their product.",
     missing: "Please fill in both: which figure is reported is decided by chance afterwards.",
   },
+  stratum: {
+    note: "Only the last of these is changed by chance. The others are sent as they are.",
+    missing: "Please fill in every part.",
+  },
   "profile output": {
     note: "Both decide how likely each report is. A report is a value, drawn by chance; your profile is not in it.",
     missing: "Please fill in both: the report is drawn from profile and value.",
   },
 };
 
-function fieldset(domain, name, text, attributes, changed, title = text, shape = "part") {
+function fieldset(domain, name, text, attributes, changed, title = text, kind = { shape: "part", clear: [] }) {
   const error = h("p", { class: "error", id: newId("error") });
   const edited = () => {
     complain(null); // whoever corrects an answer need not read what was wrong with it
     changed();
   };
-  const field = FIELDS[domain.kind](domain, name, { text, error, changed: edited, shape });
+  const field = FIELDS[domain.kind](domain, name, { text, error, changed: edited, ...kind });
   const { content, input, value, problem = () => null } = field;
   const grouped = Array.isArray(input);
   const element = h(
@@ -216,9 +221,20 @@ function keyField({ items, most, numbers }, name, { changed }) {
   return { content: [note, rows.map(({ element }) => element)], input: rows.map(({ box }) => box), value, problem, focus };
 }
 
-/** One field per column. All are asked for and checked. */
-function recordField({ columns }, name, { changed, shape }) {
-  const parts = columns.map((column, i) => fieldset(column.domain, `${name}-${i}`, column.name, { class: "part" }, changed));
+/** One field per column. All are asked for and checked. A stratum stands in all questions, and is asked for once. */
+function recordField({ columns }, name, { changed, shape, clear, shared }) {
+  const built = (column, i) => {
+    const isClear = clear.includes(column.name);
+    const title = isClear ? `${column.name} (sent in clear)` : column.name;
+    return fieldset(column.domain, `${name}-${i}`, column.name, { class: "part" }, changed, title);
+  };
+  const parts = columns.map((column, i) => {
+    if (!clear.includes(column.name)) return built(column, i);
+    const known = shared.get(column.name);
+    if (known) return { ...known, element: null };
+    shared.set(column.name, built(column, i));
+    return shared.get(column.name);
+  });
   const { note, missing } = PARTS[shape];
   const value = () => {
     const values = parts.map((part) => part.value());

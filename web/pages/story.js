@@ -245,6 +245,13 @@ function part({ protocol, spec, value, report, draws: [, ...rest] }) {
   return [choice, ...told(own, spec.groups[group].protocol, value[name], inner, rest)];
 }
 
+/** Strata go along as they are; the rest is the story of the answer. */
+function stratum({ protocol: { clear, inner: own, domain }, spec, value, report, draws }) {
+  const said = clear.map((name) => ({ text: `Your ${name} (“${value[name]}”) goes along as it is.`, outcome: "It is not protected." }));
+  const last = domain.columns.at(-1).name;
+  return [...said, ...told(own, spec.inner, value[last], report.slice(report.length - own.reportBytes), draws)];
+}
+
 /** A figure of one number or two: it is chosen, and from then on it takes the place of the answer. */
 function figure({ protocol, domain, spec, value, report, draws: [, ...rest] }) {
   const { name, group, inner, protocol: own } = partOf({ groups: protocol.figures }, report);
@@ -406,6 +413,7 @@ export const STORIES = {
   "mean output": drawnForMean,
   "profile output": drawn,
   part,
+  stratum,
   figure,
   range,
   rectangle,

@@ -239,7 +239,8 @@ class SurveyView {
     this.#outcome = null;
     const many = this.#survey.questions.length > 1;
     const stale = () => (this.#life.hidden = true);
-    this.#fields = this.#survey.questions.map((question, i) => questionField(question, many ? i + 1 : 0, stale));
+    const shared = new Map(); // strata, which all questions have
+    this.#fields = this.#survey.questions.map((question, i) => questionField(question, many ? i + 1 : 0, stale, shared));
     const submit = (event) => {
       event.preventDefault();
       this.#send();

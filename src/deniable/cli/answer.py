@@ -247,7 +247,8 @@ def _collect(survey: Survey, texts: Mapping[str, Any], as_json: bool, no_echo: b
     answers = {id: _read(survey[id], entry) for id, entry in texts.items()}
     if asked:
         _introduce(survey)
-    return answers | {question.id: _ask(question, no_echo) for question in asked}, bool(asked)
+    public: dict[str, Any] = {}  # strata are the same in all questions, and asked for once
+    return answers | {question.id: _ask(question, no_echo, public) for question in asked}, bool(asked)
 
 
 def _given(client: Client, arguments: list[str], file: str | None) -> Mapping[str, Any]:
@@ -304,14 +305,22 @@ def _some_answer(question: Question) -> Any:
     return question.protocol.domain.example
 
 
-def _ask(question: Question, no_echo: bool) -> Any:
-    """Ask until the entry is an answer to the question; for a record, part by part."""
+def _ask(question: Question, no_echo: bool, public: dict[str, Any]) -> Any:
+    """Ask until the entry is an answer to the question; for a record, part by part.
+
+    `public` are strata that were asked for already, and takes those that are new.
+    """
     domain = question.protocol.domain
     if not domain.parts:
         return _prompted(question.text, domain, partial(_read, question), no_echo)
 
     def ask(name: str, part: Domain) -> Any:
-        return _prompted(f"{question.text}: {name}", part, partial(_read_part, question, part), no_echo)
+        read = partial(_read_part, question, part)
+        if name not in question.protocol.clear:
+            return _prompted(f"{question.text}: {name}", part, read, no_echo)
+        if name not in public:
+            public[name] = _prompted(f"{name} (sent in clear)", part, read, no_echo=False)
+        return public[name]
 
     return {name: ask(name, part) for name, part in domain.parts.items()}
 
@@ -360,7 +369,7 @@ def _introduce(survey: Survey, numbers: bool = False) -> None:
     )
     output.write("\n")
     rest = ("factor", "questions") if numbers else ()
-    numbered = (("band", "sure", "rare"), ("people",), ("seen",), ("profiles",), ("parts",))
+    numbered = (("band", "sure", "rare"), ("people",), ("seen",), ("clear",), ("profiles",), ("parts",))
     order = (*numbered, ("often", "round"), ("device",), ("address",), rest)
     for names in order:
         said = " ".join(promised[name] for name in names if name in promised)

@@ -364,6 +364,8 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
         output.write(f"the {len(body)} largest of {size} answers: --all shows every one\n")
     if finding.decision is not None:
         output.prose(finding.decision.notes[0])
+    for sentence in result.said:
+        output.prose(sentence)
     for remark in finding.remarks:
         output.note("note", f"{id}: {remark}")
     if isinstance(result, TextEstimate) and result.n:

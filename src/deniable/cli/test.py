@@ -38,7 +38,7 @@ from deniable.design.base import FORMAT
 from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.labels import Label
 from deniable.protocols import Table, Tally
-from deniable.results import Estimate, Mean, Result, SignificanceTest, compare
+from deniable.results import Estimate, Mean, Result, SignificanceTest, Strata, compare
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.results import ONCE, SAME_DEVICES, Repeats, find, part_id
 
@@ -57,6 +57,7 @@ app = new_app()
         "deniable test survey.json tally.json --question smoke --shares yes=0.25,no=0.75",
         "deniable test survey.json tally.json --question sleep --mean 7.5",
         "deniable test survey.json spring.json --against autumn.json",
+        "deniable test survey.json tally.json --strata",
         "(laws.csv has a first row with the names of the laws, and lines label,P0,P1 below it)",
     ),
 )
@@ -123,6 +124,9 @@ def decide_between(
             show_default=False,
         ),
     ] = None,
+    strata: Annotated[
+        bool, typer.Option("--strata", help="Test whether the strata of a survey, such as its countries, differ.")
+    ] = False,
     service: FromService = None,
     token: AnalystToken = None,
     epochs: EpochRange = None,
@@ -144,12 +148,18 @@ def decide_between(
     """
     one_format(as_json, as_csv)
     only_one_stdin(source, counts, laws, *(inputs or []))
-    if shares is not None or mean is not None or against:
-        if sum([shares is not None, mean is not None, bool(against)]) > 1 or laws is not None or law or counts:
-            raise SpecError("give one hypothesis: --shares, --mean, --against, --laws or --law")
+    target: Target | None
+    given = [shares is not None, mean is not None, bool(against), strata]
+    if any(given):
+        if sum(given) > 1 or laws is not None or law or counts:
+            raise SpecError("give one hypothesis: --shares, --mean, --against, --strata, --laws or --law")
         target, total, repeats = sums(source, inputs, service, token, epochs)
         others = [sums(source, [one], None, None, None)[1] for one in against or []]
-        tested = _tested(target, total, repeats, others, shares, mean, question, few)
+        tested = (
+            _tested_strata(target, total, repeats, question)
+            if strata
+            else _tested(target, total, repeats, others, shares, mean, question, few)
+        )
         _write_tests(target, tested, exact.fraction(level, "the level"), as_json, as_csv)
         return
     if laws is not None and law:
@@ -158,7 +168,7 @@ def decide_between(
         if inputs or service is not None or epochs is not None or question is not None:
             raise SpecError("--counts goes with a channel: a survey's reports are files, or come --from a service")
         found = {"": _of_counts(source, counts, laws, law, level)}
-        target: Target | None = None
+        target = None
     else:
         target, found = _of_reports(source, inputs, laws, law, level, question, service, token, epochs, few)
     if as_json:
@@ -311,6 +321,26 @@ def _tested(
             found[id] = compare(*each)
     if not found:
         raise MismatchError("there are too few reports to test")
+    return found
+
+
+def _tested_strata(
+    target: Target, total: SurveyTally | Tally, repeats: Repeats, question: str | None
+) -> dict[str, SignificanceTest]:
+    tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
+    known = {id: one for id, (_, one) in questions(target).items() if one.clear}
+    if not known:
+        raise SpecError(
+            "nothing here was asked in strata: only what is public and sent in clear can be told apart, and a draft "
+            'says so with "strata"'
+        )
+    if question is not None and question not in known:
+        raise LabelError(f"question {question!r} has no strata; those that have are {', '.join(known)}")
+    found = {}
+    for id in [question] if question is not None else known:
+        result = find(known[id], tallies[id], repeats=repeats).result
+        assert isinstance(result, Strata)
+        found[id] = result.differ()
     return found
 
 

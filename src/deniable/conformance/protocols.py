@@ -179,15 +179,18 @@ def check_support(protocol: Protocol) -> None:
 
 
 def check_positions(protocol: Protocol) -> None:
-    """4. Every bit of a report that is not padding is random, whatever the answer."""
+    """4. Every bit of a report that is not padding and not sent in clear is random, whatever the answer."""
     channel = enumerated(protocol)
     if protocol.guarantee.delta:
         return  # with a small probability a report may tell
     bits = np.unpackbits(report_rows(channel), axis=1)
     inputs = {tuple(sorted(mixture)): None for pair in protocol.related() for mixture in pair}
+    require(bool(protocol.clear) == (protocol.clear_bytes > 0), "bytes are in clear, and it is not said of what")
     for position in range(bits.shape[1]):
         if len(set(bits[:, position])) == 1:
             continue  # padding, or a digit that no report uses
+        if position < 8 * protocol.clear_bytes:
+            continue  # that it says nothing about answers which are protected is a matter of the level
         for v, places in enumerate(inputs):
             possible = set(bits[(channel.rows[list(places)] > 0).any(axis=0), position])
             require(possible == {0, 1}, f"bit {position} gives answer {v} away")

@@ -15,6 +15,7 @@ from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Window
 from deniable.protocols.ranges import Ranges, Rectangles
 from deniable.protocols.reports import Reports
 from deniable.protocols.sets import CollisionSets, ItemSets, KeyValue, SubsetSets
+from deniable.protocols.stratified import Stratified
 from deniable.protocols.table import Table
 from deniable.protocols.tally import Tally
 from deniable.results import Difference, Estimate, combine
@@ -43,6 +44,7 @@ __all__ = [
     "Rectangles",
     "Reports",
     "ShareProtocol",
+    "Stratified",
     "SubsetSets",
     "Table",
     "Tally",

@@ -307,6 +307,16 @@ class Protocol(ABC):
         return False
 
     @property
+    def clear(self) -> tuple[str, ...]:
+        """The parts of an answer that a report says as they are, without noise; none, unless a protocol says so."""
+        return ()
+
+    @property
+    def clear_bytes(self) -> int:
+        """How many bytes at the head of a report say them."""
+        return 0
+
+    @property
     def unreadable(self) -> str:
         """Why nothing can be estimated from the reports; empty where it can. A question refuses such a protocol."""
         return ""

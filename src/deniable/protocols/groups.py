@@ -162,12 +162,21 @@ class Groups(Protocol):
         first = WORD_BYTES if self._sums[-1] > 1 else 0
         return Cost(first + drawn, 1 + sum(chance * cost.operations for chance, cost in each))
 
+    def _choose(self, value: Any, bits: Bits) -> int:
+        """The group that one answer is reported for."""
+        return bisect_right(self._sums, bits.integers(self._sums[-1]))
+
+    def _choose_many(self, values: Any, bits: Bits) -> NDArray[Any]:
+        """The same for encoded answers in bulk."""
+        drawn = bits.integers(self._sums[-1], len(values))
+        return np.searchsorted(self._sums, drawn, side="right") if self._table is None else self._table.take(drawn)
+
     def _one(self, value: Any, bits: Bits) -> bytes:
-        group = bisect_right(self._sums, bits.integers(self._sums[-1]))
+        group = self._choose(value, bits)
         return self._packed(group, self.groups[group].protocol._one(self.project(value, group), bits))
 
     def _law_of(self, value: Any, bits: Bits) -> bytes:
-        group = bisect_right(self._sums, bits.integers(self._sums[-1]))
+        group = self._choose(value, bits)
         return self._packed(group, self.groups[group].protocol._law_of(self.project(value, group), bits))
 
     def _packed(self, group: int, report: bytes) -> bytes:
@@ -185,8 +194,7 @@ class Groups(Protocol):
         out = np.empty((len(values), self.report_bytes), dtype=np.uint8)
         for start in range(0, len(values), _ROWS):
             block = out[start : start + _ROWS]
-            drawn = bits.integers(self._sums[-1], len(block))
-            found = np.searchsorted(self._sums, drawn, side="right") if self._table is None else self._table.take(drawn)
+            found = self._choose_many(values[start : start + _ROWS], bits)
             # The reports of one group after the other; then each is fetched to its row, which is faster than to put it.
             reports, place = np.zeros_like(block), np.empty(len(block), dtype=np.intp)
             end = 0

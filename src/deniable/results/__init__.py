@@ -20,6 +20,7 @@ from deniable.results.sets import ItemShares, KeyMeans, TogetherShares, TopShare
 from deniable.results.several import MomentFigures, Several
 from deniable.results.shares import Estimate, Fit, Support, Winner, combine
 from deniable.results.significance import SignificanceTest, compare, independence
+from deniable.results.strata import Strata
 
 __all__ = [
     "NOTHING",
@@ -41,6 +42,7 @@ __all__ = [
     "Series",
     "Several",
     "SignificanceTest",
+    "Strata",
     "Support",
     "TogetherShares",
     "TopShares",

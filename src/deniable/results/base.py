@@ -154,6 +154,8 @@ class Result(ABC):
 
     check: Callable[..., Misfit] | None = field(default=None, kw_only=True)
     """Tests the tally behind the result against its protocol."""
+    said: Sequence[str] = field(default=(), kw_only=True)
+    """What else to say beside the figures."""
 
     kind: ClassVar[str]
     heading: ClassVar[str] = "value"
@@ -191,7 +193,7 @@ class Result(ABC):
     def notes(self) -> list[str]:
         """What to say beside the figures, in sentences."""
         misfit = self.misfit
-        said = [misfit.message] if misfit is not None and misfit.message else []
+        said = [*self.said, *([misfit.message] if misfit is not None and misfit.message else [])]
         return said if self.n else [NOTHING, *said]
 
     @property

@@ -1,8 +1,8 @@
 """What changes for a respondent when one survey replaces another.
 
 Weaker     a promise gets worse: more epsilon or delta, another relation (two cannot be compared), asked more often, a
-           question more, reports kept, another budget (of another owner or group), fewer answers needed before
-           estimates are shown, several memoized answers, whose repeats show changes
+           question more, a part of an answer sent in clear, reports kept, another budget (of another owner or group),
+           fewer answers needed before estimates are shown, several memoized answers, whose repeats show changes
 Stronger   the other way round
 Neutral    anything else; a changed answer list or protocol at the same epsilon is no weaker, but it is a new question
 
@@ -86,6 +86,9 @@ def _question(old: Question, new: Question) -> Iterator[Edit]:
     yield from _compared(f"{where}: text", old.text, new.text)
     yield from _answers(where, old.protocol.domain, new.protocol.domain)
     yield from _compared(f"{where}: epsilon", old.protocol.epsilon, new.protocol.epsilon, less_is=STRONGER)
+    hidden, shown = [", ".join(one.clear) or "nothing" for one in (old.protocol, new.protocol)]
+    more = set(new.protocol.clear) - set(old.protocol.clear)
+    yield from _compared(f"{where}: sent in clear", hidden, shown, privacy=WEAKER if more else STRONGER)
     yield from _compared(f"{where}: protocol", old.protocol.name, new.protocol.name)
     mine, other = old.protocol.spec(), new.protocol.spec()
     for key in sorted((mine.keys() | other.keys()) - {"protocol", "domain", "epsilon"}):

@@ -26,6 +26,8 @@ epsilon    of this question; the draft's own `epsilon` stands for the questions 
            lifetime budget is divided: equally over the answers that a device may randomize, and over the questions
 people     about how many will answer (in an epoch, where a device may answer in several), for the planner and for what
            to expect
+strata     {"country": ["de", "fr"]}: public attributes, of the draft as a whole. They are sent in clear beside every
+           report, which page and command line say, and each combination is counted by itself
 protocol   a name, "best" (the planner's choice for `people` respondents; the default), or a spec in full. Of a survey
            that memoizes, "best" is the best protocol with few enough different reports
 parameters of the named protocol, where the default is not wanted
@@ -71,6 +73,7 @@ from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
 from deniable.protocols import Evolving, Memoized, Protocol, Table, registered
 from deniable.protocols.memoized import FEW_FORMS, all_linking
+from deniable.protocols.stratified import stratify
 from deniable.specs import fingerprint, keys, short
 from deniable.surveys.campaign import load_campaign
 from deniable.surveys.question import TOO_MANY_FORMS, Question, load_protocol, question_name
@@ -125,7 +128,7 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
         raise SpecError("a draft is an object with a name and questions")
     if draft.get("kind") == "survey":
         raise SpecError("this is a survey already, not a draft of one")
-    keys(draft, ("name", "questions"), "the draft", optional=(*_SHARED, *TERMS))
+    keys(draft, ("name", "questions"), "the draft", optional=(*_SHARED, *TERMS, "strata"))
     entries = draft["questions"]
     if not isinstance(entries, list):
         raise SpecError('"questions" is not a list')
@@ -141,6 +144,11 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
         wanted = [Evolving(*one.asked, rule.epochs, rule.changes) if isinstance(one, _Open) else one for one in wanted]
     plans = _plans(wanted, rule)
     protocols = [plans[place].best if isinstance(one, _Open) else one for place, one in enumerate(wanted)]
+    if "strata" in draft:
+        if "campaign" in given:
+            raise SpecError('rounds of a campaign are not counted in strata: leave "strata" or "campaign" out')
+        ids = [entry["id"] for entry in entries]
+        protocols = [stratify(draft["strata"], one, id) for one, id in zip(protocols, ids, strict=True)]
     questions = [Question(entry["id"], entry["text"], one) for entry, one in zip(entries, protocols, strict=True)]
     survey = kind(draft["name"], questions)
     if given:

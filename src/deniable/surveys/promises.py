@@ -8,6 +8,7 @@ Bands        strong up to epsilon 1 (73.2 % sure), moderate up to epsilon 3 (95.
              number holds. Only the strong band says that nobody gets to see an answer
 Another      "send another answer" is said of reports that are an answer (GRR) alone
 Parts        of an answer with several parts one is reported, which the coins of the device choose; everybody sees which
+Clear        strata are sent as they are: every sentence that names a secret leaves them out, and one says so
 About        what the numbers are about, by the relation of the survey: any two answers, or two joined profiles. Of
              profiles the value itself is not hidden, and whoever knows more about it than the profiles say may learn
              more; the sentences say both
@@ -83,8 +84,17 @@ def _about(survey: Survey) -> _About:
         f"Somebody who finds two {'possible sets of answers' if several else 'possible answers'} equally likely",
         "two equally likely answers",
         f"Whatever you answer, the odds that anybody gives to {'your answers' if several else 'your answer'}",
-        "what you chose",
+        "what you chose" + (f" beside your {_listed(clear)}" if (clear := _clear(survey)) else ""),
     )
+
+
+def _clear(survey: Survey) -> list[str]:
+    """The attributes that are sent as they are."""
+    return list(dict.fromkeys(name for question in survey for name in question.protocol.clear))
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def promises(survey: Survey, here: str = "this device", lasting: bool = True) -> dict[str, str]:
@@ -98,6 +108,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
         "band": f"{_about(survey).protection}: {band(survey, lasting)}.",
         "sure": _sure(survey, kept_for_sure),
         "seen": _seen(survey, lasting),
+        "clear": _said_in_clear(survey),
         "profiles": _profiles(survey, here),
         "parts": _parts(survey, here),
         "people": people(survey, lasting),
@@ -233,6 +244,19 @@ def _seen(survey: Survey, lasting: bool) -> str:
     }[band(survey, lasting)]
 
 
+def _said_in_clear(survey: Survey) -> str:
+    """What is not protected at all, and that no number is about it."""
+    names = _clear(survey)
+    if not names:
+        return ""
+    them = "It is" if len(names) == 1 else "They are"
+    return (
+        f"Your {_listed(names)} {'is' if len(names) == 1 else 'are'} not protected. {them} sent as written beside each "
+        f"report, and {WATCHERS} can read that. All numbers here are about your "
+        f"{'answer' if len(survey) == 1 else 'answers'} to the rest."
+    )
+
+
 def _profiles(survey: Survey, here: str) -> str:
     """Of answers with a profile: what stays here, and which profiles the numbers are about.
 
@@ -258,7 +282,7 @@ def _parts(survey: Survey, here: str) -> str:
     said = []
     for question in survey:
         names = [name for name in question.protocol.parts(1) if name]
-        if len(names) < 2:
+        if len(names) < 2 or question.protocol.clear:
             continue
         whose = "your answer" if len(survey) == 1 else f"your answer to {question.id}"
         said.append(

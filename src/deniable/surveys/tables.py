@@ -72,8 +72,10 @@ def spread(columns: Columns, domains: Mapping[str, Domain], names: Iterable[Any]
         strange = [key for key in chosen if key.removeprefix(f"{id}.") not in parts]
         if strange:
             raise LabelError(f"question {id!r} has no part {strange[0]!r}; it has {', '.join(parts) or 'none'}")
-        if chosen or (parts and columns[id] not in held):
-            found |= {f"{id}.{part}": chosen.get(f"{id}.{part}", part) for part in parts}
+        # A part that is called like the question, as in strata, is in the question's column, if the others have theirs.
+        own = {part: columns.get(id, id) if part == id else part for part in parts}
+        if chosen or (parts and (columns[id] not in held or (id in parts and held.issuperset(own.values())))):
+            found |= {f"{id}.{part}": chosen.get(f"{id}.{part}", column) for part, column in own.items()}
         else:
             found[id] = columns[id]
     return found

@@ -18,7 +18,7 @@ from playwright.sync_api import expect
 from deniable import design
 from deniable.collect.wire import ID_BYTES
 from deniable.domains import Integers, Interval, Records
-from deniable.protocols import Attributes, MeanTable, Moments, Ranges, Table, Window
+from deniable.protocols import GRR, Attributes, MeanTable, Moments, Ranges, Stratified, Table, Window
 from deniable.protocols.profiles import ProfileGraph, SmoothCategorical
 from deniable.randomness import Simulation
 from deniable.specs import canonical_bytes, fingerprint
@@ -503,6 +503,54 @@ def test_a_record_from_a_browser_to_the_dashboard(service: Service, open_tab: Op
     board.get_by_role("button", name="Compare").click()
     expect(board.locator("[data-compare='habits.sleep'] .chart .value")).to_contain_text("hours")
     expect(board.locator("[data-compare='habits.smoke'] tbody tr")).to_have_count(2)
+
+
+def test_strata_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
+    """The whole path: the stratum is asked once, sent in clear and said so; the dashboard compares the strata."""
+    countries = {"country": ["de", "fr", "it", "pl", "se"]}
+    smoke = Stratified(countries, GRR(["yes", "no"], 2), "smoke")
+    sleep = Stratified(countries, Window(Interval(0, 24, unit="hours"), 2), "sleep")
+    questions = [Question("smoke", "Do you smoke?", smoke), Question("sleep", "How long do you sleep?", sleep)]
+    survey = Survey("nations", questions, replace(terms(budget=64), show_from=50))
+    service.publish(survey)
+    bits, n = Simulation(12), 4_000
+    where = (["de", "fr", "fr", "pl"] * 1_000)[: n - 3] + ["se"] * 3
+    table = {"smoke": ["yes" if one == "fr" else "no" for one in where], "sleep": [7.0] * n}
+    each = [
+        np.asarray(one.privatize({"country": where, id: table[id]}, bits))
+        for id, one in (("smoke", smoke), ("sleep", sleep))
+    ]
+    ids = bits.words(2 * n).view(np.uint8).reshape(n, ID_BYTES).copy()
+    service.fill_with(survey, current(survey), Crowd(ids, np.hstack(each)))
+    tab = open_tab(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    promised = tab.locator("section.promise").inner_text().replace("\u00a0", " ")
+    assert promises(survey, "this browser")["clear"] in promised
+    expect(tab.get_by_text("country (sent in clear)")).to_have_count(1)
+    tab.get_by_label("pl", exact=True).check()
+    tab.get_by_label("no", exact=True).check()
+    tab.get_by_label("sleep", exact=True).fill("7.5")
+    tab.click("text=See what would leave")
+    expect(tab.locator("body")).to_contain_text("goes along as it is")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    assert service.count(survey) == n + 1
+    found = {(one["id"], one["part"]): one for one in service.ask(survey, "estimates")["series"][0]["questions"]}
+    assert found["smoke", "all"]["n"] == n + 1
+    assert found["sleep", "pl"]["n"] == n // 4
+    assert not found["smoke", "se"]["enough"], "too few people for a result"
+    assert found["smoke", "all"]["notes"][0].startswith("The strata differ (p < 0.0001")
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector(".chart")
+    panel = board.locator("[data-question='smoke.all']")
+    expect(panel).to_contain_text("The strata differ (p < 0.0001")
+    expect(board.locator("[data-question='smoke.fr']")).to_be_hidden()
+    board.get_by_label("Strata").select_option("fr")
+    expect(board.locator("[data-question='smoke.fr']")).to_be_visible()
+    expect(board.locator("[data-question='smoke.pl']")).to_be_hidden()
+    board.get_by_label("Strata").select_option("")
+    expect(board.locator("[data-question='smoke.se']")).to_contain_text("Not enough answers yet")
 
 
 def test_a_profile_mechanism_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:

@@ -1,0 +1,329 @@
+"""Strata: public attributes such as country or version go along in clear, and each stratum has a tally of its own.
+
+Law        the number of the stratum, as it is; then a report of the answer's own protocol, the same in every stratum
+Privacy    that of the answer's protocol, between any two answers in one stratum. The stratum itself is not protected:
+           it is for what the collector knows or may know anyway, and whoever is asked is told so
+Error      of a stratum: the protocol's with its people; of all strata together: the protocol's with everybody
+Report     the number of the stratum, ceil(log2(S) / 8) bytes; the report of the answer
+Cost       that of the answer's report; S counters and S tallies
+Source     post-stratification; a separate collection per stratum, in one survey
+
+Tally      one counter per stratum, then the tallies of the strata one after the other: one vector that adds
+Result     `Strata`: "all" together, each stratum, and a test whether they differ
+Private    an attribute that must be hidden is no stratum: ask for the combinations of both as one answer, and test them
+           with `dn.independence`
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.domains import Categories, Domain, Records
+from deniable.domains.listed import DomainLike, ListedDomain, as_domain
+from deniable.domains.records import RecordColumns
+from deniable.errors import DomainError, SpecError
+from deniable.labels import text
+from deniable.protocols.base import Cost, Guarantee, Mixture, Protocol, load
+from deniable.protocols.groups import Group, Groups
+from deniable.protocols.tally import Tally
+from deniable.randomness import Bits
+from deniable.results.strata import ALL, Strata
+
+MOST_STRATA = 1024
+"""Combinations of the strata; each has a tally."""
+
+ANSWER = "answer"
+"""What the column of the answer is called where nobody says more."""
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Stratified(Groups):
+    """A question that is counted in each stratum by itself; the stratum is sent in clear.
+
+    `strata` are the public attributes with their values, `protocol` asks for the answer, which is called `answer` in
+    a record.
+
+    >>> from deniable.protocols import GRR
+    >>> smoke = Stratified({"country": ["de", "fr"]}, GRR(["yes", "no"], epsilon=1), answer="smoke")
+    >>> smoke.domain.names, smoke.report_bytes, smoke.group_names
+    (('country', 'smoke'), 2, ('de', 'fr'))
+    >>> smoke.report({"country": "fr", "smoke": "yes"})[0]
+    1
+    """
+
+    name: ClassVar[str] = "Stratified"
+    takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
+
+    domain: Records
+
+    def __init__(self, strata: Mapping[str, DomainLike], protocol: Protocol, answer: str = ANSWER) -> None:
+        if not isinstance(strata, Mapping) or not strata:
+            raise SpecError('strata are a dictionary of public attributes with their values, {"country": ["de", "fr"]}')
+        if not isinstance(protocol, Protocol):
+            raise SpecError(f"the answer of a stratum needs a protocol, not a {type(protocol).__name__}")
+        if answer in strata:
+            raise SpecError(f"{answer!r} is a stratum and the answer: call one of them differently")
+        columns: dict[str, Domain] = {}
+        for name, values in strata.items():
+            columns[name] = domain = as_domain(values)
+            if not isinstance(domain, ListedDomain) or domain.size < 2:
+                raise SpecError(f"stratum {name!r} needs a list of at least two values that are known beforehand")
+        if not protocol.domain.is_column:
+            raise DomainError(f"answers that are {protocol.domain} cannot be counted in strata: ask for one part")
+        if isinstance(protocol, Stratified) or protocol.needs_candidates:
+            raise SpecError(f"{protocol.name} cannot be counted in strata")
+        self._set(Records({**columns, answer: protocol.domain}), protocol)
+
+    def _set(self, domain: Records, protocol: Protocol) -> None:
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "epsilon", protocol.epsilon)
+        self._settle()
+        count = math.prod(self._sizes)
+        if count > MOST_STRATA:
+            raise SpecError(f"the strata have {count:,} combinations, and {MOST_STRATA:,} can be counted: merge some")
+        object.__setattr__(self, "groups", (Group(1, protocol),) * count)
+        self._check_groups()
+        if ALL in self.group_names or len(set(self.group_names)) < count:
+            raise SpecError(f"no stratum is called {ALL!r}, and no two are called the same")
+
+    @property
+    def inner(self) -> Protocol:
+        """What asks for the answer."""
+        return self.groups[0].protocol
+
+    @property
+    def clear(self) -> tuple[str, ...]:
+        return self.domain.names[:-1]
+
+    @property
+    def clear_bytes(self) -> int:
+        return self._head
+
+    @cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(domain.size for _, domain in self.domain.columns[:-1] if isinstance(domain, ListedDomain))
+
+    @cached_property
+    def group_names(self) -> tuple[str, ...]:
+        listed = [domain.labels for _, domain in self.domain.columns[:-1] if isinstance(domain, ListedDomain)]
+        return tuple(", ".join(map(_named, labels)) for labels in product(*listed))
+
+    def parameters(self) -> dict[str, Any]:
+        return {"inner": self.inner.spec()}
+
+    @classmethod
+    def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Stratified:
+        match parameters:
+            case {"inner": Mapping() as written, **rest} if not rest and isinstance(domain, Records):
+                *strata, (answer, asked) = domain.columns
+                inner = load(written)
+                if inner.domain != asked:
+                    raise SpecError("the protocol is for other answers than the last column has")
+                return cls(dict(strata), inner, answer)
+        raise SpecError("strata need a record, whose last column is the answer, and the answer's protocol")
+
+    @classmethod
+    def candidates(cls, domain: Domain, epsilon: Any, n: int | None = None) -> Iterator[Protocol]:
+        yield from ()  # what is public is for people to say, not for the planner
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        from deniable.domains import Interval
+        from deniable.protocols.frequency import GRR
+        from deniable.protocols.numeric import Window
+
+        yield cls({"country": ["de", "fr", "pl"]}, GRR(["yes", "no"], 1))
+        strata = {"version": Categories(["1", "2"]), "beta": Categories([True, False])}
+        yield cls(strata, Window(Interval(0, 1), 1, positions=3, width=2), "load")
+
+    @property
+    def reads(self) -> str:
+        return self.inner.reads
+
+    @property
+    def waived(self) -> Mapping[str, str]:
+        return {**self.inner.waived, "unbiased": "each stratum divides by the number of its own reports"}
+
+    def scaled(self, factor: Fraction) -> Stratified:
+        return type(self)(dict(self.domain.columns[:-1]), self.inner.scaled(factor), self.domain.names[-1])
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    def project(self, value: Any, group: int) -> Any:
+        return value[-1]
+
+    def part(self, value: Any, group: int) -> Any:
+        return value.get(self.domain.names[-1])
+
+    def project_many(self, values: RecordColumns, group: int, rows: NDArray[np.intp]) -> Any:
+        return values.columns[-1].take(rows)
+
+    def _choose(self, value: Any, bits: Bits) -> int:
+        return int(np.ravel_multi_index(value[:-1], self._sizes))
+
+    def _choose_many(self, values: RecordColumns, bits: Bits) -> NDArray[Any]:
+        return np.asarray(np.ravel_multi_index(values.columns[:-1], self._sizes))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The stratum is not protected."""
+        inner = self.inner.guarantee
+        return inner._replace(over=f"{inner.over} with the same {' and '.join(self.clear)}, sent in clear")
+
+    def related(self) -> Iterator[tuple[Mixture, Mixture]]:
+        """Pairs in the same stratum only."""
+        size = self.inner._input_count()
+        for first in range(0, size * len(self.groups), size):
+            for one, other in self.inner.related():
+                yield {first + i: w for i, w in one.items()}, {first + i: w for i, w in other.items()}
+
+    def _inputs(self) -> Iterator[tuple[Any, Any]]:
+        listed = [domain.labels for _, domain in self.domain.columns[:-1] if isinstance(domain, ListedDomain)]
+        for places in np.ndindex(*self._sizes):
+            names = tuple(labels[place] for labels, place in zip(listed, places, strict=True))
+            for label, encoded in self.inner._inputs():
+                yield (*names, label), (*places, encoded)
+
+    def _input_count(self) -> int:
+        return len(self.groups) * self.inner._input_count()
+
+    @cached_property
+    def cost(self) -> Cost:
+        return self.inner.cost._replace(operations=1 + self.inner.cost.operations)
+
+    @property
+    def another(self) -> Fraction | None:
+        return self.inner.another
+
+    @property
+    def attack(self) -> float | None:
+        """Of the answer; the stratum is known."""
+        return self.inner.attack
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        said = [f"Your {name} (“{_named(value.get(name))}”) goes along as it is." for name in self.clear]
+        inner = report[self._head : self._head + self.inner.report_bytes]
+        return [*said, *self.inner._steps(value.get(self.domain.names[-1]), encoded[-1], inner)]
+
+    # -- the read-out ------------------------------------------------------------------------------
+
+    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """The figures of all people, then those of each stratum; NaN of strata without people."""
+        records = self.domain.encode(answers)
+        which = self._choose_many(records, None)  # type: ignore[arg-type]
+        given = np.asarray(self.domain.split(answers)[self.domain.names[-1]], dtype=object)
+        held = np.ones(len(which), dtype=np.int64) if people is None else np.asarray(people)
+        own = [np.flatnonzero(which == group) for group in range(len(self.groups))]
+        whole = self.inner.truth(given.tolist(), held)
+        each = [
+            self.inner.truth(given[rows].tolist(), held[rows]) if held[rows].sum() else np.full_like(whole, np.nan)
+            for rows in own
+        ]
+        return np.concatenate([whole, *each])
+
+    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        records = self.domain.encode(answers)
+        which = self._choose_many(records, None)  # type: ignore[arg-type]
+        given = np.asarray(self.domain.split(answers)[self.domain.names[-1]], dtype=object)
+        held = np.ones(len(which), dtype=np.int64) if people is None else np.asarray(people)
+        own = [np.flatnonzero(which == group) for group in range(len(self.groups))]
+        whole = self.inner.figure_variances(given.tolist(), held)
+        each = [
+            self.inner.figure_variances(given[rows].tolist(), held[rows])
+            if held[rows].sum()
+            else np.full_like(whole, np.nan)
+            for rows in own
+        ]
+        return np.concatenate([whole, *each])
+
+    @property
+    def figure_scales(self) -> NDArray[np.float64]:
+        return np.tile(self.inner.figure_scales, 1 + len(self.groups))
+
+    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
+        return {ALL: (self.inner, n)} | super().parts(n)
+
+    def together(self, tally: Tally) -> Tally:
+        """The tally of all strata as one."""
+        each = self.tallies(tally)
+        return Tally(self.inner.fingerprint, tally.n, np.sum([one.counts for one in each], axis=0))
+
+    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
+        return {ALL: (self.inner, self.together(tally))} | super().part_tallies(tally)
+
+    def estimate(self, tally: Tally) -> Strata:
+        """The result of each stratum and of all of them, as parts of one table."""
+        found: Strata = super().estimate(tally)
+        return found
+
+    def _estimate(self, tally: Tally) -> Strata:
+        strata = {
+            name: self.inner.estimate(own) for name, own in zip(self.group_names, self.tallies(tally), strict=True)
+        }
+        return Strata(strata, tally.n, self.inner.name, overall=self.inner.estimate(self.together(tally)))
+
+    def _nothing(self) -> Strata:
+        return self._estimate(self.empty())
+
+    def _misfits(self, tally: Tally, worth: float) -> list[float]:
+        own: list[float] = []
+        for inner in self.tallies(tally):
+            own += self.inner._misfits(inner, worth) if inner.n else []
+        return own
+
+    def noise(self, n: int) -> float:
+        """Of all strata together."""
+        return self.inner.noise(n)
+
+    def error(self, n: int, population: bool = True) -> float:
+        """Of all strata together."""
+        return self.inner.error(n, population)
+
+    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+        return self.inner.visible(n, level, population)
+
+    @property
+    def unit(self) -> str:
+        return self.inner.unit
+
+    @property
+    def scale(self) -> float:
+        return self.inner.scale
+
+    @property
+    def leverage(self) -> float | None:
+        return self.inner.leverage
+
+    @property
+    def poisoning(self) -> float | None:
+        return self.inner.poisoning
+
+    def __repr__(self) -> str:
+        return f"Stratified({', '.join(self.clear)}: {len(self.groups)} strata, {self.inner!r})"
+
+
+def _named(label: Any) -> str:
+    """A value of a stratum, as both languages write it."""
+    return str(label).lower() if isinstance(label, bool) else text(label)
+
+
+def stratify(strata: Any, protocol: Protocol, answer: str) -> Stratified:
+    """The protocol of a question of a draft whose `strata` are {name: [values]}; refuses what is not public."""
+    if not isinstance(strata, Mapping) or not strata:
+        raise SpecError('"strata" is an object of public attributes with their values: {"country": ["de", "fr"]}')
+    for name, values in strata.items():
+        if not isinstance(values, Sequence) or isinstance(values, str):
+            raise SpecError(
+                f"stratum {name!r} is sent in clear, so it is a list of values that are public: an attribute that must "
+                "be hidden is no stratum, ask for its combinations with the answer as one question"
+            )
+    return Stratified(strata, protocol, answer)
