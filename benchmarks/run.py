@@ -32,6 +32,7 @@ MODULES = (
     "benchmarks.distributions",
     "benchmarks.significance",
     "benchmarks.census",
+    "benchmarks.sets",
     "benchmarks.files",
     "benchmarks.service",
     "benchmarks.stores",

@@ -17,8 +17,19 @@ from playwright.sync_api import expect
 
 from deniable import design
 from deniable.collect.wire import ID_BYTES
-from deniable.domains import Integers, Interval, Records
-from deniable.protocols import GRR, Attributes, MeanTable, Moments, Ranges, Stratified, Table, Window
+from deniable.domains import Integers, Interval, Records, Sets
+from deniable.protocols import (
+    GRR,
+    Attributes,
+    ItemSets,
+    KeyValue,
+    MeanTable,
+    Moments,
+    Ranges,
+    Stratified,
+    Table,
+    Window,
+)
 from deniable.protocols.profiles import ProfileGraph, SmoothCategorical
 from deniable.randomness import Simulation
 from deniable.specs import canonical_bytes, fingerprint
@@ -596,3 +607,108 @@ def test_a_profile_mechanism_from_a_browser_to_the_dashboard(service: Service, o
     assert "clerk" not in panel.locator(".chart").inner_text()
     assert found["method"] in panel.inner_text(), "the legend names the estimate"
     assert "unbiased" not in panel.inner_text()
+
+
+APPS = ["mail", "maps", "music", "news", "notes"]
+
+
+def set_questions(epsilon: int = 4) -> list[Question]:
+    stars = KeyValue(APPS[:3], Interval(1, 5, unit="stars"), epsilon, at_most=3)
+    return [
+        Question("apps", "Which of these do you use?", ItemSets(Sets(APPS, at_most=3), epsilon)),
+        Question("stars", "How good are they?", stars),
+    ]
+
+
+def test_boxes_are_ticked_and_keys_get_numbers(canned: Any) -> None:
+    tab, survey = canned(**{question.id: question.protocol.spec() for question in set_questions(1)})
+    apps, stars = tab.locator("[data-question=apps]"), tab.locator("[data-question=stars]")
+    assert apps.locator("label.choice").all_inner_texts() == APPS
+    expect(apps).to_contain_text("If you choose more than 3, 3 of them are drawn by chance for the report.")
+    for name in ("mail", "music", "notes", "news"):
+        apps.get_by_label(name, exact=True).check()
+    number = stars.get_by_label("maps: a number in stars")
+    expect(number).to_be_disabled()
+    stars.get_by_label("maps", exact=True).check()
+    tab.click(SEND)
+    expect(stars.locator(".error")).to_have_text("Please write a number beside each that you chose.")
+    assert survey.bodies == []
+    number.fill("4.5")
+    tab.click("text=See what would leave")
+    life = tab.locator("section[aria-label='Life of a report']")
+    expect(life).to_contain_text("Your answer, which stays in this browser: mail, music, news, notes")
+    expect(life).to_contain_text("maps: 4.5\u00a0stars")
+    expect(life).to_contain_text("maps up with probability 87.50\u00a0%")
+    expect(life).to_contain_text("Chance chooses it, whatever you answered")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    protocols = [question.protocol for question in set_questions(1)]
+    (body,) = survey.bodies
+    assert len(body) == 24 + sum(protocol.report_bytes for protocol in protocols)
+
+
+def test_nothing_ticked_is_an_answer(canned: Any) -> None:
+    tab, survey = canned(apps=set_questions(1)[0].protocol.spec())
+    expect(tab.locator("[data-question=apps]")).to_contain_text("none is an answer, too")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    assert len(survey.bodies) == 1
+
+
+CROWD = """async ({ server, pinned, people }) => {
+  const page = document.querySelector("script[type=module]").src;
+  const { Client } = await import(new URL("../deniable.js", page).href);
+  const memory = () => {
+    let kept;
+    const update = async (change) => void (kept = change(kept));
+    return { read: async () => kept, update, exclusive: (task) => task() };
+  };
+  const states = [];
+  for (const values of people) {
+    const client = new Client({ server, fingerprint: pinned, store: memory() });
+    states.push((await client.answer(values)).state);
+  }
+  return states.filter((state) => state === "sent").length;
+}"""
+
+
+@pytest.mark.slow
+def test_two_thousand_people_tick_boxes_in_a_browser_and_the_dashboard_shows_them(
+    service: Service, open_tab: Open
+) -> None:
+    """Every respondent has a device of their own; shares, pairs and means are within five standard errors."""
+    survey = Survey("trial of sets", set_questions(), terms(budget=64))
+    service.publish(survey)
+    random = np.random.default_rng(11)
+    held = random.random((2_000, 5)) < [0.7, 0.5, 0.3, 0.1, 0.05]
+    people = [
+        {
+            "apps": [name for name, has in zip(APPS, row, strict=True) if has],
+            "stars": {name: 5 - place for place, name in enumerate(APPS[:3]) if row[place]},
+        }
+        for row in held.tolist()
+    ]
+    tab = open_tab(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    sent = 0
+    for start in range(0, len(people), 200):
+        given = {"server": service.address, "pinned": survey.fingerprint, "people": people[start : start + 200]}
+        sent += tab.evaluate(CROWD, given)
+    assert sent == 2_000 == service.count(survey)
+    apps, share, mean = service.ask(survey, "estimates")["series"][0]["questions"]
+    assert [apps["kind"], share["kind"], mean["kind"]] == ["items", "shares", "means"]
+    truth = survey["apps"].protocol.truth([one["apps"] for one in people])
+    for row, true in zip(apps["rows"], truth, strict=True):
+        assert abs(row["value"] - true) < 5 * row["stderr"]
+    both = next(row for row in apps["further"]["together"] if row["label"] == "mail & maps")
+    assert abs(both["value"] - np.mean(held[:, 0] & held[:, 1])) < 5 * both["stderr"] + 0.05
+    for row, true in zip(mean["rows"], (5, 4, 3), strict=True):
+        assert row["low"] - 2 * row["stderr"] <= true <= row["high"] + 2 * row["stderr"]
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    board.wait_for_selector("[data-question=apps] .matrix td")
+    panel = board.locator("[data-question=apps]")
+    expect(panel).to_contain_text("How many of them people have")
+    assert panel.locator(".matrix tbody tr, .matrix tr").count() >= 6
+    expect(board.locator("[data-question='stars.mean']")).to_contain_text("stars")
+    assert board.locator("[data-question='stars.share'] .chart").count() == 1

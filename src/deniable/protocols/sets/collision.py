@@ -5,7 +5,8 @@ Law        cohort c uniform; S = the different cells of the padded set under c's
            with (1 - |S| b) / (t - |S|)
 Privacy    of whole sets, whatever the hash function is: b (t - m) / (1 - m b) <= e. Cohorts are independent of sets
 Support    p = b, q = 1 / t over the hash functions, for every set
-Error      q (1 - q) / (n (p - q)^2) for a rare item, the smallest for t near m (e + 2) - 1; and of the collisions of
+Error      q (1 - q) / (n (p - q)^2) for a rare item, the smallest for t near m (e + 2) - 1 (of few items t is smaller,
+           because none is rare); and of the collisions of
            fixed hash functions about (t / (t - m))^2 / (t cohorts) times the sum of the squared shares of other items.
            What the dummies and the most common items add in every cell is known, and taken off
 Report     the cohort, then the cell, both little-endian
@@ -19,6 +20,7 @@ Source     Wang et al. 2021 (collision); Wang et al. 2020 (wheel); Steele, Lea a
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -61,23 +63,17 @@ def finalize(z: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-def best_cells(most: int, epsilon: Fraction) -> int:
-    """The number of cells with the smallest error.
+def best_cells(most: int, epsilon: Fraction, share: float = 0.0) -> int:
+    """The number of cells with the smallest variance for an element of that share; about m (e + 2) - 1 for a rare one.
 
-    >>> best_cells(8, Fraction(1)), best_cells(1, Fraction(4))
-    (37, 56)
+    >>> best_cells(8, Fraction(1)), best_cells(1, Fraction(4)), best_cells(8, Fraction(4), 0.04)
+    (37, 56, 347)
     """
-    from math import exp
-
-    e = exp(min(float(epsilon), 40.0))
-    near = round(most * (e + 2) - 1)
-
-    def error(cells: int) -> float:
-        p, q = e / (most * e + cells - most), 1 / cells
-        return q * (1 - q) / (p - q) ** 2
-
-    tried = range(max(most + 1, near - most - 2), near + most + 3)
-    return min(_MOST_CELLS, min(tried, key=error)) if near < _MOST_CELLS else _MOST_CELLS
+    e = math.exp(min(float(epsilon), 40.0))
+    cells = np.arange(most + 1, min(_MOST_CELLS, round(most * (e + 2)) + 2 * most) + 1, dtype=np.float64)
+    p, q = e / (most * e + cells - most), 1 / cells
+    spread = (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
+    return int(cells[np.argmin(spread)])
 
 
 @dataclass(frozen=True)
@@ -104,7 +100,7 @@ class CollisionSets(SetProtocol):
     def __post_init__(self) -> None:
         self._settle()
         most = self.domain.at_most
-        cells = self.cells or max(most + 1, best_cells(most, as_epsilon(self.epsilon)))
+        cells = self.cells or max(most + 1, best_cells(most, as_epsilon(self.epsilon), self.usual_share))
         if isinstance(cells, bool) or not isinstance(cells, int) or not most < cells <= MOST_COUNTERS:
             raise NumberError(f"there are more cells than the {most} items of a set, not {self.cells!r}")
         cohorts = self.cohorts or max(1, min(MOST_COHORTS, _COUNTERS // cells))

@@ -3,9 +3,9 @@
 Law        a group by chance: "items", or, with `largest` = 2 or 3, "pairs" and "triples" of the items of a set. Then a
            report of the group's own law about the set, or about the set of its pairs or triples
 Privacy    of the whole set: the largest ratio of a group's law. The group does not depend on the set
-Choice     of each group: the collision mechanism or the subset mechanism, whichever has the smaller variance for a rare
-           item; the shorter report of two within 5 percent. Subsets win where there are few items, of which at most
-           4,096 with the dummies; collisions take any number
+Choice     of each group: the collision mechanism or the subset mechanism, whichever has the smaller variance for an
+           item of the average share, at_most / (items + at_most); the shorter report of two within 5 percent. Subsets
+           win where there are few items, of which at most 4,096 with the dummies; collisions take any number
 Error      of an item: the law's with the people of its group
 Report     the number of the group, one byte; the group's own report; zeros up to the longest one
 Cost       one random word more than the group's report where there are several groups
@@ -57,17 +57,17 @@ _LONGEST = 1 << 9
 
 @lru_cache(maxsize=256)
 def best_law(domain: Sets, epsilon: Fraction) -> SetProtocol:
-    """The law with the smaller variance of a rare item; of two alike, the one with the shorter report.
+    """The law with the smaller variance of an item of the average share; of two alike, the one with the shorter report.
 
     >>> best_law(Sets(20, at_most=8), Fraction(1)).name, best_law(Sets(10_000, at_most=8), Fraction(1)).name
     ('SubsetSets', 'CollisionSets')
     """
     collision = CollisionSets(domain, epsilon)
-    elements, hashed = domain.items.size + domain.at_most, collision.variance(1, 0.0, False)
+    elements, hashed = collision.elements, collision.usual_variance
     if elements > MOST_ELEMENTS or subset_variances(elements, domain.at_most, epsilon).min() > SAME * hashed:
         return collision
     subset = SubsetSets(domain, epsilon)
-    own = subset.variance(1, 0.0, False)
+    own = subset.usual_variance
     if subset.report_bytes > _LONGEST or own > SAME * hashed:
         return collision
     return collision if hashed <= SAME * own and collision.report_bytes < subset.report_bytes else subset

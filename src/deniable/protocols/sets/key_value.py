@@ -4,8 +4,9 @@ Law        each number is rounded at random to an end of the interval, up with p
            the set of keys with their ends goes through a law of sets over 2 items per key: key k at its low end is
            item 2 k, at its high end 2 k + 1
 Privacy    of the whole answer, keys and numbers: that of the law of sets. Rounding comes before an exact law
-Choice     that of `ItemSets`: collisions or subsets, whichever has the smaller variance. A subset of size 1 is PCKV-GRR
-           with fewer dummies, so that it is never worse than that
+Choice     collisions or subsets of some size: the smallest variance of share and sum together, for a key of the average
+           share, among the laws that are no worse in either than subsets of size 1. That law is PCKV-GRR with fewer
+           dummies, so that neither figure is worse than with it
 Error      share of a key: the sum of its two items. Mean: (high - low) / 2 times the share of the high end minus that
            of the low end, over the share of the key, from the middle of the interval; error by the delta method,
            interval by Fieller's theorem: all means for which that difference is within its error. It is the whole
@@ -20,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations, product
 from typing import Any, ClassVar
 
@@ -32,11 +34,36 @@ from deniable.errors import SpecError
 from deniable.protocols.base import Cost, Protocol, load, percent
 from deniable.protocols.numeric.grid import quantity, rounded_up, rounded_up_many
 from deniable.protocols.reports import Bytes, Reports
-from deniable.protocols.sets.item_sets import best_law
+from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.law import SetProtocol
+from deniable.protocols.sets.subset import MOST_ELEMENTS, SubsetSets
 from deniable.protocols.tally import Adder, Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, KeyMeans, Several, quantile
+
+
+def _key_variances(law: SetProtocol) -> tuple[float, float]:
+    """The noise of one report about the share of a key and about the sum of its numbers, for the average share."""
+    own, other, gap = law._spreads
+    cross, f = law._covariances, min(1.0, 2 * law.domain.at_most / law.domain.items.size)
+    alone = f * (own + other) + (1 - f) * 2 * other
+    between = 2 * (f * cross.one + (1 - f) * cross.none)
+    return (alone + between) / gap**2, (alone - between) / gap**2
+
+
+@lru_cache(maxsize=256)
+def best_law_of_keys(domain: Sets, epsilon: Fraction) -> SetProtocol:
+    """The law for sets of two items per key."""
+    collision = CollisionSets(domain, epsilon)
+    if collision.elements > MOST_ELEMENTS:
+        return collision
+    single = SubsetSets(domain, epsilon, subset_size=1)
+    sizes = {SubsetSets(domain, epsilon).subset_size, 2, 3} - {1}
+    usable = sorted(size for size in sizes if size <= domain.items.size)
+    laws = [single, collision, *(SubsetSets(domain, epsilon, subset_size=size) for size in usable)]
+    least = _key_variances(single)
+    fair = [law for law in laws if all(x <= y for x, y in zip(_key_variances(law), least, strict=True))]
+    return min(fair or [single], key=lambda law: sum(_key_variances(law)))
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -73,7 +100,7 @@ class KeyValue(Protocol):
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "epsilon", epsilon)
         self._settle()
-        found = best_law(self._items, self.epsilon) if law is None else law
+        found = best_law_of_keys(self._items, self.epsilon) if law is None else law
         if not isinstance(found, SetProtocol) or found.domain != self._items or found.epsilon != self.epsilon:
             raise SpecError("the law of a key-value question is one of sets over two items per key, at its epsilon")
         object.__setattr__(self, "law", found)

@@ -69,6 +69,16 @@ class SetProtocol(Protocol):
     def elements(self) -> int:
         return self.domain.items.size + self.domain.at_most
 
+    @property
+    def usual_share(self) -> float:
+        """The share of an element on average: at_most of them are in a padded set. Laws are chosen for it."""
+        return self.domain.at_most / self.elements
+
+    @property
+    def usual_variance(self) -> float:
+        """The noise of one report about an element of that share."""
+        return float(self.variance(1, self.usual_share, False))
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.p <= self.q:

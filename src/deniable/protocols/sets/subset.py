@@ -43,8 +43,8 @@ _ROWS = 1 << 14
 
 
 def subset_variances(elements: int, most: int, epsilon: Fraction) -> Floats:
-    """The noise of a rare item, times the people, for k = 1, 2, ..., elements - at_most."""
-    e, count = math.exp(min(float(epsilon), 500.0)), elements - most
+    """The noise of one report about an element of the average share, for k = 1, 2, ..., elements - at_most."""
+    e, count, share = math.exp(min(float(epsilon), 500.0)), elements - most, most / elements
     k = np.arange(1, count + 1)
     # The share of the subsets that do not meet the set; of those with one given other element, r k / (elements - most).
     r = np.cumprod((elements - most - k + 1) / (elements - k + 1))
@@ -52,7 +52,7 @@ def subset_variances(elements: int, most: int, epsilon: Fraction) -> Floats:
     p, apart = e * k / elements / total, r * k / count
     q = (e * (k / elements - apart) + apart) / total
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = np.where(p > q, q * (1 - q) / (p - q) ** 2, np.inf)
+        found: Floats = np.where(p > q, (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2, np.inf)
     return found
 
 
