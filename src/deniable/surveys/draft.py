@@ -261,7 +261,7 @@ def _plans(wanted: Sequence[Protocol | _Open], rule: Longitudinal) -> dict[int, 
                 forms=room,
                 forever=one.forever,
                 read=read,
-                epochs=rule.epochs,
+                epochs=rule.epochs if stages else None,
             )
         except DeniableError as wrong:
             raise SpecError(f"{one.where}: {wrong}") from None
