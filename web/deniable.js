@@ -814,11 +814,7 @@ function secondFlip({ numerator: stored }, x) {
 /** A bitmap, kept; then each of its bits flipped by chance. */
 function unaryTwice(size, trueBit, otherBit, flip, forever) {
   const { draw: permanent, reportBytes } = unary(size, trueBit, otherBit);
-  const report = (state, bits) => {
-    const flipped = bits.packed(flip, size);
-    state.forEach((byte, i) => (flipped[i] ^= byte));
-    return flipped;
-  };
+  const report = (state, bits) => flippedBits(state, flip, size, bits);
   const instant = times(logCeil(WORD - flip.numerator, flip.numerator), [BigInt(size), 1n]);
   return twoStages(permanent, report, {
     reportBytes,
@@ -983,21 +979,53 @@ function loloha(domain, epsilon, parameters) {
 }
 
 /** One-time RAPPOR: the text's h positions in a filter of B bits, every bit flipped with the same probability. */
-function rappor(domain, epsilon, { bloom_bits: width, hashes, cohorts: count, key = domain.key }) {
+function rappor(domain, epsilon, parameters) {
+  const { bloom_bits: width, hashes, cohorts: count } = parameters;
+  const { draw, perBit } = bloomFilter(domain, parameters);
+  const flip = flipThreshold(times(epsilon, perBit));
+  const rest = { reportBytes: Math.ceil(width / 8), thresholds: { flip }, draw: draw(flip) };
+  return cohorts(domain, count, width, rest);
+}
+
+/** A text's filter in a cohort, every bit flipped with a probability; `perBit` is the share of an epsilon that a bit has. */
+function bloomFilter(domain, { bloom_bits: width, hashes, cohorts: count, key = domain.key }) {
   if (!isWhole(width, 1, 2 ** 16) || !isWhole(hashes, 1, 8) || !isWhole(count, 1, 2 ** 16) || 2 * hashes > width) {
     refuse("spec", "the sizes of the filter are not usable");
   }
   checkHashKey(key);
-  const flip = flipThreshold(times(epsilon, [1n, BigInt(2 * hashes)]));
-  const unflip = complement(flip);
-  const draw = (text, cohort, bits) => {
+  const draw = (flip) => (text, cohort, bits) => {
     const row = bits.packed(flip, width);
     for (const place of bloomPositions(textDigest("bloom", key, cohort, text), hashes, width)) {
-      setBit(row, place, bits.bernoulli(unflip));
+      setBit(row, place, bits.bernoulli(complement(flip)));
     }
     return row;
   };
-  return cohorts(domain, count, width, { reportBytes: Math.ceil(width / 8), thresholds: { flip }, draw });
+  return { draw, perBit: [1n, BigInt(2 * hashes)] };
+}
+
+/** RAPPOR in full: the flipped filter of a cohort is kept, and each of its bits is flipped again for each report. */
+function lrappor(domain, epsilon, parameters) {
+  const { bloom_bits: width, hashes, cohorts: count, forever } = parameters;
+  const { draw: drawn, perBit } = bloomFilter(domain, parameters);
+  const flip = flipThreshold(times(readForever(forever, epsilon), perBit));
+  const second = secondFlip(flip, times(epsilon, perBit));
+  const { reportBytes, forms } = cohorts(domain, count, width, { reportBytes: Math.ceil(width / 8), thresholds: {}, draw: drawn(flip) });
+  const head = bytesFor(count);
+  const permanent = (answer, bits, like) => {
+    const cohort = like ? like.slice(0, head).reduceRight((sum, byte) => sum * 256 + byte, 0) : bits.integers(count);
+    return concat(toBytes(cohort, head), drawn(flip)(domain.text(answer), cohort, bits));
+  };
+  const report = (state, bits) => concat(state.slice(0, head), flippedBits(state.slice(head), second, width, bits));
+  const linking = (epochs) => count * bitLinking([[complement(flip), hashes], [flip, width - hashes]], second, epochs);
+  const instantEpsilon = writeFraction(times(logCeil(WORD - second.numerator, second.numerator), [BigInt(width), 1n]));
+  return twoStages(permanent, report, { reportBytes, forms, linking, thresholds: { flip, second }, forever, instantEpsilon });
+}
+
+/** A bitmap with each bit flipped by chance. */
+function flippedBits(state, flip, width, bits) {
+  const flipped = bits.packed(flip, width);
+  state.forEach((byte, i) => (flipped[i] ^= byte));
+  return flipped;
 }
 
 /** Different positions, ascending: number i is a place among those that are still free. */
@@ -1545,6 +1573,7 @@ const PROTOCOLS = {
   HCMS: { law: sketch(localHashing), shape: "hashed groups", needs: "text", closed: "hashing" },
   OLHSketch: { law: sketch(localHashing), shape: "hashed groups", needs: "text", parameters: ["hash_bits"], closed: "hashing" },
   RAPPOR: { law: rappor, shape: "filter", needs: "text", parameters: ["bloom_bits", "hashes", "cohorts"], closed: "key" },
+  LRAPPOR: { law: lrappor, shape: "filter, twice", needs: "text", parameters: ["bloom_bits", "hashes", "cohorts", "forever"], closed: "key" },
   Window: { law: windowResponse, shape: "window", needs: "number", parameters: ["positions", "width", "read"] },
   OneBitMean: { law: oneBitMean, shape: "window", needs: "number" },
   Table: { law: table, shape: "output", parameters: ["outputs", "rows"], optional: ["certificate", "delta", "laws"] },

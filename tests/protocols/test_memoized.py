@@ -13,11 +13,12 @@ import pytest
 from deniable import exact
 from deniable.domains import Strings
 from deniable.errors import ChannelError, DeniableError, DomainError, EpsilonError, NumberError, ReportError
-from deniable.protocols import GRR, LGRR, LOLOHA, LOSUE, LSUE, OUE, SUE, Memoized, load, registered
+from deniable.protocols import GRR, LGRR, LOLOHA, LOSUE, LSUE, OUE, RAPPOR, SUE, Memoized, load, registered
 from deniable.randomness import Bits, Secure, Simulation, exhaust
 
 COIN = LGRR(["yes", "no"], first="1/2", forever=1)
 THREE = LGRR(3, first="1/2", forever=1)
+FILTER = next(iter(registered()["LRAPPOR"].examples()))
 INSTANCES = [
     protocol for _, kind in sorted(registered().items()) if issubclass(kind, Memoized) for protocol in kind.examples()
 ]
@@ -59,6 +60,7 @@ def pattern(stream: tuple[Any, ...], values: int) -> tuple[int, ...]:
     ("protocol", "epochs", "values"),
     [
         *((COIN, 2, 2), (COIN, 3, 1), (COIN, 3, 2), (THREE, 2, 2), (THREE, 2, 1)),
+        *((FILTER, 2, 2), (FILTER, 2, 1)),
         *(
             (kind(2, first=first, forever=forever), 2, values)
             for kind, values in ((LGRR, 2), (LSUE, 2), (LOSUE, 2), (LOSUE, 1))
@@ -231,6 +233,26 @@ def test_answers_in_one_cell_share_their_state() -> None:
         LOLOHA(50, first=1, forever=2, hashing=Strings(4, 257))
     with pytest.raises(ReportError):
         protocol.permanent(3, like=b"\xff\xff")
+
+
+def test_rappor_in_full_reports_like_rappor_and_keeps_its_cohort() -> None:
+    """Both levels, one constructor; the decoder and its errors are those of the one-time form at the first level."""
+    full, once = RAPPOR(Strings(), first=2, forever=4), RAPPOR(Strings(), 2)
+    assert isinstance(full, Memoized)
+    assert not isinstance(once, Memoized)
+    assert abs(full.sent_flip - once.flip.value) < 1e-15
+    assert full.permanent_ratio == RAPPOR(Strings(), 4).ratio
+    assert full.variance(1000, 0.1) == pytest.approx(once.variance(1000, 0.1), rel=1e-12)
+    assert full.linking(1) > 1024, "a filter of 128 bits is a cookie from the first report on"
+    bits = Simulation(4)
+    first = full.permanent("rye", bits)
+    assert full.permanent("sourdough", bits, like=first)[:1] == first[:1]
+    words = ["rye"] * 6000 + ["sourdough"] * 3000 + ["naan"] * 1000
+    states = full.permanents(words, bits)
+    for _ in range(2):
+        found = full.estimate(full.tally(full.reports(states, bits)), ["rye", "sourdough", "naan", "none"])
+        assert (abs(found.frequencies - [0.6, 0.3, 0.1, 0]) < 5.5 * found.stderr).all()
+    assert (found.stderr < 0.08).all()
 
 
 def _published(size: int, first: float, forever: float) -> float:

@@ -209,7 +209,9 @@ def thresholds(protocol: Protocol) -> dict[str, str]:
     """The integers of a law, under the browser's names."""
     law: Any = getattr(protocol, "inner", protocol.law if isinstance(protocol, KeyValue) else protocol)
     found: dict[str, Dyadic] = {}
-    if isinstance(law, Memoized) and hasattr(law, "true_bit"):
+    if hasattr(law, "second"):
+        found = {"flip": law.flip, "second": law.second}
+    elif isinstance(law, Memoized) and hasattr(law, "true_bit"):
         found = {"trueBit": law.true_bit, "otherBit": law.other_bit, "flip": law.flip}
     elif hasattr(law, "instant"):
         found = {"permanent": law.response.keep, "instant": law.instant.keep}
@@ -324,6 +326,7 @@ def stages() -> Iterator[dict[str, Any]]:
         registered()["LGRR"](BREAD, "1/3", forever="0.35"),
         registered()["LOSUE"](Integers(0, 69), 2, forever="7/2"),
         registered()["LOLOHA"](TOWNS, 1, forever="7/2"),
+        registered()["LRAPPOR"](Strings(), first=2, forever=4, bloom_bits=32, cohorts=300),
         registered()["LOLOHA"](Strings(8, 128, "k"), 1, forever=2),
     ]
     for protocol in (*(example for kind in kinds for example in kind.examples()), *wide):

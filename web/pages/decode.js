@@ -90,7 +90,7 @@ function unary(domain, size, bytes, at) {
 
 /** The number of cells, cohorts or filter bits that a text is hashed to. */
 export function hashingOf(spec) {
-  if (spec.protocol === "RAPPOR") return { cells: spec.bloom_bits, cohorts: spec.cohorts };
+  if (spec.bloom_bits) return { cells: spec.bloom_bits, cohorts: spec.cohorts };
   return spec.hashing ?? spec.domain;
 }
 
@@ -291,6 +291,7 @@ export const DECODERS = {
   "hashed bits": cohort(bitwise),
   "hashed groups": cohort(local),
   filter: cohort(bitwise, "a filter with "),
+  "filter, twice": cohort(bitwise, "a filter with "),
   window: windowed,
   output: drawn,
   "mean output": drawnForMean,

@@ -62,17 +62,18 @@ function bits(domain, noun, yours, [others, own], says) {
   ];
 }
 
+const secondFlips = ({ chance }) =>
+  `Second stage, for every report: every bit of what came out is flipped with probability ${percent(chance, 2)}, one coin each.`;
+const flippedOf = ({ row, count: bits }) =>
+  `${count(row.reduce((sum, byte) => sum + byte.toString(2).replaceAll("0", "").length, 0))} of ${count(bits)} were flipped.`;
+
 /** A bitmap that is kept, and flipped bit by bit for each report. */
 function bitsTwice(domain, yours, [others, own, flips], says) {
   const [first, second, last] = bits(domain, "answers", yours, [others, own], says);
-  const flipped = flips.row.reduce((sum, byte) => sum + byte.toString(2).replaceAll("0", "").length, 0);
   return [
     { ...first, text: `First stage, once per answer. ${first.text}` },
     second,
-    {
-      text: `Second stage, for every report: every bit of what came out is flipped with probability ${percent(flips.chance, 2)}, one coin each.`,
-      outcome: `${count(flipped)} of ${count(flips.count)} were flipped.`,
-    },
+    { text: secondFlips(flips), outcome: flippedOf(flips) },
     last,
   ];
 }
@@ -138,7 +139,7 @@ function rappor({ bloom_bits: width, hashes }, draws, says) {
 function hashed({ domain, value, spec, draws }, kept = false) {
   const { cells, cohorts } = hashingOf(spec);
   const which = draws[0].got;
-  const cell = domain.open && spec.protocol !== "RAPPOR" ? domain.cell(domain.read(value), which) : null;
+  const cell = domain.open && !spec.bloom_bits ? domain.cell(domain.read(value), which) : null;
   const step = {
     text: `One of ${count(cohorts)} public hash functions is drawn${kept ? " once and kept for all your reports" : ""}, each with the same probability. It puts every text there is into one of ${count(cells)} cells, so many texts share yours.`,
     outcome: `Number ${count(which)}${cell === null ? "" : `: your text is in cell ${count(cell)}`}.`,
@@ -407,6 +408,12 @@ export const STORIES = {
     return [step, ...bits({ size: cells }, "cells", cell ?? -1, rest, told.says)];
   },
   "hashed groups": hashedGroups,
+  "filter, twice": (told) => {
+    const flips = told.draws.at(-1);
+    const [filter, last] = rappor(told.spec, told.draws.slice(0, -1), told.says);
+    const again = { text: secondFlips(flips), outcome: flippedOf(flips) };
+    return [hashed(told, true).step, { ...filter, text: `First stage, once per text. ${filter.text}` }, again, last];
+  },
   filter: (told) => [hashed(told).step, ...rappor(told.spec, told.draws, told.says)],
   window: windowed,
   output: drawn,

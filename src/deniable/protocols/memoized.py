@@ -174,7 +174,7 @@ class Memoized(Protocol):
         cls, domain: Domain, first: exact.Number, forever: exact.Number, n: int | None = None
     ) -> Iterator[Protocol]:
         if isinstance(domain, cls.takes):
-            yield cls(domain, first, forever)
+            yield cls(domain, first=first, forever=forever)
 
     # -- the two laws ------------------------------------------------------------------------------
 
@@ -202,8 +202,10 @@ class Memoized(Protocol):
     @abstractmethod
     def _permanent(self, value: Any, shared: bytes, bits: Bits) -> bytes: ...
 
-    shared_bytes: ClassVar[int] = 0
-    """How many bytes at the head of a state, and of a report from it, say what a device drew once."""
+    @property
+    def shared_bytes(self) -> int:
+        """How many bytes at the head of a state, and of a report from it, say what a device drew once."""
+        return 0
 
     def _shared(self, bits: Bits) -> bytes:
         """What a device draws once, whatever it answers; it stands in the clear in every report."""

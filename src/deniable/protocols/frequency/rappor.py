@@ -15,8 +15,8 @@ Error      of a count, by itself: n w / (h (1 - h / B)) + sum over x != v of [n_
 Report     the cohort in 1 or 2 bytes, then the bitmap: bit b is bit b % 8 of byte b // 8, padding zero
 Draws      the cohort, packed(f) over the B bits, then one bernoulli(1 - f) for each position in ascending order
 Tally      reports of each cohort, then how often each bit was set: k (B + 1) counters
-Source     Erlingsson, Pihur and Korolova 2014; the instantaneous second randomization, which protects repeated
-           reports, is not part of it
+Source     Erlingsson, Pihur and Korolova 2014. With `first` and `forever` it is RAPPOR in full, whose second,
+           instantaneous randomization protects repeated reports: `longitudinal.rappor`
 
 From counted filters to counts of strings: regression on the candidates' filters.
 
@@ -54,7 +54,7 @@ from deniable.domains.text import as_key, text_digest
 from deniable.errors import DomainError, NumberError
 from deniable.exact import Dyadic, Number
 from deniable.labels import Label
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent, registered
 from deniable.protocols.frequency.bit_rows import positional_popcount, row_weights, usual_weights
 from deniable.protocols.frequency.open_text import MOST_COUNTERS, TextEstimate, TextProtocol, as_text, cohort_step
 from deniable.protocols.frequency.unary import bitmap_operations, packed_bytes, padding_is_zero, set_bits
@@ -91,13 +91,21 @@ class RAPPOR(TextProtocol):
         def __init__(
             self,
             domain: DomainLike,
-            epsilon: Number,
+            epsilon: Number | None = None,
             bloom_bits: int = 128,
             hashes: int = 2,
             cohorts: int = 8,
             *,
+            first: Number | None = None,
+            forever: Number | None = None,
             key: str | None = None,
         ) -> None: ...
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """With `first` and `forever` it is RAPPOR in full: a filter that is kept, and flipped again for each report."""
+        if cls is RAPPOR and not {"first", "forever"}.isdisjoint(given):
+            return object.__new__(registered()["LRAPPOR"])  # type: ignore[return-value]
+        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,8 +130,13 @@ class RAPPOR(TextProtocol):
         return Dyadic.ceil_of(lambda s: 1 / (s + 1), self.epsilon / (2 * self.hashes))
 
     @property
+    def sent_flip(self) -> Fraction:
+        """P(a bit of a report is another than that of the filter)."""
+        return self.flip.value
+
+    @property
     def ratio(self) -> Fraction:
-        return (self.flip.complement.value / self.flip.value) ** (2 * self.hashes)
+        return ((1 - self.sent_flip) / self.sent_flip) ** (2 * self.hashes)
 
     def parameters(self) -> dict[str, Any]:
         sizes = {"bloom_bits": self.bloom_bits, "hashes": self.hashes, "cohorts": self.cohorts}
@@ -137,7 +150,7 @@ class RAPPOR(TextProtocol):
 
     @property
     def leverage(self) -> float:
-        return 1 / (1 - 2 * float(self.flip))
+        return 1 / (1 - 2 * float(self.sent_flip))
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -210,7 +223,7 @@ class RAPPOR(TextProtocol):
     def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
         rows = self._rows(reports)
         others = self.bloom_bits - self.hashes
-        low, high = usual_weights(others, float(self.flip.value), more=self.hashes)
+        low, high = usual_weights(others, float(self.sent_flip), more=self.hashes)
         weights = row_weights(np.ascontiguousarray(self._split(rows)[1]))
         return self._valid(rows) & (weights >= low) & (weights <= high)
 
@@ -243,7 +256,7 @@ class RAPPOR(TextProtocol):
 
     def _likelihoods(self, reports: Bytes) -> Model:
         cohorts, rest = self._split(reports)
-        odds = float(self.flip.complement.value / self.flip.value) ** 2
+        odds = float((1 - self.sent_flip) / self.sent_flip) ** 2
         hits = self._hits(rest, cohorts, self.domain.labels).T.astype(np.float64)
         return MatrixModel(np.power(odds, hits - self.hashes))
 
@@ -262,14 +275,14 @@ class RAPPOR(TextProtocol):
 
     @property
     def _extremes(self) -> tuple[float, float]:
-        return float(self.flip), 1 - float(self.flip)
+        return float(self.sent_flip), 1 - float(self.sent_flip)
 
     def _binomials(self, block: Counts) -> Counts:
         return block
 
     def _decode(self, tally: Tally, labels: Sequence[Label], method: Method = "auto") -> TextEstimate:
         sizes, blocks = self._parts(tally.counts)
-        flip = float(self.flip)
+        flip = float(self.sent_flip)
         shifted = (blocks - flip * sizes[:, None]) / (1 - 2 * flip)
         data = Cohorts.of(self._filters(labels), sizes, shifted, self._noise)
         few = len(labels) <= data.capacity
@@ -293,7 +306,7 @@ class RAPPOR(TextProtocol):
     @property
     def _noise(self) -> float:
         """The variance that flipping adds to a bit of one person."""
-        flip = float(self.flip)
+        flip = float(self.sent_flip)
         return flip * (1 - flip) / (1 - 2 * flip) ** 2
 
     def variance(

@@ -52,8 +52,6 @@ class LOLOHA(Memoized, SketchProtocol):
     """
 
     name: ClassVar[str] = "LOLOHA"
-    shared_bytes: ClassVar[int] = 1
-
     domain: Any
 
     def __init__(
@@ -93,6 +91,10 @@ class LOLOHA(Memoized, SketchProtocol):
     @cached_property
     def inner(self) -> LGRR:
         return LGRR(self._cells, self.first, self.forever)
+
+    @property
+    def shared_bytes(self) -> int:
+        return 1
 
     @property
     def permanent_ratio(self) -> Fraction:
