@@ -141,6 +141,38 @@ def test_ranges_from_draft_to_estimate(run, folder):
     assert "--read" in run("plan", "--number", "0..12", "--read", "mode", "--epsilon", "1", "--people", "9", code=2).err
 
 
+def test_rectangles_from_draft_to_estimate(run, folder):
+    """Two numbers together: asked by a draft, planned, and the share of any rectangle beside the table."""
+    two = {"age": {"low": 18, "high": 57}, "hours": {"number": {"low": 0, "high": 80, "unit": "h"}}}
+    question = {"id": "work", "text": "Your work?", "answers": {"record": two, "read": "rectangles"}}
+    Path("draft.json").write_text(json.dumps({**DRAFT, "questions": [question]}), encoding="utf-8")
+    assert "Rectangles" in run("survey", "new", "draft.json", "-o", "survey.json").out
+    ages, hours = 18 + np.arange(4000) % 20, 20 + np.arange(4000) % 21
+    rows = [f"{age},{hour}" for age, hour in zip(ages, hours, strict=True)]
+    Path("answers.csv").write_text("\n".join(["age,hours", *rows]) + "\n", encoding="utf-8")
+    run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
+    estimate = ["estimate", "survey.json", "reports.parquet"]
+    asked = ["--range", "18..27,0..40", "--range", "1..2", "--plot", "map.png"]
+    (found,) = run(*estimate, *asked, "--level", "0.999999", "--json").json["questions"]
+    assert found["kind"] == "rectangles"
+    (row,) = found["ranges"]
+    assert row["label"] == "age 18 to 27, hours 0 to 40"
+    assert row["low"] <= np.mean(ages <= 27) <= row["high"]
+    assert Path("map.png").stat().st_size > 1000
+    shown = run(*estimate, *asked[:2])
+    assert "Most often age 18 to" in shown.out
+    assert "a rectangle is two ranges" in run(*estimate, "--range", "1..2,1..2,1..2", code=2).err
+    Path("two.json").write_text(json.dumps(two), encoding="utf-8")
+    plan = ["plan", "--record", "two.json", "--epsilon", "1", "--people", "20000"]
+    planned = run(*plan, "--read", "rectangles", "--json").json
+    assert (planned["reads"], planned["best"]["protocol"]) == ("rectangles", "Rectangles")
+    assert "8 x 8 rectangles" in planned["reason"]
+    assert "--read" in run(*plan, "--read", "ranges", code=2).err
+    question["answers"]["read"] = "ranges"
+    Path("draft.json").write_text(json.dumps({**DRAFT, "questions": [question]}), encoding="utf-8")
+    assert "a record is read as" in run("survey", "new", "draft.json", code=2).err
+
+
 def test_what_is_no_number_is_named_by_its_row(run, folder):
     run("survey", "new", "draft.json", "-o", "survey.json")
     Path("wrong.csv").write_text("hours,nap\n7.5,yes\nSECRET,no\n", encoding="utf-8")

@@ -193,6 +193,37 @@ export function cumulative(points, marks, { title, unit }) {
   });
 }
 
+/**
+ * Two numbers at once: `rows` are rectangles { begin, end } of the first, upwards, and { second_begin, second_end } of the second,
+ * each with its share. Darker is more people per area, so that a narrow rectangle does not look empty; a dot where the interval contains zero.
+ */
+export function heatMap(rows, { title, names, interval }) {
+  const area = (row) => (row.end - row.begin) * (row.second_end - row.second_begin);
+  const density = (row) => Math.max(0, row.value) / area(row);
+  const most = Math.max(...rows.map(density)) || 1;
+  const span = (from, to) => [Math.min(...rows.map((row) => row[from])), Math.max(...rows.map((row) => row[to]))];
+  const [[bottom, top], [left, right]] = [span("begin", "end"), span("second_begin", "second_end")];
+  const x = (value) => (100 * (value - left)) / (right - left);
+  const y = (value) => 100 - (100 * (value - bottom)) / (top - bottom);
+  const words = (row) => `${row.label}: ${[row.value, row.low, row.high].map((share) => percent(share, digitsFor(row.stderr))).join(", from ").replace(/, from ([^,]*)$/, " to $1")} (${interval})`;
+  return svg(
+    "svg",
+    { class: "lines numbered map", role: "img", "aria-label": title },
+    rows.map((row) => {
+      const [at, width] = [x(row.second_begin), x(row.second_end) - x(row.second_begin)];
+      const [over, height] = [y(row.end), y(row.begin) - y(row.end)];
+      const strength = (density(row) / most).toFixed(3);
+      const place = { x: `${at}%`, y: `${over}%`, width: `${width}%`, height: `${height}%` };
+      const dot = covers(row) && svg("circle", { cx: `${at + width / 2}%`, cy: `${over + height / 2}%`, r: 2.5, class: "dot" });
+      return svg("g", {}, svg("title", {}, words(row)), svg("rect", { ...place, class: "ground" }), svg("rect", { ...place, class: "bar", "fill-opacity": strength }), dot);
+    }),
+    ticks(left, right).map((v) => svg("text", { x: `${x(v)}%`, y: "100%", dy: 18, "text-anchor": "middle" }, quantity(v))),
+    ticks(bottom, top).map((v) => svg("text", { x: 0, y: `${y(v)}%`, dx: -8, dy: 4, "text-anchor": "end" }, quantity(v))),
+    svg("text", { x: "50%", y: "100%", dy: 38, "text-anchor": "middle" }, names[1]),
+    svg("text", { x: 0, y: 0, dx: -8, dy: -12 }, names[0]),
+  );
+}
+
 const swatch = (kind) => svg("svg", { "aria-hidden": "true" }, svg("rect", { width: "100%", height: "100%", class: kind }));
 const stroke = (kind) => svg("svg", { "aria-hidden": "true" }, svg("line", { x1: 0, x2: "100%", y1: "50%", y2: "50%", class: kind }));
 

@@ -70,8 +70,8 @@ export class Comparison {
     if (message) return h("section", {}, h("h3", {}, text), h("p", {}, enough ? "Name texts to look for first." : "Not enough answers yet in one of the ranges."));
     const clear = ({ difference, stderr }) => Math.abs(difference) / stderr;
     const found = answers.map((one) => ({ ...one, label: label(one.label), value: one.difference }));
-    const { shape } = panel;
-    const what = shape ? "distributions" : panel.shares ? "shares" : "figures";
+    const shape = panel.shape && !panel.plane;
+    const what = shape ? "distributions" : panel.inShares ? "shares" : "figures";
     if (!shape) found.sort((x, y) => clear(y) - clear(x));
     const { top, level } = this.#board.state;
     const rows = found.slice(0, top ?? undefined).map((row) => ({ label: row.label, bars: [row] }));
@@ -86,10 +86,10 @@ export class Comparison {
       "section",
       { "data-compare": id },
       h("h3", {}, text),
-      h("p", { class: "note" }, `${plural(before, "report")} before, ${count(after)} after; ${panel.shares ? "a bar is how much the share has changed, in percentage points" : "a mark is how much the figure has changed"}. Intervals are about everybody, these people being a sample.`),
+      h("p", { class: "note" }, `${plural(before, "report")} before, ${count(after)} after; ${panel.inShares ? "a bar is how much the share has changed, in percentage points" : "a mark is how much the figure has changed"}. Intervals are about everybody, these people being a sample.`),
       h("p", {}, h("b", {}, p < 0.05 ? `The ${what} differ` : `No difference of the ${what} can be told`), `: p ${p < 1e-15 ? "below 1e-15" : `= ${short(p)}`}, for any difference at all.`),
-      shape ? this.#shape(found, title, panel.unit) : panel.shares ? bars(rows, { title, signed: true }) : ranges(found, { title, unit: panel.unit, ends: [0] }),
-      panel.shares || shape ? legend([["bar", "a change"], ["bar unsure", "no change can be told"]]) : null,
+      shape ? this.#shape(found, title, panel.unit) : panel.inShares ? bars(rows, { title, signed: true }) : ranges(found, { title, unit: panel.unit, ends: [0] }),
+      panel.inShares || shape ? legend([["bar", "a change"], ["bar unsure", "no change can be told"]]) : null,
       h("details", {}, h("summary", {}, "Table"), table(`Differences for ${text}`, ["Answer", "Before", "After", "Difference", "± std. error", "From", "To"], numbers, { class: "numbers" })),
       h("div", { class: "tools" }, h("button", { type: "button", class: "small", onclick: () => download(`${id}-difference.csv`, `${csv}\n`) }, "CSV"), h("span", { class: "note" }, "The two sides from the command line:")),
       command(this.#board.cli(panel, { epochs: first, post: "none" })),

@@ -1,6 +1,6 @@
 /** One question on the dashboard: bars, table, files, the poisoning slider, and the series over time. */
 
-import { bars, covers, cumulative, cut, histogram, legend, ranges, saysNothing } from "./charts.js";
+import { bars, covers, cumulative, cut, heatMap, histogram, legend, ranges, saysNothing } from "./charts.js";
 import { combobox } from "./combobox.js";
 import { command, download, h, newId, table, update } from "./dom.js";
 import { count, decimal, digitsFor, label, measured, percent, period, quantity } from "./format.js";
@@ -161,6 +161,7 @@ export class QuestionPanel {
     if (!answers.length) return update(this.#chart, this.#empty());
     this.over.hidden = this.kind === "series";
     if (this.kind === "series") return this.#drawEpochs();
+    if (this.plane) return this.#drawMap();
     if (this.shape) return this.#drawDistribution();
     if (!this.shares) return this.#drawValues();
     const fakes = this.#fakeReports(n);
@@ -260,14 +261,24 @@ export class QuestionPanel {
     return this.#raw?.kind ?? "shares";
   }
 
-  /** Whether it is about the whole distribution of a number. */
+  /** Whether it is about the whole distribution of a number, or of two. */
   get shape() {
-    return this.kind === "distribution" || this.kind === "ranges";
+    return this.kind === "distribution" || this.kind === "ranges" || this.plane;
+  }
+
+  /** Whether it is about two numbers at once. */
+  get plane() {
+    return this.kind === "rectangles";
   }
 
   /** Whether the figures are shares of answers; else they are numbers in a unit of their own, a mean say. */
   get shares() {
     return this.kind === "shares" || this.kind === "items";
+  }
+
+  /** Whether every figure is a share. */
+  get inShares() {
+    return this.shares || this.plane;
   }
 
   /** The unit of the figures, where they have one. */
@@ -277,7 +288,7 @@ export class QuestionPanel {
 
   /** How a figure is written: a share with the digits of its error, or a number with its unit. */
   write(value, stderr, unit = "") {
-    return this.shares ? percent(value, digitsFor(stderr)) : measured(value, stderr, unit);
+    return this.inShares ? percent(value, digitsFor(stderr)) : measured(value, stderr, unit);
   }
 
   /** Numbers in their own units: one scale per unit. */
@@ -366,37 +377,62 @@ export class QuestionPanel {
     update(this.#command, command(this.#board.cli(this)));
   }
 
+  /** Two numbers at once: the finding in words, and a map. */
+  #drawMap() {
+    const { rows, headline, method } = this.#raw;
+    const { level, at, about } = this.#asked;
+    const names = this.#question.protocol.domain.columns.map(({ name, domain: { unit } }) => (unit ? `${name}, ${unit}` : name));
+    const whom = about === "population" ? "" : ", among those who answered";
+    const interval = `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${whom}`;
+    update(
+      this.#chart,
+      h("p", { class: "headline" }, headline),
+      (this.#rangeForm ??= this.#newRangeForm(this.#question.protocol.domain.columns.map(({ name }) => name))),
+      this.#rangeShare(),
+      heatMap(rows, { title: `Map of “${this.text}”: a rectangle is darker where more people are; the table has the numbers`, names, interval }),
+      legend([["bar", `${method}: darker where more people are`], ["floor", "its interval contains zero"]]),
+      h("p", { class: "note" }, "There are as many rectangles as stand out of the noise; “Bins” shows more rows and columns, with wider intervals."),
+    );
+    performance.mark("deniable-chart");
+    this.#fillTable();
+    update(this.#command, command(this.#board.cli(this)));
+  }
+
   /** What else is said beside the figures, the strata's differing say; the warning has a place of its own. */
   #notes() {
     const { said = [], warning } = this.#raw;
     return said.filter((note) => note !== warning).map((note) => h("p", { class: "note" }, `${sentence(note)}${note.endsWith(".") ? "" : "."}`));
   }
 
-  /** Two numbers, between which the share is wanted. */
-  #newRangeForm() {
-    const fields = ["from", "to"].map((name) => {
-      const id = newId(name);
-      return { label: h("label", { for: id }, name === "from" ? "Share from" : "to"), input: h("input", { id, type: "number", step: "any", required: true }) };
-    });
+  /** Two numbers, between which the share is wanted; or two of each of the names. */
+  #newRangeForm(names = [""]) {
+    const pairs = names.map((own) =>
+      ["from", "to"].map((name) => {
+        const id = newId(name);
+        return { label: h("label", { for: id }, name === "to" ? "to" : own ? `${own} from` : "Share from"), input: h("input", { id, type: "number", step: "any", required: true }) };
+      }),
+    );
     const submit = (event) => {
       event.preventDefault();
-      const [low, high] = fields.map(({ input }) => input.value);
-      fields[1].input.setCustomValidity(Number(low) > Number(high) ? "This number is not smaller than the first one." : "");
+      const ends = pairs.map((pair) => pair.map(({ input }) => input.value));
+      pairs.forEach(([, { input }], i) => input.setCustomValidity(Number(ends[i][0]) > Number(ends[i][1]) ? "This number is not smaller than the first one." : ""));
       if (!event.target.reportValidity()) return;
-      this.range = `${low}..${high}`;
+      this.range = ends.map(([low, high]) => `${low}..${high}`).join(",");
       this.#board.load();
     };
-    for (const { input } of fields) input.addEventListener("input", () => fields[1].input.setCustomValidity(""));
+    for (const pair of pairs) for (const { input } of pair) input.addEventListener("input", () => pair[1].input.setCustomValidity(""));
+    const fields = pairs.flat();
     return h("form", { class: "row", onsubmit: submit }, ...fields.flatMap(({ label: words, input }) => [words, input]), h("button", { type: "submit", class: "second small" }, "Show"));
   }
 
   /** The share of the range that was asked for, in words. */
   #rangeShare() {
     const { ranges: found, asked } = this.#raw;
-    const row = found?.[asked.indexOf(this.range)];
+    const own = asked.filter((range) => range.includes(",") === this.plane); // each panel has the rows of its kind
+    const row = found?.[own.indexOf(this.range)];
     if (!row) return null;
     const [value, low, high] = [row.value, row.low, row.high].map((x) => percent(x, digitsFor(row.stderr)));
-    return h("p", { class: "range-share" }, h("b", {}, value), ` (${low} to ${high}) are from ${row.label}${this.unit ? ` ${this.unit}` : ""}.`);
+    return h("p", { class: "range-share" }, h("b", {}, value), ` (${low} to ${high}) are ${this.plane ? "at" : "from"} ${row.label}${this.unit ? ` ${this.unit}` : ""}.`);
   }
 
   #empty() {
@@ -466,7 +502,7 @@ export class QuestionPanel {
   /** Which rows are drawn over time at first: the largest, or of a distribution the quartiles. */
   #overTime() {
     const { rows } = this.#raw;
-    if (this.shape) return OVER_TIME.map((name) => rows.findIndex(({ label: own }) => own === name));
+    if (this.shape && !this.plane) return OVER_TIME.map((name) => rows.findIndex(({ label: own }) => own === name));
     return this.#ranked().slice(0, LINES);
   }
 
@@ -486,19 +522,19 @@ export class QuestionPanel {
       return found ? { value: found.value, low: found.low, high: found.high, stderr: found.stderr, unit: found.unit } : null;
     };
     const inside = (x) => Math.min(1, Math.max(0, x)); // as the bars are drawn; the table has the numbers
-    const drawn = (found) => (this.shares && found ? { value: inside(found.value), low: inside(found.low), high: inside(found.high) } : found);
+    const drawn = (found) => (this.inShares && found ? { value: inside(found.value), low: inside(found.low), high: inside(found.high) } : found);
     const lines = chosen.map((i) => ({
       label: label(first.question.rows[i].label),
       points: readings.map(({ question }) => drawn(point(question, i))),
     }));
     const { unit } = first.question.rows[chosen[0]];
-    await this.#series.draw(times, lines, seconds, this.shares ? null : (number) => quantity(Number(number.toPrecision(4)), unit));
+    await this.#series.draw(times, lines, seconds, this.inShares ? null : (number) => quantity(Number(number.toPrecision(4)), unit));
     const rows = readings.map(({ epoch, question }) => [
       period(survey.terms.epochs, epoch),
       count(question.n),
       ...chosen.map((i) => {
         const p = point(question, i);
-        const write = (x) => (this.shares ? percent(x) : measured(x, p.stderr, p.unit));
+        const write = (x) => (this.inShares ? percent(x) : measured(x, p.stderr, p.unit));
         return p ? `${write(p.value)} (${write(p.low)} to ${write(p.high)})` : "not enough answers";
       }),
     ]);

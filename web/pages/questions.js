@@ -45,6 +45,10 @@ const PARTS = {
     note: "Only the last of these is changed by chance. The others are sent as they are.",
     missing: "Please fill in every part.",
   },
+  rectangle: {
+    note: "A report is about one rectangle that these two numbers lie in. Chance decides how large its sides are.",
+    missing: "Please fill in both: how much of either is reported is decided by chance afterwards.",
+  },
   "profile output": {
     note: "Both decide how likely each report is. A report is a value, drawn by chance; your profile is not in it.",
     missing: "Please fill in both: the report is drawn from profile and value.",

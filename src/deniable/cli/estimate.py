@@ -143,7 +143,8 @@ def estimate(
         typer.Option(
             "--range",
             metavar="LOW..HIGH",
-            help="Of a distribution: the share of the numbers from one to another, both included; may be repeated.",
+            help="Of a distribution: the share of the numbers from one to another, both included; of two numbers "
+            "LOW..HIGH,LOW..HIGH; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -212,7 +213,7 @@ def _estimated(
     total: SurveyTally | Tally,
     question: list[str] | None,
     candidates: list[str],
-    how: tuple[float, str | None, bool, bool, Repeats, int | None, list[tuple[float, float]]],
+    how: tuple[float, str | None, bool, bool, Repeats, int | None, list[tuple[float, ...]]],
     few: bool,
 ) -> dict[str, Finding]:
     """The results of one round, by question, or by question and column."""
@@ -246,7 +247,10 @@ def _estimated(
         if consistent and not any(isinstance(one.result, Estimate) for one in whole.parts.values()):
             output.note("note", f"{id}: --consistent is about shares, and there are none")
         if ranges and all(one.ranges is None for one in whole.parts.values()):
-            output.note("note", f"{id}: --range is about the distribution of a number, and this is none")
+            output.note(
+                "note",
+                f"{id}: --range is about the distribution of a number, or of two (25..45,30..40), and not of this",
+            )
         misfit = whole.result.misfit
         if misfit is not None and misfit.message:
             output.note("warning", f"{id}: {misfit.message}")

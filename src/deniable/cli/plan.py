@@ -13,11 +13,13 @@ from deniable._files import parse_json
 from deniable.cli import output
 from deniable.cli.options import Json, Plot, Record, is_json, named, new_app, read_text
 from deniable.cli.output import examples, save_figure
-from deniable.domains import Domain, Interval, Strings, as_domain, read_record
+from deniable.domains import RECORDS_ARE_READ_AS, Domain, Interval, Strings, as_domain, read_record
 from deniable.errors import SpecError
 from deniable.planning import COLUMNS, Plan
 
 app = new_app()
+
+READS = {"number": ("mean", "distribution", "ranges"), "record": RECORDS_ARE_READ_AS}
 
 
 @app.command(
@@ -31,6 +33,7 @@ app = new_app()
         "deniable plan --number 0..24 --unit hours --epsilon 1 --within 0.5    how many people for a mean",
         "deniable plan --number 0..24 --unit hours --read distribution --epsilon 1 --people 20000    and its shape",
         "deniable plan --record parts.json --epsilon 1 --people 20000         one part of a record per person",
+        "deniable plan --record two.json --read rectangles --epsilon 1 --people 50000    two numbers together",
     )
 )
 def plan(
@@ -46,7 +49,9 @@ def plan(
     read: Annotated[
         str | None,
         typer.Option(
-            metavar="WHAT", help="What to estimate of the number: mean, distribution or ranges.", show_default="mean"
+            metavar="WHAT",
+            help="What to estimate of the number: mean, distribution or ranges; of a record of two numbers rectangles.",
+            show_default="mean",
         ),
     ] = None,
     record: Record = None,
@@ -105,7 +110,8 @@ def plan(
     out when all answers are looked at together; leverage is how many honest reports one fake report outweighs; attack
     is how often the best guess of one person's answer is right. For --number, noise and within
     are about the mean, in its unit; with --read distribution about the median, and with --read ranges
-    about the share of a typical range, if all numbers are equally common. For
+    about the share of a typical range, if all numbers are equally common, or with --read rectangles, of a record of two
+    numbers, about that of a typical rectangle. For
     --record they are those of the part where they are largest, a mean's as a share
     of its range, and the last line compares with splitting epsilon over all parts.
     """
@@ -116,8 +122,8 @@ def plan(
         raise SpecError("--forever goes with --epsilon, the epsilon of one report")
     if epochs is not None and forever is None:
         raise SpecError("--epochs goes with --forever, the epsilon of what a device keeps over the epochs")
-    if read is not None and (number is None or read not in ("mean", "distribution", "ranges")):
-        raise SpecError("--read goes with --number, and is mean, distribution or ranges")
+    if read is not None and read not in READS.get("number" if number else "record" if record else "", ()):
+        raise SpecError("--read is mean, distribution or ranges with --number, and rectangles with --record")
     wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
     wanted |= {"epochs": epochs}
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, **wanted)

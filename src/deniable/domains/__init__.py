@@ -12,11 +12,12 @@ KeyNumbers   a number for each of some listed keys
 from deniable.domains.base import Domain, domain_of_answers, load_domain
 from deniable.domains.interval import Interval
 from deniable.domains.listed import Categories, DomainLike, Integers, Labels, ListedDomain, as_domain, as_listed
-from deniable.domains.records import RecordColumns, Records, read_record
+from deniable.domains.records import RECORDS_ARE_READ_AS, RecordColumns, Records, read_record
 from deniable.domains.sets import KeyNumbers, SetColumn, Sets
 from deniable.domains.text import Strings, Texts
 
 __all__ = [
+    "RECORDS_ARE_READ_AS",
     "Categories",
     "Domain",
     "DomainLike",

@@ -24,6 +24,9 @@ from deniable.labels import as_label
 
 MOST_COLUMNS = 64
 
+RECORDS_ARE_READ_AS = ("attributes", "rectangles")
+"""Each column by itself, or two numbers together."""
+
 _PLACE = re.compile(r"value (\d+)")
 
 
@@ -229,9 +232,11 @@ class Records(Domain):
     def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
         """{"record": {"smoke": ["yes", "no"], "age": {"low": 18, "high": 99}}, "ask": 1}"""
         match answers:
-            case {"record": Mapping() as columns, **rest} if set(rest) <= {"ask"}:
+            case {"record": Mapping() as columns, **rest} if set(rest) <= {"ask", "read"}:
                 if rest.get("ask", 1) != 1 or rest.get("ask", 1) is True:
                     raise SpecError('of a record one part is asked for: "ask": 1')
+                if rest.get("read", cls.reads) not in RECORDS_ARE_READ_AS:
+                    raise SpecError(f"a record is read as {' or '.join(map(repr, RECORDS_ARE_READ_AS))}")
                 no_other(given)
                 found = {name: domain_of_answers(part, given) for name, part in columns.items()}
                 for name, domain in found.items():

@@ -210,9 +210,10 @@ class Result(ABC):
         return None
 
     def of_ranges(
-        self, asked: Sequence[tuple[float, float]], level: float = 0.95, population: bool = True
+        self, asked: Sequence[tuple[float, ...]], level: float = 0.95, population: bool = True
     ) -> Rows | None:
-        """Of a distribution: the shares of the numbers from one to another, both included."""
+        """Of a distribution: the shares of the numbers from one to another, both included; of two numbers, those of
+        rectangles. What is asked for the other kind is left out."""
         return None
 
     def further(self, level: float = 0.95, population: bool = True) -> Mapping[str, Rows]:

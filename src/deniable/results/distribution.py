@@ -389,10 +389,15 @@ class Distribution(Result):
         value, error = self._cumulative(knots), (high - low) / (2 * z)
         return Rows(labels, value, error, low, high, "", level, True, population, more, is_ordered=True)
 
-    def of_ranges(self, asked: Sequence[tuple[float, float]], level: float = 0.95, population: bool = True) -> Rows:
-        found = [self.range(low, high) for low, high in asked]
+    def of_ranges(
+        self, asked: Sequence[tuple[float, ...]], level: float = 0.95, population: bool = True
+    ) -> Rows | None:
+        wanted = [(one[0], one[1]) for one in asked if len(one) == 2]
+        if not wanted:
+            return None
+        found = [self.range(low, high) for low, high in wanted]
         ends = np.array([one.interval(level, population) for one in found]).reshape(-1, 2)
-        labels = [f"{_short(low)} to {_short(high)}" for low, high in asked]
+        labels = [f"{_short(low)} to {_short(high)}" for low, high in wanted]
         value, error = (np.array(one, dtype=float) for one in (found, [one.stderr for one in found]))
         return Rows(labels, value, error, ends[:, 0], ends[:, 1], "", level, False, population, is_ordered=True)
 
@@ -633,20 +638,25 @@ def true_figures(numbers: Floats, held: Floats, edges: Floats) -> Floats:
     return np.concatenate([quantiles, [mean, math.sqrt(spread)], bins])
 
 
-def read_numbers(text: str) -> tuple[float, float]:
-    """A range as it is written.
+def read_numbers(text: str) -> tuple[float, ...]:
+    """A range as it is written, or a rectangle: two ranges with a comma between them.
 
-    >>> read_numbers("25..45"), read_numbers("-1.5..2")
-    ((25.0, 45.0), (-1.5, 2.0))
+    >>> read_numbers("-1.5..2"), read_numbers("25..45,0..40")
+    ((-1.5, 2.0), (25.0, 45.0, 0.0, 40.0))
     """
-    low, dots, high = text.partition("..")
-    try:
-        found = float(low), float(high)
-    except ValueError:
-        found = math.nan, math.nan
-    if not dots or not all(map(math.isfinite, found)) or found[0] > found[1]:
-        raise NumberError(f"a range is written like 25..45, the smaller number first, not {text!r}")
-    return found
+    found: list[float] = []
+    for span in text.split(","):
+        low, _, high = span.partition("..")
+        try:
+            ends = float(low), float(high)
+        except ValueError:
+            ends = math.nan, math.nan
+        if not all(map(math.isfinite, ends)) or ends[0] > ends[1]:
+            raise NumberError(f"a range is written like 25..45, the smaller number first, not {text!r}")
+        found += ends
+    if len(found) > 4:
+        raise NumberError(f"a rectangle is two ranges, like 25..45,30..40, not {text!r}")
+    return tuple(found)
 
 
 def round_edges(points: Floats, bins: int, is_whole: bool) -> Floats:

@@ -22,7 +22,7 @@ import numpy as np
 
 from deniable._extras import require
 from deniable.errors import NumberError
-from deniable.results.base import INK, NOTHING, Floats, Result, Rows, number, quantile
+from deniable.results.base import INK, NOTHING, Difference, Floats, Result, Rows, number, quantile
 from deniable.results.distribution import MOST_BINS, Figure, Readings
 
 FITTED = "maximum entropy, not negative"
@@ -220,6 +220,13 @@ class RectangleShares(Result):
         most = int(np.argmax(rows.value))
         value, low, high = (number(100 * one[most], 0) for one in (rows.value, rows.low, rows.high))
         return f"Most often {rows.labels[most]}: {value} % ({low} to {high}), n = {self.n:,}"
+
+    def __sub__(self, other: Result) -> Difference:
+        """How the shares of rectangles differ between two independent groups; in the grid that both can show."""
+        if isinstance(other, RectangleShares) and self.sides == other.sides and len(self.grids) == len(other.grids):
+            edges = min(self.edges, other.edges, key=lambda grid: grid[0].size * grid[1].size)
+            return Result.__sub__(replace(self, edges=edges), replace(other, edges=edges))
+        return super().__sub__(other)
 
     def repeated(self, noise: float, people: float) -> RectangleShares:
         grown = {"noise": noise * self.noise, "people": people * self.people, "unheard": noise * self.unheard}

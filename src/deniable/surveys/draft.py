@@ -10,7 +10,8 @@ answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" f
            "ranges" for the same and the share of any range with its exact error.
            That is how more than 32 whole numbers are read where the planner chooses and devices keep nothing; "shares"
            asks for the share of every single number),
-           {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one),
+           {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one;
+           "read": "rectangles" for two numbers together),
            {"several": ["mail", "maps", ...], "at_most": 3} (any set of listed items, of which at most 3 are reported),
            {"keys": ["mail", ...], "low": 1, "high": 5, "unit": "stars", "at_most": 3} (a number for each of some keys),
            {"table": proof} (a mechanism that `deniable design` proved, with its proof; "hypotheses": [...] names the

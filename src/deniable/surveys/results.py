@@ -77,8 +77,8 @@ class Finding:
     """Works the decision of each part out: it costs more than the estimate, and not everybody asks for it."""
     remarks: Sequence[str] = ()
     """What to say beside the result's own notes."""
-    asked: Sequence[tuple[float, float]] = ()
-    """Of a distribution: the ranges whose shares are wanted beside the table."""
+    asked: Sequence[tuple[float, ...]] = ()
+    """Of a distribution: the ranges, or rectangles, whose shares are wanted beside the table."""
 
     @cached_property
     def decision(self) -> Result | None:
@@ -101,7 +101,7 @@ class Finding:
 
     @cached_property
     def ranges(self) -> Rows | None:
-        """The shares of the ranges that were asked for; None without any, or where it is not about numbers."""
+        """The shares of the ranges or rectangles that were asked for; None without any, or where it is about others."""
         if not self.asked:
             return None
         return self.result.of_ranges(self.asked, self.table.level, self.table.population)
@@ -193,7 +193,7 @@ def find(
     population: bool = True,
     repeats: Repeats = ONCE,
     bins: int | None = None,
-    ranges: Sequence[tuple[float, float]] = (),
+    ranges: Sequence[tuple[float, ...]] = (),
 ) -> Finding:
     """Estimate from a tally; open text needs the candidates to look for; a distribution may have `bins` and `ranges`.
 

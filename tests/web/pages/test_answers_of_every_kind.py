@@ -26,6 +26,7 @@ from deniable.protocols import (
     MeanTable,
     Moments,
     Ranges,
+    Rectangles,
     Stratified,
     Table,
     Window,
@@ -464,6 +465,50 @@ def test_ranges_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     board.click("summary >> text=Compare two ranges")
     board.get_by_role("button", name="Compare", exact=True).click()
     expect(board.locator("[data-compare=age]")).to_contain_text("The distributions differ")
+
+
+def test_rectangles_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
+    """Two numbers are asked and one panel is shown: a map, and the share of the rectangle that is asked for."""
+    domain = Records({"age": Integers(18, 57), "hours": Interval(0, 80, unit="h")})
+    protocol = Rectangles(domain, epsilon=4, grids=[(2, 2), (4, 4), (40, 1)])
+    survey = Survey("work", [Question("work", "Your work", protocol)], terms(budget=64))
+    service.publish(survey)
+    bits = Simulation(9)
+    for epoch, hours in ((current(survey) - 1, 30), (current(survey), 50)):
+        answers = {"age": 30 + bits.integers(8, 4_000), "hours": hours + bits.integers(10, 4_000)}
+        ids = bits.words(8_000).view(np.uint8).reshape(4_000, ID_BYTES).copy()
+        service.fill_with(survey, epoch, Crowd(ids, np.asarray(protocol.privatize(answers, bits))))
+    tab = open_tab(service.survey_page(survey))
+    tab.get_by_label("age", exact=True).first.fill("41")
+    tab.get_by_label("hours", exact=True).first.fill("38.5")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    (found,) = service.ask(survey, "estimates?range=28..37,20..40&range=1..2")["series"][0]["questions"]
+    assert found["kind"] == "rectangles"
+    assert [row["label"] for row in found["ranges"]] == ["age 28 to 37, hours 20 to 40"]
+    assert found["ranges"][0]["low"] < 0.5 < found["ranges"][0]["high"]
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    panel = board.locator("[data-question=work]")
+    expect(panel.locator(".headline")).to_have_text(found["headline"])
+    assert board.locator("[data-question]").count() == 1
+    expect(panel.locator("svg.map rect.bar")).to_have_count(len(found["rows"]))
+    strongest = max(found["rows"], key=lambda row: row["value"])["label"]
+    darkest = panel.locator("svg.map g", has=board.locator("rect[fill-opacity='1.000']")).locator("title")
+    assert darkest.text_content().startswith(strongest)
+    for name, ends in (("age", ("28", "37")), ("hours", ("20", "40"))):
+        panel.get_by_label(f"{name} from").fill(ends[0])
+        panel.get_by_label("to", exact=True).nth(int(name == "hours")).fill(ends[1])
+    panel.get_by_role("button", name="Show").click()
+    expect(panel.locator(".range-share")).to_contain_text("are at age 28 to 37, hours 20 to 40")
+    shown = float(re.findall(r"[\d.]+", panel.locator(".range-share b").inner_text())[0]) / 100
+    assert abs(shown - found["ranges"][0]["value"]) < 0.01
+    expect(panel).to_contain_text("--range=28..37,20..40")
+    panel.locator("summary", has_text="Over time").click()
+    expect(panel.locator("tbody tr").last).to_contain_text("%")
+    board.click("summary >> text=Compare two ranges")
+    board.get_by_role("button", name="Compare", exact=True).click()
+    expect(board.locator("[data-compare=work] tbody tr")).to_have_count(len(found["rows"]))
 
 
 def test_a_record_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:

@@ -76,6 +76,9 @@ class Row(msgspec.Struct):
     """Of a bin of a distribution: where it begins."""
     end: float | None = None
     """Where it ends; of whole numbers, the first one of the next bin."""
+    second_begin: float | None = None
+    """Of a rectangle of two numbers: the same of the second number."""
+    second_end: float | None = None
     group: str = ""
     """Of a series: which answer the row is about; its label is the epoch, counted from 1."""
 
@@ -230,7 +233,7 @@ class Estimates(msgspec.Struct):
     series: list[Reading]
 
 
-def _ranges(written: Sequence[str]) -> tuple[tuple[float, float], ...]:
+def _ranges(written: Sequence[str]) -> tuple[tuple[float, ...], ...]:
     try:
         return tuple(map(read_numbers, written))
     except DeniableError as wrong:
@@ -251,7 +254,7 @@ class Request:
     candidates: tuple[str, ...]
     top: int | None
     bins: int | None = None
-    ranges: tuple[tuple[float, float], ...] = ()
+    ranges: tuple[tuple[float, ...], ...] = ()
 
     @classmethod
     def of(cls, call: Call, entry: Entry, epochs: str = "epochs") -> Request:
@@ -617,8 +620,9 @@ QUERY = (
     ),
     Parameter(
         "range",
-        {"type": "string", "maxLength": 64},
-        "of a distribution: the share of the numbers from one to another, such as 25..45; repeat it for several",
+        {"type": "string", "maxLength": 128},
+        "of a distribution: the share of the numbers from one to another, such as 25..45; of two numbers, the share of "
+        "a rectangle, such as 25..45,30..40; repeat it for several",
         many=True,
     ),
 )
