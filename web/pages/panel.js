@@ -387,6 +387,7 @@ export class QuestionPanel {
     update(
       this.#chart,
       h("p", { class: "headline" }, headline),
+      this.#notes(),
       (this.#rangeForm ??= this.#newRangeForm(this.#question.protocol.domain.columns.map(({ name }) => name))),
       this.#rangeShare(),
       heatMap(rows, { title: `Map of “${this.text}”: a rectangle is darker where more people are; the table has the numbers`, names, interval }),
