@@ -144,6 +144,7 @@ def test_a_newer_version_is_named(tmp_path: Path) -> None:
 @pytest.fixture
 def memory() -> Any:
     files = fsspec.filesystem("memory")
+    files.rm("/", recursive=True)  # what other tests of this process left
     yield files
     files.rm("/", recursive=True)
 

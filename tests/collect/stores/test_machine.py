@@ -190,7 +190,7 @@ def _few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
         "batches.MOST": 5,
         "sql.ROW_RECORDS": 3,
         "sql.ROW_BYTES": 50,
-        "runs.RATIO": 2,
+        "batches.RATIO": 2,
         **{
             f"{table}.{name}": value
             for table in ("sqlite.FileRuns", "postgres.ServerRuns")

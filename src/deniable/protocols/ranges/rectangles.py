@@ -385,7 +385,7 @@ def best_grids(cells: tuple[int, int], epsilon: Fraction, people: int) -> tuple[
     """The grids with the smallest error; the fewest among equals.
 
     >>> best_grids((100, 100), Fraction(1), 100_000), best_grids((5, 5), Fraction(1), 1000)
-    (((4, 4), (8, 8), (104, 1), (1, 104)), ((5, 5),))
+    (((4, 4), (8, 8), (104, 1), (1, 104)), ((2, 2), (6, 1), (1, 6)))
     """
     options = []
     for grids in _compared(cells):
