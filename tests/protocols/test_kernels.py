@@ -138,6 +138,23 @@ def test_many_random_subsets(size: int, count: int) -> None:
         assert accepts(seen, np.full(28, 1 / 28))
 
 
+def test_tables_of_subsets_hold_each_once() -> None:
+    """For every answer: all subsets with it and all without, so that a uniform index gives a uniform subset."""
+    protocol = SubsetSelection(10, 1, subset_size=3)
+    assert protocol._few is not None
+    for answer, (inside, outside) in enumerate(zip(*protocol._few, strict=True)):
+        assert (len(set(inside.tolist())), len(set(outside.tolist()))) == (inside.size, outside.size) == (36, 84)
+        assert all(one >> answer & 1 and one.bit_count() == 3 for one in inside.tolist())
+        assert not any(one >> answer & 1 for one in outside.tolist())
+        assert all(one.bit_count() == 3 for one in outside.tolist())
+    answers = np.arange(20_000) % 10
+    reports = protocol.privatize(answers, Simulation(5))
+    tally = protocol.tally(reports)
+    assert (tally.counts == np.unpackbits(reports.array, axis=1, bitorder="little").sum(axis=0)[:10]).all()
+    held = from_bytes(reports.array) >> answers & 1
+    assert abs(held.mean() - float(protocol.p)) < 6 * 0.5 / 20_000**0.5  # 2e-9 of all seeds fail
+
+
 def test_subset_lists_and_bitmaps_say_the_same() -> None:
     listed = SubsetSelection(1000, 6)
     assert listed._listed

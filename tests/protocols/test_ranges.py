@@ -291,13 +291,13 @@ def test_what_makes_no_ranges_is_refused() -> None:
 
 def collected(made: Ranges, shares: np.ndarray, n: int, seed: int) -> Tally:
     """A tally of n people of a population, level by level."""
-    random = np.random.default_rng(seed)
+    random, bits = np.random.default_rng(seed), Simulation(seed)
     people = random.multinomial(n, np.full(len(made.groups), 1 / len(made.groups)))
     cells = np.pad(shares, (0, math.prod(made.fanouts) - shares.size))
     parts = []
     for many, size, (_, protocol) in zip(people, made.sizes, made.groups, strict=True):
         nodes = random.choice(size, many, p=cells.reshape(size, -1).sum(axis=1))
-        parts.append(protocol.tally(protocol.privatize(nodes, Simulation(seed))).counts)
+        parts.append(protocol.tally(protocol.privatize(nodes, bits)).counts)
     return Tally(made.fingerprint, n, np.concatenate([people, *parts]))
 
 

@@ -14,6 +14,7 @@ from deniable.protocols import MeanTable, OneBitMean, Window, load
 from deniable.protocols.numeric.window import best_window
 from deniable.randomness import Simulation, exhaust
 from deniable.results import quantile
+from tests.randomness.scripted import Scripted
 
 UNIT = Interval(-1, 1)
 
@@ -207,3 +208,19 @@ def test_mechanisms_of_the_literature_are_windows(epsilon: float) -> None:
     half = {0.5: 0.358155425, 1: 0.256082938, 2: 0.129337067, 4: 0.030427704}[epsilon]
     assert wave.read == "distribution"
     assert wave.width / (2 * wave.positions) == pytest.approx(half, abs=0.5 / 1024)
+
+
+def test_many_numbers_are_rounded_by_16_bits_and_ties_by_the_rest() -> None:
+    """At the boundary of a fraction of 53 bits: the word below it rounds up, the word at it does not."""
+    window = Window(Interval(0, 1), 1, positions=2, width=1)
+    number = 0.3
+    fraction = math.floor(number * 2**53)
+    first, rest = fraction >> 37, fraction & (1 << 37) - 1
+    drawn = np.array([first - 1, first + 1, first, first], dtype="<u2")
+    bits = Scripted(drawn, np.array([(rest - 1) << 27, rest << 27], dtype="<u8"))
+    assert window._rounded_many(np.full(4, number), bits).tolist() == [1, 0, 1, 0]
+    assert not bits.items
+    assert window._rounded_many(np.array([0.0, 1.0]), Scripted(np.zeros(2, "<u2"), np.zeros(2, "<u8"))).tolist() == [
+        0,
+        1,
+    ]

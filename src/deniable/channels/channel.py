@@ -28,6 +28,7 @@ from deniable.errors import ChannelError, InternalError, LabelError, Probability
 from deniable.exact import level_text
 from deniable.labels import Label, as_label, as_labels, in_order, index_of, label_key, label_spec, load_label, text
 from deniable.randomness import Bits, Law, source_of
+from deniable.randomness.kernels import RowTables, row_tables
 from deniable.specs import canonical_bytes, fingerprint, integer_text, read_integer
 
 Integers = NDArray[np.object_]
@@ -37,6 +38,10 @@ _MOST_NAMED = 24
 _MOST_WRITTEN = 12
 
 _SPEC_KEYS = frozenset({"kind", "version", "inputs", "outputs", "adjacency", "denominator", "rows"})
+
+
+_MANY = 1 << 12
+"""Inputs, from which on tables of slots are worth building."""
 
 
 class Channel:
@@ -261,6 +266,8 @@ class Channel:
             raise ShapeError("positions of inputs are a flat array of integers")
         if indices.size and not (indices.min() >= 0 and indices.max() < len(self.inputs)):
             raise LabelError(f"positions of inputs run from 0 to {len(self.inputs) - 1}")
+        if indices.size >= _MANY and self._tables is not None:
+            return self._tables.choose_many(source_of(bits), indices.astype(np.int64, copy=False)).astype(np.int64)
         out = np.empty(indices.size, dtype=np.int64)
         # Sorting brings equal inputs together, so that each law is searched once for its whole share.
         # Short numbers are sorted by their digits, ten times as fast.
@@ -281,6 +288,10 @@ class Channel:
     @cached_property
     def _laws(self) -> dict[int, Law]:
         return {}
+
+    @cached_property
+    def _tables(self) -> RowTables | None:
+        return row_tables(self.numerators.tolist())
 
     def _is_label(self, value: Any) -> bool:
         try:

@@ -14,6 +14,8 @@ Uniform    multiply a 16- or 32-bit word by m and keep the upper half; exact by 
 Packed     16 random bits index a table of the outcomes of 8 lanes; outcome o owns floor(2^16 P(o)) slots,
            the slots left over are drawn again from exactly the probability that the floors cut off
 
+Rows       the same for the outcomes of one of several laws of integer weights: some bits index the table of its row
+
 Work goes in blocks that stay in the cache. All laws are checked in integers by the tests.
 
 Exact draws of Bernoulli(e^-x) and of the discrete Laplace law, from uniform integers alone.
@@ -243,6 +245,57 @@ def keep_or_uniform(bits: Bits, values: NDArray[Any], keep: int, below: int) -> 
         source *= kept[: part.size]
         part ^= source
     return out.reshape(values.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class RowTables:
+    """Outcomes of several laws: 2^`bits` slots per row; where they hold `escape`, it is drawn from the residual law.
+
+    Outcome o of weight w owns q = floor(2^bits w / total) slots of its row, and the remainder is its weight in the
+    residual law: q / 2^bits + escapes / 2^bits x remainder / sum of remainders = w / total.
+    """
+
+    bits: int
+    slots: NDArray[Any]
+    escape: int
+    residuals: tuple[Law | None, ...]
+
+    def choose_many(self, bits: Bits, given: NDArray[Any]) -> NDArray[Any]:
+        """An outcome of the law of each given row."""
+        out = np.empty(given.size, dtype=self.slots.dtype)
+        escapes = []
+        for start in range(0, given.size, BLOCK):
+            part = out[start : start + BLOCK]
+            index = given[start : start + BLOCK] << self.bits
+            index |= bits.uniform(part.size, np.uint16) >> np.uint16(16 - self.bits)
+            np.take(self.slots, index, out=part, mode="clip")
+            escapes.append(start + np.flatnonzero(part == self.escape))
+        escaped = np.concatenate(escapes) if escapes else np.empty(0, dtype=np.int64)
+        rows = given[escaped]
+        for row, residual in enumerate(self.residuals):
+            if residual is not None:
+                places = escaped[rows == row]
+                out[places] = bits.draw(residual, places.size)
+        return out
+
+
+_MOST_SLOTS, _MOST_WEIGHTS = 1 << 21, 1 << 14
+
+
+def row_tables(rows: Sequence[Sequence[int]]) -> RowTables | None:
+    """Tables of laws that are given by integer weights with one sum; None where they would be large."""
+    total, escape = sum(map(int, rows[0])), len(rows[0])
+    bits = min(16, escape.bit_length() + 7)
+    if len(rows) << bits > _MOST_SLOTS or len(rows) * escape > _MOST_WEIGHTS or escape >= _SLOTS:
+        return None
+    slots = np.full((len(rows), 1 << bits), escape, dtype=np.uint8 if escape < 256 else np.uint16)
+    residuals = []
+    for row, own in zip(rows, slots, strict=True):
+        shares = [divmod(int(weight) << bits, total) for weight in row]
+        filled = np.repeat(np.arange(escape), [count for count, _ in shares])
+        own[: filled.size] = filled
+        residuals.append(Law([rest for _, rest in shares]) if filled.size < own.size else None)
+    return RowTables(bits, slots.reshape(-1), escape, tuple(residuals))
 
 
 @dataclass(frozen=True, slots=True)

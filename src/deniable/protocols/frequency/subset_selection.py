@@ -36,9 +36,14 @@ from deniable.protocols.frequency.bit_rows import (
 )
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.frequency.unary import bitmap_operations, padding_is_zero
-from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
+from deniable.protocols.reports import Bytes, from_bytes, histogram, to_bytes, width_of
 from deniable.protocols.tally import Adder, Counts
 from deniable.randomness import Bits
+
+_FEW_ANSWERS = 16
+"""Up to here there is a table of all subsets."""
+_MANY = 1 << 12
+"""Reports, from which on it is worth building."""
 
 
 @dataclass(frozen=True)
@@ -150,11 +155,33 @@ class SubsetSelection(PureProtocol):
 
     def _many(self, values: Positions, bits: Bits) -> Bytes:
         held = bits.bernoulli(self.holds, values.size)
+        if self._few is not None and values.size >= _MANY:
+            return self._from_few(values, held, bits)
         maps = random_subsets(bits, self.domain.size, self.subset_size, values, held)
         if not self._listed:
             return maps
         members = np.nonzero(np.unpackbits(maps, axis=1, bitorder="little"))[1]
         return to_bytes(members, width_of(self.domain.size)).reshape(values.size, -1)
+
+    @cached_property
+    def _few(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16]] | None:
+        """The bitmaps with and without each answer, a row of them per answer, where they are few."""
+        size, subset = self.domain.size, self.subset_size
+        if self._listed or size > _FEW_ANSWERS:
+            return None
+        maps = np.arange(1 << size, dtype=np.uint32)
+        maps = maps[np.bitwise_count(maps) == subset].astype(np.uint16)
+        member = maps >> np.arange(size, dtype=np.uint16)[:, None] & np.uint16(1) == 1
+        every = np.broadcast_to(maps, member.shape)
+        return every[member].reshape(size, -1), every[~member].reshape(size, -1)
+
+    def _from_few(self, values: Positions, held: NDArray[np.bool_], bits: Bits) -> Bytes:
+        assert self._few is not None
+        drawn = np.empty(values.size, dtype=np.uint16)
+        for rows, which in zip(self._few, (np.flatnonzero(held), np.flatnonzero(~held)), strict=True):
+            index = values[which] * rows.shape[1] + bits.integers(rows.shape[1], which.size)
+            drawn[which] = rows.reshape(-1).take(index)
+        return to_bytes(drawn, self.report_bytes)
 
     def _members(self, reports: Bytes) -> NDArray[Any]:
         return from_bytes(reports.reshape(-1, width_of(self.domain.size))).reshape(len(reports), -1)
@@ -171,10 +198,17 @@ class SubsetSelection(PureProtocol):
     def _count(self, reports: Bytes) -> Counts:
         if self._listed:
             return np.bincount(self._members(reports).reshape(-1), minlength=self.domain.size)
+        if self._few is not None and len(reports) >= _MANY:
+            counts = histogram(from_bytes(reports), 1 << self.domain.size)
+            return np.array([int(counts.reshape(-1, 2, 1 << lane)[:, 1].sum()) for lane in range(self.domain.size)])
         return positional_popcount(reports)[: self.domain.size]
 
     def _adder(self) -> Adder:
-        return super()._adder() if self._listed else BitCounter(self.report_bytes, self.domain.size)
+        return (
+            super()._adder()
+            if self._listed or self._few is not None
+            else BitCounter(self.report_bytes, self.domain.size)
+        )
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         if not self._listed:

@@ -22,10 +22,12 @@ from deniable.domains import Domain, Integers, Interval
 from deniable.exact import Dyadic
 from deniable.protocols.base import Positions, percent
 from deniable.randomness import Bits
+from deniable.randomness.kernels import BLOCK
 from deniable.results import Floats
 
 _FRACTION = 1 << 53
 _SHIFT = 11  # from 53 bits to 64
+_REST, _REST_SHIFT = (1 << 37) - 1, 64 - 37  # what 16 of the 53 bits leave
 
 
 def rounded_up(number: float, low: float, high: float, bits: Bits) -> bool:
@@ -87,10 +89,21 @@ class OnGrid:
         return int(k) + up
 
     def _rounded_many(self, encoded: NDArray[Any], bits: Bits) -> Positions:
-        s = self._places(encoded)
-        floor = np.floor(s)
-        up = np.floor((s - floor) * _FRACTION).astype(np.uint64) << np.uint64(_SHIFT)
-        return floor.astype(np.int64) + (bits.words(s.size) < up)
+        out = np.empty(encoded.size, dtype=np.int64)
+        for start in range(0, encoded.size, BLOCK):
+            part = out[start : start + BLOCK]
+            s = self._places(encoded[start : start + BLOCK])
+            part[:] = s
+            s -= part
+            # The first 16 bits decide unless they are those of the fraction itself.
+            first, drawn = (s * (1 << 16)).astype(np.uint16), bits.uniform(part.size, np.uint16)
+            up = drawn < first
+            ties = np.flatnonzero(drawn == first)
+            if ties.size:
+                rest = np.floor(s[ties] * _FRACTION).astype(np.uint64) & np.uint64(_REST)
+                up[ties] = bits.words(ties.size) >> np.uint64(_REST_SHIFT) < rest
+            part += up
+        return out
 
     def _places(self, encoded: NDArray[Any]) -> Floats:
         """Where the numbers of encoded answers lie, from 0 at the low end to D - 1."""

@@ -40,6 +40,7 @@ from deniable.protocols.numeric.grid import OnGrid, quantity
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
+from deniable.randomness.kernels import BLOCK
 from deniable.results import Distribution, Floats, Mean, quantile
 from deniable.results.distribution import BINS, round_edges, true_figures
 from deniable.results.misfit import too_few, too_many
@@ -197,10 +198,14 @@ class Window(OnGrid, Protocol):
         return (value + near if kept else far).to_bytes(self.report_bytes, "little")
 
     def _many(self, values: NDArray[Any], bits: Bits) -> Bytes:
-        position, n = self._rounded_many(values, bits), len(values)
-        kept = bits.bernoulli(self.keep, n)
-        near = bits.integers(self.width, n) if self.width > 1 else 0
-        return to_bytes(np.where(kept, position + near, bits.integers(self.outputs, n)), self.report_bytes)
+        reports = np.empty((len(values), self.report_bytes), dtype=np.uint8)
+        for start in range(0, len(values), BLOCK):
+            inside = self._rounded_many(values[start : start + BLOCK], bits)
+            if self.width > 1:
+                inside += bits.integers(self.width, inside.size)
+            drawn = bits.keep_or_uniform(inside, self.keep, self.outputs)
+            reports[start : start + BLOCK] = to_bytes(drawn, self.report_bytes)
+        return reports
 
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return from_bytes(reports) < self.outputs
