@@ -344,7 +344,7 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
         own = f" {shown(rows.units[i])}" if rows.units and rows.units[i] else ""
         body.append(
             [
-                shown(rows.labels[i]),
+                shown(rows.names[i] if rows.groups else rows.labels[i]),
                 *([] if counts is None else [f"{counts[i]:.1f}"]),
                 *("-" if math.isnan(one) else f"{one:.{digits}f}" for one in (rows.value[i], rows.stderr[i])),
                 f"[{rows.low[i]:.{digits}f}, {rows.high[i]:.{digits}f}]{own}",

@@ -620,8 +620,8 @@ class Protocol(ABC):
 
     @property
     def realized_epsilon(self) -> float:
-        """The exact epsilon of the reports: never above `epsilon`."""
-        return exact.log(self.ratio)
+        """The exact epsilon of what the guarantee is about: never above `epsilon`."""
+        return exact.log(self.whole_ratio)
 
     def channel(self, max_cells: int = 1 << 22) -> Channel:
         """The exact law of the report bytes, found by running `privatize` along every branch.

@@ -242,8 +242,8 @@ class Survey:
 
     @property
     def ratio(self) -> Fraction:
-        """The exact largest likelihood ratio of one submission, beyond its delta."""
-        return math.prod((question.protocol.ratio for question in self.questions), start=Fraction(1))
+        """The exact largest likelihood ratio of one submission, beyond its delta; of streams, of all submissions."""
+        return math.prod((question.protocol.whole_ratio for question in self.questions), start=Fraction(1))
 
     @property
     def realized_epsilon(self) -> float:
@@ -298,8 +298,7 @@ class Survey:
             return None
         stages = self._stages
         if stages is None:
-            whole = (question.protocol.whole_ratio for question in self)
-            return exact.log(math.prod(whole, start=Fraction(1))) * self.draws
+            return exact.log(self.ratio) * self.draws
         return sum(float(protocol.levels(*self._states).any) for protocol in stages)
 
     @property

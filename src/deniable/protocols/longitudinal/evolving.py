@@ -122,10 +122,7 @@ class Evolving(Protocol):
 
     @property
     def waived(self) -> Mapping[str, str]:
-        tight = {"tight": "epsilon is that of all reports of a device; a single one tells less"} if self.changes else {}
-        return tight | {
-            "unbiased": "each part of the tree divides by the number of its own reports, which chance decides"
-        }
+        return {"unbiased": "each part of the tree divides by the number of its own reports, which chance decides"}
 
     @property
     def reads(self) -> str:
