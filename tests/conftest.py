@@ -6,10 +6,12 @@ import functools
 import gc
 import importlib
 import os
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 import typer.testing
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -45,6 +47,13 @@ if os.environ.get("CI") == "true":
 # Typer's runner builds the tree of all commands for each call, which takes longer than most commands do.
 if hasattr(typer.testing, "_get_command"):
     typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Examples in docstrings are looked for in the package alone."""
+    found = yield
+    return [collector for collector in found if not isinstance(collector, DoctestModule)]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

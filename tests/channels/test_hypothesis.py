@@ -98,7 +98,8 @@ def test_level_test_equals_the_linear_program(size, n, zeros, level):
 @pytest.mark.parametrize(("size", "n", "zeros"), CASES)
 def test_the_bracket_contains_the_exact_error(size, n, zeros):
     m0, m1 = random_pair(np.random.default_rng(size * n + 2), size, 0.6, zeros)
-    for ask in ({"prior": 0.5}, {"prior": 0.02}, {"type_one": 0.1}, {"type_one": 0.5}):
+    # Both kinds of question in every case, each with either number in half of the cases.
+    for ask in [{"prior": 0.5}, {"type_one": 0.5}] if (size + n + zeros) % 2 else [{"prior": 0.02}, {"type_one": 0.1}]:
         exact = likelihood_ratio_test(m0, m1, n, **ask)
         lower, upper = bracket(read_pair(m0, m1), n, **ask)
         assert lower <= exact.lower * (1 + 1e-12)
@@ -106,7 +107,7 @@ def test_the_bracket_contains_the_exact_error(size, n, zeros):
         assert upper - lower <= 0.01 * exact.upper
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 4000),
@@ -323,7 +324,7 @@ def test_chernoff_and_stein_limits():
     assert stein > 3.9 * chernoff
 
 
-@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("n", [1, 4])
 @pytest.mark.parametrize("prior", [None, [0.7, 0.2, 0.1], [0.5, 0.5, 0.0]])
 def test_three_hypotheses_by_brute_force(n, prior):
     rng = np.random.default_rng(n)
@@ -421,7 +422,7 @@ def test_people_needed_with_ten_categories():
     assert likelihood_ratio_test(m0, m1, found.private.n - 1, type_one=0.05).upper > 0.05
     # Sample sizes are in inverse proportion to divergence, about.
     assert found.factor == pytest.approx(1 / effective_sample_size(channel, p0, p1), rel=0.3)
-    stricter = people_needed(randomized_response(10, 1), p0, p1, 0.05, 0.05)
+    stricter = people_needed(randomized_response(10, "3/2"), p0, p1, 0.05, 0.05)
     assert stricter.private.n > found.private.n
     assert stricter.direct == found.direct
 
@@ -459,7 +460,7 @@ def test_results_are_plain_values():
 
 def test_extreme_questions_give_valid_brackets():
     rng = np.random.default_rng(11)
-    for _ in range(12):
+    for _ in range(6):
         m0, m1 = (law + 1e-12 for law in rng.dirichlet(np.full(6, 0.1), size=2))
         m0, m1 = m0 / m0.sum(), m1 / m1.sum()
         n = int(10 ** rng.uniform(0, 12))

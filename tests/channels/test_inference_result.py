@@ -117,7 +117,9 @@ def test_errors_of_rare_answers_at_large_epsilon():
 ZEROS = ([0.7, 0.3, 0.0, 0.0, 0.0], [0.9, 0.09, 0.01, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0])
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", "2", "6", "8"])
+@pytest.mark.parametrize(
+    "epsilon", ["0.5", pytest.param("2", marks=pytest.mark.slow), pytest.param("6", marks=pytest.mark.slow), "8"]
+)
 @pytest.mark.parametrize("law", [randomized_response, truncated_geometric])
 def test_likelihood_intervals_cover_zeros_at_every_epsilon(law, epsilon):
     # 120 surveys: 0.84 is 5.5 standard deviations below 0.95, so a fair interval fails with probability 2e-8 an entry.

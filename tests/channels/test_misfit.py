@@ -65,14 +65,14 @@ def populations(size):
 @pytest.mark.parametrize("kind", DRAWN)
 def test_honest_reports_are_seldom_suspected(kind):
     # 5 % would be allowed; the limit is five standard deviations above it, so a valid test fails with 3e-7.
-    runs = 200
+    runs = 100
     for protocol in (kind(3, 1), kind(6, 4)):
         for truth in populations(protocol.domain.size):
             people = np.random.default_rng(1).multinomial(300, truth, runs)
             tallies = (protocol.simulate(row, 1, seed).tally(0) for seed, row in enumerate(people))
             p_values = np.array([protocol.misfit(tally).p_value for tally in tallies])
             assert np.mean(p_values < 0.05) <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / runs)
-            assert (p_values >= SUSPICIOUS).mean() > 0.98
+            assert (p_values >= SUSPICIOUS).mean() > 0.96  # four of a hundred: by chance 4e-6
 
 
 @pytest.mark.parametrize("kind", DRAWN + OTHERS)

@@ -19,7 +19,10 @@ from deniable.protocols import registered
 EXAMPLES = registered_examples()
 
 # The statistical check of these takes so many reports that it is left to `make test-slow`.
-SLOW = {"Attributes 2", "CMS 1", "HCMS 1", "OLHSketch 1", "OLHSketch 2", "RAPPOR 1", "RAPPOR 2"}
+SLOW = {
+    *("Attributes 2", "CMS 1", "HCMS 1", "Moments 2", "OLHSketch 1", "OLHSketch 2", "RAPPOR 1", "RAPPOR 2"),
+    "SubsetSelection 3",
+}
 
 
 def duties() -> Iterator[Any]:

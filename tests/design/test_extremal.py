@@ -186,7 +186,9 @@ def test_a_thousand_symbols_are_designed_in_a_few_steps():
     assert design.outputs < 1000
 
 
-@pytest.mark.parametrize(("kind", "epsilon"), [("kl", 2), ("chi2", 5), ("hellinger2", 5)])
+@pytest.mark.parametrize(
+    ("kind", "epsilon"), [("kl", 2), ("chi2", 5), pytest.param("hellinger2", 5, marks=pytest.mark.slow)]
+)
 def test_a_thousand_symbols_are_certified(kind, epsilon):
     rng = np.random.default_rng(0)
     said: list[str] = []

@@ -11,7 +11,14 @@ from docs._hooks import execute
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "profiles").glob("*.md"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def quick(page: Path) -> bool:
+    """One page is run every time, and all of them with the slow tests and when the site is built."""
+    return page == PAGES[0]
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.stem, marks=[] if quick(page) else [pytest.mark.slow]) for page in PAGES]
+)
 def test_page(page):
     text = page.read_text(encoding="utf-8")
     images = []

@@ -136,7 +136,7 @@ def test_error_bars_at_one_setting(kind: type) -> None:
 def test_default_intervals_cover_the_population(kind: type) -> None:
     """Nominal 95 %: 0.901 is five standard deviations of 500 surveys below, so a fair interval fails with 3e-7."""
     shares, n, runs = np.array([0.6, 0.3, 0.1, 0.0]), 1000, 500
-    for epsilon in ("0.5", "1", "2", "4", "6"):
+    for epsilon in ("0.5", "2", "6"):
         protocol = kind(4, epsilon)
         people = np.random.default_rng(7).multinomial(n, shares, runs)
         found = [protocol.estimate(protocol.simulate(row, 1, seed).tally(0)) for seed, row in enumerate(people)]
@@ -144,7 +144,7 @@ def test_default_intervals_cover_the_population(kind: type) -> None:
         assert inside.min() > 0.901, epsilon
         assert np.mean([_covers(one.interval(simultaneous=True), shares).all() for one in found]) > 0.901
         # Among those who answered is another question: at large epsilon those intervals miss the population.
-        if epsilon in ("4", "6"):
+        if epsilon == "6":
             among = np.mean([_covers(one.interval(population=False), shares) for one in found], axis=0)
             assert among[:2].min() < (0.6 if kind is GRR else 0.901)
 

@@ -11,6 +11,7 @@ import json
 import math
 import re
 import sqlite3
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -166,13 +167,22 @@ def strata() -> list[Survey]:
     return [asked(ask, rule) for rule in rules for ask in ([one], [both], [three], [one, GRR(2, 1)])]
 
 
-STRATA = strata()
-ALL = [*combinations(), *two_stages(), *STRATA]
-SMALL = [
-    survey
-    for survey in ALL
-    if all(q.protocol.report_forms <= 64 and not q.protocol.clear for q in survey) and survey.terms.retention == "tally"  # type: ignore[union-attr]
-]
+@functools.cache
+def all_surveys() -> list[Survey]:
+    """Made when a test needs them, and not by every process that looks for tests."""
+    return [*combinations(), *two_stages(), *strata()]
+
+
+@functools.cache
+def small_surveys() -> list[Survey]:
+    """One in seven of the surveys whose whole law is soon enumerated."""
+    made = [survey for survey in all_surveys() if survey.terms is not None and survey.terms.retention == "tally"]
+    kinds = [[question.protocol for question in survey] for survey in made]
+    return [
+        survey
+        for survey, asked in zip(made, kinds, strict=True)
+        if all(protocol.report_forms <= 64 and not protocol.clear for protocol in asked)
+    ][::7]
 
 
 def named(survey: Survey) -> str:
@@ -183,6 +193,21 @@ def named(survey: Survey) -> str:
     kept = f"{own.values} kept over {own.epochs}"
     rule = next((name for name, rule in RULES.items() if own == rule), kept)
     return f"{asked}-{survey.questions[0].protocol.epsilon}-{rule}"
+
+
+def each_small_survey(check: Callable[[Survey], None]) -> Callable[..., None]:
+    """A test that runs a check on every small survey; what fails is told with the survey's name."""
+
+    def test(surveys: Sequence[Survey] = ()) -> None:
+        for survey in surveys or small_surveys():
+            try:
+                check(survey)
+            except AssertionError as wrong:
+                wrong.add_note(f"of the survey {named(survey)}")
+                raise
+
+    test.__name__, test.__doc__ = check.__name__, check.__doc__
+    return test
 
 
 BEHAVIOUR = {
@@ -210,7 +235,9 @@ BEHAVIOUR = {
 
 
 def test_every_sentence_has_a_test_of_what_it_claims() -> None:
-    names = {name for survey in ALL for lasting in (True, False) for name in promises(survey, lasting=lasting)}
+    names = {
+        name for survey in all_surveys() for lasting in (True, False) for name in promises(survey, lasting=lasting)
+    }
     assert names == set(BEHAVIOUR)
     for place in BEHAVIOUR.values():
         file, _, test = place.partition("::")
@@ -231,10 +258,10 @@ def test_both_languages_say_the_same() -> None:
       }}
       console.log(JSON.stringify(said));
     """
-    given = json.dumps([(survey.fingerprint, survey.canonical.decode()) for survey in ALL])
+    given = json.dumps([(survey.fingerprint, survey.canonical.decode()) for survey in all_surveys()])
     done = run(tool("node"), "--input-type=module", "--eval", script, input=given)
     assert done.returncode == 0, done.stderr
-    for survey, other in zip(ALL, json.loads(done.stdout), strict=True):
+    for survey, other in zip(all_surveys(), json.loads(done.stdout), strict=True):
         assert other == [
             promises(survey, here, lasting) for here in ("this device", "this browser") for lasting in (True, False)
         ]
@@ -308,7 +335,7 @@ def test_one_part_is_reported_and_the_answer_does_not_choose_it(monkeypatch: pyt
 
 
 def test_strata_are_in_the_report_and_the_numbers_are_about_the_rest() -> None:
-    survey = STRATA[1]
+    survey = strata()[1]
     protocol = survey.questions[0].protocol
     said = promises(survey)
     assert said["clear"].startswith("Your country and version are not protected. They are sent as written")
@@ -330,7 +357,7 @@ def _chosen_by_answer(self: Attributes, value: Any, bits: Any) -> bytes:
     return self._packed(group, self.groups[group].protocol._law_of(self.project(value, group), bits))
 
 
-@pytest.mark.parametrize("survey", SMALL[::7], ids=named)
+@each_small_survey
 def test_nobody_becomes_surer_than_the_sentence_says(survey: Survey) -> None:
     rows, said = law(survey), promises(survey)["sure"]
     stated = numbers(said, r"([\d.]+) %")
@@ -382,7 +409,7 @@ def test_surveys_of_two_relations_are_refused() -> None:
 def test_a_delta_is_said_per_report_and_in_all() -> None:
     """The stated probabilities are at least the hockey-stick divergences of one report and of all together."""
     found = set()
-    for survey in ALL:
+    for survey in all_surveys():
         said = promises(survey)
         assert ("rare" in said) == (survey.delta > 0)
         if not survey.delta:
@@ -406,7 +433,7 @@ def test_a_delta_is_said_per_report_and_in_all() -> None:
 
 
 def test_a_browser_that_may_forget_promises_nothing_about_all_reports() -> None:
-    for survey in ALL:
+    for survey in all_surveys():
         said, forgetful = promises(survey), promises(survey, "this browser", lasting=False)
         if survey.terms.longitudinal.epochs == 1:  # type: ignore[union-attr]
             kept = promises(survey, "this browser")
@@ -420,7 +447,7 @@ def test_a_browser_that_may_forget_promises_nothing_about_all_reports() -> None:
 def test_nobody_is_said_in_the_strong_band_alone() -> None:
     """Up to 73.2 % sure by all reports it is strong, up to 95.3 % moderate; without a number it is weak."""
     found = set()
-    for survey in ALL:
+    for survey in all_surveys():
         said, level = promises(survey), band(survey)
         found.add(level)
         assert said["band"] in (f"Protection: {level}.", f"Protection of your profile: {level}.")
@@ -434,7 +461,7 @@ def test_nobody_is_said_in_the_strong_band_alone() -> None:
     assert found == {STRONG, MODERATE, WEAK}
 
 
-@pytest.mark.parametrize("survey", SMALL[::7], ids=named)
+@each_small_survey
 def test_the_people_and_the_guesses_are_those_of_the_law(survey: Survey) -> None:
     said = promises(survey)["people"]
     if len(survey) == 1 and survey.questions[0].protocol.name in ("GRR", "LGRR"):
@@ -453,7 +480,7 @@ def test_the_people_and_the_guesses_are_those_of_the_law(survey: Survey) -> None
         assert right <= stated + 0.5 + 1e-9
 
 
-@pytest.mark.parametrize("survey", SMALL[::7], ids=named)
+@each_small_survey
 def test_odds_change_by_no_larger_factor(survey: Survey) -> None:
     said, each = promises(survey), r"(?:factor of|time, and|report, and) ([\d,.]*\d)"
     stated = numbers(said["factor"], each)
@@ -567,9 +594,9 @@ class Louder(GRR):
     ids=lambda test: test.__name__,
 )
 def test_a_law_that_breaks_its_promise_is_caught(test: Any) -> None:
-    test(asked([GRR(["yes", "no"], 1)], Longitudinal()))
+    test([asked([GRR(["yes", "no"], 1)], Longitudinal())])
     with pytest.raises(AssertionError):
-        test(asked([Louder(["yes", "no"], 1)], Longitudinal()))
+        test([asked([Louder(["yes", "no"], 1)], Longitudinal())])
 
 
 def test_a_number_over_streams_that_show_changes_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

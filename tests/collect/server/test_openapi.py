@@ -14,8 +14,6 @@ from deniable.collect.server.service import Settings
 from tests.collect.server.live import TOKENS, Live, in_thread
 from tests.collect.surveys import crowd, current, daily, mixed, plain
 
-schemathesis = pytest.importorskip("schemathesis")
-
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
@@ -44,19 +42,19 @@ STREAM = "streamNews"  # never ends; test_progress.py has it
 IDS = sorted(one.name for one in operations() if one.name != STREAM)
 
 
-MODES = schemathesis.GenerationMode
-
-
 @cache
 def _schema(port: int) -> Any:
     """The document of the service at a port, read once."""
+    schemathesis = pytest.importorskip("schemathesis")  # one process needs it, and it takes a second to load
     return schemathesis.openapi.from_url(f"http://127.0.0.1:{port}/openapi.json")
 
 
-def _fuzz(live: Live, name: str, examples: int, role: str | None, mode: MODES = MODES.POSITIVE) -> int:
+def _fuzz(live: Live, name: str, examples: int, role: str | None, wrongly: bool = False) -> int:
     """Ask one operation, rightly or wrongly; fails at a 5xx, an undocumented status, type or form of an answer."""
+    schemathesis = pytest.importorskip("schemathesis")
     from hypothesis import HealthCheck, Phase, given, settings
 
+    mode = schemathesis.GenerationMode.NEGATIVE if wrongly else schemathesis.GenerationMode.POSITIVE
     operation = _schema(live.port).find_operation_by_id(name)
     checks = schemathesis.checks
     chosen = [
@@ -96,7 +94,7 @@ def test_answers_are_those_of_the_document(asked, name):
     role = next(one.role for one in operations() if one.name == name)
     assert _fuzz(asked, name, 6, role) > 0
     if any(one.parameters or one.bodies for one in operations() if one.name == name):
-        _fuzz(asked, name, 8, role, MODES.NEGATIVE)
+        _fuzz(asked, name, 8, role, wrongly=True)
 
 
 @pytest.mark.slow
@@ -106,7 +104,7 @@ def test_many_answers_are_those_of_the_document(asked, name):
     for given in {role, None}:
         _fuzz(asked, name, 100, given)
     if any(one.parameters or one.bodies for one in operations() if one.name == name):
-        _fuzz(asked, name, 200, role, MODES.NEGATIVE)
+        _fuzz(asked, name, 200, role, wrongly=True)
 
 
 def test_a_document_that_hides_a_status_is_caught(tmp_path, monkeypatch):
@@ -119,5 +117,5 @@ def test_a_document_that_hides_a_status_is_caught(tmp_path, monkeypatch):
     )
     url = f"sqlite:///{tmp_path / 'store.db'}"
     with in_thread(url, plain()) as live, pytest.raises(BaseExceptionGroup) as caught:
-        _fuzz(live, "createToken", 30, "admin", MODES.NEGATIVE)
+        _fuzz(live, "createToken", 30, "admin", wrongly=True)
     assert [type(one).__name__ for one in caught.value.exceptions] == ["UndefinedStatusCode"]
