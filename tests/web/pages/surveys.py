@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from deniable.domains import Categories, Integers, Strings
-from deniable.protocols import CMS, GRR, LGRR, OLH, OUE, Protocol
+from deniable.protocols import CMS, GRR, LGRR, OLH, OUE, Evolving, Protocol
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import terms
@@ -58,6 +58,12 @@ def staged(name: str = "two stages", values: int = 2) -> Survey:
 def single(protocol: Protocol, name: str, budget: int = 64) -> Survey:
     made, promise = terms(budget=budget), protocol.guarantee
     group = replace(made.budget, relation=promise.relation, delta=promise.delta)
+    if isinstance(protocol, Evolving):
+        rule = Longitudinal("evolving", protocol.epochs, changes=protocol.changes)
+        today = made.opens + 10 * made.epochs.seconds
+        days = replace(made.epochs, origin=today)
+        expires = today + protocol.epochs * days.seconds
+        made = replace(made, longitudinal=rule, epochs=days, opens=today, expires=expires)
     return Survey(name, [Question("q", "What is it?", protocol)], replace(made, budget=group))
 
 

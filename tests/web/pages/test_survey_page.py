@@ -239,7 +239,9 @@ def test_the_life_of_every_protocol_s_report_is_told(service: Service, open_tab:
     service.publish(survey)
     tab = open_tab(service.survey_page(survey))
     tab.wait_for_selector("form")
-    for number in tab.locator("form input[type=number]").all():
+    for box in tab.locator("form input[type=checkbox]").all()[:1]:
+        box.check()
+    for number in tab.locator("form input[type=number]:enabled").all():
         number.fill(number.get_attribute("min") or "1")
     for field in tab.locator("form fieldset:has(> label > input[type=radio])").all():
         field.locator("input[type=radio]").first.check()
