@@ -91,7 +91,7 @@ def test_each_epoch_is_counted_and_each_state_is_paid_for_once(
     asked = ("estimate", survey.fingerprint, "--from", service.address, "--token-file", str(token))
     found = json.loads(CliRunner().invoke(app, [*asked, "--epochs", f"{today}..{today}", "--json"]).stdout)
     assert found["questions"][0]["n"] == DEVICES
-    assert "repeat their noise" in command(*asked), "over several epochs the errors allow for the same states"
+    assert "drawn from kept states" in command(*asked), "over several epochs the errors allow for the same states"
     shown = command("ledger", "show", "--ledger", str(tmp_path / "0.sqlite"))
     assert "2 answers to ill of weekly health, to report from again" in shown
 

@@ -220,6 +220,11 @@ class Protocol(ABC):
         """How many different things a device may keep to report from: the reports, where there is one stage."""
         return self.report_forms
 
+    @property
+    def kept_noise(self) -> float:
+        """How much of the noise of a report comes again in each report from the same state, in variance, at most."""
+        return 1.0
+
     def linking(self, epochs: int) -> float:
         """How many times better repeated reports of a device fit each other than those of two devices: see `Memoized`.
 

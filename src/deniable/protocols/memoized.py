@@ -56,11 +56,13 @@ import numpy as np
 from deniable import exact
 from deniable.channels import Channel
 from deniable.domains import Domain, DomainLike
-from deniable.errors import ChannelError, EpsilonError, NumberError, ReportError
+from deniable.errors import ChannelError, EpsilonError, MismatchError, NumberError, ReportError
 from deniable.exact import Dyadic
 from deniable.protocols.base import Protocol, as_rows
 from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.tally import Tally
 from deniable.randomness import Bits, exhaust, source_of
+from deniable.results import Difference
 
 FEW_FORMS = 1 << 10
 """A repeated report is one of at most so many forms: a rarer one would tell its device from all others. Of two stages:
@@ -376,6 +378,66 @@ class Memoized(Protocol):
             Level([(state, cap)], over[2], False),
             Level(apart, over[3], False),
         )
+
+    # -- several epochs ----------------------------------------------------------------------------
+
+    @property
+    def _supports_kept(self) -> tuple[Fraction, Fraction, Fraction, Fraction] | None:
+        """P(a state supports the true answer), P(it supports another), and the same of a report; None if unknown."""
+        return None
+
+    def _kept_shares(self) -> tuple[float, float]:
+        """Of the noise of a report, the share that is its state's: for the true answer, and for another one."""
+        found = self._supports_kept
+        if found is None:
+            return 1.0, 1.0
+        p1, q1, p, q = map(float, found)
+        passed = ((p - q) / (p1 - q1)) ** 2
+        return passed * p1 * (1 - p1) / (p * (1 - p)), passed * q1 * (1 - q1) / (q * (1 - q))
+
+    @property
+    def kept_noise(self) -> float:
+        return max(self._kept_shares())
+
+    def floor(self, n: int) -> float:
+        """The standard error of a share that nobody has, among n devices that never change, after any number of epochs.
+
+        >>> from deniable.protocols import LGRR
+        >>> weekly = LGRR(["yes", "no"], first="1/2", forever=1)
+        >>> round(weekly.noise(10_000), 4), round(weekly.floor(10_000), 4)
+        (0.0198, 0.0096)
+        """
+        return math.sqrt(self._kept_shares()[1]) * self.noise(n)
+
+    def change(self, before: Tally, after: Tally, changed: float) -> Difference:
+        """How shares have changed between two epochs in which the same people answered.
+
+        `changed` is the share of the people whose answers differ at most. The others report from the same states, whose
+        noise cancels: the error is smaller than that of two groups. The test for any difference keeps the larger one.
+
+        >>> from deniable.protocols import LGRR
+        >>> from deniable.randomness import Simulation
+        >>> weekly, bits = LGRR(["yes", "no"], first="1/2", forever=1), Simulation(1)
+        >>> states = weekly.permanents(["yes", "no"] * 5000, bits)
+        >>> one, two = (weekly.tally(weekly.reports(states, bits)) for _ in range(2))
+        >>> apart, same = weekly.estimate(two) - weekly.estimate(one), weekly.change(one, two, changed=0)
+        >>> round(float(apart.stderr[0]), 4), round(float(same.stderr[0]), 4)
+        (0.0288, 0.0245)
+        """
+        if not 0 <= changed <= 1:
+            raise NumberError("the share of the people whose answers changed lies between 0 and 1")
+        if before.n != after.n:
+            raise MismatchError(
+                f"{before.n:,} reports before and {after.n:,} after cannot be the same people: subtract the estimates"
+            )
+        first, second = self.estimate(before), self.estimate(after)
+        found: Difference = second - first
+        if not before.n:
+            return found
+        noise = (first.noise + second.noise) / before.n**2
+        kept = min(self._kept_shares()) if self._supports_kept is not None else 0.0
+        spread = noise * (1 - (1 - changed) * kept) + changed / before.n
+        return replace(found, stderr=np.minimum(np.sqrt(spread), found.stderr))
 
     # -- what can be linked ------------------------------------------------------------------------
 

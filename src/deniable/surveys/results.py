@@ -10,7 +10,9 @@ repeats       one device may stand in several epochs of a sum. Of epochs with n_
               sum min(n_e, n_f) over all pairs (e, f) come from the same device, so that the variance is at most D =
               (sum min(n_e, n_f)) / (sum n_e) times that of as many people: K for K epochs of one size, and never more
               than the number of epochs that a device answers. D applies to the sampling error, and to the noise where
-              answers are memoized; fresh noise averages out
+              answers are memoized; fresh noise averages out. Of two stages only the noise of the kept state repeats:
+              two reports of one state have n Cov = q1 (1 - q1) / (p1 - q1)^2, with p1 and q1 of the first stage, so
+              that the noise grows by 1 + (D - 1) rho, rho that covariance over the variance of one report
 decision      where the question was designed for hypotheses: which of them the reports favour, wrong with probability
               1 - level at most. Its p-values need reports of different people, so there is none where devices repeat
 poisoning     m forged reports among n move a share by at most (m / n) / (p - q), for protocols that have p and q
@@ -34,6 +36,10 @@ from deniable.surveys.terms import Longitudinal, Terms
 
 SAME_NOISE = (
     "answers are memoized and repeat their noise, which does not average out over several epochs: the errors allow for "
+    "the same devices in all of them"
+)
+SAME_STATES = (
+    "reports are drawn from kept states, whose noise does not average out over several epochs: the errors allow for "
     "the same devices in all of them"
 )
 SAME_PEOPLE = (
@@ -148,6 +154,8 @@ class Repeats:
 
     noise: float = 1.0
     people: float = 1.0
+    stages: bool = False
+    """Whether reports are drawn afresh from kept states, so that a part of their noise averages out."""
 
     @classmethod
     def of(cls, terms: Terms | None, counts: Sequence[int]) -> Repeats:
@@ -155,9 +163,9 @@ class Repeats:
 
         >>> from deniable.surveys.terms import Longitudinal
         >>> Repeats.over(Longitudinal("memoize", epochs=30), [500, 500, 500, 500])
-        Repeats(noise=4.0, people=4.0)
+        Repeats(noise=4.0, people=4.0, stages=False)
         >>> Repeats.over(Longitudinal("none", epochs=2), [500, 500, 500, 500])
-        Repeats(noise=1.0, people=2.0)
+        Repeats(noise=1.0, people=2.0, stages=False)
         """
         return cls() if terms is None else cls.over(terms.longitudinal, counts)
 
@@ -169,14 +177,22 @@ class Repeats:
         # Of all pairs, the smallest epoch is the smaller one with every other, the largest with itself only.
         pairs = sum((2 * place + 1) * n for place, n in enumerate(sorted(counts, reverse=True)))
         most = min(pairs / total, float(rule.epochs))
-        # Of two stages only the kept one repeats; that all of the noise does is an upper bound.
-        return cls(most if rule.keeps else 1.0, most)
+        return cls(most if rule.keeps else 1.0, most, rule.is_two_stage)
+
+    def within(self, protocol: Protocol) -> Repeats:
+        """The same for one question: of two stages only the noise of the kept state repeats.
+
+        >>> from deniable.protocols import LGRR
+        >>> Repeats(4.0, 4.0, stages=True).within(LGRR(["yes", "no"], first="1/2", forever=1)).noise < 2
+        True
+        """
+        return replace(self, noise=1 + (self.noise - 1) * protocol.kept_noise) if self.stages else self
 
     @property
     def notes(self) -> list[str]:
         """What the errors beside an estimate allow for, in sentences."""
         if self.noise > 1:
-            return [SAME_NOISE]
+            return [SAME_STATES if self.stages else SAME_NOISE]
         return [SAME_PEOPLE] if self.people > 1 else []
 
 
@@ -210,7 +226,9 @@ def find(
     else:
         estimated = protocol.estimate(tally)
     if repeats != ONCE:
-        estimated = estimated.repeated(repeats.noise, repeats.people)
+        own = repeats.within(protocol)
+        check = estimated._check_of(repeats.noise)  # a test that holds whatever repeats
+        estimated = replace(estimated.repeated(own.noise, own.people), check=check)
     if consistent is not None:
         estimated = estimated.consistent(consistent)
     if bins is not None:
@@ -235,11 +253,10 @@ def noise_floor(protocol: Protocol, n: float, level: float, noise: float = 1.0, 
 
 def trust(protocol: Protocol, n: int, level: float, repeats: Repeats = ONCE, tests: int = 1) -> dict[str, Any]:
     """What stands beside an estimate: its epsilon, what the noise hides, and what forgers can do."""
+    noise = repeats.within(protocol).noise
     return {
         "epsilon": exact.canonical(protocol.epsilon),
         "realized_epsilon": protocol.realized_epsilon,
-        "noise_floor": finite(noise_floor(protocol, n / protocol.reports_each, level, repeats.noise, tests))
-        if n
-        else None,
+        "noise_floor": finite(noise_floor(protocol, n / protocol.reports_each, level, noise, tests)) if n else None,
         "poisoning": protocol.poisoning,
     }

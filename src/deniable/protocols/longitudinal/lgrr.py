@@ -109,6 +109,10 @@ class LGRR(Memoized, GRR):
         return self.instant.ratio, 1
 
     @property
+    def _supports_kept(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        return self.response.true, self.response.false, self.p, self.q
+
+    @property
     def state_forms(self) -> int:
         return self.domain.size
 

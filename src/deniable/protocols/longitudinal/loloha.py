@@ -105,6 +105,12 @@ class LOLOHA(Memoized, SketchProtocol):
         return self.inner.instant_power
 
     @property
+    def _supports_kept(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        # Of another answer, whose cell the hash function chooses.
+        even = Fraction(1, self.hashing.cells)
+        return self.inner.response.true, even, self.inner.p, even
+
+    @property
     def state_forms(self) -> int:
         return self.cohort_count * self.inner.state_forms
 

@@ -91,6 +91,10 @@ class LongitudinalUnary(Memoized, UnaryProtocol):
         return self.flip.complement.value / self.flip.value, self.domain.size
 
     @property
+    def _supports_kept(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        return self.true_bit.value, self.other_bit.value, self.p, self.q
+
+    @property
     def state_forms(self) -> int:
         return 1 << self.domain.size
 
