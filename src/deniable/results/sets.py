@@ -163,6 +163,38 @@ class TogetherShares(Estimate):
     lift: Floats | None = None
     """How many times as common the set is as if its items had nothing to do with each other."""
     lift_stderr: Floats | None = None
+    expected: Floats | None = None
+    """The product of the shares of the items: what the share would be if they had nothing to do with each other."""
+
+    @property
+    def blended(self) -> Floats:
+        """Shares that are pulled from the unbiased ones towards the product of the shares of the items.
+
+        The product is nearly free of noise and wrong by how far items go together; how far they do on average is
+        estimated from all candidates. The ranking is better than either alone; these shares are biased and have no
+        intervals.
+        """
+        raw = self.unbiased
+        if self.expected is None or not raw.n:
+            return raw.frequencies
+        shares, noise = raw.frequencies, raw.errors() ** 2
+        known = np.isfinite(shares) & np.isfinite(self.expected)
+        product = np.where(known, np.clip(self.expected, 0.0, 1.0), 0.0)
+        seen = np.where(known, shares, 0.0)
+        weight = np.where(known, 1 / np.maximum(noise, 1e-300), 0.0)
+        total = float((weight * product**2).sum())
+        if total <= 0:
+            return shares
+        # Subsampling shrinks pairs more than items: one factor for all of them.
+        product = product * max(0.0, float((weight * product * seen).sum()) / total)
+        apart = (seen - product) ** 2 - noise
+        spread = max(0.0, float((weight**2 * product**2 * apart).sum() / (weight**2 * product**4).sum()))
+        own = spread * product**2
+        return np.where(known, product + own / (own + noise) * (seen - product), shares)
+
+    def likely(self, k: int) -> TogetherShares:
+        """The k candidates that are most common by the best guess, `blended`, with their unbiased shares."""
+        return self._take(np.argsort(-np.nan_to_num(self.blended, nan=-1.0), kind="stable")[:k])
 
     @property
     def shown(self) -> TogetherShares:
@@ -188,6 +220,7 @@ class TogetherShares(Estimate):
             noise=self.noise[places],
             lift=None if self.lift is None else self.lift[places],
             lift_stderr=None if self.lift_stderr is None else self.lift_stderr[places],
+            expected=None if self.expected is None else self.expected[places],
             raw=None if self.raw is None else self.raw._take(places),  # type: ignore[attr-defined]
         )
 

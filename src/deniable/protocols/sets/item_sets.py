@@ -252,12 +252,14 @@ class ItemSets(Groups):
         if not scored:
             return TogetherShares([], 0, np.zeros(0), np.zeros(0), self.name)
         sets = [one for found in scored for one in found.sets]
-        counts, noise, lift, errors = (
+        counts, noise, lift, errors, expected = (
             np.concatenate([getattr(found, name) for found in scored])
-            for name in ("counts", "noise", "lift", "lift_stderr")
+            for name in ("counts", "noise", "lift", "lift_stderr", "expected")
         )
         labels = [label for found in scored for label in found.labels]
-        return TogetherShares(labels, n, counts, noise, self.name, sets=sets, lift=lift, lift_stderr=errors)
+        return TogetherShares(
+            labels, n, counts, noise, self.name, sets=sets, lift=lift, lift_stderr=errors, expected=expected
+        )
 
     def _scored(self, items: ItemShares, size: int, own: Tally, n: int) -> TogetherShares:
         """Candidates of one size, as if all n people had been asked: the same shares, with the errors of the group."""
@@ -266,14 +268,18 @@ class ItemSets(Groups):
         sets = [tuple(self.domain.items.labels[place] for place in row) for row in chosen.tolist()]
         labels, unknown = [set_label(one) for one in sets], np.full(len(sets), math.nan)
         if not own.n:
-            return TogetherShares(labels, n, unknown, unknown, self.name, sets=sets, lift=unknown, lift_stderr=unknown)
+            nothing: dict[str, Any] = dict.fromkeys(("lift", "lift_stderr", "expected"), unknown)
+            return TogetherShares(labels, n, unknown, unknown, self.name, sets=sets, **nothing)
         found, spread = law.shares(own, np.array([_number(row) for row in chosen.tolist()], dtype=np.int64))
         share, error = found / own.n, np.sqrt(spread) / own.n
         inside = np.clip(share, 0.0, 1.0)
         drawn = inside * (1 - inside) / own.n
         lift, its = _lift(share, np.sqrt(error**2 + drawn), items, chosen)
         noise = (error**2 + (1 - own.n / n) * drawn) * n**2
-        return TogetherShares(labels, n, share * n, noise, self.name, sets=sets, lift=lift, lift_stderr=its)
+        expected = items.unbiased.frequencies[chosen].prod(axis=1)
+        return TogetherShares(
+            labels, n, share * n, noise, self.name, sets=sets, lift=lift, lift_stderr=its, expected=expected
+        )
 
     def _candidates(self, items: ItemShares, size: int) -> Positions:
         """Rows of positions of items: all sets of a size, or those of the most common items."""
