@@ -202,12 +202,10 @@ def growing_domain(size: Size) -> Case:
     )
 
 
-@benchmark(
-    "LGRR", "two stages, 1024 answers, epsilon = 1 per report and 2 for ever, a million devices", group="frequency"
-)
-def two_stages(size: Size) -> Case:
-    n, one_by_one = size(10**6, 10**5), size(2_000, 200)
-    protocol, plain, values = dn.LGRR(DOMAIN, first=EPSILON, forever=2 * EPSILON), dn.GRR(DOMAIN, EPSILON), answers(n)
+def two_stages(protocol: Any, plain: Any, size: Size, most: int = 10**6) -> Case:
+    """Both stages of a protocol, its tally, and what the same report costs where it is given once."""
+    n, one_by_one = size(most, most // 10), size(2_000, 200)
+    values = answers(n)
     states = protocol.permanents(values)
     reports, single = protocol.reports(states), [row.tobytes() for row in states[:one_by_one]]
     tasks = {
@@ -215,9 +213,38 @@ def two_stages(size: Size) -> Case:
         "reports of an epoch": work(lambda: protocol.reports(states), n, "report"),
         "reports, one by one": work(lambda: [protocol.report(state) for state in single], one_by_one, "report"),
         "tally": work(lambda: protocol.tally(reports), n, "report"),
-        "GRR": work(lambda: plain.privatize(values), n, "report"),
+        plain.name: work(lambda: plain.privatize(values), n, "report"),
     }
-    return Case(tasks, [cost("reports of an epoch", "GRR", None, "an epoch: times the time of GRR")])
+    return Case(tasks, [cost("reports of an epoch", plain.name, None, f"an epoch: times the time of {plain.name}")])
+
+
+STAGED = "two stages, 1024 answers, epsilon = 1 per report and 2 for ever, "
+LEVELS = {"first": EPSILON, "forever": 2 * EPSILON}
+
+
+@benchmark("LGRR", f"{STAGED}a million devices", group="frequency")
+def lgrr(size: Size) -> Case:
+    return two_stages(dn.LGRR(DOMAIN, **LEVELS), dn.GRR(DOMAIN, EPSILON), size)
+
+
+@benchmark("LSUE", f"{STAGED}100,000 devices", group="frequency")
+def lsue(size: Size) -> Case:
+    return two_stages(dn.LSUE(DOMAIN, **LEVELS), dn.SUE(DOMAIN, EPSILON), size, 10**5)
+
+
+@benchmark("LOSUE", f"{STAGED}100,000 devices", group="frequency")
+def losue(size: Size) -> Case:
+    return two_stages(dn.LOSUE(DOMAIN, **LEVELS), dn.OUE(DOMAIN, EPSILON), size, 10**5)
+
+
+@benchmark("LOLOHA", f"{STAGED}a million devices", group="frequency")
+def loloha(size: Size) -> Case:
+    return two_stages(dn.LOLOHA(DOMAIN, **LEVELS), dn.OLH(DOMAIN, EPSILON), size)
+
+
+@benchmark("LRAPPOR", f"{STAGED}100,000 devices, filters of 128 bits", group="frequency")
+def lrappor(size: Size) -> Case:
+    return two_stages(dn.RAPPOR(DOMAIN, **LEVELS), dn.RAPPOR(DOMAIN, EPSILON), size, 10**5)
 
 
 @benchmark(

@@ -336,6 +336,25 @@ def test_errors_over_several_epochs_are_those_of_the_same_devices(kind: Any) -> 
         protocol.change(tallies[0], total, changed=0)
 
 
+@pytest.mark.parametrize(("size", "first", "forever"), [(4, 1, 2), (10, 2, 4)])
+def test_exact_chaining_has_a_tenth_less_variance_than_the_published_second_stage(
+    size: int, first: int, forever: int
+) -> None:
+    """Of L-GRR over so many answers, and of LOLOHA over so many cells."""
+    a, b = np.exp(forever), np.exp(first)
+    odds = (a * b - 1) / (a - b)
+    p1, p2 = a / (a + size - 1), odds / (odds + size - 1)
+    published = p1 * p2 + (1 - p1) * (1 - p2) / (size - 1)
+
+    def variance(p: float, q: float) -> float:
+        return q * (1 - q) / (p - q) ** 2
+
+    exactly = LGRR(size, first=first, forever=forever)
+    assert variance(float(exactly.p), float(exactly.q)) < 0.9 * variance(published, (1 - published) / (size - 1))
+    assert variance(float(exactly.p), 1 / size) < 0.9 * variance(published, 1 / size)
+    assert LOLOHA(100, first=1, forever=2, hashing=Strings(4, 16)).inner == LGRR(4, first=1, forever=2)
+
+
 def test_identity() -> None:
     protocol = LGRR(["a", "b", "c"], first="1/3", forever="2")
     head = {"kind": "protocol", "version": 1, "protocol": "LGRR", "domain": protocol.domain.spec()}
