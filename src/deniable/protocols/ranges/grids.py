@@ -317,7 +317,8 @@ class _Dual:
             slope = fitted - self.seen + at * scale**2
             return value - float(at @ self.seen) + float(scaled @ scaled) / 2, slope / scale
 
-        how: dict[str, Any] = {"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": 20, "ftol": 1e-14, "gtol": 1e-6}
+        # In this scale the slope is how far fitted nodes are from where they end, in about three standard errors.
+        how: dict[str, Any] = {"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": 20, "ftol": 1e-13, "gtol": 1e-3}
         found = minimize(dual, np.zeros(self.seen.size), jac=True, method="L-BFGS-B", options=how)
         return self._at(found.x / scale)[2]
 
