@@ -13,7 +13,7 @@ from deniable._files import parse_json
 from deniable.cli import output
 from deniable.cli.options import Json, Plot, Record, is_json, named, new_app, read_text
 from deniable.cli.output import examples, save_figure
-from deniable.domains import RECORDS_ARE_READ_AS, Domain, Interval, Strings, as_domain, read_record
+from deniable.domains import RECORDS_ARE_READ_AS, Domain, Interval, Sets, Strings, as_domain, read_record
 from deniable.errors import SpecError
 from deniable.planning import COLUMNS, Plan
 
@@ -33,6 +33,7 @@ READS = {"number": ("mean", "distribution", "ranges"), "record": RECORDS_ARE_REA
         "deniable plan --number 0..24 --unit hours --epsilon 1 --within 0.5    how many people for a mean",
         "deniable plan --number 0..24 --unit hours --read distribution --epsilon 1 --people 20000    and its shape",
         "deniable plan --record parts.json --epsilon 1 --people 20000         one part of a record per person",
+        "deniable plan --categories 30 --at-most 4 --epsilon 1 --people 20000    several of 30 items",
         "deniable plan --record two.json --read rectangles --epsilon 1 --people 50000    two numbers together",
     )
 )
@@ -55,6 +56,14 @@ def plan(
         ),
     ] = None,
     record: Record = None,
+    at_most: Annotated[
+        int | None,
+        typer.Option(
+            metavar="M",
+            help="Several of --categories may be an answer; so many of them are reported at most.",
+            show_default=False,
+        ),
+    ] = None,
     unit: Annotated[str, typer.Option(metavar="UNIT", help="The unit of the number.", show_default=False)] = "",
     epsilon: Annotated[
         str | None, typer.Option(metavar="EPSILON", help="The epsilon of one answer.", show_default=False)
@@ -116,6 +125,10 @@ def plan(
     of its range, and the last line compares with splitting epsilon over all parts.
     """
     domain = _domain(categories, text, number, unit, record)
+    if at_most is not None:
+        if categories is None:
+            raise SpecError("--at-most goes with --categories, of which several may be an answer")
+        domain = Sets(domain, at_most)
     if sum(given is not None for given in (epsilon, people, within)) != 2:
         raise SpecError("give two of --epsilon, --people and --within: the third follows")
     if forever is not None and epsilon is None:
