@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from deniable.channels import divergence as divergence
     from deniable.channels import inference as infer  # noqa: F401
     from deniable.channels.utility import utility as utility
+    from deniable.domains import BitStrings as BitStrings
     from deniable.domains import Categories as Categories
     from deniable.domains import Integers as Integers
     from deniable.domains import Interval as Interval
     from deniable.domains import KeyNumbers as KeyNumbers
     from deniable.domains import Records as Records
     from deniable.domains import Sets as Sets
+    from deniable.domains import ShortText as ShortText
     from deniable.domains import Strings as Strings
     from deniable.planning import Plan as Plan
     from deniable.planning import plan as plan
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from deniable.protocols import SUE as SUE
     from deniable.protocols import THE as THE
     from deniable.protocols import Attributes as Attributes
+    from deniable.protocols import Discovery as Discovery
     from deniable.protocols import Estimate as Estimate
     from deniable.protocols import Evolving as Evolving
     from deniable.protocols import HadamardResponse as HadamardResponse
@@ -94,11 +97,31 @@ __version__ = "0.1.0"
 # Loaded when first used, so that a script which needs one protocol does not wait for every layer.
 _HOMES = {
     "channels": ("Channel", "DiscreteLaplace", "GridLaplace", "Query", "divergence", "utility"),
-    "domains": ("Categories", "Integers", "Interval", "KeyNumbers", "Records", "Sets", "Strings"),
+    "domains": (
+        "BitStrings",
+        "Categories",
+        "Integers",
+        "Interval",
+        "KeyNumbers",
+        "Records",
+        "Sets",
+        "ShortText",
+        "Strings",
+    ),
     "planning": ("Plan", "plan"),
     "protocols": (
         *("BLH", "CMS", "GRR", "HCMS", "LGRR", "LOLOHA", "LOSUE", "LSUE", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
-        *("Attributes", "Estimate", "Evolving", "HadamardResponse", "MeanTable", "Moments", "OLHSketch", "OneBitMean"),
+        *(
+            "Attributes",
+            "Discovery",
+            "Estimate",
+            "Evolving",
+            "HadamardResponse",
+            "MeanTable",
+            "Moments",
+            "OLHSketch",
+            "OneBitMean",
+        ),
         *("ItemSets", "KeyValue", "Protocol", "Ranges", "Rectangles", "Reports", "SubsetSelection", "Table", "Tally"),
         *("Stratified", "Window"),
         *("combine", "load"),

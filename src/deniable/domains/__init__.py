@@ -7,9 +7,12 @@ Strings      any text at all
 Records      several answers of one person, by name
 Sets         any set of listed items
 KeyNumbers   a number for each of some listed keys
+BitStrings   strings of so many bits, to be discovered
+ShortText    short texts, to be discovered
 """
 
 from deniable.domains.base import Domain, domain_of_answers, load_domain
+from deniable.domains.bit_strings import BitDomain, BitRows, BitStrings, ShortText
 from deniable.domains.interval import Interval
 from deniable.domains.listed import Categories, DomainLike, Integers, Labels, ListedDomain, as_domain, as_listed
 from deniable.domains.records import RECORDS_ARE_READ_AS, RecordColumns, Records, read_record
@@ -18,6 +21,9 @@ from deniable.domains.text import Strings, Texts
 
 __all__ = [
     "RECORDS_ARE_READ_AS",
+    "BitDomain",
+    "BitRows",
+    "BitStrings",
     "Categories",
     "Domain",
     "DomainLike",
@@ -30,6 +36,7 @@ __all__ = [
     "Records",
     "SetColumn",
     "Sets",
+    "ShortText",
     "Strings",
     "Texts",
     "as_domain",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from deniable.protocols import frequency, longitudinal, numeric, profiles
 from deniable.protocols.attributes import Attributes
 from deniable.protocols.base import Cost, Guarantee, Protocol, load, registered
+from deniable.protocols.discovery import Discovery, Found
 from deniable.protocols.frequency import *  # noqa: F403  # one list of them, in their own package
 from deniable.protocols.frequency.histogram import FrequencyProtocol, PureProtocol, ShareProtocol
 from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
@@ -25,7 +26,9 @@ __all__ = [
     "CollisionSets",
     "Cost",
     "Difference",
+    "Discovery",
     "Estimate",
+    "Found",
     "FrequencyProtocol",
     "Group",
     "Groups",

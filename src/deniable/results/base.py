@@ -446,7 +446,7 @@ class Difference:
     def __str__(self) -> str:
         order = np.argsort(-np.abs(self.value / self.stderr), kind="stable")[:ROWS_SHOWN]
         names = [text(self.labels[i]) for i in order]
-        width = max(6, *(len(name) for name in names))
+        width = max([6, *(len(name) for name in names)])
         ends = self.interval()
         lines = [f"{'answer':<{width}}  {'difference':>10}  {'95 % interval':>18}  {'p-value':>8}"]
         for name, i in zip(names, order, strict=True):

@@ -1,0 +1,421 @@
+"""Answers that nobody can list, as strings of bits: identifiers of a fixed length, and short texts.
+
+BitStrings   so many bits, written as hexadecimal digits; an array of bytes with one row per answer will do as well
+ShortText    any text: in Unicode form NFC and UTF-8, filled up with zeros to `bytes`. Of a longer text these bytes hold
+             its beginning (whole characters, filled up with zeros to `bytes` - 3), FF, which UTF-8 never uses, and the
+             first 2 bytes of SHA-256("deniable-text-v1" NUL text)
+
+Bit i of a string is bit 7 - i % 8 of byte i // 8: the first bits are the beginning of a text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.columns import absent, coded, is_absent, kind
+from deniable.domains.base import Domain, no_other, wrong_spec
+from deniable.domains.text import as_key, as_text
+from deniable.errors import DomainError, SpecError
+
+Rows = NDArray[np.uint8]
+Positions = NDArray[np.int64]
+
+MOST_BITS = 1024
+LEAST_BYTES, MOST_BYTES = 4, MOST_BITS // 8
+MARK = 0xFF
+"""Stands before the hash of a text that is too long."""
+HASH_BYTES = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BitRows:
+    """A column of bit strings: the different ones as rows of bytes, and which of them stands where."""
+
+    which: Positions
+    entries: Rows
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def __getitem__(self, place: Any) -> Any:
+        """The bytes of one answer, or some of the column."""
+        if isinstance(place, slice):
+            return BitRows(self.which[place], self.entries)
+        return self.entries[int(self.which[place])].tobytes()
+
+
+class BitDomain(Domain):
+    """Answers that are strings of so many bits; an encoded answer is their bytes."""
+
+    takes_numbers: ClassVar[bool] = False
+
+    is_column: ClassVar[bool] = False
+
+    reads: ClassVar[str] = "found"
+
+    key: str
+    """Names the public maps to cells, so that each question has its own."""
+
+    ends: tuple[int, ...] = ()
+    """The lengths of the prefixes that are of interest, where the answers have a form; else any are."""
+
+    @property
+    @abstractmethod
+    def size_in_bits(self) -> int: ...
+
+    @property
+    def size_in_bytes(self) -> int:
+        return -(-self.size_in_bits // 8)
+
+    @abstractmethod
+    def _bytes(self, value: Any, place: int) -> bytes:
+        """One answer as bytes; refuses what is none."""
+
+    @abstractmethod
+    def label(self, row: bytes) -> str | None:
+        """The answer that has these bytes, for people; None if no answer has them."""
+
+    @property
+    def information(self) -> float:
+        """The natural logarithm of how many ordinary answers there are: the more, the harder to find one."""
+        return self.size_in_bits * float(np.log(2))
+
+    @property
+    def log_prior(self) -> Callable[[Rows, int], NDArray[np.float64]] | None:
+        """How likely each value of a byte is after the bytes before it; None where all bits are as likely.
+
+        A function of rows of bytes and the place of the next one: one row of 256 natural logarithms each.
+        """
+        return None
+
+    def encode(self, values: Any) -> BitRows:
+        column = coded(values)
+        used, places, within = np.unique(column.codes, return_index=True, return_inverse=True)
+        rows = np.zeros((used.size, self.size_in_bytes), dtype=np.uint8)
+        for which in np.argsort(places).tolist():  # the first refused row is named
+            code = int(used[which])
+            value = None if code < 0 else column.entries[code]
+            rows[which] = np.frombuffer(self._bytes(value, int(places[which])), dtype=np.uint8)
+        return BitRows(within, rows)
+
+    def encode_one(self, value: Any) -> bytes:
+        return self._bytes(value, 0)
+
+    def reader(self, typed: bool = True) -> Callable[[str], Any]:
+        return str
+
+    def answer_key(self, encoded: Any) -> bytes:
+        """03 and the bytes."""
+        return b"\3" + bytes(encoded)
+
+
+@dataclass(frozen=True)
+class BitStrings(BitDomain):
+    """So many bits, in hexadecimal digits; of bits that fill no byte the last ones are zero.
+
+    >>> tags = BitStrings(12)
+    >>> tags.encode_one("0af").hex(), tags.label(bytes.fromhex("0af0"))
+    ('0af0', '0af')
+    """
+
+    kind: ClassVar[str] = "bit strings"
+
+    bits: int
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits", _whole(self.bits, 1, MOST_BITS, "bit strings have", "bits"))
+        object.__setattr__(self, "key", as_key(self.key))
+
+    @property
+    def size_in_bits(self) -> int:
+        return self.bits
+
+    @property
+    def digits(self) -> int:
+        """Hexadecimal digits of an answer."""
+        return -(-self.bits // 4)
+
+    def encode(self, values: Any) -> BitRows:
+        if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype == np.uint8:
+            if values.shape[1] != self.size_in_bytes:
+                raise DomainError(f"answers of {self.bits} bits are rows of {self.size_in_bytes} bytes")
+            if self.bits % 8 and (values[:, -1] & 0xFF >> self.bits % 8).any():
+                raise DomainError(f"the bits behind the first {self.bits} of an answer are zero")
+            return BitRows(np.arange(len(values)), np.ascontiguousarray(values))
+        return super().encode(values)
+
+    def _bytes(self, value: Any, place: int) -> bytes:
+        if is_absent(value):
+            raise absent(place)
+        if not isinstance(value, str):
+            raise DomainError(f"value {place}, {kind(value)}, is not text of hexadecimal digits")
+        digits = str.__str__(value)
+        if len(digits) != self.digits or not set(digits.lower()) <= set("0123456789abcdef"):
+            raise DomainError(f"value {place} is not text of {self.digits} hexadecimal digits")
+        row = bytes.fromhex(digits + "0" * (len(digits) % 2))
+        if self.bits % 8 and row[-1] & 0xFF >> self.bits % 8:
+            raise DomainError(f"value {place} has more than {self.bits} bits: those behind the last are zero")
+        return row
+
+    def label(self, row: bytes) -> str | None:
+        return row.hex()[: self.digits]
+
+    @property
+    def least_forms(self) -> int:
+        return 1 << min(self.bits, 64)
+
+    @property
+    def choices(self) -> str:
+        return f"{self.digits} hexadecimal digits"
+
+    @property
+    def short(self) -> str:
+        return f"{self.bits} bits"
+
+    @property
+    def example(self) -> str:
+        return "0" * self.digits
+
+    def spec(self) -> dict[str, Any]:
+        return {"kind": "bit strings", "bits": self.bits, "key": self.key}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> BitStrings:
+        match spec:
+            case {"kind": "bit strings", "bits": int(bits), "key": str(key), **rest} if not rest:
+                return cls(bits, key)
+        raise wrong_spec("bit strings", "bits, a whole number, and key, a text")
+
+    @classmethod
+    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
+        """{"discover": {"bits": 64}}"""
+        match answers:
+            case {"discover": {"bits": bits, **more}, **rest}:
+                _alone(more, rest, given)
+                return cls(bits, given.get("key", ""))
+        return None
+
+    def __str__(self) -> str:
+        return f"strings of {self.bits} bits"
+
+
+@dataclass(frozen=True)
+class ShortText(BitDomain):
+    """Any text, of which the first `bytes` are told; a longer one is told apart by a hash.
+
+    >>> words = ShortText(16)
+    >>> words.encode_one("café").hex()
+    '636166c3a90000000000000000000000'
+    >>> words.label(words.encode_one("a sentence that goes on")), words.label(words.encode_one("☕"))
+    ('a sentence … #03c48821', '☕')
+    """
+
+    kind: ClassVar[str] = "short text"
+
+    bytes: int = 16
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bytes", _whole(self.bytes, LEAST_BYTES, MOST_BYTES, "short text has", "bytes"))
+        object.__setattr__(self, "key", as_key(self.key))
+
+    @property
+    def size_in_bits(self) -> int:
+        return 8 * self.bytes
+
+    @property
+    def ends(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Two bytes after two, but each byte of a hash by itself, because it can be anything."""
+        pairs = range(16, self.size_in_bits - 8 * HASH_BYTES, 16)
+        return (*pairs, *range(self.size_in_bits - 8 * HASH_BYTES, self.size_in_bits + 1, 8))
+
+    @property
+    def _head(self) -> int:
+        """Bytes of a longer text that are told."""
+        return self.bytes - 1 - HASH_BYTES
+
+    def _bytes(self, value: Any, place: int) -> Any:
+        text = as_text(value, place)
+        if "\0" in text:
+            raise DomainError(f"value {place} is text with the character NUL: leave it out")
+        written = text.encode()
+        if len(written) <= self.bytes:
+            return written.ljust(self.bytes, b"\0")
+        start = written[: self._head].decode(errors="ignore").encode()
+        digest = hashlib.sha256(b"deniable-text-v1\0" + written).digest()
+        return start.ljust(self._head, b"\0") + b"\xff" + digest[:HASH_BYTES]
+
+    def label(self, row: Any) -> str | None:
+        hashed = row[self._head] == MARK
+        written = row[: self._head] if hashed else row
+        text = written.rstrip(b"\0")
+        try:
+            shown: str = text.decode()
+        except UnicodeDecodeError:
+            return None
+        if "\0" in shown:
+            return None
+        return f"{shown}… #{row[-HASH_BYTES:].hex()}" if hashed else shown
+
+    @property
+    def information(self) -> float:
+        """Of a text of up to twelve letters, by the model of text below."""
+        return 3.2 * min(self.bytes, 12)
+
+    @property
+    def log_prior(self) -> Callable[[Rows, int], NDArray[np.float64]] | None:
+        return self._log_prior
+
+    def _log_prior(self, rows: Rows, place: int) -> NDArray[np.float64]:
+        """A public model of text: letters are likely, nothing follows the end, and UTF-8 keeps its form."""
+        if place == 0:
+            return np.broadcast_to(_AFTER[_START], (len(rows), 256))
+        found = _AFTER[_states(rows, place)]
+        if place == self._head:
+            found = found + np.where(np.arange(256) == MARK, 0.0, _NOT_LONG)
+            found[:, MARK] = _LONG
+        elif place > self._head:
+            found[rows[:, self._head] == MARK] = -8 * np.log(2)
+        return found
+
+    @property
+    def least_forms(self) -> int:
+        return 1 << 64
+
+    @property
+    def choices(self) -> str:
+        return "any text"
+
+    @property
+    def short(self) -> str:
+        return "any text"
+
+    @property
+    def example(self) -> str:
+        return "example"
+
+    def spec(self) -> dict[str, Any]:
+        return {"kind": "short text", "bytes": self.bytes, "key": self.key}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> ShortText:
+        match spec:
+            case {"kind": "short text", "bytes": int(size), "key": str(key), **rest} if not rest:
+                return cls(size, key)
+        raise wrong_spec("short text", "bytes, a whole number, and key, a text")
+
+    @classmethod
+    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
+        """{"discover": {"bytes": 16}}"""
+        match answers:
+            case {"discover": {"bytes": size, **more}, **rest}:
+                _alone(more, rest, given)
+                return cls(size, given.get("key", ""))
+        return None
+
+    def __str__(self) -> str:
+        return f"any text, of which {self.bytes} bytes are told"
+
+
+def _whole(number: Any, least: int, most: int, what: str, unit: str) -> int:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not least <= number <= most:
+        raise DomainError(f"{what} {least} to {most:,} {unit}, not {number!r}")
+    return int(number)
+
+
+def _alone(more: Any, rest: Any, given: Mapping[str, Any]) -> None:
+    if more or rest:
+        raise SpecError('what is discovered is {"discover": {"bytes": 16}} for text, or {"discover": {"bits": 64}}')
+    no_other(given)
+    if given.get("missing") is not None:
+        raise SpecError('discovery has no label for missing answers: leave "missing" out, and drop the rows')
+
+
+# -- a public model of text ---------------------------------------------------------------------------
+# How often the classes of bytes follow each other, about as in lists of words in many languages. It decides how many
+# people it takes to find a text, never what a device sends: the server alone knows it.
+
+_END, _LETTER, _CAPITAL, _DIGIT, _SPACE, _SIGN, _TAIL, _LEAD2, _LEAD3, _LEAD4, _NEVER = range(11)
+_START, _AFTER2, _AFTER3, _AFTER4 = range(11, 15)
+"""Before the first byte, and after the last byte of a character of several."""
+
+
+def _classes() -> NDArray[np.int64]:
+    found = np.full(256, _NEVER)
+    found[0] = _END
+    for place in range(1, 128):
+        char = chr(place)
+        found[place] = (
+            _LETTER if char.islower() else _CAPITAL if char.isupper() else _DIGIT if char.isdigit() else _SIGN
+        )
+    found[ord(" ")] = _SPACE
+    found[0x80:0xC0], found[0xC2:0xE0], found[0xE0:0xF0], found[0xF0:0xF5] = _TAIL, _LEAD2, _LEAD3, _LEAD4
+    return found
+
+
+_CLASS = _classes()
+_SHARES = (120, 85, 81, 77, 73, 70, 65, 62, 50, 42, 40, 32, 28, 26, 22, 21, 20, 20, 19, 15, 11, 9, 3, 2, 2, 2)
+_LETTERS = dict(zip("etaoinsrhldcumfpgwybvkxjqz", _SHARES, strict=True))
+_LEADS = {  # scripts that many people write in
+    _LEAD2: (0xC3, 0xC4, 0xC5, 0xCE, 0xCF, 0xD0, 0xD1, 0xD7, 0xD8, 0xD9),
+    _LEAD3: (0xE0, 0xE2, *range(0xE3, 0xEA), 0xEA, 0xEB, 0xEC, 0xED),
+    _LEAD4: (0xF0,),
+}
+_OFTEN = 20.0
+"""By how much these are likelier than others."""
+_FOLLOWS = {
+    # a letter, capital, digit, space, sign, a character of two, three or four bytes, the end
+    _START: (0.62, 0.16, 0.06, 0.005, 0.025, 0.07, 0.04, 0.01, 0.01),
+    _LETTER: (0.76, 0.01, 0.01, 0.03, 0.025, 0.03, 0.003, 0.002, 0.13),
+    _CAPITAL: (0.60, 0.18, 0.02, 0.02, 0.03, 0.03, 0.003, 0.002, 0.115),
+    _DIGIT: (0.05, 0.03, 0.52, 0.04, 0.06, 0.003, 0.004, 0.003, 0.29),
+    _SPACE: (0.62, 0.15, 0.07, 0.01, 0.04, 0.05, 0.03, 0.02, 0.01),
+    _SIGN: (0.45, 0.12, 0.12, 0.07, 0.08, 0.02, 0.01, 0.01, 0.12),
+    _AFTER2: (0.25, 0.01, 0.01, 0.06, 0.03, 0.45, 0.01, 0.01, 0.17),
+    _AFTER3: (0.02, 0.01, 0.02, 0.03, 0.02, 0.01, 0.72, 0.02, 0.15),
+    _AFTER4: (0.05, 0.02, 0.02, 0.05, 0.05, 0.02, 0.10, 0.30, 0.39),
+}
+
+
+def _after() -> NDArray[np.float64]:
+    """The logarithm of the probability of each byte after a byte of each class."""
+    within = np.zeros((9, 256))
+    within[0] = [_LETTERS.get(chr(place), 0) for place in range(256)]
+    for row, name in enumerate((_CAPITAL, _DIGIT, _SPACE, _SIGN, _LEAD2, _LEAD3, _LEAD4, _END), 1):
+        within[row] = np.isin(_CLASS, name)
+        within[row, list(_LEADS.get(name, ()))] = _OFTEN
+    within /= within.sum(axis=1, keepdims=True)
+    chances = np.full((15, 256), 1e-9)
+    for name, shares in _FOLLOWS.items():
+        chances[name] += np.asarray(shares) @ within
+    for name in (_LEAD2, _LEAD3, _LEAD4, _TAIL):  # within a character
+        chances[name] += np.isin(_CLASS, _TAIL)
+    chances[_LEAD4, 0x9F] += _OFTEN * 64  # signs and faces
+    chances[_END, 0] = 1.0
+    chances[_NEVER] = 1 / 256
+    found: NDArray[np.float64] = np.log(chances / chances.sum(axis=1, keepdims=True))
+    return found
+
+
+def _states(rows: Rows, place: int) -> NDArray[np.int64]:
+    """What stands before byte `place`: the class of the last byte, or which character it ends."""
+    state = _CLASS[rows[:, place - 1]]
+    for back, lead, after in ((2, _LEAD2, _AFTER2), (3, _LEAD3, _AFTER3), (4, _LEAD4, _AFTER4)):
+        if place >= back:
+            ends = _CLASS[rows[:, place - back]] == lead
+            for between in range(1, back):
+                ends &= _CLASS[rows[:, place - between]] == _TAIL
+            state = np.where(ends, after, state)
+    return state
+
+
+_AFTER = _after()
+_LONG, _NOT_LONG = float(np.log(0.02)), float(np.log(0.98))

@@ -1,0 +1,448 @@
+"""Discovery: the common ones among answers that nobody can list, such as texts or long identifiers.
+
+Law        a group is chosen by chance. Group j reads the first l_j bits of the answer, maps them to a cell by a public
+           linear map, and reports the cell by local hashing at the full epsilon. The last group, which confirms, does
+           so with the whole answer
+Privacy    the ratio of local hashing: group and map do not depend on the answer, and one cell is reported
+Error      of a share: that of local hashing with the people of the last group, and the collisions of its cells.
+           `visible(n)`: the smallest share that is found nine times out of ten
+Report     the number of the group, one byte; the local-hashing report of the cell; zeros up to the longest one
+Cost       one random word more than a report of local hashing; 2^cell_bits counters per group
+Source     prefixes as in Bassily and Smith 2015 and Wang, Li and Jha 2017; decoded softly (`search.py`)
+
+Map        bit i of the prefix adds (XOR) a column of cell_bits bits. The last cell_bits bits of the prefix have the
+           unit vectors, the last bit the lowest. An earlier bit i has the number i % 8 of
+           the 8 numbers of 32 bits (little-endian) in SHA-256("deniable-discovery-v1" NUL key NUL group NUL i // 8),
+           of which the lowest bits count. So the map has full rank, and others collide with probability 2^-cell_bits
+Read-out   what is common is decided by the other groups alone. Its share is read from the last group alone: it was not
+           chosen for what that group says, and its interval needs no correction
+Settings   `settings(...)` chooses cell_bits and the prefixes: as few groups as possible, because they share the people,
+           with few enough new bits per group that wrong prefixes can be told apart
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import exact
+from deniable.domains import BitDomain, BitRows, BitStrings, Domain, Integers
+from deniable.errors import NumberError, SpecError
+from deniable.protocols.base import Protocol
+from deniable.protocols.discovery.found import Found
+from deniable.protocols.discovery.search import ACCEPT, Level, accept, either, listed, search
+from deniable.protocols.frequency.local_hashing import OLH
+from deniable.protocols.groups import Group, Groups
+from deniable.protocols.tally import Tally
+from deniable.results import Support
+
+FOUND = "found"
+METHOD = "search and count"
+
+PEOPLE = 100_000
+LEAST_CELL_BITS, MOST_CELL_BITS = 2, 24
+LEAST_MEMORY, MOST_MEMORY, MEMORY_PER_PERSON = 4_000_000, 34_000_000, 340
+"""Bytes of a tally."""
+
+_WEIGHT, _LAST_WEIGHT, _CONFIRM_WEIGHT = 10, 13, 6
+"""The last search group gets more people: nothing after it speaks for its bits. Counting needs fewer than finding."""
+_TAIL = 2
+"""New bits of the last search group."""
+_ROOM, _COMMON, _PEOPLE_PER_COMMON = 4, 5, 400
+"""By how many bits a cell has more than a group has new ones and there are common prefixes, of which 2^5 are expected.
+
+With fewer people fewer can be found."""
+_CLEAR = 4.4
+"""How many standard errors of a search group a share has that is found nine times out of ten, at least."""
+_UNLUCKY = 1.3
+"""Nine times out of ten a share comes out at least so many standard errors below itself."""
+_LIKELY = 0.8
+"""The share that is searched for, as a part of the smallest one that will be found: some come out smaller."""
+_MOST_INPUTS = 1 << 12
+
+
+class Settings(NamedTuple):
+    """How answers are taken apart."""
+
+    cell_bits: int
+    prefixes: tuple[int, ...]
+
+
+def settings(domain: BitDomain, people: int, memory: int | None = None) -> Settings:
+    """The fewest groups whose tally has at most `memory` bytes.
+
+    >>> settings(BitStrings(64), 1_000_000).prefixes
+    (19, 28, 36, 45, 53, 62, 64)
+    """
+    room = min(MOST_MEMORY, max(LEAST_MEMORY, MEMORY_PER_PERSON * people)) if memory is None else memory
+    bits, common = domain.size_in_bits, min(_COMMON, max(1, people // _PEOPLE_PER_COMMON).bit_length())
+    options = []
+    for cell_bits in range(LEAST_CELL_BITS, MOST_CELL_BITS + 1):
+        prefixes = domain.ends or _prefixes(bits, cell_bits, cell_bits - _ROOM - common)
+        size = sum(1 << min(cell_bits, length) for length in (*prefixes, bits))
+        if 8 * (size + len(prefixes) + 1) <= room:
+            options.append((len(prefixes), -cell_bits, Settings(cell_bits, prefixes)))
+    if not options:
+        raise NumberError(f"a tally of {bits} bits does not fit into {room:,} bytes: allow more memory")
+    return min(options)[2]
+
+
+def _prefixes(bits: int, cell_bits: int, new: int) -> tuple[int, ...]:
+    """Where the groups end: the first one fills a cell, the others have equally many new bits, the last one few."""
+    first = min(bits, cell_bits)
+    if first == bits:
+        return (bits,)
+    middle = max(first, bits - _TAIL)
+    steps = -(-(middle - first) // max(1, new))
+    return (*(first + round((middle - first) * place / max(1, steps)) for place in range(steps + 1)), bits)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Discovery(Groups):
+    """The common ones among answers that nobody can list.
+
+    `people` is about how many will answer, `memory` how many bytes a tally may have. They choose the settings, which
+    may be given as well.
+
+    >>> from deniable.domains import ShortText
+    >>> words = Discovery(ShortText(8), epsilon=4, people=20_000)
+    >>> answers = ["tea"] * 6_000 + ["coffee"] * 9_000 + [f"{n:05x}" for n in range(5_000)]
+    >>> words.estimate(words.tally(words.privatize(answers))).values
+    ['coffee', 'tea']
+    """
+
+    name: ClassVar[str] = "Discovery"
+    reads: ClassVar[str] = FOUND
+    takes: ClassVar[tuple[type[Domain], ...]] = (BitDomain,)
+    advice: ClassVar[str] = "it needs dn.ShortText(bytes) or dn.BitStrings(bits)"
+    takes_candidates: ClassVar[bool] = True
+    slow_to_build: ClassVar[bool] = True
+
+    domain: BitDomain
+    cell_bits: int = 0
+    prefixes: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        domain: BitDomain,
+        epsilon: exact.Number,
+        people: int = PEOPLE,
+        memory: int | None = None,
+        cell_bits: int | None = None,
+        prefixes: Sequence[int] | None = None,
+        hash_bits: int = 0,
+    ) -> None:
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "epsilon", epsilon)
+        self._settle()
+        if (cell_bits is None) != (prefixes is None):
+            raise NumberError("give cell_bits and prefixes together, or neither")
+        if cell_bits is None or prefixes is None:
+            cell_bits, prefixes = settings(self.domain, people, memory)
+        _check_settings(self.domain, cell_bits, prefixes)
+        weights = [_WEIGHT] * (len(prefixes) - 1) + [_LAST_WEIGHT, _CONFIRM_WEIGHT]
+        lengths = (*prefixes, self.domain.size_in_bits)
+        sizes = [min(cell_bits, length) for length in lengths]
+        groups = [
+            (weight, OLH(Integers(0, (1 << size) - 1), self.epsilon, hash_bits))
+            for weight, size in zip(weights, sizes, strict=True)
+        ]
+        self._set(self.domain, self.epsilon, cell_bits, prefixes, groups)
+
+    def _set(self, domain: Domain, epsilon: Any, cell_bits: int, prefixes: Sequence[int], groups: Any) -> None:
+        values = {"domain": domain, "epsilon": epsilon, "cell_bits": cell_bits, "prefixes": tuple(prefixes)}
+        values["groups"] = tuple(Group(weight, protocol) for weight, protocol in groups)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._settle()
+        _check_settings(self.domain, cell_bits, prefixes)
+        self._check_groups()
+        if len(self.groups) != len(self.prefixes) + 1:
+            raise SpecError("there is one group per prefix, and one that confirms")
+        for length, (_, protocol) in zip(self._lengths, self.groups, strict=True):
+            cells = Integers(0, (1 << min(cell_bits, length)) - 1)
+            if not isinstance(protocol, OLH) or protocol.domain != cells or protocol.epsilon != self.epsilon:
+                raise SpecError("each group is an OLH over its cells with the epsilon of the whole")
+
+    def parameters(self) -> dict[str, Any]:
+        return {"cell_bits": self.cell_bits, "prefixes": list(self.prefixes)} | super().parameters()
+
+    @classmethod
+    def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Discovery:
+        match parameters:
+            case {"groups": list(groups), "prefixes": list(prefixes), "cell_bits": int(cell_bits), **rest} if not rest:
+                made = cls.__new__(cls)
+                made._set(domain, epsilon, cell_bits, prefixes, cls._written(groups))
+                return made
+        raise SpecError("discovery needs cell_bits, prefixes and groups, each with a weight and a protocol")
+
+    @classmethod
+    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
+        if isinstance(domain, BitDomain):
+            yield cls(domain, epsilon, people=n or PEOPLE)
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls(BitStrings(3), 1, cell_bits=2, prefixes=[2, 3], hash_bits=1)
+        yield cls(BitStrings(4, "key"), 2, cell_bits=3, prefixes=[2, 4], hash_bits=1)
+
+    @property
+    def waived(self) -> Mapping[str, str]:
+        return {"unbiased": "what is found depends on the reports; cells collide"}
+
+    def scaled(self, factor: Fraction) -> Discovery:
+        made = type(self).__new__(type(self))
+        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
+        made._set(self.domain, self.epsilon * factor, self.cell_bits, self.prefixes, groups)
+        return made
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    @property
+    def _lengths(self) -> tuple[int, ...]:
+        return (*self.prefixes, self.domain.size_in_bits)
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        return (*(f"the first {length:,} bits" for length in self.prefixes), "all bits, to count")
+
+    @cached_property
+    def _maps(self) -> tuple[NDArray[np.uint32], ...]:
+        """For each group, what each value of each byte adds to the cell."""
+        return tuple(
+            cell_map(self.domain.key, group, length, min(self.cell_bits, length), self.domain.size_in_bytes)
+            for group, length in enumerate(self._lengths)
+        )
+
+    @cached_property
+    def _lists(self) -> list[list[list[int]]]:
+        """The same for one answer at a time."""
+        return [table.tolist() for table in self._maps]
+
+    def project(self, value: Any, group: int) -> Any:
+        cell = 0
+        for table, byte in zip(self._lists[group], value, strict=True):
+            cell ^= table[byte]
+        return cell
+
+    def cells(self, rows: NDArray[np.uint8], group: int) -> NDArray[np.int64]:
+        """The cells of rows of bytes in a group."""
+        found = np.zeros(len(rows), dtype=np.uint32)
+        for place, table in enumerate(self._maps[group]):
+            if 8 * place < self._lengths[group]:
+                found ^= table.take(rows[:, place])
+        return found.astype(np.int64)
+
+    def project_many(self, values: BitRows, group: int, rows: NDArray[np.intp]) -> Any:
+        which = values.which.take(rows)
+        if len(values.entries) < rows.size:
+            return self.cells(values.entries, group).take(which)
+        return self.cells(values.entries.take(which, axis=0), group)
+
+    def _inputs(self) -> Iterator[tuple[Any, Any]]:
+        if not isinstance(self.domain, BitStrings) or self.domain.bits > _MOST_INPUTS.bit_length() - 1:
+            return super()._inputs()
+        size, bits = self.domain.size_in_bytes, self.domain.bits
+        rows = [(value << 8 * size - bits).to_bytes(size, "big") for value in range(1 << bits)]
+        return ((self.domain.label(row), row) for row in rows)
+
+    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """The shares of the most common answers, the largest first; how many of them are found depends on chance."""
+        column = self.domain.encode(answers)
+        _, which = np.unique(column.entries, axis=0, return_inverse=True)
+        held = np.bincount(which.reshape(-1)[column.which], people)
+        shares: NDArray[np.float64] = np.sort(held / held.sum())[::-1]
+        return shares
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        group = int.from_bytes(report[: self._head], "little")
+        protocol: Any = self.groups[group].protocol
+        length, bits = self._lengths[group], self.domain.size_in_bits
+        part = f"the first {length:,} of its {bits:,} bits" if length < bits else f"all its {bits:,} bits"
+        return [
+            f"Your answer is written as {bits:,} bits. Only one part of them is reported. Chance chooses it, whatever "
+            f"you answered: this report is about {part}.",
+            f"A public map puts them into one of {protocol.domain.size:,} cells. Very many answers share yours.",
+            *protocol._told("cells"),
+        ]
+
+    @property
+    def attack(self) -> float | None:
+        return None
+
+    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
+        return Protocol.parts(self, n)  # a prefix is no part of an answer that is read by itself
+
+    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
+        return Protocol.part_tallies(self, tally)
+
+    @property
+    def tests(self) -> int:
+        return 1
+
+    # -- the read-out ------------------------------------------------------------------------------
+
+    def estimate(self, tally: Tally, candidates: Any = None) -> Found:
+        """What is common, with shares. `candidates` are answers that are likely: they are found at smaller shares."""
+        self._check_tally(tally)
+        known = None if candidates is None else self.domain.encode(list(candidates)).entries
+        found = self._found(tally, known) if tally.n else self._nothing()
+        return replace(found, check=partial(self.misfit, tally))
+
+    def _estimate(self, tally: Tally) -> Found:
+        return self._found(tally, None)
+
+    def _nothing(self) -> Found:
+        return Found.nothing([], self.name)
+
+    def _levels(self, tally: Tally) -> list[Level]:
+        """The search groups that have any people."""
+        levels = []
+        each = zip(self.prefixes, self.groups, self.tallies(tally), strict=False)
+        for group, (length, (_, protocol), own) in enumerate(each):
+            assert isinstance(protocol, OLH)
+            shares, error, unit = np.zeros(protocol.domain.size), 1.0, 0.0
+            if own.n:
+                shares = _shares(protocol, own)
+                error = math.sqrt(protocol.variance(own.n, 0.0, population=False)) / own.n
+                unit = 1 / (own.n * float(protocol.p - protocol.q))
+            levels.append(Level(length, shares, error, unit, partial(self.cells, group=group)))
+        return levels
+
+    def _found(self, tally: Tally, known: NDArray[np.uint8] | None) -> Found:
+        theta = _LIKELY * min(1.0, self._smallest(tally.n))
+        levels = self._levels(tally)
+        beam = search(levels, self.domain.size_in_bytes, theta, self.domain.log_prior)
+        if known is not None and len(known):
+            beam = either(beam, listed(levels, known))
+        rows = beam.rows[accept(levels, beam, theta)]
+        named = [(label, row) for row in rows if (label := self.domain.label(row.tobytes())) is not None]
+        return self._counted(tally, [label for label, _ in named], np.array([row for _, row in named], dtype=np.uint8))
+
+    def _counted(self, tally: Tally, labels: list[str], rows: NDArray[np.uint8]) -> Found:
+        """The shares of answers, from the last group alone."""
+        own = self.tallies(tally)[-1]
+        protocol = self.groups[-1].protocol
+        assert isinstance(protocol, OLH)
+        if not own.n or not labels:
+            none = np.zeros(len(labels))
+            return Found(labels, tally.n, none, none, self.name, METHOD, smallest=self._smallest(tally.n))
+        cells = self.cells(rows.reshape(len(labels), -1), len(self.prefixes))
+        supported = protocol._support_counts(own.counts)[cells]
+        p, q, size = float(protocol.p), float(protocol.q), protocol.domain.size
+        shares = (supported / own.n - q) / (p - q)
+        # Of the others, one in so many cells falls into this one: that is taken off, and how it varies is in the error.
+        shares = (shares - 1 / size) / (1 - 1 / size)
+        inside = np.clip(shares, 0.0, 1.0)
+        rest = max(0.0, 1 - float(inside.sum())) * min(1.0, self._smallest(tally.n))
+        collisions = (np.square(inside).sum() - np.square(inside) + rest) / size
+        noise = np.asarray(protocol.variance(own.n, inside, population=False)) / own.n**2 + collisions
+        # Those who answered in other groups are missing here like those who were not asked at all.
+        missing = (1 / own.n - 1 / tally.n) * inside * (1 - inside)
+        order = np.argsort(-shares, kind="stable")
+        noise = (noise + missing) * tally.n**2
+        return Found(
+            [labels[place] for place in order],
+            tally.n,
+            shares[order] * tally.n,
+            noise[order],
+            self.name,
+            METHOD,
+            Support(supported[order], own.n, p, q),
+            unlisted_noise=math.sqrt(float(noise.sum())) / tally.n,
+            collisions=collisions[order],
+            cell_count=size,
+            smallest=self._smallest(tally.n),
+        )
+
+    # -- what it is worth --------------------------------------------------------------------------
+
+    def _people_of(self, n: int, group: int) -> int:
+        return self.people(n)[group]
+
+    def _smallest(self, n: int) -> float:
+        """The share that is found nine times out of ten, whatever it is; above 1 if none is."""
+        if not n:
+            return 1.0
+        protocol = self.groups[0].protocol
+        assert isinstance(protocol, OLH)
+        people = self._people_of(n, 0)
+        # Together the groups have to outweigh all strings there are, in spite of some bad luck.
+        size, needed = len(self.prefixes), self.domain.information + ACCEPT
+        luck = _UNLUCKY / math.sqrt(size)
+        clear = max(_CLEAR, luck + math.sqrt(luck**2 + 2 * needed / size)) - _UNLUCKY
+        spread, unit = protocol.variance(people, 0.0, population=False) / people**2, protocol.poisoning / people
+        share = 0.0
+        for _ in range(30):  # errors have a part that grows with the share
+            error = math.sqrt(protocol.variance(people, min(share, 1.0))) / people
+            share = clear * math.sqrt(spread + share * unit / 3) + _UNLUCKY * error
+        return share
+
+    def noise(self, n: int) -> float:
+        """Of the share of an answer that nobody gave, once it is found."""
+        protocol: Any = self.groups[-1].protocol
+        people = self._people_of(n, -1)
+        return math.sqrt(protocol.variance(people, 0.0, population=False) / people**2 + 1 / protocol.domain.size)
+
+    def error(self, n: int, population: bool = True) -> float:
+        """Of the share for which that is largest."""
+        protocol: Any = self.groups[-1].protocol
+        people = self._people_of(n, -1)
+        worst = max(protocol.variance(people, share) for share in (0.0, 0.5, 1.0)) / people**2
+        return math.sqrt(worst + 1 / protocol.domain.size)
+
+    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+        """The smallest share that is found nine times out of ten."""
+        share = self._smallest(n)
+        return share if share <= 1 else None
+
+    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+        share = self.visible(n, level, population)
+        if share is None:
+            return (
+                f"With {n:,} people nothing would be found, not even an answer that everybody gives: raise epsilon, "
+                "ask more people or shorten the answers."
+            )
+        return (
+            f"Answers that at least {100 * share:.2g} % of {n:,} people give are found nine times out of ten; rarer "
+            f"ones stay hidden. Each person reports one of {len(self.groups)} parts; a tally takes "
+            f"{8 * self.tally_size / 1e6:.2g} MB."
+        )
+
+
+def _shares(protocol: OLH, tally: Tally) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = protocol._support_counts(tally.counts) / tally.n
+    return (found - float(protocol.q)) / float(protocol.p - protocol.q)
+
+
+def _check_settings(domain: BitDomain, cell_bits: Any, prefixes: Any) -> None:
+    if isinstance(cell_bits, bool) or not isinstance(cell_bits, int) or not 1 <= cell_bits <= MOST_CELL_BITS:
+        raise NumberError(f"a cell has 1 to {MOST_CELL_BITS} bits, not {cell_bits!r}")
+    whole = all(isinstance(one, int) and not isinstance(one, bool) for one in prefixes)
+    if not prefixes or not whole or list(prefixes) != sorted(prefixes) or prefixes[0] < 1:
+        raise NumberError("the prefixes are numbers of bits, at least 1, in rising order")
+    if prefixes[-1] != domain.size_in_bits:
+        raise NumberError(f"the last prefix has all {domain.size_in_bits} bits")
+    if max(b - a for a, b in zip((0, *prefixes), prefixes, strict=False)) > MOST_CELL_BITS:
+        raise NumberError(f"a group has at most {MOST_CELL_BITS} new bits")
+
+
+def cell_map(key: str, group: int, length: int, cell_bits: int, width: int) -> NDArray[np.uint32]:
+    """What each value of each byte adds (XOR) to the cell of a prefix of `length` bits: a table of width x 256."""
+    columns = np.zeros(8 * width, dtype=np.uint32)
+    for place in range(-(-(length - cell_bits) // 8)):
+        digest = hashlib.sha256(f"deniable-discovery-v1\0{key}\0{group}\0{place}".encode()).digest()
+        columns[8 * place : 8 * place + 8] = np.frombuffer(digest, dtype="<u4") & ((1 << cell_bits) - 1)
+    columns[length - cell_bits :] = 0
+    columns[length - cell_bits : length] = 1 << np.arange(cell_bits - 1, -1, -1)
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+    tables: NDArray[np.uint32] = np.bitwise_xor.reduce(bits[None, :, :] * columns.reshape(width, 1, 8), axis=2)
+    return tables
