@@ -291,7 +291,7 @@ def everything(survey: Survey) -> float:
     if survey.terms is not None and survey.terms.longitudinal.is_two_stage:
         level = survey.realized_lifetime_epsilon
         assert level is not None
-        return math.exp(level)
+        return math.exp(min(level, 700.0))
     return math.exp(min(survey.realized_epsilon * survey.draws, 700.0))
 
 
