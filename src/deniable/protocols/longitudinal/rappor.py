@@ -112,6 +112,10 @@ class LRAPPOR(Memoized, RAPPOR):
         return self.second.complement.value / self.second.value, self.bloom_bits
 
     @property
+    def most_states(self) -> int | None:
+        return None if self.is_open else int(self.domain.size)
+
+    @property
     def shared_bytes(self) -> int:
         return self._cohort_bytes
 
