@@ -391,8 +391,8 @@ export class QuestionPanel {
       (this.#rangeForm ??= this.#newRangeForm(this.#question.protocol.domain.columns.map(({ name }) => name))),
       this.#rangeShare(),
       heatMap(rows, { title: `Map of “${this.text}”: a rectangle is darker where more people are; the table has the numbers`, names, interval }),
-      legend([["bar", `${method}: darker where more people are`], ["floor", "its interval contains zero"]]),
-      h("p", { class: "note" }, "There are as many rectangles as stand out of the noise; “Bins” shows more rows and columns, with wider intervals."),
+      legend([["bar", `${method}: darker where more people are`]]),
+      h("p", { class: "note" }, "A dot marks a rectangle whose interval contains zero. There are as many rectangles as stand out of the noise; “Bins” shows more rows and columns, with wider intervals."),
     );
     performance.mark("deniable-chart");
     this.#fillTable();
