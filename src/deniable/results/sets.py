@@ -186,9 +186,12 @@ class TogetherShares(Estimate):
         if total <= 0:
             return shares
         # Subsampling shrinks pairs more than items: one factor for all of them.
-        product = product * max(0.0, float((weight * product * seen).sum()) / total)
-        apart = (seen - product) ** 2 - noise
-        spread = max(0.0, float((weight**2 * product**2 * apart).sum() / (weight**2 * product**4).sum()))
+        product = product * max(_LEAST, (float((weight * product * seen).sum()) + _SURE) / (total + _SURE))
+        apart = np.where(known, (seen - product) ** 2 - noise, 0.0)
+        worth = weight**2 * product**2
+        # How far items go together is taken at its lower end: what may be noise is left to the products.
+        sure = float((worth * apart).sum()) - math.sqrt(2 * float(np.square(worth * np.where(known, noise, 0.0)).sum()))
+        spread = max(0.0, sure / max(float((worth * product**2).sum()), 1e-300))
         own = spread * product**2
         return np.where(known, product + own / (own + noise) * (seen - product), shares)
 
@@ -266,6 +269,9 @@ class TogetherShares(Estimate):
 
 
 MOST_SHOWN = 100
+
+_SURE, _LEAST = 4.0, 0.05
+"""Before any data the factor of pairs is one, by about a half; and it is at least so much."""
 
 
 def set_label(items: Sequence[Label]) -> str:
