@@ -135,9 +135,11 @@ class RangeShares(Distribution):
         """Of the numbers, in the square of the unit; of an interval as if each stood in the middle of its cell."""
         half = 0.0 if self.is_whole else self.step / 2
         # The play of an interval: everybody moves within a cell.
-        return self._fitted((self.points + half - float(self.mean)) ** 2, half * (self.ends[1] - self.ends[0]))
+        return self._fitted(
+            (self.points + half - float(self.mean)) ** 2, half * (self.ends[1] - self.ends[0]), lowest=0.0
+        )
 
-    def _fitted(self, weights: Floats, play: float) -> Figure:
+    def _fitted(self, weights: Floats, play: float, lowest: float = math.inf) -> Figure:
         """The mean of weights of the cells: of the shares that are not negative, in the interval of least squares."""
         found = self._smooth_figure(self._padded(weights), 0.0, (play, play))
         if self.evidence is None:
@@ -146,7 +148,8 @@ class RangeShares(Distribution):
 
         def interval(level: float, population: bool) -> tuple[float, float]:
             low, high = found.interval(level, population)
-            least, most = float(weights.min()) - play, float(weights.max()) + play
+            # Around an estimated mean the smallest square is above zero, though all numbers may be the same.
+            least, most = min(float(weights.min()), lowest) - play, float(weights.max()) + play
             return min(max(low, least), value), max(min(high, most), value)
 
         return Figure(value, interval, found.stderr)

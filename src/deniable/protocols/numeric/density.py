@@ -107,6 +107,8 @@ def fit(law: WindowLaw, counts: Counts, smooth: bool | None = None) -> Shape:
         return Shape(most_likely(law, counts), 0.0)
     orders = ORDERS[1:] if smooth else ORDERS
     found = list(explanations(law.positions, law.width, law.keep, counts, orders))
+    if not any(one.order for one in found):  # two positions have no shape to be smooth
+        return Shape(most_likely(law, counts), 0.0)
     evidence = np.array([one.evidence for one in found])
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
