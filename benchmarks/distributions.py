@@ -16,16 +16,14 @@ Rectangles the mean absolute error of their shares, times 1,000, of the census t
 
 from __future__ import annotations
 
-import csv
-import gzip
 import math
-import os
 
 import numpy as np
 from numpy.typing import NDArray
 
 import deniable as dn
 from benchmarks.registry import Case, Size, at_most, benchmark, faster, seconds, work
+from deniable import design
 from deniable.protocols.numeric.density import WindowLaw
 
 Floats = NDArray[np.float64]
@@ -63,116 +61,42 @@ def distribution(size: Size) -> Case:
 )
 def ranges(size: Size) -> Case:
     facts = {}
-    for people in (size(100_000, 10_000), size(1_000_000, 20_000)):
+    for people, runs in ((size(100_000, 10_000), size(20, 1)), (size(1_000_000, 20_000), size(3, 1))):
         for truth in TRUTHS:
-            ours, squares = _range_errors(truth, people, size(1024, 64))
+            each = [_range_errors(truth, people, size(1024, 64), seed) for seed in range(runs)]
+            ours, squares = np.mean(each, axis=0)
             facts[f"{people:,} people, {truth}"] = f"ours {ours:.1f}, least squares alone {squares:.1f}"
     people, cells = size(1_000_000, 20_000), size(65_536, 256)
     flat = 1000 * math.sqrt(float(np.mean(np.ptp(_ends(cells), axis=1))) * dn.OLH(cells, 1).noise(people) ** 2)
     facts[f"{cells:,} numbers, {people:,} people"] = (
-        f"ours {_range_errors(TRUTHS[1], people, cells)[0]:.1f}, flat {flat:.1f}"
+        f"ours {_range_errors(TRUTHS[1], people, cells, 0)[0]:.1f}, flat {flat:.1f}"
     )
     tree, grr = dn.Ranges(dn.Integers(0, size(1023, 63)), 1), dn.GRR(size(1024, 64), 1)
-    values = (numbers(TRUTHS[1], people, 0) * (grr.domain.size - 1)).astype(int)
-    tasks = {
-        name: work(lambda one=one: one.tally(one.privatize(values, dn.Simulation(0))), people, "person")  # type: ignore[misc]
-        for name, one in (("ranges", tree), ("GRR", grr))
+    unit = dn.Interval(0, 1)
+    asked = {
+        "window": dn.Window(unit, 1, read="distribution"),
+        "designed mean": dn.MeanTable(design.mean(1, positions=9), unit),
     }
-    return Case(tasks, [faster("GRR", than="ranges", goal=at_most(3, full_only=True))], facts)
-
-
-@benchmark(
-    "rectangles", "2,000 random rectangles of two numbers at epsilon 1, against a flat oracle and a grid", group=GROUP
-)
-def rectangles(size: Size) -> Case:
-    runs, facts, tables = size(10, 1), {}, {"two normals": _two_normals(size(100_000, 5_000), size(100, 20))}
-    if path := os.environ.get("DENIABLE_CENSUS"):
-        tables["census, age and hours"] = _census(path)
-    for name, columns in tables.items():
-        found = [_rectangle_errors(*columns, seed) for seed in range(runs)]
-        mean = {rival: float(np.mean([one[rival] for one in found])) for rival in found[0]}
-        published = round(math.sqrt(0.06 * (math.e - 1) * math.sqrt(len(columns[0]) / math.e)))
-        mean["uniform grid"] = mean[f"grid {published}"]
-        mean["the best uniform grid, seen afterwards"] = min(mean[f"grid {size}"] for size in GRIDS)
-        rivals = ("ours", "uniform grid", "the best uniform grid, seen afterwards", "flat")
-        shown = ", ".join(f"{rival} {mean[rival]:.1f}" for rival in rivals)
-        facts[f"{name}, {len(columns[0]):,} people"] = shown
-    first, second = tables["two normals"]
-    plane = dn.Rectangles({"x": _whole(first), "y": _whole(second)}, 1, people=len(first))
-    grr, answers = dn.GRR(1024, 1), {"x": first, "y": second}
+    shares = numbers(TRUTHS[1], people, 0)
+    places = (shares * (grr.domain.size - 1)).astype(int)
+    each = [("ranges", tree, places), ("GRR", grr, places), *((name, one, shares) for name, one in asked.items())]
     tasks = {
-        "rectangles": work(lambda: plane.tally(plane.privatize(answers, dn.Simulation(0))), len(first), "person"),
-        "GRR": work(lambda: grr.tally(grr.privatize(first, dn.Simulation(0))), len(first), "person"),
+        name: work(lambda one=one, held=held: one.tally(one.privatize(held, dn.Simulation(0))), people, "person")  # type: ignore[misc]
+        for name, one, held in each
     }
-    return Case(tasks, [faster("GRR", than="rectangles")], facts)
-
-
-def _whole(values: NDArray[np.int64]) -> dn.Integers:
-    return dn.Integers(int(values.min()), int(values.max()))
-
-
-def _census(path: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    with gzip.open(path, "rt") if path.endswith(".gz") else open(path, encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    first, second = (np.array([int(row[name]) for row in rows]) for name in ("age", "hours_per_week"))
-    return first, second
-
-
-def _two_normals(people: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Normal, with correlation 0.8, in cells over six standard deviations."""
-    one, other = np.random.default_rng(0).normal(size=(2, people))
-    first, second = (
-        np.clip((each / 6 + 0.5) * cells, 0, cells - 1).astype(int) for each in (one, 0.8 * one + 0.6 * other)
-    )
-    return first, second
-
-
-def _rectangle_errors(first: NDArray[np.int64], second: NDArray[np.int64], seed: int) -> dict[str, float]:
-    """The mean absolute error of rectangles with uniform ends, times 1,000: ours, the flat oracle's and the grids'."""
-    people, domains = len(first), (_whole(first), _whole(second))
-    cells = [domain.size for domain in domains]
-    places = [values - domain.low for values, domain in zip((first, second), domains, strict=True)]
-    random = np.random.default_rng(0)
-    ends = np.hstack([np.sort(random.integers(0, size + 1, size=(2000, 2)), axis=1) for size in cells]).astype(float)
-    true = _shares(np.histogram2d(*places, [np.arange(size + 1) for size in cells])[0] / people, ends)
-    made = dn.Rectangles({"x": domains[0], "y": domains[1]}, 1, people=people)
-    found = made.estimate(made.tally(made.privatize({"x": first, "y": second}, dn.Simulation(seed))))
-    assert found.evidence is not None
-    errors = {"ours": found.evidence.fit.shares(ends) - true}
-    errors["flat"] = _shares(_gridded(places, cells, cells, seed), ends) - true
-    for size in GRIDS:
-        errors[f"grid {size}"] = _shares(_gridded(places, cells, [size, size], seed), ends) - true
-    return {name: 1000 * float(np.abs(one).mean()) for name, one in errors.items()}
-
-
-def _gridded(places: list[NDArray[np.int64]], cells: list[int], grid: list[int], seed: int) -> Floats:
-    """The shares of all cells from one oracle over a grid, with people spread evenly within its rectangles."""
-    parts = [np.arange(size) * own // size for size, own in zip(cells, grid, strict=True)]
-    nodes = parts[0][places[0]] * grid[1] + parts[1][places[1]]
-    oracle = dn.OLH(grid[0] * grid[1], 1)
-    shares = oracle.estimate(oracle.tally(oracle.privatize(nodes, dn.Simulation(seed)))).consistent().frequencies
-    widths = [np.bincount(part)[part] for part in parts]
-    found: Floats = shares.reshape(grid)[np.ix_(*parts)] / np.outer(*widths)
-    return found
-
-
-def _shares(cells: Floats, ends: Floats) -> Floats:
-    total = np.zeros((cells.shape[0] + 1, cells.shape[1] + 1))
-    total[1:, 1:] = cells.cumsum(axis=0).cumsum(axis=1)
-    a, b, c, d = ends.astype(int).T
-    found: Floats = total[b, d] - total[a, d] - total[b, c] + total[a, c]
-    return found
+    goals = [faster("GRR", than=name, goal=at_most(3, full_only=True)) for name in ("ranges", *asked)]
+    return Case(tasks, goals, facts)
 
 
 def _ends(cells: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).integers(0, cells, size=(2000, 2)), axis=1) + np.array([0, 1])
 
 
-def _range_errors(truth: str, people: int, cells: int) -> tuple[float, float]:
+def _range_errors(truth: str, people: int, cells: int, seed: int) -> tuple[float, float]:
     """The root mean square error of ranges, times 1,000: of the values, and of least squares behind them."""
     protocol = dn.Ranges(dn.Integers(0, cells - 1), 1)
-    values = np.minimum((numbers(truth, people, 0) * cells).astype(int), cells - 1)
-    tally = protocol.tally(protocol.privatize(values, dn.Simulation(0)))
+    values = np.minimum((numbers(truth, people, seed) * cells).astype(int), cells - 1)
+    tally = protocol.tally(protocol.privatize(values, dn.Simulation(seed)))
     begin, end = _ends(cells).T
     true = np.cumsum(np.concatenate([[0.0], np.bincount(values, minlength=cells) / people]))
     fitted = np.cumsum(np.concatenate([[0.0], protocol.estimate(tally).frequencies]))

@@ -164,16 +164,29 @@ class SubsetSelection(PureProtocol):
         return to_bytes(members, width_of(self.domain.size)).reshape(values.size, -1)
 
     @cached_property
-    def _few(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16]] | None:
-        """The bitmaps with and without each answer, a row of them per answer, where they are few."""
+    def _maps(self) -> NDArray[np.uint16] | None:
+        """All bitmaps, where they are few."""
         size, subset = self.domain.size, self.subset_size
         if self._listed or size > _FEW_ANSWERS:
             return None
         maps = np.arange(1 << size, dtype=np.uint32)
-        maps = maps[np.bitwise_count(maps) == subset].astype(np.uint16)
-        member = maps >> np.arange(size, dtype=np.uint16)[:, None] & np.uint16(1) == 1
-        every = np.broadcast_to(maps, member.shape)
-        return every[member].reshape(size, -1), every[~member].reshape(size, -1)
+        few: NDArray[np.uint16] = maps[np.bitwise_count(maps) == subset].astype(np.uint16)
+        return few
+
+    @cached_property
+    def _lanes(self) -> NDArray[np.int64]:
+        """Whether each answer is a member, one row per answer and one column per bitmap."""
+        assert self._maps is not None
+        answers = np.arange(self.domain.size, dtype=np.uint16)[:, None]
+        return (self._maps >> answers & np.uint16(1)).astype(np.int64)
+
+    @cached_property
+    def _few(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16]] | None:
+        """The bitmaps with and without each answer, a row of them per answer."""
+        if self._maps is None:
+            return None
+        every, size = np.broadcast_to(self._maps, self._lanes.shape), self.domain.size
+        return every[self._lanes == 1].reshape(size, -1), every[self._lanes == 0].reshape(size, -1)
 
     def _from_few(self, values: Positions, held: NDArray[np.bool_], bits: Bits) -> Bytes:
         assert self._few is not None
@@ -198,9 +211,9 @@ class SubsetSelection(PureProtocol):
     def _count(self, reports: Bytes) -> Counts:
         if self._listed:
             return np.bincount(self._members(reports).reshape(-1), minlength=self.domain.size)
-        if self._few is not None and len(reports) >= _MANY:
-            counts = histogram(from_bytes(reports), 1 << self.domain.size)
-            return np.array([int(counts.reshape(-1, 2, 1 << lane)[:, 1].sum()) for lane in range(self.domain.size)])
+        if self._maps is not None and len(reports) >= _MANY:
+            counts: Counts = self._lanes @ histogram(from_bytes(reports), 1 << self.domain.size)[self._maps]
+            return counts
         return positional_popcount(reports)[: self.domain.size]
 
     def _adder(self) -> Adder:
