@@ -352,7 +352,7 @@ def test_intervals_hold(name: str, epsilon: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "most"), [("normal", 5.5), ("exponential", 3.0), ("zipf", 8.0)])
 def test_distances_stay_below_the_goals(name: str, most: float) -> None:
-    """D = 1,024, n = 1e5, epsilon 1, the mean of 20 collections, times 1,000; of Zipf's law it is 6.4 to 7.5 by seeds."""
+    """D = 1,024, n = 1e5, epsilon 1, the mean of 20 collections, times 1,000; Zipf 6.4 to 7.5 by seeds."""
     window, found = Window(Interval(0, 1), 1, read="distribution"), []
     for seed in range(20):
         numbers = numbers_of(name, 100_000, np.random.default_rng(seed))
