@@ -490,6 +490,54 @@ function strings(spec) {
   return { noun: "any text", open: true, cells, cohorts, key, read, encode, text: (text) => text, cell };
 }
 
+const MOST_BITS = 1024;
+const HASH_BYTES = 2; // of a text that is too long
+
+/** So many bits, as text of hexadecimal digits; an answer is read as bytes, the first bit the highest. */
+function bitStrings(spec) {
+  exactKeys(spec, ["kind", "bits", "key"], "the domain");
+  const { bits, key } = spec;
+  check(isWhole(bits, 1, MOST_BITS), `bit strings have 1 to ${MOST_BITS} bits`);
+  checkHashKey(key);
+  const [digits, size] = [Math.ceil(bits / 4), Math.ceil(bits / 8)];
+  const read = (value) => {
+    if (isMissing(value)) missing();
+    const right = typeof value === "string" && value.length === digits && /^[0-9a-fA-F]*$/.test(value);
+    if (!right) refuse("domain", `the answer is not text of ${digits} hexadecimal digits`);
+    const bytes = Uint8Array.from({ length: size }, (_, i) => parseInt(value.slice(2 * i, 2 * i + 2).padEnd(2, "0"), 16));
+    if (bits % 8 && bytes[size - 1] & (0xff >> bits % 8)) refuse("domain", `the answer has more than ${bits} bits`);
+    return bytes;
+  };
+  return { noun: "strings of bits", bits, key, read, encode: (bytes) => concat([3], bytes) };
+}
+
+/** Any text as so many bytes: its UTF-8, filled up with zeros; of a longer one the beginning, FF and a hash. */
+function shortText(spec) {
+  exactKeys(spec, ["kind", "bytes", "key"], "the domain");
+  const { bytes: size, key } = spec;
+  check(isWhole(size, 4, MOST_BITS / 8), `short text has 4 to ${MOST_BITS / 8} bytes`);
+  checkHashKey(key);
+  const read = (value) => {
+    if (isMissing(value)) missing();
+    if (!isText(value)) refuse("domain", "the answer is not text that can be written in UTF-8");
+    const written = utf8(value.normalize("NFC"));
+    if (written.includes(0)) refuse("domain", "the answer has the character NUL");
+    if (written.length > LONGEST_TEXT) refuse("domain", `the answer has more than ${LONGEST_TEXT} bytes`);
+    const bytes = new Uint8Array(size);
+    if (written.length <= size) {
+      bytes.set(written);
+      return bytes;
+    }
+    let head = size - 1 - HASH_BYTES;
+    bytes[head] = 0xff;
+    bytes.set(sha256(concat(utf8("deniable-text-v1\0"), written)).slice(0, HASH_BYTES), head + 1);
+    while (head > 0 && (written[head] & 0xc0) === 0x80) head -= 1; // whole characters only
+    bytes.set(written.slice(0, head));
+    return bytes;
+  };
+  return { noun: "any text", bits: 8 * size, key, read, encode: (bytes) => concat([3], bytes) };
+}
+
 /** Any number; one beyond an end is taken as that end, and nothing tells that it was. */
 function interval(spec) {
   exactKeys(spec, ["kind", "low", "high", "unit"], "the domain");
@@ -608,7 +656,7 @@ const byPosition = (position) => concat([0], toBytes(position, 4), [0, 0, 0, 0])
 const checkHashKey = (key) => check(isText(key) && !key.includes("\0"), "the key of a hash is text without NUL");
 const littleEndian = (bytes, at) => new DataView(bytes.buffer, bytes.byteOffset).getUint32(at, true);
 
-const DOMAINS = { __proto__: null, categories, integers, strings, interval, records, sets, "key-numbers": keyNumbers };
+const DOMAINS = { __proto__: null, categories, integers, strings, interval, records, sets, "key-numbers": keyNumbers, "bit strings": bitStrings, "short text": shortText };
 
 function loadDomain(spec) {
   check(typeof spec?.kind === "string", "the domain does not say its kind");
@@ -1396,6 +1444,31 @@ function ranges(domain, _epsilon, { cells, fanouts, groups: written, epsilon }) 
   return leveled(written, epsilon, sizes, sizes.map((many) => `${many.toLocaleString("en")} ranges`), project);
 }
 
+/** Discovery: the cell of a prefix of the bits of an answer, by a public linear map. */
+function discovery({ bits, key }, _epsilon, { cell_bits: cellBits, prefixes, groups: written, epsilon }) {
+  check(isWhole(cellBits, 1, 24), "a cell has 1 to 24 bits");
+  const rising = Array.isArray(prefixes) && prefixes.every((one, i) => isWhole(one, 1, bits) && (i === 0 || prefixes[i - 1] <= one));
+  check(rising && prefixes.at(-1) === bits, "the prefixes are numbers of bits, in rising order, up to all of them");
+  const lengths = [...prefixes, bits];
+  check(lengths.every((one, i) => one - (lengths[i - 1] ?? 0) <= 24), "a group has at most 24 new bits");
+  const columns = lengths.map((length, group) => {
+    const width = Math.min(cellBits, length);
+    let digest;
+    return Array.from({ length }, (_, i) => {
+      if (i >= length - width) return 2 ** (length - 1 - i);
+      if (i % 8 === 0) digest = sha256(utf8(`deniable-discovery-v1\0${key}\0${group}\0${i / 8}`));
+      return littleEndian(digest, 4 * (i % 8)) & (2 ** width - 1);
+    });
+  });
+  const project = (answer, group) =>
+    columns[group].reduce((cell, column, i) => ((answer[i >> 3] >> (7 - (i % 8))) & 1 ? cell ^ column : cell), 0);
+  const sizes = lengths.map((length) => 2 ** Math.min(cellBits, length));
+  const names = [...prefixes.map((length) => `the first ${length.toLocaleString("en")} bits`), "all bits, to count"];
+  const law = leveled(written, epsilon, sizes, names, project);
+  check(law.levels.every(({ protocol }) => protocol.name === "OLH"), "each group is an OLH over its cells");
+  return { ...law, lengths };
+}
+
 /** Rectangles: the node of a grid in which two numbers lie. */
 function rectangles({ columns }, _epsilon, { cells, grids, groups: written, epsilon }) {
   const isNumber = ({ domain: { kind } }) => kind === "integers" || kind === "interval";
@@ -1584,13 +1657,14 @@ const PROTOCOLS = {
   Moments: { law: moments, shape: "figure", needs: "read", parameters: ["groups"] },
   Ranges: { law: ranges, shape: "range", needs: "number", parameters: ["cells", "fanouts", "groups"] },
   Rectangles: { law: rectangles, shape: "rectangle", needs: "columns", parameters: ["cells", "grids", "groups"] },
+  Discovery: { law: discovery, shape: "prefix", needs: "bits", parameters: ["cell_bits", "prefixes", "groups"] },
   CollisionSets: { law: collisionSets, shape: "cell of a set", needs: "items", parameters: ["cells", "cohorts", "key"] },
   SubsetSets: { law: subsetSets, shape: "subset for a set", needs: "items", parameters: ["subset_size"] },
   ItemSets: { law: itemSets, shape: "items of a set", needs: "items", parameters: ["groups"] },
   KeyValue: { law: keyValue, shape: "keys at ends", needs: "numbers", parameters: ["law"] },
 };
 
-const NEEDS = { label: "a list of answers", text: "text or a list of answers", number: "a number", columns: "a record", read: "an answer", items: "a set of items", numbers: "numbers by key" };
+const NEEDS = { label: "a list of answers", text: "text or a list of answers", number: "a number", columns: "a record", read: "an answer", items: "a set of items", numbers: "numbers by key", bits: "strings of bits" };
 
 /**
  * Every campaign that a survey may be a round of: how many rounds it has, its parameters, and what a round asks. How the

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from deniable.channels import Channel
 from deniable.collect.client.ledger import advance, report_id
-from deniable.domains import Categories, Domain, Integers, Interval, KeyNumbers, Records, Sets, Strings
+from deniable.domains import BitStrings, Categories, Domain, Integers, Interval, KeyNumbers, Records, Sets, Strings
 from deniable.exact import WORD, Dyadic
 from deniable.labels import label_spec
 from deniable.protocols import Attributes, KeyValue, Memoized, Protocol, Stratified, Table, registered
@@ -173,6 +173,8 @@ def some_answers(domain: Domain) -> list[Any]:
         ]
     if isinstance(domain, Sets | KeyNumbers):
         return some_sets(domain)
+    if isinstance(domain, BitStrings):
+        return [f"{value << 4 * domain.digits - domain.bits:0{domain.digits}x}" for value in range(1 << domain.bits)]
     return answers(domain) if domain.is_listed else TEXTS
 
 

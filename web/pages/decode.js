@@ -300,6 +300,7 @@ export const DECODERS = {
   stratum,
   figure,
   range: cut("into how many ranges the numbers are cut"),
+  prefix: cut("which bits of the answer it is about"),
   rectangle: cut("into how many rectangles the two numbers are cut"),
   "cell of a set": cellOfSet,
   "subset for a set": subsetForSet,

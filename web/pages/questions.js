@@ -13,6 +13,8 @@ export const FIELDS = {
   categories: categoryField,
   integers: wholeField,
   strings: textField,
+  "short text": textField,
+  "bit strings": textField,
   interval: sliderField,
   records: recordField,
   sets: setField,

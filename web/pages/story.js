@@ -281,6 +281,24 @@ const cut =
 const range = cut({ about: "a range that your number lies in", cut: "ranges the numbers are cut", lies: "your number lies in range", rest: "Nothing finer about your number is in the report." });
 const rectangle = cut({ about: "a rectangle that your two numbers lie in", cut: "rectangles they are cut", lies: "your numbers lie in rectangle", rest: "Nothing finer about your numbers is in the report." });
 
+/** A prefix of the answer's bits: it is chosen, and a public map puts it into a cell, which takes the place of the answer. */
+function prefix({ protocol, domain, spec, value, report, draws: [, ...rest] }) {
+  const { name, group, inner, protocol: own } = partOf(protocol, report);
+  const length = protocol.lengths[group];
+  const bits = count(domain.bits);
+  const part = length < domain.bits ? `the first ${count(length)} of its ${bits} bits` : `all its ${bits} bits`;
+  const cell = protocol.project(domain.read(value), group);
+  const choice = {
+    text: `Your answer is written as ${bits} bits. Only one part of them is reported. Chance chooses it, whatever you answered: this report is about ${part}.`,
+    outcome: `Chosen: ${name}.`,
+  };
+  const map = {
+    text: `A public map puts them into one of ${count(own.domain.size)} cells, which very many answers share. Below, “your answer” is your cell.`,
+    outcome: `Your cell: ${count(cell)}.`,
+  };
+  return [choice, map, ...told(own, spec.groups[group].protocol, cell, inner, rest)];
+}
+
 /** A stream of answers: what is picked once, and the bit of this epoch, if it has one. */
 function stream({ protocol, draws, says }) {
   const coin = draws.find(({ chance: own }) => own !== undefined);
@@ -423,6 +441,7 @@ export const STORIES = {
   stratum,
   figure,
   range,
+  prefix,
   rectangle,
   "cell of a set": ({ protocol, spec, domain, value, draws, says }) => toldOfSet(protocol, spec, domain.read(value), draws, says),
   "subset for a set": ({ protocol, spec, domain, value, draws, says }) => toldOfSet(protocol, spec, domain.read(value), draws, says),

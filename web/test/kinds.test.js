@@ -785,8 +785,8 @@ test("specs of sets that do not fit together are refused", () => {
 });
 
 test("the kinds are those that are documented", () => {
-  assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records", "sets", "key-numbers"]);
-  assert.deepEqual(KINDS.protocols.slice(-14), [
-    "Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Stratified", "Moments", "Ranges", "Rectangles", "CollisionSets", "SubsetSets", "ItemSets", "KeyValue",
+  assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records", "sets", "key-numbers", "bit strings", "short text"]);
+  assert.deepEqual(KINDS.protocols.slice(-15), [
+    "Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Stratified", "Moments", "Ranges", "Rectangles", "Discovery", "CollisionSets", "SubsetSets", "ItemSets", "KeyValue",
   ]);
 });

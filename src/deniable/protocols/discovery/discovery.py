@@ -264,14 +264,15 @@ class Discovery(Groups):
 
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
         group = int.from_bytes(report[: self._head], "little")
-        protocol: Any = self.groups[group].protocol
+        protocol, cell = self.groups[group].protocol, self.project(encoded, group)
         length, bits = self._lengths[group], self.domain.size_in_bits
         part = f"the first {length:,} of its {bits:,} bits" if length < bits else f"all its {bits:,} bits"
         return [
             f"Your answer is written as {bits:,} bits. Only one part of them is reported. Chance chooses it, whatever "
             f"you answered: this report is about {part}.",
-            f"A public map puts them into one of {protocol.domain.size:,} cells. Very many answers share yours.",
-            *protocol._told("cells"),
+            f"A public map puts them into one of {1 << min(self.cell_bits, length):,} cells, which very many answers "
+            "share. Below, “your answer” is your cell.",
+            *protocol._steps(cell, cell, report[self._head : self._head + protocol.report_bytes]),
         ]
 
     @property
