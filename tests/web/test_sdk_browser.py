@@ -423,7 +423,8 @@ def test_the_browser_draws_what_python_draws(browser: Any, collector: Collector)
         const entries = (record) => Object.entries(record).map(([name, value]) => [name, answer(value)]);
         const whole = (label) => Object.keys(label).join() === "integer" && BigInt(label.integer);
         const read = (label) => whole(label) || Object.fromEntries(entries(label));
-        const answer = (label) => (typeof label === "object" ? read(label) : label);
+        const one = (label) => (typeof label === "object" ? read(label) : label);
+        const answer = (label) => (Array.isArray(label) ? label.map(answer) : one(label));
         let [same, all] = [0, 0];
         for (const { spec, answers, first, words, reports, bytes } of cases) {
           const protocol = loadProtocol(spec);

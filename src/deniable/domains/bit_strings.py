@@ -215,7 +215,7 @@ class ShortText(BitDomain):
     >>> words.encode_one("café").hex()
     '636166c3a90000000000000000000000'
     >>> words.label(words.encode_one("a sentence that goes on")), words.label(words.encode_one("☕"))
-    ('a sentence … #03c48821', '☕')
+    ('a sentence th… #03c4', '☕')
     """
 
     kind: ClassVar[str] = "short text"

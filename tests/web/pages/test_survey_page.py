@@ -243,6 +243,8 @@ def test_the_life_of_every_protocol_s_report_is_told(service: Service, open_tab:
         box.check()
     for number in tab.locator("form input[type=number]:enabled").all():
         number.fill(number.get_attribute("min") or "1")
+    for text in tab.locator("form input[type=text].long").all():
+        text.fill(str(survey.questions[0].protocol.domain.example))
     for field in tab.locator("form fieldset:has(> label > input[type=radio])").all():
         field.locator("input[type=radio]").first.check()
     tab.click("text=See what would leave")

@@ -67,7 +67,7 @@ def best_cells(most: int, epsilon: Fraction, share: float = 0.0) -> int:
     """The number of cells with the smallest variance for an element of that share; about m (e + 2) - 1 for a rare one.
 
     >>> best_cells(8, Fraction(1)), best_cells(1, Fraction(4)), best_cells(8, Fraction(4), 0.04)
-    (37, 56, 347)
+    (39, 56, 268)
     """
     e = math.exp(min(float(epsilon), 40.0))
     cells = np.arange(most + 1, min(_MOST_CELLS, round(most * (e + 2)) + 2 * most) + 1, dtype=np.float64)
@@ -82,7 +82,7 @@ class CollisionSets(SetProtocol):
 
     >>> protocol = CollisionSets(Sets(10_000, at_most=8), epsilon=1)
     >>> protocol.cells, protocol.cohorts, protocol.report_bytes
-    (37, 4096, 3)
+    (39, 4096, 3)
     """
 
     name: ClassVar[str] = "CollisionSets"

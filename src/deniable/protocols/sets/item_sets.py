@@ -83,7 +83,7 @@ class ItemSets(Groups):
     >>> apps = ItemSets(Sets(["mail", "maps", "music", "news"], at_most=4), epsilon=1)
     >>> found = apps.estimate(apps.tally(apps.privatize([{"mail", "maps"}, {"mail"}, set()] * 20_000)))
     >>> low, high = found.interval(0.999999)[0]
-    >>> low < 2 / 3 < high
+    >>> bool(low < 2 / 3 < high)
     True
     """
 

@@ -73,7 +73,7 @@ class KeyValue(Protocol):
     >>> stars = KeyValue(["mail", "maps"], Interval(1, 5, unit="stars"), epsilon=2, at_most=2)
     >>> found = stars.estimate(stars.tally(stars.privatize([{"mail": 5, "maps": 2}, {"mail": 4}] * 20_000)))
     >>> low, high = found["mean"].interval(0.999999)[0]
-    >>> low < 4.5 < high
+    >>> bool(low < 4.5 < high)
     True
     """
 
