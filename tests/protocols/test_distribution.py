@@ -350,11 +350,13 @@ def test_intervals_hold(name: str, epsilon: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "most"), [("normal", 5.5), ("exponential", 3.0), ("zipf", 8.0)])
-def test_distances_stay_below_the_goals(name: str, most: float) -> None:
-    """D = 1,024, n = 1e5, epsilon 1, the mean of 20 collections, times 1,000; Zipf 6.4 to 7.5 by seeds."""
+@pytest.mark.parametrize(
+    ("name", "most", "collections"), [("normal", 5.5, 20), ("exponential", 3.0, 20), ("zipf", 7.0, 60)]
+)
+def test_distances_stay_below_the_goals(name: str, most: float, collections: int) -> None:
+    """D = 1,024, n = 1e5, epsilon 1, times 1,000; 20 collections of Zipf vary from 6.6 to 7.5."""
     window, found = Window(Interval(0, 1), 1, read="distribution"), []
-    for seed in range(20):
+    for seed in range(collections):
         numbers = numbers_of(name, 100_000, np.random.default_rng(seed))
         result = window.estimate(window.tally(window.privatize(numbers, Simulation(seed))))
         found.append(1000 * distance(result.frequencies, numbers))

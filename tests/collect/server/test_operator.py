@@ -10,6 +10,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -192,6 +193,7 @@ def test_changes_take_no_reader_while_the_lock_is_held(tmp_path):
             for one in asked:
                 assert one.result().problem == "overloaded"
                 assert int(one.result().headers["retry-after"]) >= 1
+            time.sleep(1)  # a thread may still be about to find the lock: it must not be given away yet
             other.execute("ROLLBACK")
         other.close()
         eventually(lambda: live.ask(*changes[2][:2]).json == {"deleted": True})
