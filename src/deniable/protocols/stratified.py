@@ -36,7 +36,7 @@ from deniable.protocols.base import Cost, Guarantee, Mixture, Protocol, load
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits
-from deniable.results.strata import ALL, Strata
+from deniable.results.several import ALL, Strata
 
 MOST_STRATA = 1024
 """Combinations of the strata; each has a tally."""

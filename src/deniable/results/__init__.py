@@ -15,12 +15,10 @@ from deniable.results.base import (
 from deniable.results.distribution import Distribution, Figure
 from deniable.results.mean import Mean
 from deniable.results.misfit import Misfit
-from deniable.results.series import Series
 from deniable.results.sets import ItemShares, KeyMeans, TogetherShares, TopShares
-from deniable.results.several import MomentFigures, Several
+from deniable.results.several import MomentFigures, Series, Several, Strata
 from deniable.results.shares import Estimate, Fit, Support, Winner, combine
 from deniable.results.significance import SignificanceTest, compare, independence
-from deniable.results.strata import Strata
 
 __all__ = [
     "NOTHING",

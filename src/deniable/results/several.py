@@ -1,4 +1,4 @@
-"""Several results of one question, one per part of its answers, as one table.
+"""Several results of one question as one table: of the parts of an answer, of strata, or of epochs.
 
 Parts      each is a result of its own, with its own people, unit and method: `shares(name)`, `parts`
 Table      the rows of all parts one after the other; the column "group" says which part a row is about
@@ -8,16 +8,19 @@ Together   with `simultaneous` each part's intervals hold at once for all rows o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from deniable._extras import require
-from deniable.errors import LabelError
-from deniable.results.base import NOTHING, Result, Rows
+from deniable.errors import LabelError, MismatchError
+from deniable.labels import Label
+from deniable.results.base import NOTHING, Floats, Result, Rows, quantile
 from deniable.results.misfit import Misfit
+from deniable.results.significance import SAME, SignificanceTest, compare, nothing
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,3 +188,153 @@ class MomentFigures(Several):
         return Several(self.by_name, self.n, self.protocol, self.method).plot(
             None, level, most, simultaneous, population
         )
+
+
+ALL = "all"
+"""What all strata together are called."""
+
+LEAST = 20
+"""Strata with fewer reports are left out of the test, whose law is one of large samples."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Strata(Several):
+    """Results of the strata of one question: each by itself, all together, and whether they differ.
+
+    The part "all" comes first, then the strata in their order. The test is of the strata with at least 20 reports, and
+    its finding stands among the notes of "all".
+    """
+
+    kind: ClassVar[str] = "strata"
+
+    overall: Result | None = field(default=None, kw_only=True)
+    """Of everybody."""
+
+    @property
+    def parts(self) -> Mapping[str, Result]:
+        if self.overall is None:
+            return self.by_name
+        heard = [one for one in self.by_name.values() if one.n >= LEAST]
+        said = (self.differ().sentence().replace("groups", "strata"),) if len(heard) > 1 else ()
+        return {ALL: replace(self.overall, said=said), **self.by_name}
+
+    def differ(self) -> SignificanceTest:
+        """Whether the strata differ."""
+        heard = [one for one in self.by_name.values() if one.n >= LEAST]
+        return compare(*heard) if len(heard) > 1 else nothing(SAME, [0] * len(self.by_name))
+
+    def test(self, given: Any) -> SignificanceTest:
+        """Whether the figures of everybody are the given ones."""
+        if self.overall is None:
+            raise MismatchError("there is no result of everybody here: test one stratum")
+        return self.overall.test(given)
+
+    def _each(self, change: Callable[[Any], Result], check: Callable[..., Misfit] | None) -> Strata:
+        overall = None if self.overall is None else change(self.overall)
+        return replace(
+            self, by_name={name: change(part) for name, part in self.by_name.items()}, check=check, overall=overall
+        )
+
+    def __repr__(self) -> str:
+        return f"<Strata: {', '.join(self.by_name)} from {self.n} reports, {self.protocol}>"
+
+
+ALL_EPOCHS = "all epochs"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Series(Result):
+    """Shares over the epochs, one row of `frequencies` per answer: a line with a band per answer, and the mean.
+
+    The bands come from the covariance matrix of the epochs, which are not independent; `interval` holds for each epoch
+    by itself, and with `simultaneous` for all of them at once. The mean is over the epochs that are known. Epochs from
+    which nothing was heard have no value, and the whole range as interval.
+    """
+
+    kind: ClassVar[str] = "series"
+    heading: ClassVar[str] = "share"
+
+    answers: Sequence[str]
+    frequencies: Floats
+    covariance: Floats
+    """Of the epochs, one matrix per answer."""
+    n: int
+    protocol: str
+    method: str = "unbiased"
+
+    @property
+    def epochs(self) -> int:
+        return int(self.frequencies.shape[1])
+
+    @cached_property
+    def stderr(self) -> Floats:
+        """Of each share, in the form of `frequencies`; infinite where nothing is known."""
+        spread = np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
+        return np.where(np.isnan(spread), math.inf, spread)
+
+    @cached_property
+    def total(self) -> tuple[Floats, Floats]:
+        """The mean share of each answer over the known epochs, and its standard error."""
+        known = ~np.isnan(self.frequencies)
+        count = known.sum(axis=1)
+        value = np.where(known, self.frequencies, 0.0).sum(axis=1) / np.maximum(count, 1)
+        spread = np.nan_to_num(self.covariance).sum(axis=(1, 2)) / np.maximum(count, 1) ** 2
+        nothing = count == 0
+        return np.where(nothing, math.nan, value), np.where(nothing, math.inf, np.sqrt(spread))
+
+    def of(self, answer: Any) -> int:
+        """The place of an answer; raises LabelError for an unknown one."""
+        if str(answer) not in self.answers:
+            raise LabelError(f"there is no answer {answer!r}; there are {', '.join(self.answers)}")
+        return list(self.answers).index(str(answer))
+
+    def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
+        """Ends of the band, one row per answer and epoch."""
+        reach = quantile(level, self.frequencies.size if simultaneous else 1)
+        return _ends(self.frequencies, self.stderr, reach)
+
+    def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        reach = quantile(level, self.frequencies.size + len(self.answers) if simultaneous else 1)
+        value = np.column_stack([self.frequencies, self.total[0]]).ravel()
+        stderr = np.column_stack([self.stderr, self.total[1]]).ravel()
+        ends = _ends(value, stderr, reach)
+        labels: list[Label] = [*range(1, self.epochs + 1), ALL_EPOCHS]
+        return Rows(
+            labels * len(self.answers),
+            value,
+            stderr,
+            ends[:, 0],
+            ends[:, 1],
+            level=level,
+            simultaneous=simultaneous,
+            population=population,
+            groups=[answer for answer in self.answers for _ in labels],
+            is_ordered=True,
+        )
+
+    def repeated(self, noise: float, people: float) -> Series:
+        return self  # the same people stand in all epochs anyway
+
+    def plot(
+        self, ax: Any = None, level: float = 0.95, most: int = 40, simultaneous: bool = False, population: bool = True
+    ) -> Any:
+        """A line in its band per answer; returns the axes."""
+        if ax is None:
+            ax = require("matplotlib.pyplot", "plot").subplots(figsize=(7.5, 3.6))[1]
+        ends = self.interval(level, simultaneous)
+        shown = [1] if len(self.answers) == 2 else range(min(most, len(self.answers)))
+        for place in shown:
+            epochs = np.arange(1, self.epochs + 1)
+            (line,) = ax.plot(epochs, self.frequencies[place], label=self.answers[place])
+            ax.fill_between(epochs, *ends[place].T, color=line.get_color(), alpha=0.2, linewidth=0)
+        ax.set(xlabel="epoch", ylabel=self.heading)
+        ax.set_title(f"{self.title}: {100 * level:g} % intervals", fontsize="medium")
+        ax.legend(frameon=False, fontsize="small")
+        return ax
+
+
+def _ends(value: Floats, stderr: Floats, reach: float) -> Floats:
+    """Intervals around the values; the whole range where there is none."""
+    unknown = np.isnan(value)
+    reached = reach * np.where(unknown, 0.0, stderr)
+    return np.stack([np.where(unknown, 0.0, value - reached), np.where(unknown, 1.0, value + reached)], axis=-1)

@@ -44,7 +44,7 @@ from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, 
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits, exhaust, source_of
 from deniable.results import Floats
-from deniable.results.series import Series
+from deniable.results.several import Series
 
 MOST_EPOCHS = 1024
 MOST_ANSWERS = 256
