@@ -26,7 +26,7 @@ from deniable.protocols import (
     Tally,
 )
 from deniable.randomness import Simulation
-from deniable.results.misfit import SUSPICIOUS, channel_misfit, too_far, too_few, too_many
+from deniable.results.significance import SUSPICIOUS, channel_misfit, too_far, too_few, too_many
 
 pytestmark = pytest.mark.floats
 

@@ -31,7 +31,7 @@ from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol, load,
 from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, width_of
 from deniable.protocols.tally import Adder, Counts, Tally
 from deniable.randomness import Bits
-from deniable.results.misfit import too_few, too_many
+from deniable.results.significance import too_few, too_many
 
 MOST_WEIGHT = 1 << 32
 """The weights add up to less than this."""

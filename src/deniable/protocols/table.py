@@ -40,7 +40,7 @@ from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, Floats
-from deniable.results.misfit import too_few, too_many
+from deniable.results.significance import too_few, too_many
 from deniable.specs import keys
 
 if TYPE_CHECKING:

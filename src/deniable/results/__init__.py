@@ -14,11 +14,10 @@ from deniable.results.base import (
 )
 from deniable.results.distribution import Distribution, Figure
 from deniable.results.mean import Mean
-from deniable.results.misfit import Misfit
 from deniable.results.sets import ItemShares, KeyMeans, TogetherShares, TopShares
 from deniable.results.several import MomentFigures, Series, Several, Strata
 from deniable.results.shares import Estimate, Fit, Support, Winner, combine
-from deniable.results.significance import SignificanceTest, compare, independence
+from deniable.results.significance import Misfit, SignificanceTest, compare, independence
 
 __all__ = [
     "NOTHING",

@@ -27,9 +27,8 @@ from deniable._extras import require
 from deniable._files import csv_cell
 from deniable.errors import MismatchError, NumberError
 from deniable.labels import Label, label_spec, numbers_first, text
-from deniable.results.misfit import Misfit
 from deniable.results.significance import FIT as FIT_TEST
-from deniable.results.significance import Measured, SignificanceTest, compare, fit, nothing, smallest
+from deniable.results.significance import Measured, Misfit, SignificanceTest, compare, fit, nothing, smallest
 
 Floats = NDArray[np.float64]
 

@@ -19,8 +19,7 @@ from deniable._extras import require
 from deniable.errors import LabelError, MismatchError
 from deniable.labels import Label
 from deniable.results.base import NOTHING, Floats, Result, Rows, quantile
-from deniable.results.misfit import Misfit
-from deniable.results.significance import SAME, SignificanceTest, compare, nothing
+from deniable.results.significance import SAME, Misfit, SignificanceTest, compare, nothing
 
 
 @dataclass(frozen=True, eq=False, repr=False)

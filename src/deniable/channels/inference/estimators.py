@@ -61,7 +61,7 @@ from deniable.channels.laws import Floats, counts_vector, probability_vector
 from deniable.errors import ChannelError, NumberError, ProbabilityError
 from deniable.labels import text
 from deniable.postprocess import clip_renormalize, project_simplex
-from deniable.results.misfit import Misfit, channel_misfit
+from deniable.results.significance import Misfit, channel_misfit
 
 # Entries that the exact law makes equal may differ in the last place of their float view.
 SAME = 1e-12

@@ -32,7 +32,7 @@ from deniable.protocols.studies import kept_or_uniform, spread_evenly
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, Fit, Support
-from deniable.results.misfit import too_far
+from deniable.results.significance import too_far
 
 
 class GRR(PureProtocol):

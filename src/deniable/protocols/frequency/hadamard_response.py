@@ -37,7 +37,7 @@ from deniable.protocols.studies import even_columns, kept_or_uniform, spread_eve
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate
-from deniable.results.misfit import too_few, too_many
+from deniable.results.significance import too_few, too_many
 
 
 @dataclass(frozen=True)

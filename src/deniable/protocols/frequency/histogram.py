@@ -58,8 +58,7 @@ from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, Fit, Support, quantile
-from deniable.results.misfit import too_few, too_many
-from deniable.results.significance import contrasts, power
+from deniable.results.significance import contrasts, power, too_few, too_many
 
 SPOKEN, MOST_SPOKEN = 12, 20_000
 """Answers that are named in words, and listed at all."""

@@ -38,7 +38,7 @@ from deniable.protocols.reports import Bytes, Reports, from_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import NOTHING, Estimate
-from deniable.results.misfit import too_far, too_few, too_many
+from deniable.results.significance import too_far, too_few, too_many
 
 MOST_COUNTERS = 1 << 28
 

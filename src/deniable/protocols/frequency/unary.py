@@ -37,7 +37,7 @@ from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.studies import independent_bits
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
-from deniable.results.misfit import sum_is_off
+from deniable.results.significance import sum_is_off
 
 
 class UnaryProtocol(PureProtocol):

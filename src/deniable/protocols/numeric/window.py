@@ -43,7 +43,7 @@ from deniable.randomness import Bits
 from deniable.randomness.kernels import BLOCK
 from deniable.results import Distribution, Floats, Mean, quantile
 from deniable.results.distribution import BINS, round_edges, true_figures
-from deniable.results.misfit import too_few, too_many
+from deniable.results.significance import too_few, too_many
 
 MEAN, DISTRIBUTION = "mean", "distribution"
 

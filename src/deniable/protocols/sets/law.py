@@ -33,7 +33,7 @@ from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, Floats, ItemShares, quantile
-from deniable.results.misfit import too_few, too_many
+from deniable.results.significance import too_few, too_many
 
 _LISTED = 1 << 20
 """Items, up to which all of them are read out."""
