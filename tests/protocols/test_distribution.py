@@ -12,7 +12,7 @@ import pytest
 from deniable import Integers, Interval, Simulation, Tally, Window
 from deniable.errors import DomainError, MismatchError, NumberError
 from deniable.exact import exp_at_least
-from deniable.protocols.numeric import smooth as smoothness
+from deniable.protocols.numeric import density as smoothness
 from deniable.protocols.numeric.density import Unbiased, WindowLaw, fit, square_wave_half_width
 
 TRUTHS = ("normal", "bimodal", "spiky", "zipf", "exponential")

@@ -24,7 +24,7 @@ from deniable.protocols import (
     SubsetSelection,
     Window,
 )
-from deniable.protocols.studies import _by_reports, _in_order, even_columns
+from deniable.protocols.tally import _by_reports, _in_order, even_columns
 from deniable.randomness import Simulation
 from tests.memory import memory_below
 
@@ -123,7 +123,7 @@ def test_the_others_draw_reports_and_say_so(kind):
 
 def test_blocks_of_people_make_one_tally(monkeypatch):
     protocol = SubsetSelection(5, 1)
-    monkeypatch.setattr("deniable.protocols.studies._BLOCK_BYTES", 60)
+    monkeypatch.setattr("deniable.protocols.tally._BLOCK_BYTES", 60)
     tally = protocol.simulate(np.array([3, 0, 4, 1, 0]), seed=1).tallies[0]
     assert tally.sum() == 8 * protocol.subset_size
     one = protocol.simulate(np.array([0, 0, 1, 0, 0])).tallies[0]

@@ -1,7 +1,16 @@
 """What all that is known about one person adds up to."""
 
-from deniable.privacy.accounting import Account, OverBudget, parallel, ratios, sequential
-from deniable.privacy.composition import CannotCompose, Composition, Loss, compose
+from deniable.privacy.composition import (
+    Account,
+    CannotCompose,
+    Composition,
+    Loss,
+    OverBudget,
+    compose,
+    parallel,
+    ratios,
+    sequential,
+)
 
 __all__ = [
     "Account",

@@ -41,8 +41,7 @@ from deniable.domains import Domain, DomainLike, as_domain, load_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, ReportError, SpecError
 from deniable.labels import Label
 from deniable.protocols.reports import Bytes, Reports
-from deniable.protocols.studies import Study, study
-from deniable.protocols.tally import Adder, Counter, Counts, PlainAdder, Tally
+from deniable.protocols.tally import Adder, Counter, Counts, PlainAdder, Study, Tally, study
 from deniable.randomness import SYSTEM, Bits, Counting, exhaust, source_of
 from deniable.results import Mean, Misfit, Result
 from deniable.specs import fingerprint, parsed

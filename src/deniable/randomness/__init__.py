@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-from deniable.randomness.exhaustive import Enumeration, Exhaustive, exhaust
 from deniable.randomness.kernels import KnownBoundaries, Law
 from deniable.randomness.secure import SYSTEM, Counting, Secure, Simulation, source_of
-from deniable.randomness.source import Bits
+from deniable.randomness.source import Bits, Enumeration, Exhaustive, exhaust
 
 __all__ = [
     "SYSTEM",

@@ -28,8 +28,7 @@ from deniable.labels import text
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, percent
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.reports import Bytes, Reports, from_bytes, histogram, narrow_type, to_bytes, width_of
-from deniable.protocols.studies import kept_or_uniform, spread_evenly
-from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.tally import Counts, Tally, kept_or_uniform, spread_evenly
 from deniable.randomness import Bits
 from deniable.results import Estimate, Fit, Support
 from deniable.results.significance import too_far

@@ -33,8 +33,7 @@ from deniable.exact import Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
 from deniable.protocols.frequency.histogram import FrequencyProtocol
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
-from deniable.protocols.studies import even_columns, kept_or_uniform, spread_evenly
-from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.tally import Counts, Tally, even_columns, kept_or_uniform, spread_evenly
 from deniable.randomness import Bits
 from deniable.results import Estimate
 from deniable.results.significance import too_few, too_many

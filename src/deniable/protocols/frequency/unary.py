@@ -34,8 +34,7 @@ from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, perce
 from deniable.protocols.frequency.bit_rows import BitCounter, positional_popcount, row_weights, usual_weights
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.reports import Bytes, Reports
-from deniable.protocols.studies import independent_bits
-from deniable.protocols.tally import Counts, Tally
+from deniable.protocols.tally import Counts, Tally, independent_bits
 from deniable.randomness import Bits
 from deniable.results.significance import sum_is_off
 

@@ -28,8 +28,7 @@ from deniable.protocols.base import WORD_BYTES, Cost, Positions, percent
 from deniable.protocols.frequency.grr import GRR
 from deniable.protocols.memoized import Memoized
 from deniable.protocols.reports import Bytes, from_bytes, narrow_type, to_bytes
-from deniable.protocols.studies import kept_or_uniform, spread_evenly
-from deniable.protocols.tally import Counts
+from deniable.protocols.tally import Counts, kept_or_uniform, spread_evenly
 from deniable.randomness import Bits
 
 
