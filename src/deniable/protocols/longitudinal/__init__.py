@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from deniable.protocols.longitudinal.evolving import Evolving
-from deniable.protocols.longitudinal.lgrr import LGRR
-from deniable.protocols.longitudinal.loloha import LOLOHA
-from deniable.protocols.longitudinal.rappor import LRAPPOR
-from deniable.protocols.longitudinal.unary import LOSUE, LSUE
+from deniable.protocols.longitudinal.lgrr import LGRR, LOLOHA
+from deniable.protocols.longitudinal.unary import LOSUE, LRAPPOR, LSUE
 
 __all__ = ["LGRR", "LOLOHA", "LOSUE", "LRAPPOR", "LSUE", "Evolving"]
