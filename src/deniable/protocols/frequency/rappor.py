@@ -16,7 +16,7 @@ Report     the cohort in 1 or 2 bytes, then the bitmap: bit b is bit b % 8 of by
 Draws      the cohort, packed(f) over the B bits, then one bernoulli(1 - f) for each position in ascending order
 Tally      reports of each cohort, then how often each bit was set: k (B + 1) counters
 Source     Erlingsson, Pihur and Korolova 2014. With `first` and `forever` it is RAPPOR in full, whose second,
-           instantaneous randomization protects repeated reports: `longitudinal.rappor`
+           instantaneous randomization protects repeated reports: `longitudinal.unary`
 
 From counted filters to counts of strings: regression on the candidates' filters.
 

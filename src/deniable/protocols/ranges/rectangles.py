@@ -44,7 +44,7 @@ from deniable.protocols.ranges.ranges import best_protocol, law_of
 from deniable.protocols.ranges.tree import Level
 from deniable.protocols.tally import Tally
 from deniable.results import Floats, quantile
-from deniable.results.ranges import RectangleShares, Side
+from deniable.results.rectangles import RectangleShares, Side
 
 RECTANGLES = "rectangles"
 CELLS = 64
