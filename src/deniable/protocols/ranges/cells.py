@@ -1,24 +1,41 @@
-"""The cells of an ordered answer: each whole number, or equal parts of an interval.
+"""Numbers that are cut into cells, coarser and finer: what ranges and rectangles have in common.
 
 Cell       of a whole number: its place. Of a number x in an interval: floor(((x - low) cells) / (high - low)), in
            floats, in this order, and the upper end lies in the last cell
+Cuts       every person reports one of several cuts, each with its own number of nodes; chance chooses it
+Node       reported by the cut's own protocol: of randomized response, subset selection and local hashing, the one with
+           about the smallest variance and then the shortest reports
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable import exact
 from deniable.domains import Domain, Integers, Interval
-from deniable.errors import NumberError
+from deniable.errors import ChannelError, NumberError, SpecError
+from deniable.protocols.base import Protocol, percent
+from deniable.protocols.frequency import EXCHANGEABLE
+from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.groups import Group, Groups
+from deniable.protocols.ranges.tree import Law, Level
+from deniable.protocols.tally import Tally
 from deniable.results import Floats
+
+_LONGEST_SUBSET = 1 << 10
+"""Nodes, beyond which reports that list a subset would be long."""
+_CLOSE = 1.1
+"""Variances this close count as equal: then the shortest report wins."""
 
 
 @dataclass(frozen=True)
@@ -81,3 +98,132 @@ class Cells:
             return ((int(low) + cell, cell) for cell in range(self.count))
         middles = [low + (high - low) * Fraction(2 * cell + 1, 2 * self.count) for cell in range(self.count)]
         return ((middle, float(middle)) for middle in middles)
+
+
+@dataclass(frozen=True)
+class Cuts(Groups):
+    """Several cuts of the same numbers, of which each person reports one; all are read together.
+
+    cut     what a group is called
+    sizes   how many nodes each of them has
+    _told   what a device tells about the cut that was chosen and the node in it, two sentences
+    _typical  the standard error of the share that stands for all others
+    """
+
+    cut: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, ...]: ...
+
+    @abstractmethod
+    def _told(self, chances: str, cut: str, node: int) -> list[str]: ...
+
+    @abstractmethod
+    def _typical(self, n: int, population: bool) -> float: ...
+
+    def _set(self, groups: Any, **values: Any) -> None:
+        """Set all fields and check that they fit together; groups are pairs of a weight and a protocol."""
+        values["groups"] = tuple(Group(weight, protocol) for weight, protocol in groups)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._settle()
+        self._check_groups()
+        if len(self.groups) != len(self.sizes):
+            raise SpecError(f"there is one group per {self.cut}")
+        for name, size, (_, protocol) in zip(self.group_names, self.sizes, self.groups, strict=True):
+            if not isinstance(protocol, EXCHANGEABLE) or protocol.domain != Integers(0, size - 1):
+                kinds = ", ".join(kind.name for kind in EXCHANGEABLE)
+                raise SpecError(f"the {self.cut} of {name} needs one of {kinds} over their numbers")
+            if protocol.epsilon != self.epsilon:
+                raise SpecError(f"each {self.cut} has the epsilon of the whole")
+
+    @property
+    def waived(self) -> Mapping[str, str]:
+        return {"unbiased": f"each {self.cut} divides by the number of its own reports, which chance decides"}
+
+    def scaled(self, factor: Fraction) -> Self:
+        made = type(self).__new__(type(self))
+        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        made._set(**own | {"epsilon": self.epsilon * factor, "groups": groups})
+        return made
+
+    @property
+    def attack(self) -> float | None:
+        return None
+
+    @property
+    def poisoning(self) -> float | None:
+        return None
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        group = int.from_bytes(report[: self._head], "little")
+        protocol = self.groups[group].protocol
+        inner = report[self._head : self._head + protocol.report_bytes]
+        named = zip(self.group_names, self.chances, strict=True)
+        chances = ", ".join(f"{name} with probability {percent(float(share), 1)}" for name, share in named)
+        node = self.project(encoded, group)
+        return [*self._told(chances, self.group_names[group], node), *protocol._steps(node, node, inner)]
+
+    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
+        return Protocol.parts(self, n)  # a cut is no part of an answer
+
+    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
+        return Protocol.part_tallies(self, tally)
+
+    def _seen(self, tally: Tally) -> tuple[Level, ...]:
+        """What each cut of a tally says."""
+        levels = []
+        for size, (_, protocol), own in zip(self.sizes, self.groups, self.tallies(tally), strict=True):
+            shares = protocol.estimate(own).frequencies if own.n else np.zeros(size)
+            levels.append(Level(own.n, shares, law_of(protocol)))
+        return tuple(levels)
+
+    def _evenly(self, n: int) -> tuple[Level, ...]:
+        """What n people would show whose cells are all equally common, without noise."""
+        each = zip(self.sizes, self.groups, self.people(n), strict=True)
+        return tuple(Level(people, np.full(size, 1 / size), law_of(protocol)) for size, (_, protocol), people in each)
+
+    def noise(self, n: int) -> float:
+        """Of the share that stands for all others."""
+        return self._typical(n, False)
+
+    def error(self, n: int, population: bool = True) -> float:
+        return self._typical(n, population)
+
+    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+        return None
+
+
+def law_of(protocol: Any) -> Law:
+    """How the supports of one report hang together. With a fixed number of them, by drawing without replacement; linear
+    hash functions make them independent."""
+    p, q, kept = protocol.p, protocol.q, protocol.support_size
+    own, other, gap = float(p * (1 - p)), float(q * (1 - q)), float(p - q)
+    size = protocol.domain.size
+    if kept is None:
+        return Law(own, other, 0.0, 0.0, gap)
+    mixed = p * Fraction(kept - 1, size - 1) - p * q
+    pair = Fraction(0)
+    if size > 2:
+        ways = (size - 1) * (size - 2)
+        pair = p * Fraction((kept - 1) * (kept - 2), ways) + (1 - p) * Fraction(kept * (kept - 1), ways) - q * q
+    return Law(own, other, float(pair), float(mixed), gap)
+
+
+@lru_cache(maxsize=1024)
+def best_protocol(size: int, epsilon: Fraction) -> PureProtocol:
+    """The protocol of a level: of those with about the smallest variance the one with the shortest reports."""
+    domain = Integers(0, size - 1)
+    built: list[PureProtocol] = []
+    for kind in EXCHANGEABLE:
+        with suppress(ChannelError):
+            built.append(kind(domain, epsilon))
+    if size > _LONGEST_SUBSET:
+        built = [one for one in built if one.support_size in (None, 1)]
+    if not built:
+        raise ChannelError(f"at epsilon {exact.shown(epsilon)} no protocol exists for {size:,} ranges: raise epsilon")
+    variances = [one.variance(1, 1 / size) for one in built]
+    close = [one for one, variance in zip(built, variances, strict=True) if variance <= _CLOSE * min(variances)]
+    return min(close, key=lambda one: (one.report_bytes, one.variance(1, 1 / size)))

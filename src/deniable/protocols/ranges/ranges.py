@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -33,12 +32,9 @@ from numpy.typing import NDArray
 
 from deniable import exact
 from deniable.domains import Domain, Integers, Interval
-from deniable.errors import ChannelError, NumberError, SpecError
-from deniable.protocols.base import Protocol, percent
-from deniable.protocols.frequency import EXCHANGEABLE
-from deniable.protocols.frequency.histogram import PureProtocol
-from deniable.protocols.groups import Group, Groups
-from deniable.protocols.ranges.cells import Cells
+from deniable.errors import NumberError, SpecError
+from deniable.protocols.base import Protocol
+from deniable.protocols.ranges.cells import Cells, Cuts, best_protocol, law_of
 from deniable.protocols.ranges.tree import Law, Level, Tree
 from deniable.protocols.tally import Tally
 from deniable.results import Floats, quantile
@@ -52,8 +48,6 @@ MOST_CELLS = 1 << 20
 _FANOUTS = range(3, 9)
 """Those that are compared; in a small tree all of them."""
 _SMALL = 64
-_LONGEST_SUBSET = 1 << 10
-"""Nodes, beyond which reports that list a subset would be long."""
 _MOST_LEAVES = 1 << 21
 _PEOPLE = 100_000
 """For whom fan-outs are chosen; the choice hardly depends on it."""
@@ -61,12 +55,10 @@ _SAMPLE = 16
 """Ranges over which the typical error is averaged."""
 _ALIKE = 1.02
 """Errors of fan-outs this close, in variance, count as equal: then the fewest levels win."""
-_CLOSE = 1.1
-"""Variances this close count as equal: then the shortest report wins."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Ranges(Groups):
+class Ranges(Cuts):
     """Ranges and quantiles of a number; without a fan-out the one with the smallest error.
 
     >>> ages = Ranges(Integers(0, 99), epsilon=1)
@@ -82,6 +74,7 @@ class Ranges(Groups):
     reads: ClassVar[str] = RANGES
     takes: ClassVar[tuple[type[Domain], ...]] = (Integers, Interval)
     advice: ClassVar[str] = "it needs numbers, dn.Integers(low, high) or dn.Interval(low, high)"
+    cut: ClassVar[str] = "level"
 
     fanouts: tuple[int, ...] = ()
     cells: int = 0
@@ -99,23 +92,7 @@ class Ranges(Groups):
         count = Cells.usual(self.domain, cells, CELLS, MOST_CELLS).count
         fanouts = best_fanouts(count, self.epsilon) if fanout is None else _given_fanouts(fanout, count)
         levels = [(1, best_protocol(size, self.epsilon)) for size in accumulate(fanouts, operator.mul)]
-        self._set(self.domain, self.epsilon, fanouts, count, levels)
-
-    def _set(self, domain: Domain, epsilon: Any, fanouts: Sequence[int], cells: int, groups: Any) -> None:
-        values = {"domain": domain, "epsilon": epsilon, "fanouts": tuple(fanouts), "cells": cells}
-        values["groups"] = tuple(Group(weight, protocol) for weight, protocol in groups)
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        self._settle()
-        self._check_groups()
-        if len(self.groups) != len(self.fanouts):
-            raise SpecError("there is one group per level, and one fan-out")
-        for size, (_, protocol) in zip(self.sizes, self.groups, strict=True):
-            if not isinstance(protocol, EXCHANGEABLE) or protocol.domain != Integers(0, size - 1):
-                names = ", ".join(kind.name for kind in EXCHANGEABLE)
-                raise SpecError(f"the level with {size:,} nodes needs one of {names} over their numbers")
-            if protocol.epsilon != self.epsilon:
-                raise SpecError("all levels have the epsilon of the whole")
+        self._set(levels, domain=self.domain, epsilon=self.epsilon, fanouts=fanouts, cells=count)
 
     def parameters(self) -> dict[str, Any]:
         return {"cells": self.cells, "fanouts": list(self.fanouts)} | super().parameters()
@@ -126,7 +103,8 @@ class Ranges(Groups):
             case {"groups": list(groups), "fanouts": list(fanouts), "cells": cells, **rest} if not rest:
                 made = cls.__new__(cls)
                 count = Cells.usual(domain, cells, CELLS, MOST_CELLS).count
-                made._set(domain, epsilon, _given_fanouts(fanouts, count), count, cls._written(groups))
+                given = _given_fanouts(fanouts, count)
+                made._set(cls._written(groups), domain=domain, epsilon=epsilon, fanouts=given, cells=count)
                 return made
         raise SpecError("ranges need cells, fanouts and groups, each with a weight and a protocol, and nothing else")
 
@@ -134,16 +112,6 @@ class Ranges(Groups):
     def examples(cls) -> Iterator[Protocol]:
         yield cls(Integers(0, 3), 1, fanout=2)
         yield cls(Interval(0, 1), 2, fanout=(2, 3), cells=5)
-
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {"unbiased": "each level divides by the number of its own reports, which chance decides"}
-
-    def scaled(self, factor: Fraction) -> Ranges:
-        made = type(self).__new__(type(self))
-        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
-        made._set(self.domain, self.epsilon * factor, self.fanouts, self.cells, groups)
-        return made
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -178,10 +146,6 @@ class Ranges(Groups):
         return self.cells
 
     @property
-    def attack(self) -> float | None:
-        return None
-
-    @property
     def unit(self) -> str:
         return ""
 
@@ -189,40 +153,18 @@ class Ranges(Groups):
     def scale(self) -> float:
         return 1.0
 
-    @property
-    def poisoning(self) -> float | None:
-        return None
-
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        group = int.from_bytes(report[: self._head], "little")
-        protocol = self.groups[group].protocol
-        inner = report[self._head : self._head + protocol.report_bytes]
-        named = zip(self.group_names, self.chances, strict=True)
-        chances = ", ".join(f"{name} with probability {percent(float(share), 1)}" for name, share in named)
-        node = self.project(encoded, group)
+    def _told(self, chances: str, cut: str, node: int) -> list[str]:
         return [
             "The report is about a range that your number lies in. Chance chooses into how many ranges the numbers are "
             f"cut, whatever you answered: {chances}.",
-            f"Of {self.group_names[group]}, counted from 0, your number lies in range {node:,}. The rest is about this "
-            "range.",
-            *protocol._steps(node, node, inner),
+            f"Of {cut}, counted from 0, your number lies in range {node:,}. The rest is about this range.",
         ]
-
-    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
-        return Protocol.parts(self, n)  # a level is no part of an answer: all are read together
-
-    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
-        return Protocol.part_tallies(self, tally)
 
     # -- the read-out ------------------------------------------------------------------------------
 
     def tree(self, tally: Tally) -> Tree:
         """The levels of a tally, made consistent by least squares."""
-        levels = []
-        for size, (_, protocol), own in zip(self.sizes, self.groups, self.tallies(tally), strict=True):
-            shares = protocol.estimate(own).frequencies if own.n else np.zeros(size)
-            levels.append(Level(own.n, shares, law_of(protocol)))
-        return Tree(self.fanouts, tuple(levels))
+        return Tree(self.fanouts, self._seen(tally))
 
     def estimate(self, tally: Tally) -> RangeShares:
         """Ranges, quantiles and the rest of a distribution."""
@@ -271,7 +213,7 @@ class Ranges(Groups):
 
     def _even(self, n: int) -> Tree:
         """What n people would show whose cells are all equally common, without noise."""
-        return even_tree(self.fanouts, tuple(law_of(protocol) for _, protocol in self.groups), n)
+        return Tree(self.fanouts, self._evenly(n))
 
     def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The figures of a distribution, of these answers."""
@@ -287,13 +229,6 @@ class Ranges(Groups):
         found = typical_range(self._even(n), self.cells)
         return math.sqrt(float(np.mean(found.noise + (found.people if population else 0.0))))
 
-    def noise(self, n: int) -> float:
-        """Of the share of a typical range."""
-        return self._typical(n, False)
-
-    def error(self, n: int, population: bool = True) -> float:
-        return self._typical(n, population)
-
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact ranges are, and what to read instead where the numbers are spread smoothly."""
         reach = quantile(level) * self.error(n, population)
@@ -302,9 +237,6 @@ class Ranges(Groups):
             f'common; each person reports one of {len(self.groups)} levels. Read "distribution" where the numbers are '
             "spread smoothly: its shares are nearer then."
         )
-
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
-        return None
 
 
 # -- choosing ------------------------------------------------------------------------------------------
@@ -324,39 +256,6 @@ def _given_fanouts(fanout: Any, cells: int) -> tuple[int, ...]:
     if products[enough] > _MOST_LEAVES:
         raise NumberError(f"a tree has at most {_MOST_LEAVES:,} leaves, not {products[enough]:,}")
     return tuple(each[: enough + 1])
-
-
-def law_of(protocol: Any) -> Law:
-    """How the supports of one report hang together. With a fixed number of them, by drawing without replacement; linear
-    hash functions make them independent."""
-    p, q, kept = protocol.p, protocol.q, protocol.support_size
-    own, other, gap = float(p * (1 - p)), float(q * (1 - q)), float(p - q)
-    size = protocol.domain.size
-    if kept is None:
-        return Law(own, other, 0.0, 0.0, gap)
-    mixed = p * Fraction(kept - 1, size - 1) - p * q
-    pair = Fraction(0)
-    if size > 2:
-        ways = (size - 1) * (size - 2)
-        pair = p * Fraction((kept - 1) * (kept - 2), ways) + (1 - p) * Fraction(kept * (kept - 1), ways) - q * q
-    return Law(own, other, float(pair), float(mixed), gap)
-
-
-@lru_cache(maxsize=1024)
-def best_protocol(size: int, epsilon: Fraction) -> PureProtocol:
-    """The protocol of a level: of those with about the smallest variance the one with the shortest reports."""
-    domain = Integers(0, size - 1)
-    built: list[PureProtocol] = []
-    for kind in EXCHANGEABLE:
-        with suppress(ChannelError):
-            built.append(kind(domain, epsilon))
-    if size > _LONGEST_SUBSET:
-        built = [one for one in built if one.support_size in (None, 1)]
-    if not built:
-        raise ChannelError(f"at epsilon {exact.shown(epsilon)} no protocol exists for {size:,} ranges: raise epsilon")
-    variances = [one.variance(1, 1 / size) for one in built]
-    close = [one for one, variance in zip(built, variances, strict=True) if variance <= _CLOSE * min(variances)]
-    return min(close, key=lambda one: (one.report_bytes, one.variance(1, 1 / size)))
 
 
 @lru_cache(maxsize=64)

@@ -35,12 +35,9 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval, Records
 from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, NumberError, SpecError
-from deniable.protocols.base import Protocol, percent
-from deniable.protocols.frequency import EXCHANGEABLE
-from deniable.protocols.groups import Group, Groups
-from deniable.protocols.ranges.cells import Cells
+from deniable.protocols.base import Protocol
+from deniable.protocols.ranges.cells import Cells, Cuts, best_protocol, law_of
 from deniable.protocols.ranges.grids import Grids, Layout
-from deniable.protocols.ranges.ranges import best_protocol, law_of
 from deniable.protocols.ranges.tree import Level
 from deniable.protocols.tally import Tally
 from deniable.results import Floats, quantile
@@ -63,7 +60,7 @@ _MOST_SHOWN = 8
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Rectangles(Groups):
+class Rectangles(Cuts):
     """Shares of rectangles of two numbers; without `grids` those with the smallest error for so many `people`.
 
     >>> work = Rectangles(Records({"age": Integers(17, 90), "hours": Integers(1, 99)}), epsilon=1, people=30_000)
@@ -81,6 +78,7 @@ class Rectangles(Groups):
     slow_to_build: ClassVar[bool] = True
     takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
     advice: ClassVar[str] = 'it needs two numbers, dn.Records({"age": dn.Integers(0, 99), "hours": dn.Interval(0, 80)})'
+    cut: ClassVar[str] = "grid"
 
     domain: Records
     cells: tuple[int, int] = (0, 0)
@@ -105,25 +103,7 @@ class Rectangles(Groups):
         else:
             chosen = _given_grids(grids, counts)
         groups = [(1, best_protocol(rows * columns, self.epsilon)) for rows, columns in chosen]
-        self._set(self.domain, self.epsilon, counts, chosen, groups)
-
-    def _set(self, domain: Domain, epsilon: Any, cells: Any, grids: Any, groups: Any) -> None:
-        values = {"domain": domain, "epsilon": epsilon, "cells": cells, "grids": grids}
-        values["groups"] = tuple(Group(weight, protocol) for weight, protocol in groups)
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        self._settle()
-        self._check_groups()
-        if len(self.groups) != len(self.grids):
-            raise SpecError("there is one group per grid")
-        for (rows, columns), (_, protocol) in zip(self.grids, self.groups, strict=True):
-            if not isinstance(protocol, EXCHANGEABLE) or protocol.domain != Integers(0, rows * columns - 1):
-                names = ", ".join(kind.name for kind in EXCHANGEABLE)
-                raise SpecError(
-                    f"the grid of {rows} x {columns} needs one of {names} over the numbers of its rectangles"
-                )
-            if protocol.epsilon != self.epsilon:
-                raise SpecError("all grids have the epsilon of the whole")
+        self._set(groups, domain=self.domain, epsilon=self.epsilon, cells=counts, grids=chosen)
 
     def parameters(self) -> dict[str, Any]:
         return {"cells": list(self.cells), "grids": [list(grid) for grid in self.grids]} | super().parameters()
@@ -136,7 +116,8 @@ class Rectangles(Groups):
                     raise SpecError(f"{cls.name} cannot ask for {domain}: {cls.advice}")
                 made = cls.__new__(cls)
                 counts = _cells(domain, cells)
-                made._set(domain, epsilon, counts, _given_grids(grids, counts), cls._written(groups))
+                given = _given_grids(grids, counts)
+                made._set(cls._written(groups), domain=domain, epsilon=epsilon, cells=counts, grids=given)
                 return made
         raise SpecError("rectangles need cells, grids and groups, each with a weight and a protocol, and nothing else")
 
@@ -149,16 +130,6 @@ class Rectangles(Groups):
     def examples(cls) -> Iterator[Protocol]:
         yield cls({"x": Integers(0, 1), "y": Integers(5, 7)}, 1, grids=[(1, 3), (2, 3)])
         yield cls({"x": Integers(1, 4), "y": Interval(0, 1)}, 2, cells=(4, 3), grids=[(2, 1), (2, 2), (4, 1)])
-
-    @property
-    def waived(self) -> Mapping[str, str]:
-        return {"unbiased": "each grid divides by the number of its own reports, which chance decides"}
-
-    def scaled(self, factor: Fraction) -> Rectangles:
-        made = type(self).__new__(type(self))
-        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
-        made._set(self.domain, self.epsilon * factor, self.cells, self.grids, groups)
-        return made
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -178,6 +149,11 @@ class Rectangles(Groups):
         """Cells in a rectangle of each grid, of either number."""
         first, second = (axis.length for axis in self.layout.axes)
         return tuple((first // rows, second // columns) for rows, columns in self.grids)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Rectangles of each grid."""
+        return tuple(rows * columns for rows, columns in self.grids)
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -202,47 +178,21 @@ class Rectangles(Groups):
         return math.prod(self.cells)
 
     @property
-    def attack(self) -> float | None:
-        return None
-
-    @property
-    def poisoning(self) -> float | None:
-        return None
-
-    @property
     def tests(self) -> int:
         return 1
 
-    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
-        group = int.from_bytes(report[: self._head], "little")
-        protocol = self.groups[group].protocol
-        inner = report[self._head : self._head + protocol.report_bytes]
-        named = zip(self.group_names, self.chances, strict=True)
-        chances = ", ".join(f"{name} with probability {percent(float(share), 1)}" for name, share in named)
-        node = self.project(encoded, group)
+    def _told(self, chances: str, cut: str, node: int) -> list[str]:
         return [
             "The report is about a rectangle that your two numbers lie in. Chance chooses into how many rectangles "
             f"they are cut, whatever you answered: {chances}.",
-            f"Of {self.group_names[group]}, counted from 0, your numbers lie in rectangle {node:,}. The rest is about "
-            "this rectangle.",
-            *protocol._steps(node, node, inner),
+            f"Of {cut}, counted from 0, your numbers lie in rectangle {node:,}. The rest is about this rectangle.",
         ]
-
-    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
-        return Protocol.parts(self, n)  # a grid is no part of an answer: all are read together
-
-    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
-        return Protocol.part_tallies(self, tally)
 
     # -- the read-out ------------------------------------------------------------------------------
 
     def seen(self, tally: Tally) -> Grids:
         """What each grid of a tally says."""
-        levels = []
-        for (rows, columns), (_, protocol), own in zip(self.grids, self.groups, self.tallies(tally), strict=True):
-            shares = protocol.estimate(own).frequencies if own.n else np.zeros(rows * columns)
-            levels.append(Level(own.n, shares, law_of(protocol)))
-        return Grids(self.layout, tuple(levels))
+        return Grids(self.layout, self._seen(tally))
 
     def estimate(self, tally: Tally) -> RectangleShares:
         """The share of any rectangle."""
@@ -278,20 +228,12 @@ class Rectangles(Groups):
     def _edges(self, n: int) -> tuple[Floats, Floats]:
         """Of the finest grid of which an even share can be told from none with n people, or of the coarsest."""
         planes = sorted((grid, place) for place, grid in enumerate(self.grids) if min(grid) > 1)
-        levels = self._even(n)
+        levels = self._evenly(n)
         best = self._shown[0]
         for ((rows, columns), place), edges in zip(planes, self._shown, strict=True):
             if 2 * math.sqrt(levels[place].variance) * rows * columns <= 1 and max(rows, columns) <= _MOST_SHOWN:
                 best = edges
         return best
-
-    def _even(self, n: int) -> list[Level]:
-        """What n people would show whose cells are all equally common, without noise."""
-        each = zip(self.grids, self.groups, self.people(n), strict=True)
-        return [
-            Level(people, np.full(rows * columns, 1 / (rows * columns)), law_of(protocol))
-            for (rows, columns), (_, protocol), people in each
-        ]
 
     def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         """The shares of the rectangles of the table, of these answers."""
@@ -307,17 +249,10 @@ class Rectangles(Groups):
 
     @lru_cache(maxsize=64)  # noqa: B019
     def _typical(self, n: int, population: bool) -> float:
-        variance, _, _ = self.layout.typical([level.variance for level in self._even(n)])
+        variance, _, _ = self.layout.typical([level.variance for level in self._evenly(n)])
         first, second = (float(axis.typical()[-1]) / axis.length for axis in self.layout.axes)
         sampling = 0.0 if population else first * second * (1 - first * second) / max(1, n)
         return math.sqrt(max(variance - sampling, variance * 1e-3))
-
-    def noise(self, n: int) -> float:
-        """Of the share of a typical rectangle."""
-        return self._typical(n, False)
-
-    def error(self, n: int, population: bool = True) -> float:
-        return self._typical(n, population)
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact rectangles are, and which ones."""
@@ -328,9 +263,6 @@ class Rectangles(Groups):
             f"common and its ends are those of {rows} x {columns} rectangles; others lie between two of these. Each "
             f"person reports one of {len(self.groups)} grids."
         )
-
-    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
-        return None
 
     def __repr__(self) -> str:
         return f"Rectangles({self.domain!r}, epsilon={exact.literal(self.epsilon)}, grids={list(self.grids)!r})"
