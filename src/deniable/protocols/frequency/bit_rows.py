@@ -182,16 +182,16 @@ def _fill(bits: Bits, size: int, count: int, values: Positions, held: NDArray[np
     # to be a member: then one more of the others is needed.
     target = count + (~held).astype(np.int64)
     rate = _coarse_rate(size, count)
-    todo = np.arange(values.size)
-    weight = np.empty(values.size, dtype=np.int64)
-    while todo.size:
-        rows = _coarse_bits(bits, rate, size, todo.size)
-        _set(rows, np.arange(todo.size), values[todo])
-        weights = row_weights(rows)
-        good = weights <= target[todo]
-        out[todo[good]] = rows[good]
-        weight[todo[good]] = weights[good]
-        todo = todo[~good]
+    _coarse_bits(bits, rate, size, out)
+    _set(out, np.arange(values.size), values)
+    weight = row_weights(out)
+    heavy = np.flatnonzero(weight > target)
+    while heavy.size:
+        rows = np.empty((heavy.size, out.shape[1]), dtype=np.uint8)
+        _coarse_bits(bits, rate, size, rows)
+        _set(rows, np.arange(heavy.size), values[heavy])
+        out[heavy], weight[heavy] = rows, row_weights(rows)
+        heavy = heavy[weight[heavy] > target[heavy]]
     _top_up(bits, size, out, target - weight)
     away = np.flatnonzero(~held)
     out[away, values[away] >> 3] &= ~(np.uint8(1) << (values[away] & 7).astype(np.uint8))
@@ -213,24 +213,22 @@ def _coarse_rate(size: int, count: int) -> int:
     return 0
 
 
-def _coarse_bits(bits: Bits, rate: int, size: int, count: int) -> Bytes:
-    """Rows of independent bits, each set with probability rate / 2^4, from as few random bits as that takes."""
-    width = -(-size // 8)
-    rows = np.zeros((count, width), dtype=np.uint8)
+def _coarse_bits(bits: Bits, rate: int, size: int, rows: Bytes) -> None:
+    """Fill rows with independent bits, each set with probability rate / 2^4, from as few random bits as that takes."""
     flat = rows.reshape(-1)
-    fresh = np.empty_like(flat)
-    # Digits of the rate from the lowest 1 up: OR with random bits at a 1, AND at a 0 (Horner's rule, halved).
-    for place in range(_RATE_BITS):
-        if rate % (1 << place + 1) == 0:
-            continue
+    if not rate:
+        flat[:] = 0
+        return
+    lowest = (rate & -rate).bit_length() - 1
+    bits.fill(flat)
+    fresh = np.empty_like(flat) if lowest < _RATE_BITS - 1 else flat
+    # Digits of the rate from above the lowest 1: OR with random bits at a 1, AND at a 0 (Horner's rule, halved).
+    for place in range(lowest + 1, _RATE_BITS):
         bits.fill(fresh)
-        if rate >> place & 1:
-            np.bitwise_or(flat, fresh, out=flat)
-        else:
-            np.bitwise_and(flat, fresh, out=flat)
+        mix = np.bitwise_or if rate >> place & 1 else np.bitwise_and
+        mix(flat, fresh, out=flat)
     if size % 8:
         rows[:, -1] &= np.uint8((1 << size % 8) - 1)
-    return rows
 
 
 def _top_up(bits: Bits, size: int, rows: Bytes, missing: NDArray[np.int64]) -> None:
