@@ -33,6 +33,7 @@ MODULES = (
     "benchmarks.significance",
     "benchmarks.census",
     "benchmarks.sets",
+    "benchmarks.shuffle",
     "benchmarks.files",
     "benchmarks.service",
     "benchmarks.stores",

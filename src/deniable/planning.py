@@ -145,6 +145,28 @@ class Plan:
         """How far the interval of a share reaches to either side at most."""
         return self.choice.half_width
 
+    def with_shuffler(self, delta: exact.Number = "1e-8") -> str:
+        """What a shuffler would gain: the epsilon of each person for which the plan's epsilon is the central one.
+
+        >>> plan(["yes", "no"], epsilon=1, n=100_000).with_shuffler().partition(":")[0]
+        'With a shuffler and 100,000 people you may use epsilon_0 = 7.38 for a central (1, 1e-08)'
+        """
+        from deniable.privacy import largest_epsilon
+
+        def build(level: Fraction) -> Protocol:
+            return build_one(self.domain, level, self.n, self.best.reads)
+
+        if self.forever is not None:
+            return "A shuffler amplifies the first epoch only where devices keep a state."
+        found = largest_epsilon(self.n, self.epsilon, delta, build)
+        reach = half_width(build(found.epsilon_0), self.n, self.level, self.population)
+        unit = f" {self.best.unit}" if self.best.unit else ""
+        return (
+            f"With a shuffler and {self.n:,} people you may use epsilon_0 = {float(found.epsilon_0):.3g} for a central "
+            f"({epsilon_text(self.epsilon)}, {float(found.delta):g}): within +-{reach:.3g}{unit} instead of "
+            f"{self.within:.3g}."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values; `best` is a spec that `deniable.load` reads."""
         return {
@@ -453,6 +475,12 @@ class _Goal:
             leverage=protocol.leverage,
             attack=protocol.attack,
         )
+
+
+def build_one(domain: Domain, epsilon: Any, n: int, read: str) -> Protocol:
+    """The protocol that the rule chooses."""
+    built = build(domain, epsilon, n=n, read=read, quick=True)
+    return built[choose(built, n)]
 
 
 def _first(reached: Callable[[Fraction], bool], epsilon: Fraction) -> Fraction:

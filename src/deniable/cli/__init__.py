@@ -46,6 +46,7 @@ COMMANDS = {
     "demo": "Collect a real survey of extramarital affairs on this machine: devices, HTTP, store, estimate.",
     "channel": "Mechanisms as matrices: show, check, sample, infer.",
     "design": "Optimal mechanisms, each with a certificate that anybody can check.",
+    "shuffle": "Say what reports in random order tell, with a proof.",
     "survey": "Survey files: questions with their protocols, known by a fingerprint.",
     "ledger": "This device's ledger: what was sent, what waits, the lifetime budget, opting out and withdrawing.",
     "token": "Who may do what at the collection service.",

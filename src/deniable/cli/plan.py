@@ -34,6 +34,7 @@ READS = {"number": ("mean", "distribution", "ranges"), "record": RECORDS_ARE_REA
         "deniable plan --number 0..24 --unit hours --read distribution --epsilon 1 --people 20000    and its shape",
         "deniable plan --record parts.json --epsilon 1 --people 20000         one part of a record per person",
         "deniable plan --categories 30 --at-most 4 --epsilon 1 --people 20000    several of 30 items",
+        "deniable plan --categories 50 --epsilon 1 --people 100000 --shuffled 1e-8    what a shuffler would gain",
         "deniable plan --record two.json --read rectangles --epsilon 1 --people 50000    two numbers together",
     )
 )
@@ -101,6 +102,15 @@ def plan(
         ),
     ] = False,
     level: Annotated[float, typer.Option(metavar="P", help="Confidence of the intervals.")] = 0.95,
+    shuffled: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DELTA",
+            help="Also say which epsilon each person may use if a shuffler stands between, for --epsilon as the "
+            "central one up to this probability.",
+            show_default=False,
+        ),
+    ] = None,
     save: Annotated[
         Path | None,
         typer.Option(
@@ -144,10 +154,13 @@ def plan(
         output.save_json(save, made.best.spec(), indent=2)
     if plot is not None:
         save_figure(plot, lambda: _draw(made))
+    gained = None if shuffled is None else made.with_shuffler(shuffled)
     if as_json:
-        output.document(made.to_dict())
+        output.document(made.to_dict() | ({} if gained is None else {"with_shuffler": gained}))
         return
     _print(made)
+    if gained is not None:
+        output.prose(gained)
     output.files(saved=save, drawn=plot)
 
 

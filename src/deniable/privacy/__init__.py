@@ -11,15 +11,21 @@ from deniable.privacy.composition import (
     ratios,
     sequential,
 )
+from deniable.privacy.shuffle import CannotShuffle, Shuffled, fewest_people, largest_epsilon, shuffled
 
 __all__ = [
     "Account",
     "CannotCompose",
+    "CannotShuffle",
     "Composition",
     "Loss",
     "OverBudget",
+    "Shuffled",
     "compose",
+    "fewest_people",
+    "largest_epsilon",
     "parallel",
     "ratios",
     "sequential",
+    "shuffled",
 ]

@@ -14,6 +14,7 @@ guarantee      between which inputs, and up to which probability; `related` list
 noise, error   the standard error of the headline figure, in the question's unit
 cost, leverage what a report costs, and what a forged one can move
 truth          what an estimate is about, from the answers themselves: for simulations and the conformance suite
+blankets       what a report has in common for all answers, behind which a shuffler hides people
 examples       small instances, on which the conformance suite runs
 
 Everything else (checking, packing, identity, registry, enumeration, planning) is inherited. A class with a `name` is
@@ -40,6 +41,7 @@ from deniable.channels import Channel
 from deniable.domains import Domain, DomainLike, as_domain, load_domain
 from deniable.errors import ChannelError, DomainError, MismatchError, ReportError, SpecError
 from deniable.labels import Label
+from deniable.protocols.blanket import Blanket, of_laws
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Adder, Counter, Counts, PlainAdder, Study, Tally, study
 from deniable.randomness import SYSTEM, Bits, Counting, exhaust, source_of
@@ -52,6 +54,7 @@ WORD_BYTES = 8
 """Bytes of a random word."""
 
 _COUNTED = 64
+_MOST_LISTED = 1 << 12
 _MANY = 1 << 20
 
 
@@ -594,6 +597,17 @@ class Protocol(ABC):
         """
         size = self._input_count()
         return (({i: Fraction(1)}, {j: Fraction(1)}) for i in range(size) for j in range(size) if i != j)
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """What a report has in common for all answers, for pairs of answers of which one is the worst.
+
+        What `privacy.shuffled` hides people behind. Here found by listing the law; none where it is too large.
+        """
+        try:
+            channel = self.channel(max_cells=_MOST_LISTED)
+        except ChannelError:
+            return ()
+        return of_laws([[int(entry) for entry in row] for row in channel.numerators], self.related())
 
     def spent(self, draws: int) -> Fraction:
         """What so many fresh reports of one device give away in all, at most."""

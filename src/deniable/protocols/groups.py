@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from deniable.errors import MismatchError, SpecError
 from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol, load, percent
+from deniable.protocols.blanket import Blanket, mixed, worst
 from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, width_of
 from deniable.protocols.tally import Adder, Counts, Tally
 from deniable.randomness import Bits
@@ -122,6 +123,13 @@ class Groups(Protocol):
     @property
     def ratio(self) -> Fraction:
         return max(group.protocol.ratio for group in self.groups)
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """That of each group with its chance; answers that differ in every group are the worst."""
+        each = [group.protocol.blankets() for group in self.groups]
+        if not all(each):
+            return ()
+        return (mixed((chance, worst(one)) for chance, one in zip(self.chances, each, strict=True)),)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -33,6 +33,7 @@ from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, SpecError
 from deniable.labels import text
 from deniable.protocols.base import Cost, Guarantee, Mixture, Protocol, load
+from deniable.protocols.blanket import Blanket
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits
@@ -103,6 +104,10 @@ class Stratified(Groups):
     @property
     def clear(self) -> tuple[str, ...]:
         return self.domain.names[:-1]
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """Those of the answer's protocol: a report hides among those of its stratum, which is sent in clear."""
+        return self.inner.blankets()
 
     @property
     def clear_bytes(self) -> int:

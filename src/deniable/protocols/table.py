@@ -35,6 +35,7 @@ from deniable.domains import Categories, Domain, Integers, ListedDomain
 from deniable.errors import ChannelError, DeniableError, DomainError, MismatchError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, label_key, label_spec, load_label, text
 from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol, percent, registered
+from deniable.protocols.blanket import Blanket, of_laws
 from deniable.protocols.frequency.histogram import ShareProtocol
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
@@ -282,6 +283,9 @@ class Table(ShareProtocol):
                 f"{exact.shown(self.delta)}: state a larger delta"
             )
         return found
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        return () if self.delta else of_laws(self.rows, self.related())
 
     @property
     def report_bytes(self) -> int:

@@ -76,6 +76,10 @@ class GRR(PureProtocol):
         ]
 
     @property
+    def bystander(self) -> Fraction | None:
+        return self.q if self.domain.size > 2 else None
+
+    @property
     def support_size(self) -> int:
         return 1
 

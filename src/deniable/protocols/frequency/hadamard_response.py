@@ -31,6 +31,7 @@ from deniable.domains import DomainLike
 from deniable.errors import NumberError
 from deniable.exact import Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.frequency.histogram import FrequencyProtocol
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally, even_columns, kept_or_uniform, spread_evenly
@@ -90,6 +91,13 @@ class HadamardResponse(FrequencyProtocol):
     @property
     def ratio(self) -> Fraction:
         return self.response.ratio
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        # Two answers of one block have a quarter of its outputs in common, and column 0 supports them all; answers of
+        # different blocks have none.
+        rest = 1 - self.response.keep.value
+        common = (rest / 4, rest / self.block_size) if self.blocks == 1 else ()
+        return (supporting(rest, self.ratio, *common),)
 
     @property
     def cost(self) -> Cost:

@@ -54,6 +54,7 @@ from deniable.errors import ChannelError, MismatchError, NumberError, ReportErro
 from deniable.exact import Number
 from deniable.labels import Label, text
 from deniable.protocols.base import Positions, Protocol
+from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
@@ -258,6 +259,19 @@ class PureProtocol(FrequencyProtocol):
     @abstractmethod
     def q(self) -> Fraction:
         """P(the report supports some other given answer)."""
+
+    everyone: ClassVar[Fraction] = Fraction(0)
+    """How likely a report is that supports all answers, under an answer that it did not support."""
+
+    @property
+    def bystander(self) -> Fraction | None:
+        """P(a report of a third answer supports the first of two others and not the second), where that is known."""
+        return None
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        alone = self.p / self.ratio
+        mass = 1 - (self.ratio - 1) * alone
+        return (supporting(mass, self.ratio, (self.q - alone) / (self.ratio - 1), self.everyone),)
 
     @cached_property
     def _spreads(self) -> tuple[float, float, float]:

@@ -130,6 +130,16 @@ class LocalHashing(PureProtocol):
         return self.response.ratio
 
     @property
+    def everyone(self) -> Fraction:  # type: ignore[override]
+        """The matrix of zeros with a hash of zeros: the only report with the hash of every answer."""
+        return self.response.false / (1 << self.hash_bits * self.index_bits)
+
+    @property
+    def bystander(self) -> Fraction | None:
+        # Of three answers that are not the sum of each other the hashes are independent; with four answers there are.
+        return self.q * (1 - self.q) if self.domain.size > 3 else None
+
+    @property
     def _fields_bits(self) -> int:
         return self.hash_bits * (self.index_bits + 1)
 

@@ -55,6 +55,7 @@ from deniable.errors import DomainError, NumberError
 from deniable.exact import Dyadic, Number
 from deniable.labels import Label
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent, registered
+from deniable.protocols.blanket import Blanket, power, supporting
 from deniable.protocols.frequency.bit_rows import positional_popcount, row_weights, usual_weights
 from deniable.protocols.frequency.open_text import MOST_COUNTERS, TextEstimate, TextProtocol, as_text, cohort_step
 from deniable.protocols.frequency.unary import bitmap_operations, packed_bytes, padding_is_zero, set_bits
@@ -137,6 +138,12 @@ class RAPPOR(TextProtocol):
     @property
     def ratio(self) -> Fraction:
         return ((1 - self.sent_flip) / self.sent_flip) ** (2 * self.hashes)
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """One pair of bits for each hash function: filters without a common position are the worst."""
+        flip = self.sent_flip
+        odds = (1 - flip) / flip
+        return (power(supporting(1 / odds, odds**2, flip**2 / odds), self.hashes),)
 
     def parameters(self) -> dict[str, Any]:
         sizes = {"bloom_bits": self.bloom_bits, "hashes": self.hashes, "cohorts": self.cohorts}

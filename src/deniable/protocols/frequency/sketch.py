@@ -42,6 +42,7 @@ from deniable.errors import DomainError
 from deniable.exact import Number
 from deniable.labels import Label
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol
+from deniable.protocols.blanket import Blanket
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.frequency.local_hashing import BLH, OLH
 from deniable.protocols.frequency.open_text import (
@@ -127,6 +128,10 @@ class SketchProtocol(TextProtocol):
     @property
     def ratio(self) -> Fraction:
         return self.inner.ratio
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """Those of the inner protocol: texts that share a cell in some cohort are not worse than others."""
+        return self.inner.blankets()
 
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
         return [cohort_step(self.cohort_count, self.hashing.cells), *self.inner._told("cells")]

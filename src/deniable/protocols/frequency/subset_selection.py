@@ -94,6 +94,13 @@ class SubsetSelection(PureProtocol):
         rest = self.domain.size - self.subset_size
         return self.p * rest / ((1 - self.p) * self.subset_size)
 
+    @property
+    def bystander(self) -> Fraction | None:
+        d, w = self.domain.size, self.subset_size
+        if d < 3:
+            return None
+        return (self.p * (w - 1) * (d - w) + (1 - self.p) * w * (d - 1 - w)) / ((d - 1) * (d - 2))
+
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
         holds = percent(float(self.holds))
         return [

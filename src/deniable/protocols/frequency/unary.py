@@ -38,6 +38,9 @@ from deniable.protocols.tally import Counts, Tally, independent_bits
 from deniable.randomness import Bits
 from deniable.results.significance import sum_is_off
 
+_FEW_BITS = 64
+"""From so many on, a report with all bits set is too unlikely to matter."""
+
 
 class UnaryProtocol(PureProtocol):
     """A bitmap of independent bits; a subclass gives the two probabilities."""
@@ -64,6 +67,14 @@ class UnaryProtocol(PureProtocol):
     def ratio(self) -> Fraction:
         # Two answers differ in two bits: set against clear, and clear against set.
         return self.p * (1 - self.q) / (self.q * (1 - self.p))
+
+    @property
+    def everyone(self) -> Fraction:  # type: ignore[override]
+        return (1 - self.p) * self.q**self.domain.size / (1 - self.q) if self.domain.size < _FEW_BITS else Fraction(0)
+
+    @property
+    def bystander(self) -> Fraction | None:
+        return self.q * (1 - self.q) if self.domain.size > 2 else None
 
     @property
     def cost(self) -> Cost:

@@ -35,6 +35,7 @@ from deniable.domains import Domain, DomainLike, Integers, Interval
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Protocol, percent
+from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.numeric.density import Unbiased, WindowLaw, fit, square_wave_half_width
 from deniable.protocols.numeric.grid import OnGrid, quantity
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
@@ -173,6 +174,12 @@ class Window(OnGrid, Protocol):
     def ratio(self) -> Fraction:
         t = self.keep.value
         return 1 + t * self.outputs / (self.width * (1 - t))
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """The two ends are the worst pair: their windows have the fewest outputs in common."""
+        rest = 1 - self.keep.value
+        common = max(0, self.width - self.positions + 1)
+        return (supporting(rest, self.ratio, rest * common / self.outputs),)
 
     @property
     def report_bytes(self) -> int:

@@ -34,6 +34,7 @@ from deniable.domains import Sets
 from deniable.errors import NumberError, SpecError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.frequency.open_text import MOST_COUNTERS
 from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes, width_of
 from deniable.protocols.sets.law import Joint, SetProtocol
@@ -153,6 +154,11 @@ class CollisionSets(SetProtocol):
         """Between a set with a cell of its own and one with at_most others."""
         most = self.domain.at_most
         return self.p * (self.cells - most) / (1 - most * self.p)
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        """The cells that are no set's own have the same probability, at least that of at_most own cells."""
+        most = self.domain.at_most
+        return (supporting(self.cells * (1 - most * self.p) / (self.cells - most), self.ratio),)
 
     @property
     def joint(self) -> Joint:

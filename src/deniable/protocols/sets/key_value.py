@@ -32,6 +32,7 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval, KeyNumbers, SetColumn, Sets
 from deniable.errors import SpecError
 from deniable.protocols.base import Cost, Protocol, load, percent
+from deniable.protocols.blanket import Blanket
 from deniable.protocols.numeric.grid import quantity, rounded_up, rounded_up_many
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.sets.collision import CollisionSets
@@ -145,6 +146,9 @@ class KeyValue(Protocol):
     @property
     def ratio(self) -> Fraction:
         return self.law.ratio
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        return self.law.blankets()
 
     @property
     def report_bytes(self) -> int:

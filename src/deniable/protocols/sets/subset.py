@@ -29,6 +29,7 @@ from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.labels import text
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.frequency.bit_rows import random_subset
 from deniable.protocols.frequency.subset_selection import SubsetSelection
 from deniable.protocols.reports import Bytes, to_bytes, width_of
@@ -138,6 +139,10 @@ class SubsetSets(SetProtocol):
     @property
     def q(self) -> Fraction:
         return self._holding(1, True)
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        met, apart = self._ways
+        return (supporting((1 - self.meets.value) * (met + apart) / apart, self.ratio),)
 
     @property
     def joint(self) -> Joint:
