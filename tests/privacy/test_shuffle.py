@@ -149,6 +149,11 @@ def test_golden_values(release, n, golden):
     assert crowd.delta_at(crowd.epsilon) <= 1e-6 < crowd.delta_at(0.999 * crowd.epsilon)
 
 
+def test_of_many_people_the_bound_is_found_on_the_fine_grid():
+    crowd = shuffled(dn.OUE(100, epsilon=1), 1_000_000, 1e-8)
+    assert crowd.delta_at(crowd.epsilon) <= 1e-8 < crowd.delta_at(0.999 * crowd.epsilon)
+
+
 def test_clones_against_exact_sums():
     """delta of the clones, in fractions, at a ratio of 3 among 30 people."""
     n, ratio, odds = 30, Fraction(3), Fraction(3, 2)

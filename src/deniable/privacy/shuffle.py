@@ -48,7 +48,7 @@ __all__ = ["CannotShuffle", "Shuffled", "fewest_people", "largest_epsilon", "shu
 MOST_PEOPLE = 10**10
 BLANKET, CLONES, ALONE = "blanket", "clones", "one report"
 
-_COARSE, _FINE = 1 << 13, 1 << 18
+_COARSE, _FINE = 1 << 14, 1 << 18
 """Points of the grid: to look for an epsilon, and to prove it."""
 _REACH = 12.0
 """Standard deviations of the tilted sum that the grid covers to either side."""
@@ -369,31 +369,40 @@ def _smallest(bound: Callable[[float, int], float], delta: float, most: float) -
 
     def excess(epsilon: float, points: int) -> float:
         found = bound(epsilon, points)
-        return math.log(found / delta) if found > 0 else -100.0
+        return math.log(found / delta) if found > 0 else -math.inf
 
-    low, high = 0.0, most
-    left, right = excess(low, _COARSE), -100.0
-    for points in (_COARSE, _FINE):
-        if points == _FINE:
-            low, high = low * 0.9, min(most, high * 1.001)
-            left, right = excess(low, points), excess(high, points)
-            if right > 0:  # the finer grid is the tighter one, so this is rare
-                high, right = most, -100.0
-        side = 0
-        tolerance = 1e-3 if points == _COARSE else _CLOSE
-        while high - low > tolerance * high:
-            share = min(max(left / (left - right), 1e-3), 1 - 1e-3) if right > -100 else 0.5
-            middle = low + (high - low) * share
-            found = excess(middle, points)
-            if found > 0:
-                low, left = middle, found
-                right = right / 2 if side == 1 and right > -100 else right
-                side = 1
-            else:
-                high, right = middle, found
-                left = left / 2 if side == -1 else left
-                side = -1
-    return high
+    low, high = _between(excess, _COARSE, (0.0, math.inf), (most, -math.inf), 1e-3)
+    if high < most and excess(high, _FINE) > 0:
+        low, high = high, most
+    # The finer grid is the tighter one: the end that is too small for the coarse one may do.
+    right = excess(high, _FINE) if high < most else -math.inf
+    low = 0.99 * low
+    while (left := excess(low, _FINE)) <= 0:
+        low, high, right = 0.9 * low, low, left
+    return _between(excess, _FINE, (low, left), (high, right), _CLOSE)[1]
+
+
+def _between(
+    excess: Callable[[float, int], float],
+    points: int,
+    below: tuple[float, float],
+    above: tuple[float, float],
+    tolerance: float,
+) -> tuple[float, float]:
+    """A narrower pair of ends with the sign change, by false position; ends are given with their values."""
+    (low, left), (high, right), side = below, above, 0
+    while high - low > tolerance * high:
+        known = math.isfinite(left) and math.isfinite(right)
+        share = min(max(left / (left - right), 1e-3), 1 - 1e-3) if known else 0.5
+        middle = low + (high - low) * share
+        found = excess(middle, points)
+        if found > 0:
+            low, left, right = middle, found, right / 2 if side > 0 else right
+            side = 1
+        else:
+            high, right, left = middle, found, left / 2 if side < 0 else left
+            side = -1
+    return low, high
 
 
 def _blanket_delta(cells: Blanket, n: int, odds: Fraction, points: int) -> float:
