@@ -4,6 +4,7 @@ PYTHON  ?= python3
 # Two processes more than there are cores: tests of pages and services wait half of their time.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 2))')
 PYTEST   = $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PLAIN    = -m "not slow and not faults"
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -17,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-floats test-slow test-faults bench bench-quick bench-load bench-check docs lint system format clean distclean
+.PHONY: help demo test test-floats test-slow test-faults bench bench-quick bench-load bench-check docs lint style system format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -26,8 +27,12 @@ help: ## show this list
 demo: $(SMALL) ## a sensitive survey collected over HTTP on this machine
 	@$(BIN)/deniable demo
 
-test: lint system ## lint, then all tests but the slow ones and the faults, doctests included
-	$(PYTEST) -m "not slow and not faults"
+# Types are checked beside the tests. In a fresh copy one process compiles the tests first, which every process would do.
+test: style system ## lint, types, and all tests but the slow ones and the faults, doctests included
+	@types=$$(mktemp); $(BIN)/mypy > "$$types" 2>&1 & checked=$$!; \
+	[ -d tests/__pycache__ ] || $(BIN)/pytest -qq --collect-only $(PLAIN) > /dev/null 2>&1; \
+	echo '$(PYTEST) $(PLAIN)'; $(PYTEST) $(PLAIN); tested=$$?; \
+	echo '$(BIN)/mypy'; wait $$checked; typed=$$?; cat "$$types"; rm -f "$$types"; [ $$tested -eq 0 ] && [ $$typed -eq 0 ]
 
 test-floats: $(READY) $(OLDEST)/.ready ## the tests marked floats as other processors round, and with the oldest numpy and SciPy
 	@$(BIN)/python tools/float_kernels.py $(VENV) $(OLDEST)
@@ -54,10 +59,12 @@ docs: $(READY) ## build the site in site/, running its examples; a warning is an
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "docs: site/index.html"
 
-lint: $(READY) ## style, types and layers
+lint: style ## code style, layers and types
+	$(BIN)/mypy
+
+style: $(READY) ## code style and layers
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
-	$(BIN)/mypy
 	@echo "$(BIN)/lint-imports"; report=$$($(BIN)/lint-imports --no-logo) || { echo "$$report"; exit 1; }
 
 system: ## a browser, Node.js, Java and PostgreSQL 15 for the tests, where they are missing and can be fetched

@@ -15,6 +15,9 @@ from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# The matrices of the tests are small: threads that wait for each other take three times the time of one. Read by numpy
+# when it is imported, here and in the commands and services that tests start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A busy machine is no reason to fail, and a failure must come back on the next run.
 settings.register_profile("deniable", deadline=None, derandomize=True, max_examples=50)
