@@ -141,8 +141,8 @@ def test_many_random_subsets(size: int, count: int) -> None:
 def test_tables_of_subsets_hold_each_once() -> None:
     """For every answer: all subsets with it and all without, so that a uniform index gives a uniform subset."""
     protocol = SubsetSelection(10, 1, subset_size=3)
-    assert protocol._few is not None
-    for answer, (inside, outside) in enumerate(zip(*protocol._few, strict=True)):
+    assert protocol.subsets.few is not None
+    for answer, (inside, outside) in enumerate(zip(*protocol.subsets.few, strict=True)):
         assert (len(set(inside.tolist())), len(set(outside.tolist()))) == (inside.size, outside.size) == (36, 84)
         assert all(one >> answer & 1 and one.bit_count() == 3 for one in inside.tolist())
         assert not any(one >> answer & 1 for one in outside.tolist())
@@ -157,7 +157,7 @@ def test_tables_of_subsets_hold_each_once() -> None:
 
 def test_subset_lists_and_bitmaps_say_the_same() -> None:
     listed = SubsetSelection(1000, 6)
-    assert listed._listed
+    assert listed.subsets.listed
     reports = listed.privatize(np.arange(1000), Simulation(9))
     assert listed.valid(reports).all()
     counts = listed.tally(reports).counts

@@ -13,7 +13,7 @@ Source     Ye and Barg 2018; Wang et al. 2016
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -44,6 +44,118 @@ _FEW_ANSWERS = 16
 """Up to here there is a table of all subsets."""
 _MANY = 1 << 12
 """Reports, from which on it is worth building."""
+
+
+@dataclass(frozen=True)
+class Subsets:
+    """How a subset of so many members is written, read and counted: as a bitmap, or as a list where that is shorter.
+
+    >>> Subsets(1024, 275).report_bytes, Subsets(1024, 3).report_bytes
+    (128, 6)
+    """
+
+    size: int
+    """Of the whole set."""
+    members: int
+
+    @property
+    def _width(self) -> int:
+        return width_of(self.size)
+
+    @property
+    def _bitmap_bytes(self) -> int:
+        return -(-self.size // 8)
+
+    @property
+    def listed(self) -> bool:
+        """Whether a list of positions is shorter than a bitmap."""
+        return self.members * self._width < self._bitmap_bytes
+
+    @property
+    def report_bytes(self) -> int:
+        return self.members * self._width if self.listed else self._bitmap_bytes
+
+    @property
+    def forms(self) -> int:
+        return math.comb(self.size, self.members)
+
+    @property
+    def operations(self) -> float:
+        """Of counting one report."""
+        return min(float(self.members), bitmap_operations(self.size))
+
+    def written(self, members: Sequence[int]) -> bytes:
+        """The report of one subset, in ascending order."""
+        if self.listed:
+            return b"".join(member.to_bytes(self._width, "little") for member in members)
+        return sum(1 << member for member in members).to_bytes(self._bitmap_bytes, "little")
+
+    def written_flags(self, flags: NDArray[Any]) -> Bytes:
+        """The reports of subsets that are given by a flag per element, one subset per row."""
+        if not self.listed:
+            return np.packbits(flags, axis=1, bitorder="little")
+        return to_bytes(np.nonzero(flags)[1], self._width).reshape(len(flags), -1)
+
+    def written_maps(self, maps: Bytes) -> Bytes:
+        """The same of bitmaps."""
+        return self.written_flags(np.unpackbits(maps, axis=1, bitorder="little")) if self.listed else maps
+
+    @cached_property
+    def _maps(self) -> NDArray[np.uint16] | None:
+        """All bitmaps, where they are few."""
+        if self.listed or self.size > _FEW_ANSWERS:
+            return None
+        maps = np.arange(1 << self.size, dtype=np.uint32)
+        few: NDArray[np.uint16] = maps[np.bitwise_count(maps) == self.members].astype(np.uint16)
+        return few
+
+    @cached_property
+    def _lanes(self) -> NDArray[np.int64]:
+        """Whether each element is a member, one row per element and one column per bitmap."""
+        assert self._maps is not None
+        elements = np.arange(self.size, dtype=np.uint16)[:, None]
+        return (self._maps >> elements & np.uint16(1)).astype(np.int64)
+
+    @cached_property
+    def few(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16]] | None:
+        """The bitmaps with and without each element, a row of them per element; None where they are many."""
+        if self._maps is None:
+            return None
+        every = np.broadcast_to(self._maps, self._lanes.shape)
+        return every[self._lanes == 1].reshape(self.size, -1), every[self._lanes == 0].reshape(self.size, -1)
+
+    def _positions(self, reports: Bytes) -> NDArray[Any]:
+        return from_bytes(reports.reshape(-1, self._width)).reshape(len(reports), -1)
+
+    def valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        if self.listed:
+            members = self._positions(reports).astype(np.int64)
+            fits = members[:, -1:] < self.size
+            return np.asarray(np.hstack([np.diff(members, axis=1) > 0, fits]).all(axis=1))
+        weight = row_weights(reports)
+        valid: NDArray[np.bool_] = padding_is_zero(reports, self.size) & (weight == self.members)
+        return valid
+
+    def count(self, reports: Bytes) -> Counts:
+        """How many of the subsets have each element."""
+        if self.listed:
+            return np.bincount(self._positions(reports).reshape(-1), minlength=self.size)
+        if self._maps is not None and len(reports) >= _MANY:
+            counts: Counts = self._lanes @ histogram(from_bytes(reports), 1 << self.size)[self._maps]
+            return counts
+        return positional_popcount(reports)[: self.size]
+
+    def adder(self) -> Adder | None:
+        """What counts batch after batch faster than one by one, if anything does."""
+        return None if self.listed or self.few is not None else BitCounter(self.report_bytes, self.size)
+
+    def flags(self, reports: Bytes) -> NDArray[np.bool_]:
+        """Whether each element is a member, one row per report."""
+        if not self.listed:
+            return np.unpackbits(reports, axis=1, count=self.size, bitorder="little").view(np.bool_)
+        members = np.zeros((len(reports), self.size), dtype=np.bool_)
+        np.put_along_axis(members, self._positions(reports).astype(np.int64), True, axis=1)
+        return members
 
 
 @dataclass(frozen=True)
@@ -115,8 +227,7 @@ class SubsetSelection(PureProtocol):
 
     @property
     def cost(self) -> Cost:
-        members = float(self.subset_size)
-        return Cost(WORD_BYTES * (1 + members - float(self.p)), min(members, bitmap_operations(self.domain.size)))
+        return Cost(WORD_BYTES * (1 + self.subset_size - float(self.p)), self.subsets.operations)
 
     @property
     def attack(self) -> float:
@@ -129,22 +240,18 @@ class SubsetSelection(PureProtocol):
         yield cls(9, 1, subset_size=1)
         yield cls(17, 1, subset_size=2)
 
-    @property
-    def _listed(self) -> bool:
-        """Whether a list of positions is shorter than a bitmap."""
-        return self.subset_size * width_of(self.domain.size) < self._bitmap_bytes
-
-    @property
-    def _bitmap_bytes(self) -> int:
-        return -(-self.domain.size // 8)
+    @cached_property
+    def subsets(self) -> Subsets:
+        """What a report is."""
+        return Subsets(self.domain.size, self.subset_size)
 
     @property
     def report_bytes(self) -> int:
-        return self.subset_size * width_of(self.domain.size) if self._listed else self._bitmap_bytes
+        return self.subsets.report_bytes
 
     @property
     def report_forms(self) -> int:
-        return math.comb(self.domain.size, self.subset_size)
+        return self.subsets.forms
 
     @property
     def tally_size(self) -> int:
@@ -154,85 +261,28 @@ class SubsetSelection(PureProtocol):
         held = bits.bernoulli(self.holds)
         others = random_subset(bits, self.domain.size - 1, self.subset_size - held)
         # Positions among the other answers skip the true one.
-        members = sorted([other + (other >= value) for other in others] + [value] * held)
-        if self._listed:
-            width = width_of(self.domain.size)
-            return b"".join(member.to_bytes(width, "little") for member in members)
-        return sum(1 << member for member in members).to_bytes(self._bitmap_bytes, "little")
+        return self.subsets.written(sorted([other + (other >= value) for other in others] + [value] * held))
 
     def _many(self, values: Positions, bits: Bits) -> Bytes:
         held = bits.bernoulli(self.holds, values.size)
-        if self._few is not None and values.size >= _MANY:
-            return self._from_few(values, held, bits)
-        maps = random_subsets(bits, self.domain.size, self.subset_size, values, held)
-        if not self._listed:
-            return maps
-        members = np.nonzero(np.unpackbits(maps, axis=1, bitorder="little"))[1]
-        return to_bytes(members, width_of(self.domain.size)).reshape(values.size, -1)
-
-    @cached_property
-    def _maps(self) -> NDArray[np.uint16] | None:
-        """All bitmaps, where they are few."""
-        size, subset = self.domain.size, self.subset_size
-        if self._listed or size > _FEW_ANSWERS:
-            return None
-        maps = np.arange(1 << size, dtype=np.uint32)
-        few: NDArray[np.uint16] = maps[np.bitwise_count(maps) == subset].astype(np.uint16)
-        return few
-
-    @cached_property
-    def _lanes(self) -> NDArray[np.int64]:
-        """Whether each answer is a member, one row per answer and one column per bitmap."""
-        assert self._maps is not None
-        answers = np.arange(self.domain.size, dtype=np.uint16)[:, None]
-        return (self._maps >> answers & np.uint16(1)).astype(np.int64)
-
-    @cached_property
-    def _few(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16]] | None:
-        """The bitmaps with and without each answer, a row of them per answer."""
-        if self._maps is None:
-            return None
-        every, size = np.broadcast_to(self._maps, self._lanes.shape), self.domain.size
-        return every[self._lanes == 1].reshape(size, -1), every[self._lanes == 0].reshape(size, -1)
-
-    def _from_few(self, values: Positions, held: NDArray[np.bool_], bits: Bits) -> Bytes:
-        assert self._few is not None
+        few = self.subsets.few
+        if few is None or values.size < _MANY:
+            maps = random_subsets(bits, self.domain.size, self.subset_size, values, held)
+            return self.subsets.written_maps(maps)
         drawn = np.empty(values.size, dtype=np.uint16)
-        for rows, which in zip(self._few, (np.flatnonzero(held), np.flatnonzero(~held)), strict=True):
+        for rows, which in zip(few, (np.flatnonzero(held), np.flatnonzero(~held)), strict=True):
             index = values[which] * rows.shape[1] + bits.integers(rows.shape[1], which.size)
             drawn[which] = rows.reshape(-1).take(index)
         return to_bytes(drawn, self.report_bytes)
 
-    def _members(self, reports: Bytes) -> NDArray[Any]:
-        return from_bytes(reports.reshape(-1, width_of(self.domain.size))).reshape(len(reports), -1)
-
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
-        if self._listed:
-            members = self._members(reports).astype(np.int64)
-            fits = members[:, -1:] < self.domain.size
-            return np.asarray(np.hstack([np.diff(members, axis=1) > 0, fits]).all(axis=1))
-        weight = row_weights(reports)
-        valid: NDArray[np.bool_] = padding_is_zero(reports, self.domain.size) & (weight == self.subset_size)
-        return valid
+        return self.subsets.valid(reports)
 
     def _count(self, reports: Bytes) -> Counts:
-        if self._listed:
-            return np.bincount(self._members(reports).reshape(-1), minlength=self.domain.size)
-        if self._maps is not None and len(reports) >= _MANY:
-            counts: Counts = self._lanes @ histogram(from_bytes(reports), 1 << self.domain.size)[self._maps]
-            return counts
-        return positional_popcount(reports)[: self.domain.size]
+        return self.subsets.count(reports)
 
     def _adder(self) -> Adder:
-        return (
-            super()._adder()
-            if self._listed or self._few is not None
-            else BitCounter(self.report_bytes, self.domain.size)
-        )
+        return self.subsets.adder() or super()._adder()
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
-        if not self._listed:
-            return np.unpackbits(reports, axis=1, count=self.domain.size, bitorder="little").view(np.bool_)
-        supported = np.zeros((len(reports), self.domain.size), dtype=np.bool_)
-        np.put_along_axis(supported, self._members(reports).astype(np.int64), True, axis=1)
-        return supported
+        return self.subsets.flags(reports)

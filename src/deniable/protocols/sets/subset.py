@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.domains import Integers, Sets
+from deniable.domains import Sets
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.labels import text
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.frequency.bit_rows import random_subset
-from deniable.protocols.frequency.subset_selection import SubsetSelection
-from deniable.protocols.reports import Bytes, to_bytes, width_of
+from deniable.protocols.frequency.subset_selection import Subsets
+from deniable.protocols.reports import Bytes
 from deniable.protocols.sets.collision import _cut_step
 from deniable.protocols.sets.law import Joint, SetProtocol
 from deniable.protocols.tally import Adder, Counts, Tally
@@ -155,17 +155,17 @@ class SubsetSets(SetProtocol):
         return self.meets.value * apart / ((1 - self.meets.value) * met)
 
     @cached_property
-    def _shape(self) -> SubsetSelection:
-        """How a subset is written, read and counted."""
-        return SubsetSelection(Integers(0, self.elements - 1), 1, self.subset_size)
+    def subsets(self) -> Subsets:
+        """What a report is."""
+        return Subsets(self.elements, self.subset_size)
 
     @property
     def report_bytes(self) -> int:
-        return self._shape.report_bytes
+        return self.subsets.report_bytes
 
     @property
     def report_forms(self) -> int:
-        return math.comb(self.elements, self.subset_size)
+        return self.subsets.forms
 
     @property
     def tally_size(self) -> int:
@@ -173,7 +173,7 @@ class SubsetSets(SetProtocol):
 
     @property
     def cost(self) -> Cost:
-        return Cost(WORD_BYTES * (2.0 + self.subset_size), self._shape.cost.operations)
+        return Cost(WORD_BYTES * (2.0 + self.subset_size), self.subsets.operations)
 
     def _one_padded(self, elements: Sequence[int], bits: Bits) -> bytes:
         shared = 0
@@ -184,11 +184,7 @@ class SubsetSets(SetProtocol):
             for element in elements:
                 other += other >= element
             members.append(other)
-        members.sort()
-        if self._shape._listed:
-            width = width_of(self.elements)
-            return b"".join(member.to_bytes(width, "little") for member in members)
-        return sum(1 << member for member in members).to_bytes(self.report_bytes, "little")
+        return self.subsets.written(sorted(members))
 
     def _many_padded(self, elements: Positions, bits: Bits) -> Bytes:
         out = np.empty((len(elements), self.report_bytes), dtype=np.uint8)
@@ -210,9 +206,7 @@ class SubsetSets(SetProtocol):
                 for place in range(most):
                     other += other >= own[:, place]
                 flags[rows, other] = True
-        if not self._shape._listed:
-            return np.packbits(flags, axis=1, bitorder="little")
-        return to_bytes(np.nonzero(flags)[1], width_of(self.elements)).reshape(n, -1)
+        return self.subsets.written_flags(flags)
 
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
         items, most = self.domain.items.size, self.domain.at_most
@@ -229,7 +223,7 @@ class SubsetSets(SetProtocol):
     def spoken(self, report: bytes) -> str:
         rows = np.frombuffer(report, dtype=np.uint8).reshape(1, -1)
         labels, size = self.domain.items.labels, self.domain.items.size
-        places = np.flatnonzero(self._shape._support(rows)[0]).tolist()
+        places = np.flatnonzero(self.subsets.flags(rows)[0]).tolist()
         named = [text(labels[place]) for place in places if place < size]
         made_up = sum(place >= size for place in places)
         more = [f"{made_up} made-up {'item' if made_up == 1 else 'items'}"] if made_up else []
@@ -238,13 +232,13 @@ class SubsetSets(SetProtocol):
     # -- the collector -----------------------------------------------------------------------------
 
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
-        return self._shape._valid(reports)
+        return self.subsets.valid(reports)
 
     def _count(self, reports: Bytes) -> Counts:
-        return self._shape._count(reports)
+        return self.subsets.count(reports)
 
     def _adder(self) -> Adder:
-        return super()._adder() if self._shape._listed else self._shape._adder()
+        return self.subsets.adder() or super()._adder()
 
     def shares(self, tally: Tally, elements: Positions) -> tuple[Floats, Floats]:
         counts: Floats = (tally.counts[elements].astype(np.float64) - tally.n * float(self.q)) / self._spreads[2]
