@@ -242,8 +242,8 @@ class FrequencyProtocol(ShareProtocol):
 # -- pure protocols -----------------------------------------------------------------------------------
 
 
-class PureProtocol(FrequencyProtocol):
-    """A protocol in the pure framework; p and q are the realized probabilities, exact."""
+class PureLaw(Protocol):
+    """A report supports what is true with p and any other given thing with q, whatever else is true; both exact."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -253,12 +253,48 @@ class PureProtocol(FrequencyProtocol):
     @property
     @abstractmethod
     def p(self) -> Fraction:
-        """P(the report supports the true answer)."""
+        """P(the report supports what is true)."""
 
     @property
     @abstractmethod
     def q(self) -> Fraction:
-        """P(the report supports some other given answer)."""
+        """P(the report supports some other given thing)."""
+
+    @cached_property
+    def _spreads(self) -> tuple[float, float, float]:
+        """p (1 - p), q (1 - q) and p - q as floats."""
+        return float(self.p * (1 - self.p)), float(self.q * (1 - self.q)), float(self.p - self.q)
+
+    @property
+    def leverage(self) -> float:
+        """By how much one forged report can raise an estimated count: (1 - q) / (p - q)."""
+        return float((1 - self.q) / (self.p - self.q))
+
+    @property
+    def poisoning(self) -> float:
+        """m forged reports among n move a share by at most (m / n) / (p - q)."""
+        return float(1 / (self.p - self.q))
+
+    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
+        """The variance of an estimated count with n people, for something of that frequency.
+
+        Noise and sampling error; `population=False` leaves the second out, for the count among those who answered.
+        """
+        f = np.asarray(frequency, dtype=np.float64)
+        own, other, gap = self._spreads
+        spread = n * (f * own + (1 - f) * other) / gap**2
+        if population:
+            spread = spread + n * f * (1 - f)
+        return float(spread) if spread.ndim == 0 else spread
+
+    def _outside(self, counts: NDArray[Any], n: float, tests: int) -> list[float]:
+        """Whether something was supported less often than with q, or more often than with p, of so many things."""
+        few = too_few(float(counts.min()), n, float(self.q), tests)
+        return [few, too_many(float(counts.max()), n, float(self.p), tests)]
+
+
+class PureProtocol(PureLaw, FrequencyProtocol):
+    """A protocol in the pure framework; p and q are the realized probabilities."""
 
     everyone: ClassVar[Fraction] = Fraction(0)
     """How likely a report is that supports all answers, under an answer that it did not support."""
@@ -272,11 +308,6 @@ class PureProtocol(FrequencyProtocol):
         alone = self.p / self.ratio
         mass = 1 - (self.ratio - 1) * alone
         return (supporting(mass, self.ratio, (self.q - alone) / (self.ratio - 1), self.everyone),)
-
-    @cached_property
-    def _spreads(self) -> tuple[float, float, float]:
-        """p (1 - p), q (1 - q) and p - q as floats."""
-        return float(self.p * (1 - self.p)), float(self.q * (1 - self.q)), float(self.p - self.q)
 
     def _told(self, noun: str) -> list[str]:
         """What chance does to one of so many answers, or of so many cells, in sentences."""
@@ -316,33 +347,8 @@ class PureProtocol(FrequencyProtocol):
         np.fill_diagonal(found, self.variance(1, shares, population=False))
         return found
 
-    @property
-    def leverage(self) -> float:
-        """By how much one forged report can raise the estimated count of one answer: (1 - q) / (p - q)."""
-        return float((1 - self.q) / (self.p - self.q))
-
-    @property
-    def poisoning(self) -> float:
-        """m forged reports among n move a share by at most (m / n) / (p - q)."""
-        return float(1 / (self.p - self.q))
-
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
-        # A report supports an answer with at least q and at most p, whoever sent it.
-        supported, n, size = self._support_counts(tally.counts) * worth, tally.n * worth, self.domain.size
-        few = too_few(float(supported.min()), n, float(self.q), size)
-        return [few, too_many(float(supported.max()), n, float(self.p), size)]
-
-    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
-        """The exact variance of an estimated count with n people, for an answer of that frequency.
-
-        Noise and sampling error; `population=False` leaves the second out, for the count among those who answered.
-        """
-        f = np.asarray(frequency, dtype=np.float64)
-        own, other, gap = self._spreads
-        spread = n * (f * own + (1 - f) * other) / gap**2
-        if population:
-            spread = spread + n * f * (1 - f)
-        return float(spread) if spread.ndim == 0 else spread
+        return self._outside(self._support_counts(tally.counts) * worth, tally.n * worth, self.domain.size)
 
 
 FISHER_LIMIT = 2000  # answers; beyond, the information matrix costs more than all else

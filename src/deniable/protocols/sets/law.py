@@ -16,24 +16,23 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from deniable.domains import Domain, SetColumn, Sets
 from deniable.errors import ChannelError
 from deniable.exact import Number
-from deniable.protocols.base import Positions, Protocol
+from deniable.protocols.base import Positions
 from deniable.protocols.frequency.bit_rows import random_subset
+from deniable.protocols.frequency.histogram import PureLaw
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, Floats, ItemShares, quantile
-from deniable.results.significance import too_few, too_many
 
 _LISTED = 1 << 20
 """Items, up to which all of them are read out."""
@@ -48,7 +47,7 @@ class Joint(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SetProtocol(Protocol):
+class SetProtocol(PureLaw):
     """Shares of the items of sets; a subclass writes what is done with a padded set."""
 
     domain: Sets
@@ -79,22 +78,7 @@ class SetProtocol(Protocol):
         """The noise of one report about an element of that share."""
         return float(self.variance(1, self.usual_share, False))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.p <= self.q:
-            raise ChannelError(f"at epsilon {float(self.epsilon):.3g} rounding leaves nothing to learn: raise epsilon")
-
     # -- written by each law -----------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def p(self) -> Fraction:
-        """P(the report supports an element of the padded set)."""
-
-    @property
-    @abstractmethod
-    def q(self) -> Fraction:
-        """P(the report supports some other given element)."""
 
     @property
     @abstractmethod
@@ -150,20 +134,6 @@ class SetProtocol(Protocol):
 
     # -- the analyst -------------------------------------------------------------------------------
 
-    @cached_property
-    def _spreads(self) -> tuple[float, float, float]:
-        """p (1 - p), q (1 - q) and p - q as floats."""
-        return float(self.p * (1 - self.p)), float(self.q * (1 - self.q)), float(self.p - self.q)
-
-    def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
-        """The variance of an estimated count with n people, for an item of that share; without colliding hashes."""
-        f = np.asarray(frequency, dtype=np.float64)
-        own, other, gap = self._spreads
-        spread = n * (f * own + (1 - f) * other) / gap**2
-        if population:
-            spread = spread + n * f * (1 - f)
-        return float(spread) if spread.ndim == 0 else spread
-
     def noise(self, n: int) -> float:
         return math.sqrt(self.variance(n, 0.0, False)) / n
 
@@ -180,15 +150,6 @@ class SetProtocol(Protocol):
     @property
     def tests(self) -> int:
         return self.domain.items.size
-
-    @property
-    def leverage(self) -> float:
-        """A report that supports an item adds (1 - q) / (p - q) to its count."""
-        return float((1 - self.q) / (self.p - self.q))
-
-    @property
-    def poisoning(self) -> float:
-        return float(1 / (self.p - self.q))
 
     def _estimate(self, tally: Tally) -> ItemShares:
         domain, most = self.domain, self.domain.at_most
@@ -262,11 +223,6 @@ class SetProtocol(Protocol):
 
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         return []
-
-    def _outside(self, counts: Floats, n: float, tests: int) -> list[float]:
-        """Whether a report supported an element less often than with q, or more often than with p."""
-        few = too_few(float(counts.min()), n, float(self.q), tests)
-        return [few, too_many(float(counts.max()), n, float(self.p), tests)]
 
 
 def _subsampled(values: SetColumn, most: int, bits: Bits) -> SetColumn:
