@@ -202,10 +202,10 @@ def growing_domain(size: Size) -> Case:
     )
 
 
-def two_stages(protocol: Any, plain: Any, size: Size, most: int = 10**6) -> Case:
+def two_stages(protocol: Any, plain: Any, size: Size, most: int = 10**6, values: Any = None) -> Case:
     """Both stages of a protocol, its tally, and what the same report costs where it is given once."""
     n, one_by_one = size(most, most // 10), size(2_000, 200)
-    values = answers(n)
+    values = answers(n) if values is None else values
     states = protocol.permanents(values)
     reports, single = protocol.reports(states), [row.tobytes() for row in states[:one_by_one]]
     tasks = {
@@ -240,6 +240,24 @@ def losue(size: Size) -> Case:
 @benchmark("LOLOHA", f"{STAGED}a million devices", group="frequency")
 def loloha(size: Size) -> Case:
     return two_stages(dn.LOLOHA(DOMAIN, **LEVELS), dn.OLH(DOMAIN, EPSILON), size)
+
+
+@benchmark(
+    "DBitFlip", "two stages, 24 answers, epsilon = 1 per report and 2 for ever, a million devices", group="frequency"
+)
+def dbitflip(size: Size) -> Case:
+    return two_stages(dn.DBitFlip(24, **LEVELS), dn.SUE(24, EPSILON), size, values=answers(size(10**6, 10**5)) % 24)
+
+
+@benchmark(
+    "LOneBitMean", "mean in two stages, epsilon = 1 per report and 2 for ever, a million devices", group="frequency"
+)
+def lonebitmean(size: Size) -> Case:
+    minutes = dn.Interval(0, 1440, unit="minutes")
+    numbers = answers(size(10**6, 10**5)) % 1441 + 0.5
+    return two_stages(
+        dn.LOneBitMean(minutes, **LEVELS, steps=24), dn.OneBitMean(minutes, EPSILON), size, values=numbers
+    )
 
 
 @benchmark("LRAPPOR", f"{STAGED}100,000 devices, filters of 128 bits", group="frequency")

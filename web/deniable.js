@@ -884,6 +884,65 @@ function losue({ size }, epsilon, { forever }) {
   return unaryTwice(size, threshold(WORD / 2n), stored, secondFlip(stored, epsilon), forever);
 }
 
+/**
+ * d-bit flip: the device keeps one of several blocks of answers, and its states are flipped bits about the answers of this
+ * block; all answers outside it share a state.
+ */
+function dBitFlip({ size }, epsilon, { forever, bits: width }) {
+  check(isWhole(width, 1, size), "the number of bits is not usable");
+  const blocks = Math.ceil(size / width);
+  const each = width > 1 ? half : (level) => level;
+  const flip = flipThreshold(each(readForever(forever, epsilon)));
+  const second = secondFlip(flip, each(epsilon));
+  const head = bytesFor(blocks);
+  const lane = (value, state) => {
+    const place = value - state.slice(0, head).reduceRight((sum, byte) => 256 * sum + byte, 0) * width;
+    return place >= 0 && place < width ? place : width;
+  };
+  const permanent = (value, bits, like) => {
+    const block = like ? like.slice(0, head) : toBytes(bits.integers(blocks), head);
+    const row = bits.packed(flip, width);
+    const own = lane(value, block);
+    if (own < width) setBit(row, own, bits.bernoulli(complement(flip)));
+    return concat(block, row);
+  };
+  const report = (state, bits) => concat(state.slice(0, head), flippedBits(state.slice(head), second, width, bits));
+  return twoStages(permanent, report, {
+    reportBytes: head + Math.ceil(width / 8),
+    forms: blocks * 2 ** width,
+    thresholds: { flip, second },
+    forever,
+    linking: (epochs) => blocks * bitLinking([[flip, width]], second, epochs),
+    instantEpsilon: writeFraction(times(logCeil(WORD - second.numerator, second.numerator), [BigInt(width), 1n])),
+    keptUnder: (value, state) => byPosition(lane(value, state)),
+    blocks,
+    width,
+    head,
+  });
+}
+
+/**
+ * One-bit mean in two stages: a number goes to one of two marks around it by a number alpha that the device draws once; the
+ * bit of each mark is kept, and flipped by chance for each report.
+ */
+function longOneBitMean({ low, high, number }, epsilon, { forever: written, steps, points }) {
+  check(isWhole(steps, 1, 2 ** 20) && isWhole(points, 1, 2 ** 32), "the steps or points are not usable");
+  const { permanent: kept, report: sent, forever, thresholds, linking, instantEpsilon } = lgrr({ size: 2 }, epsilon, { forever: written });
+  const mark = (answer, state) => {
+    const place = Math.min(((number(answer) - low) * steps) / (high - low), steps);
+    const below = Math.floor(place);
+    return below + (Math.floor((place - below) * points) + littleEndian(state, 0) >= points);
+  };
+  const permanent = (answer, bits, like) => {
+    const alpha = like ? like.slice(0, 4) : toBytes(bits.integers(points), 4);
+    const end = Number(bits.integers(steps) < mark(answer, alpha));
+    return concat(alpha, kept(end, bits));
+  };
+  const report = (state, bits) => sent(state.slice(4), bits);
+  const law = { reportBytes: 1, forms: 2, thresholds, forever, linking, instantEpsilon, steps };
+  return twoStages(permanent, report, { ...law, keptUnder: (answer, state) => byPosition(mark(answer, state)) });
+}
+
 /** A bitmap of independent bits: every bit at the rate of the others, then the true one at its own. */
 function unary(size, trueBit, otherBit) {
   if (trueBit.numerator <= otherBit.numerator) refuse("spec", "at this epsilon rounding leaves nothing to learn");
@@ -1634,6 +1693,8 @@ const PROTOCOLS = {
   LOLOHA: { law: loloha, shape: "hashed answer, twice", needs: "text", parameters: ["forever"], closed: "hashing" },
   LSUE: { law: lsue, shape: "bits, twice", parameters: ["forever"] },
   LOSUE: { law: losue, shape: "bits, twice", parameters: ["forever"] },
+  DBitFlip: { law: dBitFlip, shape: "block of bits, twice", parameters: ["forever", "bits"] },
+  LOneBitMean: { law: longOneBitMean, shape: "end, twice", needs: "number", parameters: ["forever", "steps", "points"] },
   Evolving: { law: evolving, shape: "stream", parameters: ["epochs", "changes"] },
   SUE: { law: sue, shape: "bits" },
   OUE: { law: oue, shape: "bits" },

@@ -57,12 +57,14 @@ if TYPE_CHECKING:
     from deniable.protocols import SUE as SUE
     from deniable.protocols import THE as THE
     from deniable.protocols import Attributes as Attributes
+    from deniable.protocols import DBitFlip as DBitFlip
     from deniable.protocols import Discovery as Discovery
     from deniable.protocols import Estimate as Estimate
     from deniable.protocols import Evolving as Evolving
     from deniable.protocols import HadamardResponse as HadamardResponse
     from deniable.protocols import ItemSets as ItemSets
     from deniable.protocols import KeyValue as KeyValue
+    from deniable.protocols import LOneBitMean as LOneBitMean
     from deniable.protocols import MeanTable as MeanTable
     from deniable.protocols import Moments as Moments
     from deniable.protocols import OLHSketch as OLHSketch
@@ -113,10 +115,12 @@ _HOMES = {
         *("BLH", "CMS", "GRR", "HCMS", "LGRR", "LOLOHA", "LOSUE", "LSUE", "OLH", "OUE", "RAPPOR", "SUE", "THE"),
         *(
             "Attributes",
+            "DBitFlip",
             "Discovery",
             "Estimate",
             "Evolving",
             "HadamardResponse",
+            "LOneBitMean",
             "MeanTable",
             "Moments",
             "OLHSketch",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from deniable import exact
-from deniable.domains import Strings
+from deniable.domains import Interval, Strings
 from deniable.errors import (
     ChannelError,
     DeniableError,
@@ -21,7 +22,22 @@ from deniable.errors import (
     NumberError,
     ReportError,
 )
-from deniable.protocols import GRR, LGRR, LOLOHA, LOSUE, LSUE, OUE, RAPPOR, SUE, Memoized, load, registered
+from deniable.protocols import (
+    GRR,
+    LGRR,
+    LOLOHA,
+    LOSUE,
+    LSUE,
+    OUE,
+    RAPPOR,
+    SUE,
+    DBitFlip,
+    LOneBitMean,
+    Memoized,
+    OneBitMean,
+    load,
+    registered,
+)
 from deniable.randomness import Bits, Secure, Simulation, exhaust
 from deniable.surveys.results import Repeats, find
 
@@ -31,6 +47,10 @@ FILTER = next(iter(registered()["LRAPPOR"].examples()))
 INSTANCES = [
     protocol for _, kind in sorted(registered().items()) if issubclass(kind, Memoized) for protocol in kind.examples()
 ]
+
+
+BLOCK = partial(DBitFlip, ["a", "b"], bits=2)
+ENDS = partial(LOneBitMean, Interval(0, 1), points=2)
 
 
 def stream_law(protocol: Memoized, stream: tuple[Any, ...], values: int) -> dict[bytes, Fraction]:
@@ -74,6 +94,12 @@ def pattern(stream: tuple[Any, ...], values: int) -> tuple[int, ...]:
             (kind(2, first=first, forever=forever), 2, values)
             for kind, values in ((LGRR, 2), (LSUE, 2), (LOSUE, 2), (LOSUE, 1))
             for first, forever in (("0.01", "0.02"), (1, 8), (7, 8))
+        ),
+        *(
+            (kind(first=first, forever=forever), 2, values)
+            for kind in (BLOCK, ENDS)
+            for first, forever in (("0.01", "0.02"), (1, 8), (7, 8))
+            for values in (1, 2)
         ),
     ],
 )
@@ -387,3 +413,139 @@ def test_what_cannot_be_is_refused_with_the_way_out(build: Any, what: str) -> No
     with pytest.raises(DeniableError, match=what) as refusal:
         build()
     assert isinstance(refusal.value, EpsilonError | NumberError | ChannelError)
+
+
+def keys(protocol: Memoized, stream: tuple[Any, ...], shared: bytes) -> tuple[int, ...]:
+    """Which epochs share a state, on a device that drew this."""
+    state = shared + bytes(protocol.report_bytes)
+    known = [protocol.kept_under(protocol.domain.encode_one(answer), state) for answer in stream]
+    return tuple(known.index(key) for key in known)
+
+
+def test_blocks_of_bits_tell_no_more_than_they_claim_over_streams() -> None:
+    """d-bit flip with two blocks, all streams of two epochs: patterns are those of the states, given the block."""
+    protocol = DBitFlip(["a", "b", "c"], first="1/2", forever=1, bits=2)
+    laws = {
+        stream: exhaust(lambda bits, s=stream: b"".join(protocol.stream(s, None, bits))).law
+        for stream in product("abc", repeat=2)
+    }
+    found, bounds = protocol.levels(2, enumerated=True), protocol.levels(2)
+    anything = patterned = Fraction(1)
+    for (one, law), (other, rival) in product(laws.items(), repeat=2):
+        for sent, chance in law.items():
+            anything = max(anything, chance / rival[sent])
+            if keys(protocol, one, sent[:1]) == keys(protocol, other, sent[:1]):
+                patterned = max(patterned, chance / rival[sent])
+    assert found.any.ratio == anything <= bounds.any.ratio
+    assert found.same_pattern.ratio == patterned <= bounds.same_pattern.ratio
+    # Answers outside the block share a state: there is nothing between a, c and a, a on a device of the second block.
+    assert {sent: chance for sent, chance in laws["a", "b"].items() if sent[0] == 1} == {
+        sent: chance for sent, chance in laws["a", "a"].items() if sent[0] == 1
+    }
+
+
+def test_bits_that_are_kept_one_by_one_would_tell_more() -> None:
+    """Microsoft keeps a bit "mine" and a bit "not mine" per bucket: streams of one pattern are then told apart."""
+    protocol = DBitFlip(["a", "b", "c"], first="1/2", forever=1, bits=3)
+    flip, again = protocol.flip.value, protocol.second.value
+
+    def bit(mine: str, lane: str, sent: str) -> Fraction:
+        """P(a lane sends these bits), for a stream of answers; the bit of "mine" and that of "not mine" are kept."""
+        total = Fraction(0)
+        for own, other in product((0, 1), repeat=2):
+            chance = ((1 - flip) if own else flip) * (flip if other else 1 - flip)
+            for answer, seen in zip(mine, sent, strict=True):
+                kept = own if answer == lane else other
+                chance *= 1 - again if kept == int(seen) else again
+            total += chance
+        return total
+
+    ratios = [bit("ab" * n, "a", "10" * n) / bit("cb" * n, "a", "10" * n) for n in (1, 8, 40)]
+    assert ratios[-1] > exact.exp_ceil(2 * protocol.forever), "two states at `forever` each do not bound it"
+    assert ratios == sorted(ratios)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_number_is_rounded_without_bias_and_one_report_is_the_one_bit_mean(steps: int) -> None:
+    """Over all alphas, exactly: the mean of the marks is the number, and one report has the law of OneBitMean."""
+    points = 4
+    protocol = LOneBitMean(Interval(0, 4), first="1/2", forever=1, steps=steps, points=points)
+    channel = protocol.channel()
+    once = OneBitMean(Interval(0, 4), "1/2")
+    assert abs(float(protocol.kept) - float(once.kept)) < 1e-15
+    for quarters in range(4 * points + 1):
+        number = quarters / points
+        if (number * steps / 4 * points) % 1:
+            continue  # between two points alpha is not fine enough
+        marks = [protocol._mark(number, alpha) for alpha in range(points)]
+        assert Fraction(sum(marks), points) * 4 / steps == Fraction(number)
+        law = exhaust(lambda bits, x=number: protocol._one(x, bits)).law
+        chance = sum(Fraction(int(channel.numerators[mark][1]), channel.denominator) for mark in marks) / points
+        assert law[b"\1"] == chance
+    assert protocol.linking(10_000) <= 2
+
+
+def test_small_changes_of_a_number_keep_its_state() -> None:
+    """On one device, numbers between two of its thresholds share a mark; in bulk as one by one."""
+    minutes = LOneBitMean(Interval(0, 1440), first=1, forever=2, steps=24)
+    known: list[tuple[bytes, bytes]] = []
+    for number in (600.0, 601.0, 599.5, 600.0, 720.0):
+        state, key = minutes.kept_state(number, known, bits=Simulation(3))
+        if key is not None:
+            known.append((key, state))
+    assert len(known) == 2
+    numbers = np.random.default_rng(1).uniform(0, 1440, 500)
+    alphas = np.random.default_rng(2).integers(0, minutes.points, 500)
+    assert minutes.marks(numbers, alphas).tolist() == [
+        minutes._mark(x, int(a)) for x, a in zip(numbers, alphas, strict=True)
+    ]
+    reports, marks = minutes.streams(np.stack([numbers, numbers], axis=1), Simulation(4))
+    assert (marks[:, 0] == marks[:, 1]).all()
+    assert (reports[0].array != reports[1].array).any()
+
+
+def test_a_mean_over_epochs_has_the_floor_of_its_states() -> None:
+    """500 devices that never change, 200 collections of 20 epochs each: the spread is what kept_noise says.
+
+    The variance of 200 means is within 30 percent of the truth with probability 0.997; the seed is fixed.
+    """
+    hours = LOneBitMean(Interval(-1, 1), first=1, forever=2)
+    numbers = np.zeros(500)
+    means = []
+    for seed in range(200):
+        bits = Simulation(seed)
+        states = hours.permanents(numbers, bits)
+        means.append(np.mean([hours.estimate(hours.tally(hours.reports(states, bits))).value for _ in range(20)]))
+    kept = hours.kept_noise
+    expected = hours.noise(500) ** 2 * (kept + (1 - kept) / 20)
+    assert 0.7 < np.var(means) / expected < 1.3
+    assert hours.floor(500) < np.sqrt(expected)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: DBitFlip(4, first=1, forever=2, bits=5), "1 to 4"),
+        (lambda: DBitFlip(4, first=1, forever=2, bits=True), "bits"),
+        (lambda: DBitFlip(Interval(0, 1), first=1, forever=2), "list of answers"),
+        (lambda: LOneBitMean(Interval(0, 1), first=1, forever=2, steps=0), "steps"),
+        (lambda: LOneBitMean(Interval(0, 1), first=1, forever=2, points=2**33), "points"),
+        (lambda: LOneBitMean(["yes", "no"], first=1, forever=2), "numbers"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(make: Any, words: str) -> None:
+    with pytest.raises(DeniableError, match=words):
+        make()
+
+
+def test_tallies_of_blocks_count_every_bit() -> None:
+    for bits in (3, 8, 11):
+        protocol = DBitFlip(20, first=1, forever=2, bits=bits)
+        reports = protocol.privatize(np.arange(20).repeat(30), Simulation(bits))
+        counts = np.zeros(protocol.tally_size, dtype=int)
+        for row in reports.array:
+            counts[row[0]] += 1
+            for lane in range(bits):
+                if row[1 + lane // 8] >> lane % 8 & 1 and row[0] * bits + lane < 20:
+                    counts[protocol.blocks + row[0] * bits + lane] += 1
+        assert protocol.tally(reports).counts.tolist() == counts.tolist()

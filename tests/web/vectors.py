@@ -330,6 +330,9 @@ def stages() -> Iterator[dict[str, Any]]:
         registered()["LOLOHA"](TOWNS, 1, forever="7/2"),
         registered()["LRAPPOR"](Strings(), first=2, forever=4, bloom_bits=32, cohorts=300),
         registered()["LOLOHA"](Strings(8, 128, "k"), 1, forever=2),
+        registered()["DBitFlip"](Integers(0, 299), 1, forever="7/2", bits=1),
+        registered()["DBitFlip"](Integers(0, 69), 2, forever="7/2", bits=9),
+        registered()["LOneBitMean"](Interval(0, 1440), 1, forever="7/2", steps=24),
     ]
     for protocol in (*(example for kind in kinds for example in kind.examples()), *wide):
         for seed, value in enumerate(some_answers(protocol.domain)):

@@ -105,6 +105,24 @@ function oneCell(_protocol, _spec, bytes, at) {
   return { rows: [{ from: at, to: at + bytes.length, meaning: text }], text, supports: null };
 }
 
+/** A block of answers, then a bit for each of them. */
+function blockOfBits({ domain, blocks, width, head }, _spec, bytes, at) {
+  const [block, rest] = [number(bytes.slice(0, head)), bytes.slice(head)];
+  const first = block * width;
+  const own = { label: (i) => (first + i < domain.size ? domain.label(first + i) : "nothing") };
+  const set = setBits(width, rest).filter((i) => first + i < domain.size);
+  const rows = [{ from: at, to: at + head, meaning: `block ${count(block + 1)} of ${count(blocks)}: which answers the bits are about` }, ...bitmap(own, width, rest, at + head)];
+  const about = blocks > 1 ? `about block ${count(block + 1)} of ${count(blocks)}, ` : "";
+  return { rows, text: `${about}bits set for ${listed(own, set)}`, supports: set.map((i) => first + i) };
+}
+
+/** A number in two stages: one of the two ends. */
+function oneEnd({ domain: { low, high, unit } }, _spec, bytes, at) {
+  const end = quantity(bytes[0] ? high : low, unit);
+  const speaks = `It speaks for numbers near ${end}, yet every number from ${quantity(low, unit)} to ${quantity(high, unit)} could have led to it.`;
+  return { rows: [{ from: at, to: at + 1, meaning: `the ${bytes[0] ? "high" : "low"} end, ${end}` }], text: `the end ${end}`, supports: null, speaks };
+}
+
 /** Texts: the cohort first, then a report about cells. */
 const cohort = (inner, noun = "") => (_protocol, spec, bytes, at) => {
   const { cells, cohorts } = hashingOf(spec);
@@ -284,6 +302,8 @@ export const DECODERS = {
   "answer, twice": single,
   bits: bitwise,
   "bits, twice": bitwise,
+  "block of bits, twice": blockOfBits,
+  "end, twice": oneEnd,
   hash: local,
   subset: ({ domain }, spec, bytes, at) => subset(domain, domain.size, spec.subset_size, bytes, at),
   block: ({ domain }, spec, bytes, at) => hadamard(domain, domain.size, spec.blocks, bytes, at),

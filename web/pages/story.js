@@ -78,6 +78,55 @@ function bitsTwice(domain, yours, [others, own, flips], says) {
   ];
 }
 
+/** A block of answers that is kept, then bits about its answers, in two stages. */
+function blockTwice({ protocol: { domain, blocks, width }, draws, says }) {
+  const [choice, kept, again] = [blocks > 1 ? draws[0] : null, draws.find(({ row }) => row), draws.at(-1)];
+  const picked = {
+    text: `The ${count(domain.size)} answers are cut into ${count(blocks)} blocks of ${count(width)}. One block is drawn once and kept for all your reports, each with the same probability. Your reports are about the answers of this block alone.`,
+    outcome: `Block ${count((choice?.got ?? 0) + 1)}.`,
+  };
+  const [once, which] = blocks > 1 ? ["once per answer of the block, and once for all others", `the ${count(width)} answers of the block`] : ["once per answer", `the ${count(width)} answers`];
+  return [
+    ...(choice ? [picked] : []),
+    {
+      text: `First stage, ${once}: there is one bit for each of ${which}, set for yours and clear for the others. Then every bit is flipped with probability ${percent(kept.chance, 2)}, one coin each.`,
+      outcome: "Drawn, and kept.",
+    },
+    { text: secondFlips(again), outcome: flippedOf(again) },
+    { text: "What the report says:", outcome: says },
+  ];
+}
+
+/** A number that goes to a mark, whose end is kept. */
+function endTwice({ protocol: { steps }, domain, value, draws, says }) {
+  const { low, high, unit } = domain;
+  const taken = domain.number(domain.read(value));
+  const end = (i) => quantity(i ? high : low, unit);
+  const beyond = taken === Number(value) ? "" : `Your answer lies beyond an end, so it is taken as ${quantity(taken, unit)}. `;
+  const marked = steps === 1 ? `Both ends are marked, ${end(0)} and ${end(1)}.` : `There are ${count(steps + 1)} marks from ${end(0)} to ${end(1)}, evenly spaced.`;
+  const [keep, pick, again, other] = draws.slice(-4);
+  const drawn = (one, hit) => ({ text: "One of the two ends is drawn, each with the same probability. It counts only after “replace”.", outcome: `Drawn: ${end(one.got)}${hit ? " (not used)." : "."}` });
+  return [
+    {
+      text: `${beyond}${marked} Chance decides once, for all your reports, from where on a number between two marks goes to the upper one; over all devices nothing is lost on average.`,
+      outcome: "Decided, and kept.",
+    },
+    {
+      text: `First stage, once per mark: a mark goes to the high end more often the higher it is. A coin decides whether that end is kept. It says “keep” with probability ${percent(keep.chance, 2)}.`,
+      coin: keepCoin(keep, "keep", "replace"),
+      outcome: keep.hit ? "It said keep." : "It said replace.",
+    },
+    drawn(pick, keep.hit),
+    {
+      text: `Second stage, for every report: another coin decides whether the outcome of the first stage is sent. It says “send” with probability ${percent(again.chance, 2)}.`,
+      coin: keepCoin(again, "send", "replace"),
+      outcome: again.hit ? "It said send." : "It said replace.",
+    },
+    drawn(other, again.hit),
+    { text: "What the report says:", outcome: says },
+  ];
+}
+
 function hashing(domain, size, hashBits, position, report, draws, says, noun) {
   const [keep, pick] = draws.slice(-2);
   const groups = 2 ** hashBits;
@@ -414,6 +463,8 @@ export const STORIES = {
   "answer, twice": ({ domain, draws, says }) => twice(domain, draws, says),
   bits: bitwise,
   "bits, twice": ({ domain, value, draws, says }) => bitsTwice(domain, domain.read(value), draws, says),
+  "block of bits, twice": blockTwice,
+  "end, twice": endTwice,
   hash: local,
   subset: ({ domain, spec, draws, says }) => subset(domain, spec.subset_size, draws, says),
   block: ({ domain, draws, says }) => hadamard(domain, draws, says),

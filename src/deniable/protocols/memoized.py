@@ -4,6 +4,7 @@ A kind of memoized protocol writes its two laws:
 
 _permanent     one encoded answer -> the bytes of its state, consuming random bytes in the documented order
 _shared        what a device draws once whatever it answers, such as its hash function: the head of all its states
+_law_state     the state of one of `_inputs`, where these are no answers
 _instant       a state -> the bytes of a report, in the same way
 _states        the first of these for encoded answers in bulk
 _instants      the second for states in bulk
@@ -28,8 +29,8 @@ Parts      the bits of a bitmap are drawn independently in both stages. So the l
            listing the 2^d states
 Cap        a device keeps at most `values` states; an answer beyond them is reported from the first one. So its stream
            is one with at most `values` different answers
-Shared     what does not depend on an answer and stands in every report, a hash function or a cohort, is the same in all
-           states of a device: a new one would show that the answer changed. All levels are given the shared part
+Shared     what does not depend on an answer, such as a hash function or a cohort, is the same in all states of a
+           device: a new one would show that the answer changed. All levels are given the shared part
 Linking    reports from one state resemble each other, so that a state works as a cookie in time. How well T reports of
            a device fit T others of the same device: LR = P(both from one state) / (P(one) P(other)), among devices
            with the same answer. Its mean over pairs of one device, `linking(T)`, is 1 where nothing can be linked, and
@@ -206,11 +207,11 @@ class Memoized(Protocol):
 
     @property
     def shared_bytes(self) -> int:
-        """How many bytes at the head of a state, and of a report from it, say what a device drew once."""
+        """How many bytes at the head of a state say what a device drew once."""
         return 0
 
     def _shared(self, bits: Bits) -> bytes:
-        """What a device draws once, whatever it answers; it stands in the clear in every report."""
+        """What a device draws once, whatever it answers; levels hold even if it stands in the clear in every report."""
         return b""
 
     def _state(self, value: Any, bits: Bits, like: bytes | None = None) -> bytes:
@@ -390,7 +391,7 @@ class Memoized(Protocol):
         """Of the noise of a report, the share that is its state's: for the true answer, and for another one."""
         found = self._supports_kept
         if found is None:
-            return 1.0, 1.0
+            return 1.0, 0.0
         p1, q1, p, q = map(float, found)
         passed = ((p - q) / (p1 - q1)) ** 2
         return passed * p1 * (1 - p1) / (p * (1 - p)), passed * q1 * (1 - q1) / (q * (1 - q))
@@ -434,9 +435,9 @@ class Memoized(Protocol):
         found: Difference = second - first
         if not before.n:
             return found
-        noise = (first.noise + second.noise) / before.n**2
-        kept = min(self._kept_shares()) if self._supports_kept is not None else 0.0
-        spread = noise * (1 - (1 - changed) * kept) + changed / before.n
+        noise = sum(one.table(population=False).stderr ** 2 for one in (first, second))
+        kept = min(self._kept_shares())
+        spread = noise * (1 - (1 - changed) * kept) + changed * self.scale**2 / before.n
         return replace(found, stderr=np.minimum(np.sqrt(spread), found.stderr))
 
     # -- what can be linked ------------------------------------------------------------------------
@@ -476,10 +477,21 @@ class Memoized(Protocol):
 
     # -- exact enumeration -------------------------------------------------------------------------
 
+    def _law_state(self, value: Any, bits: Bits) -> bytes:
+        """The state of one of `_inputs`."""
+        return self._state(value, bits)
+
+    def _row_of(self, answer: Any) -> int:
+        """Which of `_inputs` an answer is."""
+        return int(self.domain.encode_one(answer))
+
     @cached_property
     def stages(self) -> tuple[Channel, Channel]:
         """The exact channels from answers to states and from states to reports, by running both along every branch."""
-        laws = [(label, exhaust(lambda bits, v=value: self._state(v, bits)).law) for label, value in self._inputs()]  # type: ignore[misc]
+        laws = [
+            (label, exhaust(lambda bits, v=value: self._law_state(v, bits)).law)  # type: ignore[misc]
+            for label, value in self._inputs()
+        ]
         states = sorted({state for _, law in laws for state in law})
         second = [exhaust(lambda bits, s=state: self._instant(s, bits)).law for state in states]  # type: ignore[misc]
         outputs = sorted({report for law in second for report in law})
@@ -501,7 +513,7 @@ class Memoized(Protocol):
         """
         if len(one) != len(other) or not one:
             raise NumberError("two streams have the same number of epochs, and at least one")
-        read = [[int(self.domain.encode_one(answer)) for answer in stream] for stream in (one, other)]
+        read = [[self._row_of(answer) for answer in stream] for stream in (one, other)]
         largest = Fraction(0)
         for place in self._places(sorted({*read[0], *read[1]})):
             table: Table = {}

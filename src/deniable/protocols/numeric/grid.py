@@ -92,7 +92,7 @@ class OnGrid:
         out = np.empty(encoded.size, dtype=np.int64)
         for start in range(0, encoded.size, BLOCK):
             part = out[start : start + BLOCK]
-            s = self._places(encoded[start : start + BLOCK])
+            s = self._grid_places(encoded[start : start + BLOCK])
             part[:] = s
             s -= part
             # The first 16 bits decide unless they are those of the fraction itself.
@@ -105,7 +105,7 @@ class OnGrid:
             part += up
         return out
 
-    def _places(self, encoded: NDArray[Any]) -> Floats:
+    def _grid_places(self, encoded: NDArray[Any]) -> Floats:
         """Where the numbers of encoded answers lie, from 0 at the low end to D - 1."""
         low, high = self._ends
         numbers = self._number(encoded)

@@ -334,7 +334,7 @@ class MeanTable(OnGrid, Table):
 
     def figure_variances(self, answers: Any, people: Any = None) -> Floats:
         """Of the mean of these very numbers."""
-        place = self._places(self.domain.encode(answers))
+        place = self._grid_places(self.domain.encode(answers))
         x = 2 * place / (self.positions - 1) - 1
         each = np.interp(place, np.arange(self.positions), self._moments) - x**2
         n = len(place) if people is None else int(np.sum(people))

@@ -103,7 +103,7 @@ class Window(OnGrid, Protocol):
             if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= _MOST_POSITIONS:
                 raise NumberError(f"the number of {name} is a whole number from {least} to 2^20: give both or none")
             object.__setattr__(self, name, number)
-        if self.keep.numerator == 0:
+        if self.kept == 0:
             raise ChannelError(f"at epsilon {float(self.epsilon):.3g} rounding leaves nothing to learn: raise epsilon")
 
     def parameters(self) -> dict[str, Any]:
@@ -171,8 +171,13 @@ class Window(OnGrid, Protocol):
         return Dyadic.floor_of(lambda e: (e - 1) * w / (outputs + (e - 1) * w), self.epsilon)
 
     @property
+    def kept(self) -> Fraction:
+        """The probability t that a report comes from the window of the number's position."""
+        return self.keep.value
+
+    @property
     def ratio(self) -> Fraction:
-        t = self.keep.value
+        t = self.kept
         return 1 + t * self.outputs / (self.width * (1 - t))
 
     def blankets(self) -> tuple[Blanket, ...]:
@@ -224,9 +229,9 @@ class Window(OnGrid, Protocol):
         """Of the mean of these very numbers."""
         if self.read == DISTRIBUTION:
             raise ChannelError("the figures of a distribution have no formula for their variances: simulate them")
-        place, half = self._places(self.domain.encode(answers)), (self.positions - 1) / 2
+        place, half = self._grid_places(self.domain.encode(answers)), (self.positions - 1) / 2
         below = np.floor(place)
-        up, t = place - below, float(self.keep)
+        up, t = place - below, float(self.kept)
         squares = (1 - up) * (below - half) ** 2 + up * (below + 1 - half) ** 2
         fixed = (t * (self.width**2 - 1) + (1 - t) * (self.outputs**2 - 1)) / 12
         each = t * squares + fixed - (t * (place - half)) ** 2
@@ -242,7 +247,7 @@ class Window(OnGrid, Protocol):
     @property
     def _scale(self) -> Fraction:
         """What a step of the output's index adds to the estimate."""
-        return (self._high - self._low) / (self.positions - 1) / self.keep.value
+        return (self._high - self._low) / (self.positions - 1) / self.kept
 
     def contribution(self, output: int) -> Fraction:
         """What a report with this output adds to the mean of n, times n: unbiased for the respondent's number."""
@@ -263,7 +268,7 @@ class Window(OnGrid, Protocol):
         least, most = self._noise_range
         everything = max(variance, least) * scale / n if n > 1 else most * scale
         # The spread of the positions themselves, less what random rounding may have added, is sampling error.
-        t = float(self.keep)
+        t = float(self.kept)
         fixed = (t * (self.width**2 - 1) + (1 - t) * (self.outputs**2 - 1)) / 12
         centre = float(Fraction(total, n)) - (self.outputs - 1) / 2
         apart = max(0.0, ((float(spread) + centre**2 - fixed) / t - (centre / t) ** 2) - 0.25)
@@ -289,7 +294,7 @@ class Window(OnGrid, Protocol):
 
     @cached_property
     def law(self) -> WindowLaw:
-        return WindowLaw(self.positions, self.width, float(self.keep))
+        return WindowLaw(self.positions, self.width, float(self.kept))
 
     @cached_property
     def _points(self) -> Floats:
@@ -351,7 +356,7 @@ class Window(OnGrid, Protocol):
     @cached_property
     def _noise_range(self) -> tuple[float, float]:
         """The smallest and the largest variance of one output's index, given the number, over all numbers."""
-        t, half = float(self.keep), (self.positions - 1) / 2
+        t, half = float(self.kept), (self.positions - 1) / 2
         positions = np.arange(self.positions) - half
         fixed = (t * (self.width**2 - 1) + (1 - t) * (self.outputs**2 - 1)) / 12
         alone = t * positions**2 + fixed - (t * positions) ** 2
@@ -372,14 +377,14 @@ class Window(OnGrid, Protocol):
             return self._median_error(n, population)
         if not population:
             return self.noise(n)
-        t, half = float(self.keep), (self.positions - 1) / 2
+        t, half = float(self.kept), (self.positions - 1) / 2
         fixed = (t * (self.width**2 - 1) + (1 - t) * (self.outputs**2 - 1)) / 12
         return math.sqrt((t * half**2 + fixed) / n) * float(self._scale)
 
     @property
     def leverage(self) -> float:
         """How many honest people at one end a forged report of the last output outweighs, for the mean."""
-        return (self.outputs - 1) / (float(self.keep) * (self.positions - 1))
+        return (self.outputs - 1) / (float(self.kept) * (self.positions - 1))
 
     @property
     def poisoning(self) -> float | None:
@@ -397,7 +402,7 @@ class Window(OnGrid, Protocol):
         return [
             self._rounding_step(value, encoded),
             f"A coin decides whether the report stays {where} this mark. It says “stay” with probability "
-            f"{percent(float(self.keep))}.",
+            f"{percent(float(self.kept))}.",
             *([window] if self.width > 1 else []),
             f"One of all {self.outputs:,} possible reports is drawn, each with the same probability. It counts only "
             "after “anywhere”.",
@@ -407,7 +412,7 @@ class Window(OnGrid, Protocol):
         return f"output {int.from_bytes(report, 'little') + 1} of {self.outputs}"
 
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
-        t, counts, n = float(self.keep), tally.counts * worth, tally.n * worth
+        t, counts, n = float(self.kept), tally.counts * worth, tally.n * worth
         least = (1 - t) / self.outputs
         few = too_few(float(counts.min()), n, least, self.outputs)
         return [few, too_many(float(counts.max()), n, least + t / self.width, self.outputs)]
