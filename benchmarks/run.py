@@ -34,6 +34,7 @@ MODULES = (
     "benchmarks.census",
     "benchmarks.sets",
     "benchmarks.shuffle",
+    "benchmarks.graphs",
     "benchmarks.files",
     "benchmarks.service",
     "benchmarks.stores",

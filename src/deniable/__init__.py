@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from deniable.protocols import Tally as Tally
     from deniable.protocols import Window as Window
     from deniable.protocols import combine as combine
+    from deniable.protocols import graphs as graphs
     from deniable.protocols import load as load
     from deniable.protocols import profiles as profiles
     from deniable.randomness import Secure as Secure
@@ -143,6 +144,7 @@ _MODULES = {
             *("privacy", "protocols", "randomness", "results", "surveys"),
         )
     },
+    "graphs": "deniable.protocols.graphs",
     "infer": "deniable.channels.inference",
     "profiles": "deniable.protocols.profiles",
 }

@@ -39,6 +39,7 @@ COMMANDS = {
     "tally": "Add reports up: what remains is one vector of counts per question, and the reports need not be kept.",
     "estimate": "Estimate how common each answer is, with error bars.",
     "test": "Decide which hypothesis the reports favour, or test shares, a mean or groups, with p-values.",
+    "graph": "Figures of a graph whose nodes hand in noisy messages only: edges, degrees, stars, triangles, cores.",
     "simulate": "Repeat whole collections with made-up people, and compare the errors with the formulas.",
     "conformance": "Check that protocols do what they promise, on the small instances that their examples() give.",
     "serve": "Collect reports over HTTP, add them up, and answer analysts.",
