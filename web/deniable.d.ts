@@ -127,6 +127,9 @@ export interface Protocol {
     figure?(read: number | readonly number[], group: number): number;
     /** Of Attributes: the columns, of which a report is about one. */
     readonly groups?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
+    /** Of Attributes that ask for columns together: the columns of each group, and the number of the combination of a read answer. */
+    readonly views?: readonly (readonly number[])[];
+    combination?(read: readonly unknown[], group: number): unknown;
     /** Of Stratified: the parts of an answer that are sent as they are, the strata that are counted, and what asks for the answer. */
     readonly clear?: readonly string[];
     readonly strata?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];

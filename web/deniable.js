@@ -1405,11 +1405,41 @@ function grouped(written, level, parts) {
   return { reportBytes, forms, thresholds: {}, draw, groups: Object.freeze(groups), delta, relation };
 }
 
-/** One column of a record. */
-function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: level }) {
-  check(Array.isArray(written) && written.length === columns.length, "there is one group per column");
-  const parts = columns.map(({ name }, i) => ({ name, domain: domain.columns[i].domain, of: (values) => values[i] }));
-  return grouped(written, level, parts);
+/** One column of a record; or with `views` some columns together, as the number of the combination of their cells. */
+function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: level, views, cells }) {
+  const alone = (i) => ({ name: columns[i].name, domain: domain.columns[i].domain, of: (values) => values[i] });
+  if (views === undefined && cells === undefined) {
+    check(Array.isArray(written) && written.length === columns.length, "there is one group per column");
+    return grouped(written, level, columns.map((_, i) => alone(i)));
+  }
+  const rises = (view) => view.every((one, i) => isWhole(one, i ? view[i - 1] + 1 : 0, columns.length - 1));
+  check(Array.isArray(views) && views.length <= 4096 && views.every((view) => Array.isArray(view) && view.length > 0 && rises(view)), "a view has different columns of the record, in their order");
+  check(new Set(views.map(String)).size === views.length, "two views are about the same columns");
+  check(Array.isArray(cells) && cells.length === columns.length, "there is one number of cells per column");
+  check(Array.isArray(written) && written.length === views.length, "there is one group per view");
+  check(views.length !== columns.length || views.some(([first, ...more], i) => first !== i || more.length), "columns that are asked alone have no cells");
+  const each = columns.map(({ domain: own }, i) => combinedCell(own, cells[i]));
+  const together = (view) => {
+    const size = view.reduce((product, i) => product * cells[i], 1);
+    check(size <= 2 ** 16, "columns together have at most 2^16 combinations");
+    const of = (values) => view.reduce((place, i) => place * cells[i] + each[i](values[i]), 0);
+    return { name: view.map((i) => columns[i].name).join(" & "), domain: { kind: "integers", low: 0, high: size - 1 }, of };
+  };
+  const parts = views.map((view) => (view.length === 1 ? alone(view[0]) : together(view)));
+  check(new Set(parts.map(({ name }) => name)).size === parts.length, "two groups are called the same");
+  const law = grouped(written, level, parts);
+  const usual = (view, i) => view.length === 1 || OF_A_LEVEL.includes(law.groups[i].protocol.name);
+  check(views.every(usual), "columns together are asked by GRR, SubsetSelection or OLH");
+  if (views.every(({ length }) => length === 1)) return law;
+  return { ...law, shape: "combination", views: Object.freeze(views.map(Object.freeze)), combination: (values, group) => parts[group].of(values) };
+}
+
+/** The cell of an answer among others: of a list its position, of grouped whole numbers and of an interval the part that it lies in. */
+function combinedCell(domain, cells) {
+  const { kind, size } = domain;
+  check(isWhole(cells, 2, Math.min(size ?? 2 ** 16, 2 ** 16)), "a column has 2 to 2^16 cells");
+  check(size === undefined ? kind === "interval" : size === cells || kind === "integers", "the cells of a column are not usable");
+  return size === undefined || size === cells ? cellOf(domain, cells, 2 ** 16) : (answer) => Math.floor((answer * cells) / size);
 }
 
 /** A public attribute or several, sent as they are, then the report of the answer, which is the last column. */
@@ -1684,7 +1714,7 @@ function keyValue(domain, _epsilon, { law: written, epsilon }) {
 
 /**
  * Every protocol that a spec may name: its law, the shape of its reports, its parameters, and what it needs of a domain. Those with a `closed`
- * parameter hash text: an open domain says how, while over a list of answers that parameter does.
+ * parameter hash text: an open domain says how, while over a list of answers that parameter does. A law may have reports of another shape.
  */
 const PROTOCOLS = {
   __proto__: null,
@@ -1713,7 +1743,7 @@ const PROTOCOLS = {
   Table: { law: table, shape: "output", parameters: ["outputs", "rows"], optional: ["certificate", "delta", "laws"] },
   MeanTable: { law: meanTable, shape: "mean output", needs: "number", parameters: ["rows", "values"], optional: ["certificate"] },
   ProfileTable: { law: profileTable, shape: "profile output", needs: "columns", parameters: ["mechanism", "profiles", "edges", "rows", "read"] },
-  Attributes: { law: attributes, shape: "part", needs: "columns", parameters: ["groups"] },
+  Attributes: { law: attributes, shape: "part", other: "combination", needs: "columns", parameters: ["groups"], optional: ["views", "cells"] },
   Stratified: { law: stratified, shape: "stratum", needs: "columns", parameters: ["inner"] },
   Moments: { law: moments, shape: "figure", needs: "read", parameters: ["groups"] },
   Ranges: { law: ranges, shape: "range", needs: "number", parameters: ["cells", "fanouts", "groups"] },
@@ -1746,7 +1776,7 @@ const CAMPAIGNS = {
 export const KINDS = Object.freeze({
   domains: Object.keys(DOMAINS),
   protocols: Object.keys(PROTOCOLS),
-  shapes: [...new Set(Object.values(PROTOCOLS).map(({ shape }) => shape))],
+  shapes: [...new Set(Object.values(PROTOCOLS).flatMap(({ shape, other }) => (other ? [shape, other] : [shape])))],
   campaigns: Object.keys(CAMPAIGNS),
 });
 

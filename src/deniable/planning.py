@@ -345,9 +345,9 @@ def plan(
     only protocols with at most so many different reports are looked at. With `forever`, the epsilon of a state that
     devices keep over the epochs, protocols in two stages are compared, and `epsilon` is that of one report; with
     `epochs` those only whose reports cannot be recognized as those of one device after so many of them. `read` is
-    "shares", "mean", "distribution", "ranges" or "rectangles", where that is not what the domain is usually read for.
-    Of a distribution noise and `within` are those of the median, in its unit, if all numbers are equally common; of
-    ranges and rectangles those of the share of a typical one.
+    "shares", "mean", "distribution", "ranges", "rectangles", or of a record "pairs" or "triples", where that is not
+    what the domain is usually read for. Of a distribution noise and `within` are those of the median, in its unit, if
+    all numbers are equally common; of ranges and rectangles those of the share of a typical one.
 
     >>> plan(1024, epsilon=1, n=100_000).best
     OLH(Integers(low=0, high=1023), epsilon=1, hash_bits=2)

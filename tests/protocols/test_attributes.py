@@ -309,8 +309,9 @@ def test_specs_that_make_no_protocol_are_refused(change: dict[str, Any], words: 
 def test_what_attributes_are_for() -> None:
     with pytest.raises(DomainError, match="Records"):
         Attributes(["yes", "no"], 1)
-    with pytest.raises(NumberError, match="one column"):
-        Attributes(HABITS, 1, ask=2)
+    for wrong in (0, 5, True, "fours", 1.5):
+        with pytest.raises(NumberError, match="column"):
+            Attributes(HABITS, 1, ask=wrong)  # type: ignore[arg-type]
     with pytest.raises(NumberError, match="positive whole"):
         Attributes(HABITS, 1, people=0)
     with pytest.raises(SpecError, match="other names"):

@@ -88,6 +88,8 @@ PINNED: list[Protocol] = [
         values=[-2, -1, 1, 2],
     ),
     Attributes.of({"smoke": GRR(["yes", "no"], 1), "age": OLH(80, 1), "sleep": Window(Interval(0, 24), 1)}),
+    Attributes({"smoke": ["yes", "no"], "age": Integers(17, 90), "sleep": Interval(0, 24)}, 1, ask="pairs"),
+    Attributes({"a": 3, "b": 12, "c": ["ä", "ö"]}, 2, ask=["a", ("b", "c"), ("a", "b", "c")]),
     Stratified({"country": ["de", "fr"], "beta": [True, False]}, OLH(80, 1), "age"),
     Ranges(100, 1),
     Ranges(Interval(0, 24), 2, fanout=4, cells=96),

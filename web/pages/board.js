@@ -20,6 +20,7 @@ const LATEST = "latest";
 
 const ALL = "all"; // what all strata together are called
 const FEW_STRATA = 4; // more are not all shown at first
+const FEW_TABLES = 4;
 
 const FIRSTS = [["", "the first"], [LATEST, "the latest alone"]];
 const LASTS = [["", "the latest"]];
@@ -30,7 +31,8 @@ function parts(question) {
   if (protocol.readings) return protocol.readings.map((part) => ({ id, part, text: `${text}: ${part}`, protocol }));
   const { strata, inner, groups = strata && [{ name: ALL, protocol: inner }, ...strata] } = protocol;
   if (!groups) return [question];
-  return groups.map(({ name, protocol: own }) => ({ id, part: name, text: `${text}: ${name}`, protocol: own, stratum: strata && name }));
+  const names = (view) => view?.map((i) => protocol.domain.columns[i].name);
+  return groups.map(({ name, protocol: own }, i) => ({ id, part: name, text: `${text}: ${name}`, protocol: own, stratum: strata && name, columns: names(protocol.views?.[i]) }));
 }
 
 /** What a question, or a part of one, is called. */
@@ -55,6 +57,7 @@ export class Board {
   #newest = null;
   #chosen = [];
   #strata = [];
+  #columns = []; // of tables of several columns
 
   /** `go(event, fingerprint)` opens the dashboard of another survey. */
   constructor(place, api, survey, go) {
@@ -67,6 +70,9 @@ export class Board {
     const many = survey.questions.length > 1;
     this.#strata = [...new Set(survey.questions.flatMap(({ protocol: { strata = [] } }) => strata.map(({ name }) => name)))];
     this.state.stratum = this.#strata.length > FEW_STRATA ? ALL : "";
+    const tables = survey.questions.filter(({ protocol: { views } }) => views);
+    this.#columns = [...new Set(tables.flatMap(({ protocol: { domain } }) => domain.columns.map(({ name }) => name)))];
+    [this.state.down, this.state.along] = [tables.some(({ protocol: { views } }) => views.length > FEW_TABLES) ? this.#columns[0] : "", ""];
     this.panels = survey.questions.flatMap((question, i) => parts(question).map((part) => new QuestionPanel(this, part, many ? i + 1 : 0)));
     this.compare = new Comparison(this);
   }
@@ -136,14 +142,23 @@ export class Board {
       this.#select("top", "Answers", [...tops, [null, "all"]]),
       this.#select("bins", "Bins", [[null, "as the noise allows"], ...[10, 20, 50, 100].map((n) => [n, `about ${n}`])]),
       this.#select("order", "Order", [["auto", "usual"], ["own", "as asked"], ["share", "most common first"]]),
+      this.#columns.length ? [this.#select("down", "Rows of tables", this.#tableOptions), this.#select("along", "Columns of tables", this.#tableOptions)] : null,
       this.#strata.length ? this.#select("stratum", "Strata", [["", "all of them"], [ALL, "together only"], ...this.#strata.map((name) => [name, name])]) : null,
     );
   }
 
-  /** Show the panels of the stratum that was chosen, beside those of everybody. */
+  get #tableOptions() {
+    return [["", "any"], ...this.#columns.map((name) => [name, name])];
+  }
+
+  /** Show the panels of the stratum that was chosen, beside those of everybody, and the tables of the columns that were. */
   #choose() {
-    const { stratum } = this.state;
-    for (const panel of this.panels) panel.element.hidden = Boolean(panel.stratum && stratum && ![ALL, stratum].includes(panel.stratum));
+    const { stratum, down, along } = this.state;
+    const wanted = [down, along].filter(Boolean);
+    for (const panel of this.panels) {
+      const other = panel.stratum && stratum && ![ALL, stratum].includes(panel.stratum);
+      panel.element.hidden = Boolean(other || (panel.columns && !wanted.every((name) => panel.columns.includes(name))));
+    }
   }
 
   /** Controls that say nothing about means are there only where there are shares. */

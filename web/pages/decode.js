@@ -216,6 +216,14 @@ function part(...told) {
   return { rows, text: `about “${name}”: ${found.text}`, supports: null, speaks: `It is about “${name}” alone. ${whose(protocol, found)}` };
 }
 
+/** Some parts of a record together: a number of combinations, or one part alone. */
+function combination({ views, groups }, ...told) {
+  const { group } = partOf({ groups }, told[1]);
+  const { name, protocol, found, rows } = grouped("which parts are reported", { groups }, ...told);
+  const of = views[group].length === 1 ? "" : ", as the number of a combination, counted from 0";
+  return { rows, text: `about “${name}”${of}: ${found.text}`, supports: null, speaks: `It is about “${name}” alone${of}. ${whose(protocol, found)}` };
+}
+
 const cut =
   (which) =>
   (...told) => {
@@ -317,6 +325,7 @@ export const DECODERS = {
   "mean output": drawnForMean,
   "profile output": drawnForProfile,
   part,
+  combination,
   stratum,
   figure,
   range: cut("into how many ranges the numbers are cut"),

@@ -42,6 +42,7 @@ export class QuestionPanel {
   /** Of a distribution: the range whose share is wanted, such as "25..45". */
   range = null;
   #rangeForm = null;
+  #filter = {}; // of a table of more than two columns: the answer of each further one, by its name
 
   constructor(board, question, number) {
     this.#board = board;
@@ -83,6 +84,11 @@ export class QuestionPanel {
   /** The stratum that it is about, "all" for everybody; nothing where there are none. */
   get stratum() {
     return this.#question.stratum;
+  }
+
+  /** The columns that it is about together, where there are some. */
+  get columns() {
+    return this.#question.columns;
   }
 
   /** Open text is estimated for texts that somebody names. */
@@ -197,10 +203,9 @@ export class QuestionPanel {
     update(
       this.#chart,
       nothing && h("p", { class: "card warn" }, "Not enough answers to say anything: the intervals are wider than the whole scale."),
-      bars(rows, { title, floor: floor < 1 ? floor : null, reach }),
-      legend(marks),
+      raw.axes ? this.#crosstab() : [bars(rows, { title, floor: floor < 1 ? floor : null, reach }), legend(marks)],
       about === "population" ? null : h("p", { class: "note" }, "Intervals are about those who answered, without the error of having asked these people and not others."),
-      rows.length < answers.length && h("p", { class: "note" }, `The ${rows.length} most common of ${count(answers.length)} answers; the table has all.`),
+      !raw.axes && rows.length < answers.length && h("p", { class: "note" }, `The ${rows.length} most common of ${count(answers.length)} answers; the table has all.`),
       this.#sizes(),
       this.#matrix(),
       this.#notes(),
@@ -209,6 +214,38 @@ export class QuestionPanel {
     performance.mark("deniable-chart");
     this.#fillTable();
     update(this.#command, command(this.#board.cli(this)));
+  }
+
+  /** Several columns together: a map of two of them, darker where more people are, at one answer of each further one. */
+  #crosstab() {
+    const { axes } = this.#raw;
+    const { down, along, view } = this.#board.state;
+    const rows = view === "consistent" ? this.#consistent.rows : this.#raw.rows;
+    const place = (name) => axes.findIndex((axis) => axis.name === name);
+    const others = (...taken) => axes.findIndex((_, i) => !taken.includes(i));
+    const last = place(along);
+    const first = place(down) === last ? others(last) : place(down) < 0 ? others(last) : place(down);
+    const second = last < 0 ? others(first) : last;
+    const rest = axes.map((_, i) => i).filter((i) => i !== first && i !== second);
+    const at = (i, j) => axes.reduce((sum, { name, labels }, k) => sum * labels.length + (k === first ? i : k === second ? j : (this.#filter[name] ?? 0)), 0);
+    const most = Math.max(...rows.map(({ value }) => value ?? 0), 1e-9);
+    const cell = (i, j) => {
+      const row = rows[at(i, j)];
+      const d = digitsFor(row.stderr);
+      const shade = Math.round(10 * Math.min(1, Math.max(0, row.value / most)));
+      const words = `${row.label}: ${percent(row.value, d)} (${percent(row.low, d)} to ${percent(row.high, d)})`;
+      return h("td", { class: `shade-${shade}${covers(row) ? " none" : ""}`, title: words }, percent(row.value, Math.min(1, d)));
+    };
+    const choose = rest.map((k) => {
+      const { name, labels } = axes[k];
+      const id = newId("filter");
+      const change = ({ target }) => ((this.#filter[name] = Number(target.value)), this.#draw());
+      return h("div", { class: "row" }, h("label", { for: id }, name), h("select", { id, onchange: change }, labels.map((words, i) => h("option", { value: i, selected: i === (this.#filter[name] ?? 0) }, words))));
+    });
+    const head = h("tr", {}, h("td", {}, `${axes[first].name} \\ ${axes[second].name}`), axes[second].labels.map((name) => h("th", { scope: "col" }, name)));
+    const body = axes[first].labels.map((name, i) => h("tr", {}, h("th", { scope: "row" }, name), axes[second].labels.map((_, j) => cell(i, j))));
+    const title = `Shares of ${axes[first].name} and ${axes[second].name} together: darker where more people are, pale where the interval contains zero`;
+    return h("div", { class: "matrix" }, choose, h("table", {}, h("caption", {}, title), head, body));
   }
 
   /** Of sets: how many items people have. */
@@ -273,7 +310,7 @@ export class QuestionPanel {
 
   /** Whether the figures are shares of answers; else they are numbers in a unit of their own, a mean say. */
   get shares() {
-    return this.kind === "shares" || this.kind === "items";
+    return this.kind === "shares" || this.kind === "items" || this.kind === "table";
   }
 
   /** Whether every figure is a share. */

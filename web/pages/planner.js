@@ -29,6 +29,8 @@ const FIGURES = {
   distribution: { around: "around the median, if all numbers are equally common", of: "the median", write: (width, unit) => quantity(Number(width.toPrecision(3)), unit) },
   ranges: { around: "around the share of a typical range, if all numbers are equally common", of: "the share of a typical range", write: (width) => percent(width, 2) },
   rectangles: { around: "around the share of a typical rectangle, if all numbers are equally common", of: "the share of a typical rectangle", write: (width) => percent(width, 2) },
+  pairs: { around: "around the share of any combination of two parts", of: "the share of any combination", write: (width) => percent(width, 2) },
+  triples: { around: "around the share of any combination of three parts", of: "the share of any combination", write: (width) => percent(width, 2) },
   attributes: { around: "of its range around the figure of any part", of: "the figure of any part, of its range", write: (width) => percent(width, 2) },
 };
 
@@ -99,7 +101,7 @@ function result(plan, query) {
       "section",
       { class: "card" },
       h("h2", {}, `The interval ± against epsilon, for ${plural(plan.n, "person", "people")}`),
-      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: plan.unit ? `interval ±, ${plan.unit}` : "interval ±", write: ["shares", "attributes", "ranges", "rectangles"].includes(plan.reads) ? undefined : short, mark: [fraction(plan.epsilon), chosen.half_width] }),
+      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: plan.unit ? `interval ±, ${plan.unit}` : "interval ±", write: ["shares", "attributes", "pairs", "triples", "ranges", "rectangles"].includes(plan.reads) ? undefined : short, mark: [fraction(plan.epsilon), chosen.half_width] }),
     ),
   ];
 }
@@ -150,6 +152,7 @@ const KINDS = {
   shape: { words: "a number (its distribution)", fields: NUMBER, query: () => ({ ...number(), read: "distribution" }) },
   ranges: { words: "a number (shares of ranges)", fields: NUMBER, query: () => ({ ...number(), read: "ranges" }) },
   record: { words: "a record, one part per report", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)) }) },
+  pairs: { words: "a record, two parts per report (tables)", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)), read: "pairs" }) },
   plane: { words: "two numbers (shares of rectangles)", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)), read: "rectangles" }) },
 };
 
@@ -180,7 +183,7 @@ function arrange() {
   for (const name of ["epsilon", "people", "within"]) fields[name].element.hidden = name === solved;
   const used = KINDS[kind()].fields;
   for (const one of Object.values(KINDS).flatMap(({ fields: own }) => own)) fields[one].element.hidden = !used.includes(one);
-  const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], shape: ["Interval ±", "around the median, in its unit"], ranges: ["Interval ± (percent)", "around the share of a typical range"], record: ["Interval ± (percent)", "of the range of any part"], plane: ["Interval ± (percent)", "around the share of a typical rectangle"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
+  const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], shape: ["Interval ±", "around the median, in its unit"], ranges: ["Interval ± (percent)", "around the share of a typical range"], record: ["Interval ± (percent)", "of the range of any part"], pairs: ["Interval ± (percent)", "around the share of any combination"], plane: ["Interval ± (percent)", "around the share of a typical rectangle"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
   fields.within.element.querySelector("label").textContent = label;
   fields.within.element.querySelector(".note").textContent = help;
 }

@@ -177,11 +177,20 @@ function seen(survey, lasting) {
   }[band(survey, lasting)];
 }
 
+const SHOWN = 12;
+
 /** What is reported of answers that have several parts. */
 function parts({ questions: asked }, here) {
-  const said = asked.filter(({ protocol }) => protocol.groups?.length > 1).map(({ id, protocol: { groups } }) => {
-    const names = groups.map(({ name }) => name).join(", ");
+  const said = asked.filter(({ protocol }) => protocol.groups?.length > 1 || protocol.views).map(({ id, protocol: { groups, views } }) => {
+    const more = groups.length > SHOWN ? ` and ${groups.length - SHOWN} more` : "";
+    const names = `${groups.slice(0, SHOWN).map(({ name }) => name).join(", ")}${more}`;
     const whose = asked.length === 1 ? "your answer" : `your answer to ${id}`;
+    if (views) {
+      return (
+        `A report is about some parts of ${whose} together (${names}). ${capital(here)} chooses them by chance, whatever you answer. ` +
+        `${capital(WATCHERS)} can see which parts they are; nothing about the others is in the report.`
+      );
+    }
     return (
       `A report is about one of the ${groups.length} parts of ${whose} (${names}). ${capital(here)} chooses it by chance, whatever you answer. ` +
       `${capital(WATCHERS)} can see which part it is; nothing about the other parts is in the report.`

@@ -39,6 +39,10 @@ const PARTS = {
     note: "A report is about only one of these, chosen by chance. Nothing about the others is in it.",
     missing: "Please fill in every part: which one is reported is decided by chance afterwards.",
   },
+  combination: {
+    note: "A report is about some of these together, chosen by chance. Nothing about the others is in it.",
+    missing: "Please fill in every part: which ones are reported is decided by chance afterwards.",
+  },
   figure: {
     note: "A report is about one figure of these numbers, chosen by chance: one of them, its square, or their product.",
     missing: "Please fill in both: which figure is reported is decided by chance afterwards.",

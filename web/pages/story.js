@@ -282,17 +282,38 @@ function drawn({ protocol: { outputs, rows, total, rowOf = (place) => place }, d
   ];
 }
 
+/** The chances of the parts of a record, the first ones by name. */
+function partChances({ groups }) {
+  const all = groups.reduce((sum, { weight }) => sum + weight, 0);
+  const chances = groups.slice(0, SHOWN).map((one) => `“${one.name}” with probability ${percent(one.weight / all)}`);
+  return `${chances.join(", ")}${groups.length > SHOWN ? ` and ${count(groups.length - SHOWN)} more` : ""}`;
+}
+
 /** A record: one part is chosen, and its report is made as if it had been asked alone. */
 function part({ protocol, spec, value, report, draws: [, ...rest] }) {
   const { name, group, inner, protocol: own } = partOf(protocol, report);
-  const all = protocol.groups.reduce((sum, { weight }) => sum + weight, 0);
-  const chances = protocol.groups.slice(0, SHOWN).map((one) => `“${one.name}” with probability ${percent(one.weight / all)}`);
-  const more = protocol.groups.length > SHOWN ? ` and ${count(protocol.groups.length - SHOWN)} more` : "";
   const choice = {
-    text: `Only one part of your answer is reported. Chance chooses it, whatever you answered: ${chances.join(", ")}${more}.`,
+    text: `Only one part of your answer is reported. Chance chooses it, whatever you answered: ${partChances(protocol)}.`,
     outcome: `Chosen: “${name}”. Nothing about the other parts is in the report.`,
   };
   return [choice, ...told(own, spec.groups[group].protocol, value[name], inner, rest)];
+}
+
+/** A record: some parts are chosen, and the number of the combination of their answers takes the place of the answer. */
+function combination({ protocol, domain, spec, value, report, draws: [, ...rest] }) {
+  const { name, group, inner, protocol: own } = partOf(protocol, report);
+  const choice = {
+    text: `Only some parts of your answer are reported. Chance chooses which, whatever you answered: ${partChances(protocol)}.`,
+    outcome: `Chosen: “${name}”. Nothing about other parts is in the report.`,
+  };
+  const after = (answer) => told(own, spec.groups[group].protocol, answer, inner, rest);
+  if (protocol.views[group].length === 1) return [choice, ...after(value[name])];
+  const place = protocol.combination(domain.read(value), group);
+  const number = {
+    text: `Together they are one of ${count(own.domain.size)} combinations, counted from 0: yours is number ${count(place)}. Below, “your answer” is this number.`,
+    outcome: "How these parts hang together is reported, and nothing finer.",
+  };
+  return [choice, number, ...after(place)];
 }
 
 /** Strata go along as they are; the rest is the story of the answer. */
@@ -489,6 +510,7 @@ export const STORIES = {
   "mean output": drawnForMean,
   "profile output": drawn,
   part,
+  combination,
   stratum,
   figure,
   range,

@@ -36,6 +36,7 @@ READS = {"number": ("mean", "distribution", "ranges"), "record": RECORDS_ARE_REA
         "deniable plan --categories 30 --at-most 4 --epsilon 1 --people 20000    several of 30 items",
         "deniable plan --categories 50 --epsilon 1 --people 100000 --shuffled 1e-8    what a shuffler would gain",
         "deniable plan --record two.json --read rectangles --epsilon 1 --people 50000    two numbers together",
+        "deniable plan --record parts.json --read pairs --epsilon 1 --people 50000    tables of two parts each",
     )
 )
 def plan(
@@ -52,7 +53,8 @@ def plan(
         str | None,
         typer.Option(
             metavar="WHAT",
-            help="What to estimate of the number: mean, distribution or ranges; of a record of two numbers rectangles.",
+            help="What to estimate of the number: mean, distribution or ranges; of a record pairs or triples of "
+            "its parts; of two numbers rectangles.",
             show_default="mean",
         ),
     ] = None,
@@ -132,7 +134,8 @@ def plan(
     about the share of a typical range, if all numbers are equally common, or with --read rectangles, of a record of two
     numbers, about that of a typical rectangle. For
     --record they are those of the part where they are largest, a mean's as a share
-    of its range, and the last line compares with splitting epsilon over all parts.
+    of its range, and the last line compares with splitting epsilon over all parts. --read pairs, or triples, asks for
+    tables of so many parts together.
     """
     domain = _domain(categories, text, number, unit, record)
     if at_most is not None:
@@ -146,7 +149,9 @@ def plan(
     if epochs is not None and forever is None:
         raise SpecError("--epochs goes with --forever, the epsilon of what a device keeps over the epochs")
     if read is not None and read not in READS.get("number" if number else "record" if record else "", ()):
-        raise SpecError("--read is mean, distribution or ranges with --number, and rectangles with --record")
+        raise SpecError(
+            "--read is mean, distribution or ranges with --number, and pairs, triples or rectangles with --record"
+        )
     wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
     wanted |= {"epochs": epochs}
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, **wanted)

@@ -24,8 +24,8 @@ from deniable.labels import as_label
 
 MOST_COLUMNS = 64
 
-RECORDS_ARE_READ_AS = ("attributes", "rectangles")
-"""Each column by itself, or two numbers together."""
+RECORDS_ARE_READ_AS = ("attributes", "rectangles", "pairs", "triples")
+"""Each column by itself, two numbers together, or all pairs or triples of columns."""
 
 _PLACE = re.compile(r"value (\d+)")
 
@@ -232,9 +232,12 @@ class Records(Domain):
     def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
         """{"record": {"smoke": ["yes", "no"], "age": {"low": 18, "high": 99}}, "ask": 1}"""
         match answers:
-            case {"record": Mapping() as columns, **rest} if set(rest) <= {"ask", "read"}:
-                if rest.get("ask", 1) != 1 or rest.get("ask", 1) is True:
-                    raise SpecError('of a record one part is asked for: "ask": 1')
+            case {"record": Mapping() as columns, **rest} if set(rest) <= {"ask", "read", "cells"}:
+                ask = rest.get("ask", 1)
+                if isinstance(ask, bool) or (ask not in (1, "pairs", "triples") and not isinstance(ask, list)):
+                    raise SpecError(
+                        'of a record 1 part is asked for, "pairs" or "triples", or a list of parts: "ask": 1'
+                    )
                 if rest.get("read", cls.reads) not in RECORDS_ARE_READ_AS:
                     raise SpecError(f"a record is read as {' or '.join(map(repr, RECORDS_ARE_READ_AS))}")
                 no_other(given)

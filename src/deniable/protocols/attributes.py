@@ -1,28 +1,37 @@
-"""One attribute of several: each device reports one column of its record, chosen by coins, with the whole epsilon.
+"""One attribute of several, or several together: each device reports one view of its record, chosen by coins.
 
-Law        column g with probability w_g / W, whatever the record is; then a report of the column's own protocol
-Privacy    the largest epsilon of a column: one column is reported, and the choice does not depend on the record
-Error      of a column: its protocol's with n w_g / W people. Splitting epsilon over G columns instead asks everybody
+Law        view g with probability w_g / W, whatever the record is; then a report of the view's own protocol. A view is
+           one column, or some columns together: then the report is about the combination of their cells
+Privacy    the largest epsilon of a view, for the whole record: one view is reported, and the choice does not depend on
+           the record
+Error      of a view: its protocol's with n w_g / W people. Splitting epsilon over G views instead asks everybody
            for everything at epsilon / G: the noise variance is about G^2 times as large for the same people, against
            G times here
-Report     the column's number, its report, zeros up to the longest one
-Cost       one random word more than the column's report
-Source     Nguyen et al. 2016; Wang et al. 2019 (numbers); Arcolezi et al. 2021 (sampling against splitting)
+Report     the view's number, its report, zeros up to the longest one
+Cost       one random word more than the view's report
+Source     Nguyen et al. 2016; Wang et al. 2019 (numbers); Arcolezi et al. 2021 (sampling against splitting); views of
+           several attributes: Zhang et al. 2018 (CALM)
 
-Choice     for each column what the planner would choose for its share of the people. The weights make the largest
-           standard errors of the columns about equal, each as a part of the width of what the figure can be (1 for a
+Views      `ask=1`: each column; "pairs" or "triples": all of them; or a public list of columns and combinations
+Cells      of a list of answers: each one. More than 16 whole numbers and intervals are cut into 8 cells of equal width,
+           unless `cells` says more. Combinations are numbered row by row, the last column first
+Choice     for one column what the planner would choose for its share of the people; for several the one of randomized
+           response, subset selection and local hashing with the smallest exact variance. The weights make the largest
+           standard errors of the views about equal, each as a part of the width of what the figure can be (1 for a
            share): w_g is in proportion to the variance of one report. They are stored in the spec
-Result     `Several`: one part per column, about the population, although another group of people answered each
+Result     `Several`: one part per view, about the population, although another group of people answered each. With
+           combinations it is a `Joint`, which also has tables of any columns, models and synthetic records
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from functools import cached_property
+from itertools import combinations, product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,29 +40,41 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Integers, Interval, ListedDomain, Records
 from deniable.domains.records import RecordColumns
-from deniable.errors import DomainError, NumberError, SpecError
+from deniable.errors import ChannelError, DomainError, NumberError, SpecError
 from deniable.protocols.base import Protocol
 from deniable.protocols.choice import build, choose
-from deniable.protocols.frequency import GRR
+from deniable.protocols.frequency import EXCHANGEABLE, GRR
 from deniable.protocols.groups import Group, Groups
+from deniable.protocols.ranges.cells import Cells, best_protocol
 from deniable.protocols.tally import Tally
-from deniable.results import Several, quantile
+from deniable.results import Crosstab, Joint, Several, quantile
 
 _PEOPLE = 10_000
-"""People per column for whom a protocol is chosen where nobody says how many there are."""
+"""People per view for whom a protocol is chosen where nobody says how many there are."""
 
 _FORMS = 1 << 10
 
 _STEPS = 4
-"""The weight of the column with the smallest variance, before weights are divided by what they have in common."""
+"""The weight of the view with the smallest variance, before weights are divided by what they have in common."""
+
+VIEWS = {"pairs": 2, "triples": 3}
+MOST_VIEWS = 1 << 12
+MOST_CELLS = 1 << 16
+"""Combinations of one view."""
+_MANY_NUMBERS, _USUAL_CELLS = 16, 8
+_SLACK = 1.01
+"""Variances this close count as equal: then the shortest report wins."""
+
+Views = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Attributes(Groups):
-    """Several questions to one person, of which chance chooses one to be answered.
+    """Several questions to one person, of which chance chooses one to be answered, or several together.
 
-    `people` is about how many will answer, for the choice of the protocols. `ask` is how many columns a report is
-    about: 1. `Attributes.of` takes protocols that are chosen already.
+    `people` is about how many will answer, for the choice of the protocols. `ask` is what a report is about: 1 column,
+    "pairs" or "triples" of columns, or a list of names and of tuples of names. `cells` are numbers of cells of columns
+    of numbers, by name. `Attributes.of` takes protocols of the columns that are chosen already.
 
     >>> people = Records({"smoke": ["yes", "no"], "sleep": Interval(0, 24, unit="hours")})
     >>> protocol = Attributes(people, epsilon=1)
@@ -62,6 +83,9 @@ class Attributes(Groups):
     >>> found = protocol.estimate(protocol.tally(protocol.privatize([{"smoke": "no", "sleep": 7.5}] * 1000)))
     >>> found.shares("smoke").labels, found.shares("sleep").unit
     (('yes', 'no'), 'hours')
+    >>> both = Attributes(people, epsilon=1, ask="pairs", cells={"sleep": 4})
+    >>> both.group_names, both.groups[0].protocol.domain.size
+    (('smoke & sleep',), 8)
     """
 
     name: ClassVar[str] = "Attributes"
@@ -70,16 +94,28 @@ class Attributes(Groups):
     advice: ClassVar[str] = "it needs dn.Records({name: domain, ...})"
 
     domain: Records
+    views: Views = ()
+    """The columns that each group is about, by place."""
+    cells: tuple[int, ...] = ()
+    """Of each column, where some are asked together."""
 
-    def __init__(self, domain: Any, epsilon: exact.Number, people: int | None = None, ask: int = 1) -> None:
-        if isinstance(ask, bool) or ask != 1:
-            raise NumberError(f"a report is about one column: ask=1, not {ask!r}")
+    def __init__(
+        self,
+        domain: Any,
+        epsilon: exact.Number,
+        people: int | None = None,
+        ask: int | str | Sequence[Any] = 1,
+        cells: Mapping[str, int] | None = None,
+    ) -> None:
         object.__setattr__(self, "domain", Records(domain) if isinstance(domain, Mapping) else domain)
         object.__setattr__(self, "epsilon", epsilon)
         self._settle()
         if people is not None and (isinstance(people, bool) or not isinstance(people, int | np.integer) or people < 1):
             raise NumberError(f"the number of people is a positive whole number, not {people!r}")
-        self._set(self.domain, _chosen(self.domain, self.epsilon, people), self.epsilon)
+        views = _views(self.domain, ask)
+        counts = _counts(self.domain, views, cells)
+        groups = _chosen(self.domain, self.epsilon, people, views, counts)
+        self._set(self.domain, groups, self.epsilon, views, counts)
 
     @classmethod
     def of(cls, protocols: Mapping[str, Protocol], weights: Mapping[str, int] | None = None) -> Attributes:
@@ -99,12 +135,16 @@ class Attributes(Groups):
         )
 
     @classmethod
-    def _made(cls, domain: Domain, groups: Any, epsilon: Any) -> Attributes:
+    def _made(
+        cls, domain: Domain, groups: Any, epsilon: Any, views: Views | None = None, cells: tuple[int, ...] = ()
+    ) -> Attributes:
         made = cls.__new__(cls)
-        made._set(domain, groups, epsilon)
+        made._set(domain, groups, epsilon, views, cells)
         return made
 
-    def _set(self, domain: Domain, groups: Any, epsilon: Any) -> None:
+    def _set(
+        self, domain: Domain, groups: Any, epsilon: Any, views: Views | None = None, cells: tuple[int, ...] = ()
+    ) -> None:
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "groups", tuple(Group(weight, protocol) for weight, protocol in groups))
         self._check_groups()
@@ -113,21 +153,55 @@ class Attributes(Groups):
         self._settle()
         if self.epsilon != largest:
             raise SpecError("epsilon is not the largest one of the groups")
-        if len(self.groups) != len(self.domain.columns):
-            raise SpecError("there is one group per column")
-        for (name, column), (_, protocol) in zip(self.domain.columns, self.groups, strict=True):
-            if protocol.domain != column:
-                raise SpecError(f"the answers of the group of column {name!r} are not those of the column")
+        object.__setattr__(self, "views", _alone(self.domain) if views is None else views)
+        object.__setattr__(self, "cells", cells)
+        if len(self.groups) != len(self.views):
+            raise SpecError(f"there is one group per {'column' if views is None else 'view'}")
+        for view, (_, protocol) in zip(self.views, self.groups, strict=True):
+            if len(view) == 1:
+                name, column = self.domain.columns[view[0]]
+                if protocol.domain != column:
+                    raise SpecError(f"the answers of the group of column {name!r} are not those of the column")
+            elif not isinstance(protocol, EXCHANGEABLE) or protocol.domain != Integers(0, self._size(view) - 1):
+                names = ", ".join(kind.name for kind in EXCHANGEABLE)
+                raise SpecError(f"columns together need one of {names} over the numbers of their combinations")
+        if len(set(self.group_names)) < len(self.group_names):
+            raise SpecError("two groups are called the same: rename a column, or ask for each combination once")
         relations = {group.protocol.guarantee.relation for group in self.groups}
         if len(relations) > 1:
             raise SpecError(f"the columns have different guarantees ({', '.join(sorted(relations))}): use one kind")
+
+    @property
+    def combines(self) -> bool:
+        return any(len(view) > 1 for view in self.views)
+
+    def _size(self, view: tuple[int, ...]) -> int:
+        return math.prod(self.cells[column] for column in view)
+
+    def parameters(self) -> dict[str, Any]:
+        if self.views == _alone(self.domain):
+            return super().parameters()
+        return {"views": [list(view) for view in self.views], "cells": list(self.cells)} | super().parameters()
 
     @classmethod
     def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Attributes:
         match parameters:
             case {"groups": list(groups), **rest} if not rest:
                 return cls._made(domain, cls._written(groups), epsilon)
-        raise SpecError("attributes need groups, each with a weight and a protocol, and nothing else")
+            case {"groups": list(groups), "views": list(views), "cells": list(cells), **rest} if not rest:
+                if not isinstance(domain, Records):
+                    raise SpecError(f"{cls.name} cannot ask for {domain}: {cls.advice}")
+                if not all(isinstance(view, list) for view in views):
+                    raise SpecError("a view is a list of the places of its columns")
+                places = _checked_views(domain, [tuple(view) for view in views])
+                if len(cells) != len(domain.columns):
+                    raise SpecError("there is one number of cells per column")
+                named = dict(zip(domain.names, cells, strict=True))
+                counts = _counts(domain, places, named)
+                return cls._made(domain, cls._written(groups), epsilon, places, counts)
+        raise SpecError(
+            "attributes need groups, each with a weight and a protocol, perhaps views and cells, and no more"
+        )
 
     @classmethod
     def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
@@ -138,7 +212,11 @@ class Attributes(Groups):
         for forms in (_FORMS // len(domain.columns), 0):
             with suppress(DomainError):
                 level = exact.as_epsilon(epsilon)
-                yield cls._made(domain, _chosen(domain, level, n, forms), level)
+                yield cls._made(domain, _chosen(domain, level, n, _alone(domain), (), forms), level)
+        for read, size in VIEWS.items():
+            if size <= len(domain.columns):
+                with suppress(DomainError, NumberError):
+                    yield cls(domain, epsilon, n, ask=read)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -148,31 +226,45 @@ class Attributes(Groups):
         smoke, age = ["yes", "no"], Integers(1, 3)
         yield cls.of({"smoke": GRR(smoke, 1), "age": OUE(age, 1)}, {"smoke": 1, "age": 2})
         yield cls.of({"warm": Window(Interval(0, 1), 1, positions=3, width=2), "wet": OneBitMean(Interval(0, 1), 1)})
+        yield cls({"smoke": smoke, "age": age, "warm": Interval(0, 1)}, 1, ask="pairs", cells={"warm": 2})
+        yield cls({"a": 2, "b": Integers(0, 20), "c": 2}, 2, ask=["a", ("c", "b"), ("a", "c")], cells={"b": 2})
 
     @property
     def reads(self) -> str:
-        return "attributes"
+        most = max(map(len, self.views))
+        return next((name for name, size in VIEWS.items() if size == most), "attributes" if most == 1 else "views")
 
     @property
     def waived(self) -> Mapping[str, str]:
         return {"unbiased": "each column divides by the number of its own reports, which chance decides"}
 
     def scaled(self, factor: Fraction) -> Attributes:
-        return self._made(self.domain, [(weight, protocol.scaled(factor)) for weight, protocol in self.groups], None)
+        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
+        return self._made(self.domain, groups, None, self.views, self.cells)
 
     def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
-        """The figures of all columns, one after the other."""
-        columns, named = self.domain.split(answers), zip(self.group_names, self.groups, strict=True)
-        return np.concatenate([group.protocol.truth(columns[name], people) for name, group in named])
+        """The figures of all views, one after the other."""
+        each = zip(self._asked(answers), self.groups, strict=True)
+        return np.concatenate([group.protocol.truth(own, people) for own, group in each])
 
     def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
-        """The noise of the people that a column gets, and the error of having heard only them of all who answered."""
-        columns, found = self.domain.split(answers), []
-        for name, chance, (_, protocol) in zip(self.group_names, map(float, self.chances), self.groups, strict=True):
-            column = columns[name]
-            noise = protocol.figure_variances(column) / chance
-            found.append(noise + (1 - chance) / chance * protocol.figure_spreads(column) / len(column))
+        """The noise of the people that a view gets, and the error of having heard only them of all who answered."""
+        found = []
+        for own, chance, (_, protocol) in zip(self._asked(answers), map(float, self.chances), self.groups, strict=True):
+            noise = protocol.figure_variances(own) / chance
+            found.append(noise + (1 - chance) / chance * protocol.figure_spreads(own) / len(own))
         return np.concatenate(found)
+
+    def _asked(self, answers: Any) -> Iterator[Any]:
+        """What each view is about, of these answers: a column of answers, or numbers of combinations."""
+        columns = self.domain.split(answers)
+        encoded = self.domain.encode(answers) if self.combines else None
+        for group, view in enumerate(self.views):
+            if len(view) == 1:
+                yield columns[self.domain.names[view[0]]]
+            else:
+                assert encoded is not None
+                yield self.project_many(encoded, group, np.arange(len(encoded)))
 
     @property
     def figure_scales(self) -> NDArray[np.float64]:
@@ -180,25 +272,78 @@ class Attributes(Groups):
 
     # -- the law -----------------------------------------------------------------------------------
 
+    @cached_property
+    def _axes(self) -> tuple[Cells, ...]:
+        each = zip(self.domain.columns, self.cells, strict=True)
+        return tuple(Cells(column, count) for (_, column), count in each)
+
     @property
     def group_names(self) -> tuple[str, ...]:
-        return self.domain.names
+        names = self.domain.names
+        return tuple(" & ".join(names[column] for column in view) for view in self.views)
 
     def project(self, value: Any, group: int) -> Any:
-        return value[group]
+        view = self.views[group]
+        if len(view) == 1:
+            return value[view[0]]
+        place = 0
+        for column in view:
+            place = place * self.cells[column] + self._axes[column].of(value[column])
+        return place
 
     def part(self, value: Any, group: int) -> Any:
-        return value.get(self.group_names[group])
+        view = self.views[group]
+        # Of columns together the number of their combination, which takes the place of the answer.
+        alone = len(view) == 1
+        return value.get(self.domain.names[view[0]]) if alone else self.project(self.domain.encode_one(value), group)
 
     def project_many(self, values: RecordColumns, group: int, rows: NDArray[np.intp]) -> Any:
-        return values.columns[group].take(rows)
+        view = self.views[group]
+        if len(view) == 1:
+            return values.columns[view[0]].take(rows)
+        places = np.zeros(len(rows), dtype=np.int64)
+        for column in view:
+            own = self._axes[column].of_many(np.asarray(values.columns[column]).take(rows))
+            places = places * self.cells[column] + own
+        return places
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
-        each = product(*(group.protocol._inputs() for group in self.groups))
+        each = product(*(list(self._column_inputs(column)) for column in range(len(self.domain.columns))))
         return ((tuple(label for label, _ in row), tuple(value for _, value in row)) for row in each)
 
+    def _column_inputs(self, column: int) -> Iterator[tuple[Any, Any]]:
+        """Answers of one column whose laws are those of all."""
+        name, domain = self.domain.columns[column]
+        alone = [group.protocol for view, group in zip(self.views, self.groups, strict=True) if view == (column,)]
+        together = any(column in view and len(view) > 1 for view in self.views)
+        if not together or (alone and isinstance(domain, ListedDomain)):
+            return alone[0]._inputs() if alone else iter([(domain.example, domain.encode_one(domain.example))])
+        if alone:
+            raise ChannelError(f"number {name!r} is asked alone and with others: there is no short list of its answers")
+        return self._axes[column].inputs()
+
     def _input_count(self) -> int:
-        return math.prod(group.protocol._input_count() for group in self.groups)
+        return math.prod(sum(1 for _ in self._column_inputs(column)) for column in range(len(self.domain.columns)))
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        group = int.from_bytes(report[: self._head], "little")
+        choice, *rest = super()._steps(value, encoded, report)
+        if not self.combines:
+            return [choice, *rest]
+        choice = choice.replace("Only one part of your answer is reported. Chance chooses it", _SOME_PARTS)
+        if len(self.views[group]) == 1:
+            return [choice, *rest]
+        place, size = self.project(encoded, group), self.groups[group].protocol.domain.size  # type: ignore[attr-defined]
+        said = (
+            f"Together they are one of {size:,} combinations, counted from 0: yours is number {place:,}. Below, “your "
+            "answer” is this number."
+        )
+        return [choice, said, *rest]
+
+    def spoken(self, report: bytes) -> str:
+        group = int.from_bytes(report[: self._head], "little")
+        said = super().spoken(report)
+        return said if len(self.views[group]) == 1 else f"of the combinations, counted from 0, of {said}"
 
     @property
     def attack(self) -> float | None:
@@ -212,41 +357,58 @@ class Attributes(Groups):
 
     # -- the read-out ------------------------------------------------------------------------------
 
-    def estimate(self, tally: Tally) -> Several:
-        """One result per column, as parts of one table."""
+    def estimate(self, tally: Tally) -> Any:
+        """One result per view, as parts of one table: a `Several`, and with combinations a `Joint`."""
         found: Several = super().estimate(tally)
         return found
 
     def _estimate(self, tally: Tally) -> Several:
         parts = {}
-        for name, (_, protocol), own in zip(self.group_names, self.groups, self.tallies(tally), strict=True):
-            parts[name] = protocol.estimate(own).sampled(Fraction(own.n, max(1, tally.n)))
-        return Several(parts, tally.n, self.name)
+        axes = (
+            {name: axis for (name, _), axis in zip(self.domain.columns, self._axes, strict=True)} if self.cells else {}
+        )
+        for name, view, (_, protocol), own in zip(
+            self.group_names, self.views, self.groups, self.tallies(tally), strict=True
+        ):
+            found = protocol.estimate(own)
+            if len(view) > 1:
+                columns = [self.domain.names[column] for column in view]
+                found = Crosstab.of(found, {column: axes[column].labels for column in columns})
+            parts[name] = found.sampled(Fraction(own.n, max(1, tally.n)))
+        if not self.combines:
+            return Several(parts, tally.n, self.name)
+        return Joint(parts, tally.n, self.name, axes={name: tuple(axis.labels) for name, axis in axes.items()})
 
     def _nothing(self) -> Several:
         return self._estimate(self.empty())
 
     def split_error(self, n: int, population: bool = True) -> float:
-        """`error` if everybody were asked for every column, with an equal part of epsilon each."""
+        """`error` if everybody were asked for every view, with an equal part of epsilon each."""
         level = self.epsilon / len(self.groups)
-        each = [_best(column, level, n) for _, column in self.domain.columns]
+        each = [
+            _best(self.domain.columns[view[0]][1], level, n)
+            if len(view) == 1
+            else best_protocol(self._size(view), level, _SLACK)
+            for view in self.views
+        ]
         return max(protocol.error(n, population) / protocol.scale for protocol in each)
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
-        """How exact each column is, and how exact the columns would be if epsilon were split over all of them."""
-        z, size = quantile(level), len(self.groups)
+        """How exact each view is, and how exact the views would be if epsilon were split over all of them."""
+        z, size, of_all = quantile(level), len(self.groups), "combinations" if self.combines else "columns"
         each = []
-        for name, (protocol, people) in self.parts(n).items():
+        for name, (protocol, people) in list(self.parts(n).items())[:_SHOWN]:
             unit = f" {protocol.unit}" if protocol.unit else ""
             reach = z * protocol.error(people, population)
             each.append(f"{name} by {protocol.name} from about {people:,} people within +-{reach:.3g}{unit}")
-        said = f"Each person reports 1 of {size} columns, with the whole epsilon: {'; '.join(each)}."
+        more = f"; and {size - _SHOWN:,} more" if size > _SHOWN else ""
+        said = f"Each person reports 1 of {size} {of_all}, with the whole epsilon: {'; '.join(each)}{more}."
         if size == 1:
             return said
         sampled, split = z * self.error(n, population), z * self.split_error(n, population)
         return (
             f"{said} The widest interval reaches {sampled:.3g} of its range to either side; with epsilon split over "
-            f"all {size} columns, and everybody reporting each, it would be {split:.3g}."
+            f"all {size} {of_all}, and everybody reporting each, it would be {split:.3g}."
         )
 
     def __repr__(self) -> str:
@@ -257,12 +419,101 @@ class Attributes(Groups):
         return f"Attributes({inner}, epsilon={self.epsilon})"
 
 
+_SHOWN = 12
+_SOME_PARTS = "Only some parts of your answer are reported. Chance chooses which"
+
+
+def _alone(domain: Records) -> Views:
+    return tuple((column,) for column in range(len(domain.columns)))
+
+
+def _views(domain: Records, ask: Any) -> Views:
+    """What `ask` says, as places of columns."""
+    columns = range(len(domain.columns))
+    if isinstance(ask, str) and ask in VIEWS:
+        ask = VIEWS[ask]
+    if isinstance(ask, int) and not isinstance(ask, bool) and ask >= 1:
+        if ask > len(columns):
+            raise NumberError(f"a record of {len(columns)} columns has no {ask} of them")
+        if math.comb(len(columns), ask) > MOST_VIEWS:
+            raise NumberError(
+                f"there are {math.comb(len(columns), ask):,} combinations of {ask} columns, more than {MOST_VIEWS:,}: "
+                "list those to ask for"
+            )
+        return tuple(combinations(columns, ask))
+    if isinstance(ask, str | int | float) or not isinstance(ask, Sequence):
+        raise NumberError(f'a report is about 1 column, "pairs" or "triples", or a list of names, not {ask!r}')
+    places = {name: place for place, name in enumerate(domain.names)}
+    found = []
+    for view in ask:
+        names = (view,) if isinstance(view, str) else tuple(view)
+        for name in names:
+            if name not in places:
+                raise DomainError(f"there is no column {name!r}; there are {', '.join(domain.names)}")
+        found.append(tuple(sorted(places[name] for name in names)))
+    return _checked_views(domain, found)
+
+
+def _checked_views(domain: Records, views: Sequence[tuple[Any, ...]]) -> Views:
+    if not 1 <= len(views) <= MOST_VIEWS:
+        raise SpecError(f"there are 1 to {MOST_VIEWS:,} views, not {len(views)}")
+    for view in views:
+        rising = all(isinstance(one, int) and not isinstance(one, bool) for one in view) and bool(view)
+        if not rising or sorted(set(view)) != list(view) or not 0 <= view[0] <= view[-1] < len(domain.columns):
+            raise SpecError("a view has different columns of the record, in their order")
+    if len(set(views)) < len(views):
+        raise SpecError("two views are about the same columns")
+    return tuple(views)
+
+
+def _counts(domain: Records, views: Views, cells: Mapping[str, int] | None) -> tuple[int, ...]:
+    """The numbers of cells of the columns: as given, or as usual; none where no columns are asked together."""
+    if views == _alone(domain):
+        if cells is not None:
+            raise NumberError("columns that are asked alone have no cells: leave them out")
+        return ()
+    given = dict(cells or {})
+    counts = []
+    for name, column in domain.columns:
+        size = column.size if isinstance(column, ListedDomain) else None
+        if size is None and not isinstance(column, Interval):
+            raise DomainError(f"column {name!r} cannot be asked with others: it needs a list of answers or a number")
+        few = size is not None and (size <= _MANY_NUMBERS or not isinstance(column, Integers))
+        found = given.pop(name, size if few else _USUAL_CELLS)
+        if (
+            isinstance(found, bool)
+            or not isinstance(found, int)
+            or not 2 <= found <= min(size or MOST_CELLS, MOST_CELLS)
+        ):
+            raise NumberError(f"column {name!r} cannot be cut into {found!r} cells")
+        if size is not None and found != size and not isinstance(column, Integers):
+            raise NumberError(f"the answers of column {name!r} are no numbers: each is a cell")
+        counts.append(found)
+    if given:
+        raise DomainError(f"there is no column {next(iter(given))!r}; there are {', '.join(domain.names)}")
+    for view in views:
+        if len(view) > 1 and math.prod(counts[column] for column in view) > MOST_CELLS:
+            names = " & ".join(domain.names[column] for column in view)
+            raise NumberError(f"{names} have more than {MOST_CELLS:,} combinations: cut their numbers into fewer cells")
+    return tuple(counts)
+
+
 def _chosen(
-    domain: Records, epsilon: Fraction, people: int | None, forms: int | None = None
+    domain: Records,
+    epsilon: Fraction,
+    people: int | None,
+    views: Views,
+    cells: tuple[int, ...],
+    forms: int | None = None,
 ) -> Iterator[tuple[int, Protocol]]:
-    """A weight and a protocol per column; with `forms`, protocols with so many different reports, or the fewest."""
-    each = _PEOPLE if people is None else max(1, int(people) // len(domain.columns))
-    found = [_best(column, epsilon, each, forms) for _, column in domain.columns]
+    """A weight and a protocol per view; with `forms`, protocols with so many different reports, or the fewest."""
+    each = _PEOPLE if people is None else max(1, int(people) // len(views))
+    found = [
+        _best(domain.columns[view[0]][1], epsilon, each, forms)
+        if len(view) == 1
+        else best_protocol(math.prod(cells[column] for column in view), epsilon, _SLACK)
+        for view in views
+    ]
     return zip(_weights(found, each), found, strict=True)
 
 

@@ -324,6 +324,11 @@ class Protocol(ABC):
         return 0
 
     @property
+    def combines(self) -> bool:
+        """Whether a report is about several parts of an answer together."""
+        return False
+
+    @property
     def unreadable(self) -> str:
         """Why nothing can be estimated from the reports; empty where it can. A question refuses such a protocol."""
         return ""

@@ -13,6 +13,7 @@ from deniable.results.base import (
     quantile,
 )
 from deniable.results.distribution import Distribution, Figure
+from deniable.results.joint import Crosstab, Joint
 from deniable.results.mean import Mean
 from deniable.results.sets import ItemShares, KeyMeans, TogetherShares, TopShares
 from deniable.results.several import MomentFigures, Series, Several, Strata
@@ -23,6 +24,7 @@ __all__ = [
     "NOTHING",
     "RESPONDENTS",
     "ROWS_SHOWN",
+    "Crosstab",
     "Difference",
     "Distribution",
     "Estimate",
@@ -30,6 +32,7 @@ __all__ = [
     "Fit",
     "Floats",
     "ItemShares",
+    "Joint",
     "KeyMeans",
     "Mean",
     "Misfit",

@@ -220,6 +220,11 @@ class Result(ABC):
         return {}
 
     @property
+    def crossed(self) -> Sequence[tuple[str, Sequence[str]]]:
+        """Of a table of several columns: each with its answers; the rows are their combinations, row by row."""
+        return ()
+
+    @property
     def parts(self) -> Mapping[str, Result]:
         """The results that this one is made of, by what they are about; without parts itself, under no name."""
         return {"": self}

@@ -11,7 +11,8 @@ answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" f
            That is how more than 32 whole numbers are read where the planner chooses and devices keep nothing; "shares"
            asks for the share of every single number),
            {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one;
-           "read": "rectangles" for two numbers together),
+           "ask": "pairs", "triples" or [["smoke", "age"], ...] for tables of parts together, numbers cut into
+           "cells": {"age": 8}; "read": "rectangles" for two numbers together),
            {"several": ["mail", "maps", ...], "at_most": 3} (any set of listed items, of which at most 3 are reported),
            {"keys": ["mail", ...], "low": 1, "high": 5, "unit": "stars", "at_most": 3} (a number for each of some keys),
            {"table": proof} (a mechanism that `deniable design` proved, with its proof; "hypotheses": [...] names the
@@ -360,7 +361,16 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol
     if not isinstance(parameters, Mapping):
         raise SpecError("the parameters are an object")
     people = _people(wanted.get("people"))
-    read = wanted["answers"].get("read") if isinstance(wanted["answers"], Mapping) else None
+    answers = wanted["answers"] if isinstance(wanted["answers"], Mapping) else {}
+    read = answers.get("read")
+    if "record" in answers and answers.get("ask", 1) != 1:
+        given = {key: answers[key] for key in ("ask", "cells") if key in answers}
+        if "read" in answers:
+            raise SpecError('"ask" and "read" say two things about the record: leave one out')
+        if name != BEST or set(given) > {"ask"} or isinstance(given["ask"], list):
+            name, parameters = ("Attributes" if name == BEST else name), {"people": people, **given, **parameters}
+        else:
+            read = given["ask"]
     if name == BEST:
         if parameters:
             raise SpecError("parameters need a protocol by name")

@@ -34,6 +34,9 @@ STRONG, MODERATE, WEAK = "strong", "moderate", "weak"
 STRONG_UP_TO, MODERATE_UP_TO = 1, 3
 """The largest epsilon of a band."""
 
+SHOWN = 12
+"""Parts that are named."""
+
 WATCHERS = "those who ask, whoever runs the server and whoever listens on the way"
 _RARE = Fraction(1, 10**6)
 """A larger delta is weak, whatever the epsilon."""
@@ -281,12 +284,21 @@ def _parts(survey: Survey, here: str) -> str:
     """What is reported of answers that have several parts."""
     said = []
     for question in survey:
-        names = [name for name in question.protocol.parts(1) if name]
-        if len(names) < 2 or question.protocol.clear:
+        protocol = question.protocol
+        names = [name for name in protocol.parts(1) if name]
+        if (len(names) < 2 and not protocol.combines) or protocol.clear:
             continue
         whose = "your answer" if len(survey) == 1 else f"your answer to {question.id}"
+        named = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+        if protocol.combines:
+            said.append(
+                f"A report is about some parts of {whose} together ({named}). {_capital(here)} chooses them by chance, "
+                f"whatever you answer. {_capital(WATCHERS)} can see which parts they are; nothing about the others is "
+                "in the report."
+            )
+            continue
         said.append(
-            f"A report is about one of the {len(names)} parts of {whose} ({', '.join(names)}). {_capital(here)} "
+            f"A report is about one of the {len(names)} parts of {whose} ({named}). {_capital(here)} "
             f"chooses it by chance, whatever you answer. {_capital(WATCHERS)} can see which part it is; nothing about "
             "the other parts is in the report."
         )

@@ -132,6 +132,8 @@ class Finding:
         content |= {"population": table.population, "rows": table.records(json=True), "notes": self.notes}
         if result.headline:
             content |= {"headline": result.headline}
+        if result.crossed:
+            content |= {"axes": [{"name": name, "labels": list(labels)} for name, labels in result.crossed]}
         curve = result.cumulative(table.level, table.population)
         if curve is not None:
             content |= {"cumulative": curve.records(json=True)}

@@ -119,6 +119,13 @@ class Choice(msgspec.Struct):
     hypotheses: list[Hypothesis]
 
 
+class Axis(msgspec.Struct):
+    """One column of a table of several columns."""
+
+    name: str
+    labels: list[str]
+
+
 class QuestionReading(msgspec.Struct, kw_only=True):
     """Everything about one question."""
 
@@ -150,6 +157,8 @@ class QuestionReading(msgspec.Struct, kw_only=True):
     warning: str | None = None
     """What to ask oneself if that is below 0.001."""
     rows: list[Row]
+    axes: list[Axis] | None = None
+    """Of a table of several columns: the rows are the combinations of their answers, row by row."""
     headline: str | None = None
     """Of a distribution: the finding in words."""
     cumulative: list[Row] | None = None
@@ -375,6 +384,8 @@ def _readings(
         rest: dict[str, Any] = {
             key: content[key] for key in ("unlisted", "unlisted_stderr", "headline") if key in content
         }
+        if "axes" in content:
+            rest["axes"] = [Axis(**axis) for axis in content["axes"]]
         if "cumulative" in content:
             rest["cumulative"] = [Row(**row) for row in content["cumulative"]]
         if "further" in content:

@@ -17,7 +17,7 @@ from deniable.collect.server.api import Answer, Call, Operation, Parameter
 from deniable.collect.server.estimates import POPULATION, RESPONDENTS
 from deniable.collect.server.problems import Problem
 from deniable.collect.wire import JSON
-from deniable.domains import Domain, Integers, Interval, Strings, read_record
+from deniable.domains import RECORDS_ARE_READ_AS, Domain, Integers, Interval, Strings, read_record
 from deniable.errors import DeniableError, DomainError, SpecError
 from deniable.planning import MOST_PEOPLE, Plan, epsilons_around, half_width
 from deniable.protocols.choice import build
@@ -65,7 +65,7 @@ class Planned(msgspec.Struct):
     domain: str
     reads: str
     """What is estimated: "shares" of answers, the "mean", the "distribution" or "ranges" of a number, "attributes",
-    the parts of a record, or "rectangles" of two numbers."""
+    the parts of a record, its "pairs" or "triples", or "rectangles" of two numbers."""
     unit: str
     """The unit of noise and intervals: empty for shares, and for records, where they are parts of a range."""
     epsilon: str
@@ -115,8 +115,8 @@ def _domain(
     """What is asked for: one of the three, or open text."""
     if sum(given is not None for given in (categories, number, record)) > 1 or (unit and number is None):
         raise SpecError("give one of categories, number (with its unit) and record, or none of them for open text")
-    if read is not None and (number is None or read == "rectangles") and (record is None or read != "rectangles"):
-        raise SpecError("read goes with number, and rectangles with a record of two numbers")
+    if read is not None and (record if read in RECORDS_ARE_READ_AS else number) is None:
+        raise SpecError("read goes with number, and rectangles, pairs and triples with a record")
     if number is not None:
         low, _, high = number.partition("..")
         return Interval(low, high, unit or "")
@@ -178,9 +178,10 @@ OPERATIONS = (
             ),
             Parameter(
                 "read",
-                {"type": "string", "enum": ["mean", "distribution", "ranges", "rectangles"]},
+                {"type": "string", "enum": ["mean", "distribution", "ranges", *RECORDS_ARE_READ_AS]},
                 "what to estimate of a number; its mean by default. of a distribution, intervals are the median's, "
-                "and of ranges those of a typical range; rectangles goes with a record of two numbers",
+                "and of ranges those of a typical range; rectangles goes with a record of two numbers, pairs and "
+                "triples with any record",
             ),
             Parameter("unit", {"type": "string", "maxLength": 40}, "the unit of the number"),
             Parameter(

@@ -1,7 +1,8 @@
-"""Numbers that are cut into cells, coarser and finer: what ranges and rectangles have in common.
+"""Answers that are cut into cells, coarser and finer: what ranges, rectangles and tables of columns have in common.
 
-Cell       of a whole number: its place. Of a number x in an interval: floor(((x - low) cells) / (high - low)), in
-           floats, in this order, and the upper end lies in the last cell
+Cell       of a listed answer: its place, and of grouped whole numbers floor(place cells / size). Of a number x in an
+           interval: floor(((x - low) cells) / (high - low)), in floats, in this order, and the upper end lies in the
+           last cell
 Cuts       every person reports one of several cuts, each with its own number of nodes; chance chooses it
 Node       reported by the cut's own protocol: of randomized response, subset selection and local hashing, the one with
            about the smallest variance and then the shortest reports
@@ -16,14 +17,16 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import exact
-from deniable.domains import Domain, Integers, Interval
+from deniable.domains import Domain, Integers, Interval, ListedDomain
 from deniable.errors import ChannelError, NumberError, SpecError
+from deniable.labels import text
 from deniable.protocols.base import Protocol, percent
 from deniable.protocols.frequency import EXCHANGEABLE
 from deniable.protocols.frequency.histogram import PureProtocol
@@ -70,6 +73,27 @@ class Cells:
         domain: Any = self.domain
         return Fraction(domain.low), Fraction(domain.high)
 
+    @property
+    def _size(self) -> int:
+        size: int = self.domain.size  # type: ignore[attr-defined]
+        return size
+
+    @property
+    def _firsts(self) -> list[int]:
+        """The first place of each cell."""
+        return [-(-cell * self._size // self.count) for cell in range(self.count)]
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """What the cells are called: answers, or ranges of numbers."""
+        if isinstance(self.domain, ListedDomain):
+            ends = [*self._firsts, self._size]
+            spans = [(self.domain.labels[begin], self.domain.labels[end - 1]) for begin, end in pairwise(ends)]
+            return [text(first) if first == last else f"{text(first)} to {text(last)}" for first, last in spans]
+        low, high = map(float, self.ends)
+        edges = [low + (high - low) * cell / self.count for cell in range(self.count + 1)]
+        return [f"{begin:.6g} to {end:.6g}" for begin, end in pairwise(edges)]
+
     @cached_property
     def points(self) -> Floats:
         """Where each cell begins."""
@@ -80,22 +104,23 @@ class Cells:
     def of(self, value: Any) -> int:
         """The cell of one encoded answer."""
         if not isinstance(self.domain, Interval):
-            return int(value)
+            return int(value) * self.count // self._size
         low, high = self.domain.ends
         return min(math.floor((float(value - low) * self.count) / (high - low)), self.count - 1)
 
     def of_many(self, values: NDArray[Any]) -> NDArray[np.int64]:
         if not isinstance(self.domain, Interval):
-            return values.astype(np.int64)
+            places = values.astype(np.int64)
+            return places if self.count == self._size else places * self.count // self._size
         low, high = self.domain.ends
         found = np.floor(((values - low) * self.count) / (high - low)).astype(np.int64)
         return np.minimum(found, self.count - 1)
 
     def inputs(self) -> Iterator[tuple[Any, Any]]:
         """One answer per cell, and what it is encoded as."""
+        if isinstance(self.domain, ListedDomain):
+            return ((self.domain.labels[place], place) for place in self._firsts)
         low, high = self.ends
-        if self.is_whole:
-            return ((int(low) + cell, cell) for cell in range(self.count))
         middles = [low + (high - low) * Fraction(2 * cell + 1, 2 * self.count) for cell in range(self.count)]
         return ((middle, float(middle)) for middle in middles)
 
@@ -213,7 +238,7 @@ def law_of(protocol: Any) -> Law:
 
 
 @lru_cache(maxsize=1024)
-def best_protocol(size: int, epsilon: Fraction) -> PureProtocol:
+def best_protocol(size: int, epsilon: Fraction, slack: float = _CLOSE) -> PureProtocol:
     """The protocol of a level: of those with about the smallest variance the one with the shortest reports."""
     domain = Integers(0, size - 1)
     built: list[PureProtocol] = []
@@ -225,5 +250,5 @@ def best_protocol(size: int, epsilon: Fraction) -> PureProtocol:
     if not built:
         raise ChannelError(f"at epsilon {exact.shown(epsilon)} no protocol exists for {size:,} ranges: raise epsilon")
     variances = [one.variance(1, 1 / size) for one in built]
-    close = [one for one, variance in zip(built, variances, strict=True) if variance <= _CLOSE * min(variances)]
+    close = [one for one, variance in zip(built, variances, strict=True) if variance <= slack * min(variances)]
     return min(close, key=lambda one: (one.report_bytes, one.variance(1, 1 / size)))

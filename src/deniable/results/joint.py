@@ -1,0 +1,392 @@
+"""Tables of several columns: the shares of all combinations of answers, unbiased, and what can be made of them.
+
+Crosstab   the shares of the combinations of some columns, with the exact covariance of one group of people; its sums
+           over columns are crosstabs again, with their own exact errors
+Joint      the crosstabs of one record: `table(*names)` from every group that was asked for all of these columns,
+           weighted by inverse variance; `model(method)` for the others, which assumes something and says what
+Model      one distribution of whole records. Errors of its tables by a parametric bootstrap: tables are drawn anew
+           around the model with the covariance of the reports, and the model is fitted to each. What the model assumes
+           wrongly is not in them
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from deniable._extras import require
+from deniable.errors import LabelError, MismatchError, NumberError
+from deniable.results.base import INK, Floats, Rows
+from deniable.results.models import (
+    METHODS,
+    MOST_CLASSES,
+    Classes,
+    Core,
+    Evidence,
+    Seen,
+    View,
+    core_like,
+    core_of,
+    given_last,
+)
+from deniable.results.several import Several
+from deniable.results.shares import Estimate, combine
+from deniable.results.significance import SignificanceTest, independence
+
+BETWEEN = " & "
+"""Between the names of columns, and between the answers of a combination."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Crosstab(Estimate):
+    """The shares of the combinations of the answers of some columns, row by row."""
+
+    kind: ClassVar[str] = "table"
+
+    axes: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The columns, each with its answers."""
+    heard: Fraction = Fraction(1)
+    """The part of those who answered that this group is."""
+
+    @classmethod
+    def of(cls, shares: Estimate, axes: Mapping[str, Sequence[str]]) -> Crosstab:
+        """From the shares of the numbered combinations."""
+        named = tuple((name, tuple(labels)) for name, labels in axes.items())
+        known = {one.name: getattr(shares, one.name) for one in fields(shares)}
+        return cls(**known | {"labels": combined(named), "axes": named})
+
+    @property
+    def unbiased(self) -> Crosstab:
+        return self.raw if isinstance(self.raw, Crosstab) else self
+
+    @property
+    def crossed(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return self.axes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(labels) for _, labels in self.axes)
+
+    @property
+    def array(self) -> Floats:
+        """The shares, one axis per column."""
+        return self.frequencies.reshape(self.shape)
+
+    def sampled(self, part: Fraction) -> Self:
+        return replace(super().sampled(part), heard=part * self.heard)
+
+    def over(self, *names: str) -> Crosstab:
+        """The shares of the combinations of some of the columns, in this order.
+
+        >>> from deniable.protocols import Attributes
+        >>> both = Attributes({"a": ["x", "y"], "b": 3}, epsilon=2, ask="pairs")
+        >>> found = both.estimate(both.tally(both.privatize([{"a": "x", "b": 1}] * 1000)))
+        >>> found.table("a", "b").over("a").labels
+        ['x', 'y']
+        """
+        places = [self.names.index(name) for name in self._known(names)]
+        if places == list(range(len(self.axes))):
+            return self
+        rest = tuple(place for place in range(len(self.axes)) if place not in places)
+        order = np.argsort(np.argsort(places))
+
+        def summed(values: Floats) -> Floats:
+            whole = np.broadcast_to(values, math.prod(self.shape)).reshape(self.shape)
+            kept: Floats = np.transpose(whole.sum(axis=rest), order) if rest else np.transpose(whole, places)
+            return kept.reshape(-1)
+
+        axes = tuple(self.axes[place] for place in places)
+        if not rest:
+            moved = replace(
+                self, counts=summed(self.counts), noise=summed(self.noise), labels=combined(axes), axes=axes
+            )
+            return replace(moved, law=None, support=None, raw=None)
+        raw = self.raw or self
+        counts = summed(self.counts)
+        if not self.n:
+            return Crosstab(combined(axes), 0, counts, counts, self.protocol, axes=axes)
+        heard = float(self.heard)
+        drawn = float(np.max(raw.people)) / heard if heard else 0.0
+        shares = np.clip(summed(raw.counts) / self.n, 0.0, 1.0)
+        spread = self.n * shares * (1 - shares) * drawn
+        noise = self.growth[0] * self.n * _noise_of_sums(raw, shares, len(self.labels) // counts.size)
+        total = noise + (1 - heard) * spread
+        how = {"method": self.method, "people": heard * drawn, "axes": axes, "heard": self.heard}
+        return Crosstab(combined(axes), self.n, counts, total, self.protocol, **how)  # type: ignore[arg-type]
+
+    def _known(self, names: Sequence[str]) -> Sequence[str]:
+        for name in names:
+            if name not in self.names:
+                raise LabelError(f"there is no column {name!r} here; there are {', '.join(self.names)}")
+        if not names or len(set(names)) < len(names):
+            raise LabelError("name different columns, at least one")
+        return names
+
+    def independent(self) -> SignificanceTest:
+        """Whether the two columns are independent: chi-square with the exact covariance of the reports.
+
+        Raises MismatchError for other than two columns, and where several groups were put together.
+        """
+        if len(self.axes) != 2:
+            raise MismatchError(f"independence is about two columns, not about {BETWEEN.join(self.names)}")
+        return independence(self, (self.shape[0], self.shape[1]))
+
+    def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
+        return replace(super().table(level, simultaneous, population), is_ordered=True)
+
+    def plot(
+        self,
+        ax: Any = None,
+        level: float = 0.95,
+        most: int = 40,
+        simultaneous: bool = False,
+        population: bool = True,
+    ) -> Any:
+        """A map of two columns, darker where more people are, a dot where the interval contains zero; else bars."""
+        if len(self.axes) != 2:
+            return super().plot(ax, level, most, simultaneous, population)
+        rows = self.table(level, simultaneous, population)
+        title = f"{BETWEEN.join(self.names)}, n = {self.n:,}: dots may be zero"
+        return heat_map(self.axes, rows.value, title, ax, ~(rows.low > 0))
+
+    def __repr__(self) -> str:
+        return f"<Crosstab of {BETWEEN.join(self.names)} from {self.n} reports, {self.protocol}, {self.method}>"
+
+
+def combined(axes: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """The labels of the combinations, row by row.
+
+    >>> combined([("a", ["x", "y"]), ("b", ["1", "2"])])
+    ['x & 1', 'x & 2', 'y & 1', 'y & 2']
+    """
+    found = [""]
+    for place, (_, labels) in enumerate(axes):
+        found = [f"{one}{BETWEEN if place else ''}{label}" for one in found for label in labels]
+    return found
+
+
+def _noise_of_sums(raw: Estimate, shares: Floats, size: int) -> Floats:
+    """The variance that one report adds to a count that is the sum of `size` cells, for people of these shares of it.
+
+    Reports that support a fixed number of cells make the counts repel each other; those of others are uncorrelated.
+    """
+    support, cells = raw.support, len(raw.labels)
+    if support is None:
+        raise MismatchError(f"the covariance of the shares that {raw.protocol} estimates is not known")
+    own, other = support.p * (1 - support.p), support.q * (1 - support.q)
+    mixed = pair = 0.0
+    if support.size is not None and cells > 1:
+        mixed = -own / (cells - 1)
+        pair = -(other + mixed) / (cells - 2) if cells > 2 else 0.0
+    inside = own + (size - 1) * (other + 2 * mixed + (size - 2) * pair)
+    outside = size * (other + (size - 1) * pair)
+    found: Floats = (shares * inside + (1 - shares) * outside) / (support.p - support.q) ** 2
+    return np.maximum(found, 0.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Joint(Several):
+    """The tables of a record whose columns were asked together."""
+
+    kind: ClassVar[str] = "joint"
+
+    axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The columns, each with the answers, or cells of numbers, that tables have."""
+
+    def shares(self, name: str) -> Any:
+        """The result of one part ("age & sex"), or of one column from all parts that know it."""
+        return self.parts[name] if name in self.parts else self.crosstab(name)
+
+    @property
+    def crosstabs(self) -> dict[tuple[str, ...], Crosstab]:
+        """The tables that were asked for, by their columns."""
+        return {part.names: part for part in self.parts.values() if isinstance(part, Crosstab)}
+
+    def table(self, *names: Any, **how: Any) -> Any:
+        """`table("age", "sex")` is the crosstab of these columns; without names the rows of all parts.
+
+        Raises LabelError where no group was asked for all of them.
+        """
+        if names and isinstance(names[0], str):
+            return self.crosstab(*names)
+        return super().table(*names, **how)
+
+    def _rows(self, name: str, level: float, simultaneous: bool, population: bool) -> Rows:
+        return self.parts[name].table(level, simultaneous, population)
+
+    def crosstab(self, *names: str) -> Crosstab:
+        """The unbiased shares of the combinations of these columns, from every group that was asked for all of them."""
+        for name in names:
+            if name not in self.axes:
+                raise LabelError(f"there is no column {name!r}; there are {', '.join(self.axes)}")
+        found = [one.over(*names) for one in self.crosstabs.values() if set(names) <= set(one.names)]
+        if not found:
+            together = BETWEEN.join(names)
+            raise LabelError(f"no group was asked for {together} together: model() has them, under assumptions")
+        heard = [one for one in found if one.n] or found[:1]
+        if len(heard) == 1:
+            return heard[0]
+        both = combine(*heard)
+        known = {name: getattr(both, name) for name in ("labels", "n", "counts", "noise", "protocol", "people")}
+        return Crosstab(**known, method="combined", axes=heard[0].axes)
+
+    def model(self, method: str = "shrink", classes: int | None = None, draws: int = 30) -> Model:
+        """One distribution of whole records behind all tables, by one of the methods of `deniable.results.models`.
+
+        `classes` fixes the number of latent classes; `draws` is how often the bootstrap fits the model.
+        """
+        if method not in METHODS:
+            raise LabelError(f"there is no model {method!r}; there are {', '.join(METHODS)}")
+        if classes is not None and (method != "latent" or not 1 <= classes <= MOST_CLASSES):
+            raise NumberError(f"classes are for the latent model, 1 to {MOST_CLASSES}, not {classes!r}")
+        places = {name: place for place, name in enumerate(self.axes)}
+        heard = tuple(part.unbiased for part in self.crosstabs.values() if part.n)
+        seen = [
+            Seen(tuple(places[name] for name in one.names), one.array, float(np.mean(one.stderr**2)), one.n)
+            for one in heard
+        ]
+        evidence = Evidence(tuple(len(labels) for labels in self.axes.values()), tuple(seen))
+        core = core_of(evidence, method, classes)
+        return Model(self.axes, method, self.n, evidence, heard, core, draws)
+
+    def synthesize(self, n: int, method: str = "latent", seed: int | None = None) -> dict[str, list[str]]:
+        """Records drawn from a model, column by column: they are about no person, and keep what the model keeps."""
+        return self.model(method).sample(n, seed)
+
+    def __repr__(self) -> str:
+        return f"<Joint: {len(self.parts)} tables of {', '.join(self.axes)} from {self.n} reports, {self.protocol}>"
+
+
+# -- models --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """One distribution of whole records; `table` gives any table of it, `sample` synthetic records."""
+
+    axes: Mapping[str, tuple[str, ...]]
+    method: str
+    n: int
+    evidence: Evidence
+    tables: tuple[Crosstab, ...]
+    """The unbiased tables behind it."""
+    core: Core
+    draws: int = 30
+    """How often the model is fitted anew for its errors."""
+
+    @property
+    def assumed(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of columns that no group was asked for together: how they hang together is assumed."""
+        known = {pair for one in self.tables for pair in combinations(sorted(one.names), 2)}
+        return tuple(pair for pair in combinations(self.axes, 2) if tuple(sorted(pair)) not in known)
+
+    def marginal(self, *names: str) -> Floats:
+        """The shares of the combinations of some columns, one axis each: not negative, and one in all."""
+        return self.core.marginal(self._view(names))
+
+    def _view(self, names: Sequence[str]) -> View:
+        places = {name: place for place, name in enumerate(self.axes)}
+        for name in names:
+            if name not in places:
+                raise LabelError(f"there is no column {name!r}; there are {', '.join(places)}")
+        if not names or len(set(names)) < len(names):
+            raise LabelError("name different columns, at least one")
+        return tuple(places[name] for name in names)
+
+    def table(self, *names: str, given: Sequence[str] = ()) -> Crosstab:
+        """The shares of the combinations of some columns, or those among the people with each answer of `given`.
+
+        Errors and intervals come from the bootstrap: they tell how much the noise moves the model, and not how much
+        the model itself is wrong. `said` tells what was assumed.
+        """
+        view = self._view([*names, *given])
+        value = given_last(self.core.marginal(view), len(names))
+        axes = tuple((name, tuple(self.axes[name])) for name in (*names, *given))
+        labels, n = combined(axes), max(1, self.n)
+        again = [given_last(core.marginal(view), len(names)) for core in self._again] if self.n else []
+        spread = np.var(again, axis=0, ddof=1).reshape(-1) if again else np.zeros(value.size)
+        assumed = [pair for pair in self.assumed if set(pair) <= {*names, *given}]
+        said = [f"{one} and {other} were not asked together: what they share is assumed" for one, other in assumed]
+        return Crosstab(
+            labels,
+            self.n,
+            value.reshape(-1) * n if self.n else np.zeros(value.size),
+            spread * n**2,
+            self.tables[0].protocol if self.tables else "",
+            f"{self.method} model",
+            people=0.0,
+            bounded=True,
+            axes=axes,
+            said=said,
+        )
+
+    @cached_property
+    def _again(self) -> list[Core]:
+        """The model from tables that are drawn anew around it."""
+        random, found = np.random.default_rng(0), []
+        centres = [self.core.marginal(seen.view) for seen in self.evidence.tables]
+        spreads = [_root(one, centre.reshape(-1)) for one, centre in zip(self.tables, centres, strict=True)]
+        for _ in range(self.draws):
+            tables = []
+            for seen, centre, root in zip(self.evidence.tables, centres, spreads, strict=True):
+                moved = centre.reshape(-1) + root @ random.standard_normal(root.shape[1])
+                tables.append(replace(seen, shares=moved.reshape(seen.shares.shape)))
+            found.append(core_like(self.core, self.method, Evidence(self.evidence.sizes, tuple(tables))))
+        return found
+
+    def sample(self, n: int, seed: int | None = None) -> dict[str, list[str]]:
+        """Synthetic records, column by column: drawn from the model, and about no person."""
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+            raise NumberError(f"the number of records is a whole number, not {n!r}")
+        places = self.core.sample(int(n), np.random.default_rng(seed))
+        labels = [np.array(own, dtype=object) for own in self.axes.values()]
+        return {name: own[at].tolist() for name, own, at in zip(self.axes, labels, places, strict=True)}
+
+    def __repr__(self) -> str:
+        classes = f" of {self.core.weights.size} classes" if isinstance(self.core, Classes) else ""
+        return f"<{self.method} model{classes} of {', '.join(self.axes)} from {self.n} reports>"
+
+
+def _root(table: Crosstab, shares: Floats) -> Floats:
+    """A square root of the covariance of a table's shares, if the true ones were these."""
+    found = table.measured()
+    if found is None:
+        return np.diag(table.stderr)
+    sizes, directions = np.linalg.eigh(found.spread(shares))
+    kept: Floats = directions * np.sqrt(np.maximum(sizes, 0.0))
+    return kept
+
+
+# -- pictures ------------------------------------------------------------------------------------------
+
+
+def heat_map(
+    axes: Sequence[tuple[str, Sequence[str]]], value: Floats, title: str, ax: Any = None, unsure: Any = None
+) -> Any:
+    """A map of two columns."""
+    (first, rows), (second, columns) = axes
+    if ax is None:
+        size = (max(4.0, 1.8 + 0.62 * len(columns)), max(3.0, 1.6 + 0.42 * len(rows)))
+        ax = require("matplotlib.pyplot", "plot").subplots(figsize=size, layout="constrained")[1]
+    shown = np.maximum(0.0, np.nan_to_num(value)).reshape(len(rows), len(columns))
+    mesh = ax.imshow(shown, cmap="Blues", vmin=0.0, aspect="auto")
+    ax.figure.colorbar(mesh, ax=ax, label="share")
+    if unsure is not None:
+        down, along = np.nonzero(np.reshape(unsure, shown.shape))
+        ax.plot(along, down, ".", color=INK, markersize=3)
+    ax.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor")
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set(xlabel=second, ylabel=first)
+    ax.set_title(title, fontsize="medium")
+    return ax
