@@ -32,6 +32,7 @@ MODULES = (
     "benchmarks.distributions",
     "benchmarks.significance",
     "benchmarks.census",
+    "benchmarks.joint",
     "benchmarks.sets",
     "benchmarks.shuffle",
     "benchmarks.graphs",
@@ -42,7 +43,7 @@ MODULES = (
     "benchmarks.pages",
 )
 """Where benchmarks are; importing one registers those in it."""
-APART = ("load", "ten-minutes", "census")
+APART = ("load", "ten-minutes", "census", "joint")
 """Groups that are run only when they are named: they take long, or need a machine to themselves or data."""
 
 ROOT = Path(__file__).parents[1]

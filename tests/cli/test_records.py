@@ -165,10 +165,52 @@ def test_drafts_that_ask_for_no_record_are_refused(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for answers in (
         {"record": PARTS, "ask": 2},
-        {"record": PARTS, "ask": "pairs"},
+        {"record": PARTS, "ask": "all"},
+        {"record": PARTS, "ask": "pairs", "read": "rectangles"},
+        {"record": PARTS, "ask": [["smoke", "bread"]]},
         {"record": {"a": 3}},
         {"record": {}},
     ):
         asked = [{"id": "habits", "text": "?", "answers": answers}]
         Path("draft.json").write_text(json.dumps(DRAFT | {"questions": asked}), encoding="utf-8")
         run("survey", "new", "draft.json", "-o", "other.json", code=2)
+
+
+def test_tables_of_pairs_from_draft_to_synthetic_records(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    record = {"smoke": ["yes", "no"], "age": {"low": 18, "high": 77}, "town": ["a", "b", "c"]}
+    answers = {"record": record, "ask": "pairs", "cells": {"age": 4}}
+    asked = [{"id": "habits", "text": "Your habits?", "answers": answers}]
+    Path("draft.json").write_text(json.dumps({"name": "h", "epsilon": "4", "people": 3000, "questions": asked}))
+    assert "Attributes" in run("survey", "new", "draft.json", "-o", "survey.json").out
+    lines = ["smoke,age,town"] + [
+        f"{'yes' if i % 3 else 'no'},{20 if i % 3 else 70},{'abc'[i % 2]}" for i in range(3000)
+    ]
+    Path("answers.csv").write_text("\n".join(lines) + "\n")
+    run("privatize", "survey.json", "answers.csv", "-o", "reports.csv", "--seed", "1")
+    run("tally", "survey.json", "reports.csv", "-o", "tally.json")
+    assert "yes & 18 to 32" in run("estimate", "survey.json", "tally.json").out
+    both = ("survey.json", "tally.json")
+    listed = run("marginals", *both, "--json").json["associations"]
+    by_pair = {row["columns"]: row for row in listed}
+    assert by_pair["smoke & age"]["p_value"] < 1e-9
+    assert by_pair["smoke & age"]["strength"] > 0.8
+    assert "which columns hang together" in run("marginals", *both, "--plot", "columns.png").out
+    (table,) = run("marginals", *both, "--columns", "age,smoke", "--json").json["tables"]
+    assert [axis["name"] for axis in table["axes"]] == ["age", "smoke"]
+    assert abs(table["rows"][0]["value"] - 2 / 3) < 0.1
+    shares = run("marginals", *both, "--columns", "smoke", "--given", "age", "--model", "shrink", "--csv").out
+    assert shares.startswith("columns,label,value")
+    made = run("synthesize", *both, "--records", "500", "-o", "people.csv", "--seed", "1", "--json").json
+    assert {row["columns"] for row in made["keeps"]} == set(by_pair)
+    assert Path("people.csv").read_text().count("\n") == 501
+    assert "keep nothing that is only in more columns" in run("synthesize", *both, "-o", "people.parquet").out
+    for wrong in (
+        ("marginals", *both, "--columns", "age,bread"),
+        ("marginals", *both, "--columns", "age", "--given", "smoke"),
+        ("marginals", *both, "--columns", "age,smoke,town"),
+        ("marginals", *both, "--columns", "age", "--model", "guess"),
+        ("marginals", *both, "--question", "other"),
+        ("synthesize", *both, "-o", "people.txt"),
+    ):
+        run(*wrong, code=2)

@@ -38,6 +38,8 @@ COMMANDS = {
     ),
     "tally": "Add reports up: what remains is one vector of counts per question, and the reports need not be kept.",
     "estimate": "Estimate how common each answer is, with error bars.",
+    "marginals": "Show tables of several columns of a record, and which columns hang together.",
+    "synthesize": "Draw synthetic records from a model of the reports, and say what they keep and what they do not.",
     "test": "Decide which hypothesis the reports favour, or test shares, a mean or groups, with p-values.",
     "graph": "Figures of a graph whose nodes hand in noisy messages only: edges, degrees, stars, triangles, cores.",
     "simulate": "Repeat whole collections with made-up people, and compare the errors with the formulas.",

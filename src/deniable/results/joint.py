@@ -17,13 +17,14 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from deniable._extras import require
 from deniable.errors import LabelError, MismatchError, NumberError
-from deniable.results.base import INK, Floats, Rows
+from deniable.results.base import INK, Floats, Rows, quantile
+from deniable.results.distribution import Figure
 from deniable.results.models import (
     METHODS,
     MOST_CLASSES,
@@ -35,10 +36,11 @@ from deniable.results.models import (
     core_like,
     core_of,
     given_last,
+    simplex,
 )
 from deniable.results.several import Several
 from deniable.results.shares import Estimate, combine
-from deniable.results.significance import SignificanceTest, independence
+from deniable.results.significance import Measured, SignificanceTest, beyond_independence, independence
 
 BETWEEN = " & "
 """Between the names of columns, and between the answers of a combination."""
@@ -142,6 +144,58 @@ class Crosstab(Estimate):
             raise MismatchError(f"independence is about two columns, not about {BETWEEN.join(self.names)}")
         return independence(self, (self.shape[0], self.shape[1]))
 
+    def _two(self) -> tuple[Measured, int, int]:
+        """The shares of two columns with their covariance; raises MismatchError where that is not known."""
+        found = self.unbiased.measured()
+        if len(self.axes) != 2 or found is None:
+            raise MismatchError("associations are those of two columns that one group was asked for together")
+        return found, *self.shape
+
+    def association(self) -> Association:
+        """How strongly the two columns hang together, corrected for the noise, with errors by the delta method."""
+        found, rows, columns = self._two()
+        order = np.arange(rows * columns)
+        excess, spread, expected = beyond_independence(found, order, rows, columns)
+        kept = expected > 0
+        squares = (excess**2 - np.diagonal(spread))[kept] / expected[kept]
+        strength = math.sqrt(max(0.0, float(squares.sum())) / (min(rows, columns) - 1))
+        # The shares at which slopes are taken are those of no negative cell.
+        shares = simplex(found.value).reshape(rows, columns)
+        cover = found.spread(shares.reshape(-1))
+        first, second = shares.sum(axis=1), shares.sum(axis=0)
+        correlation, slope = _correlation(shares, first, second)
+        return Association(
+            independence(self, (rows, columns)),
+            strength,
+            correlation,
+            math.sqrt(max(0.0, float(slope @ cover @ slope))),
+            *_information(shares, excess, spread, cover),
+        )
+
+    def odds_ratio(self, rows: tuple[str, str], columns: tuple[str, str], level: float = 0.95) -> Figure:
+        """How many times the odds of the first column answer against the second are larger in the first row answer.
+
+        With an interval from the logarithm; where a cell may be empty it reaches from 0 to infinity.
+        """
+        found, _, width = self._two()
+        (_, down), (_, along) = self.axes
+        for label, known in [*((one, down) for one in rows), *((one, along) for one in columns)]:
+            if label not in known:
+                raise LabelError(f"there is no answer {label!r}; there are {', '.join(known)}")
+        places = [down.index(row) * width + along.index(column) for row in rows for column in columns]
+        signs, shares = np.array([1.0, -1.0, -1.0, 1.0]), found.value[places]
+        if (shares <= 0).any():
+            return Figure(math.nan, lambda level, population: (0.0, math.inf), math.nan)
+        spread = found.spread(found.value)[np.ix_(places, places)]
+        slope = signs / shares
+        value, error = math.exp(float(signs @ np.log(shares))), math.sqrt(float(slope @ spread @ slope))
+
+        def interval(level: float, population: bool) -> tuple[float, float]:
+            reach = math.exp(quantile(level) * error)
+            return value / reach, value * reach
+
+        return Figure(value, interval, value * error)
+
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         return replace(super().table(level, simultaneous, population), is_ordered=True)
 
@@ -193,6 +247,46 @@ def _noise_of_sums(raw: Estimate, shares: Floats, size: int) -> Floats:
     outside = size * (other + (size - 1) * pair)
     found: Floats = (shares * inside + (1 - shares) * outside) / (support.p - support.q) ** 2
     return np.maximum(found, 0.0)
+
+
+class Association(NamedTuple):
+    """How two columns hang together."""
+
+    test: SignificanceTest
+    """Whether they are independent."""
+    strength: float
+    """Cramér's V, from 0 to 1, without what the noise adds to its square."""
+    correlation: float
+    """Of the places of the answers, which says something where both columns are in order."""
+    correlation_stderr: float
+    information: float
+    """What one column tells about the other, in nats, without what the noise adds on average."""
+    information_stderr: float
+
+
+def _correlation(shares: Floats, first: Floats, second: Floats) -> tuple[float, Floats]:
+    """The correlation of the places, and how it moves with the share of each cell."""
+    scores = []
+    for own in (first, second):
+        places = np.arange(own.size) - own @ np.arange(own.size)
+        spread = math.sqrt(float(own @ places**2))
+        scores.append(places / spread if spread > 0 else np.zeros(own.size))
+    down, along = scores
+    value = float(down @ shares @ along)
+    slope: Floats = np.outer(down, along) - value / 2 * (down[:, None] ** 2 + along[None, :] ** 2)
+    return value, slope.reshape(-1)
+
+
+def _information(shares: Floats, excess: Floats, spread: Floats, cover: Floats) -> tuple[float, float]:
+    """Mutual information in nats, less half of what the noise adds to the squares, and its standard error."""
+    expected = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    kept = (shares > 0) & (expected > 0)
+    logs = np.zeros(shares.shape)
+    logs[kept] = np.log(shares[kept] / expected[kept])
+    inside = expected.reshape(-1) > 0
+    added = float((np.diagonal(spread)[inside] / expected.reshape(-1)[inside]).sum()) / 2
+    error = math.sqrt(max(0.0, float(logs.reshape(-1) @ cover @ logs.reshape(-1))))
+    return max(0.0, float((shares * logs).sum()) - added), error
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -259,6 +353,22 @@ class Joint(Several):
         evidence = Evidence(tuple(len(labels) for labels in self.axes.values()), tuple(seen))
         core = core_of(evidence, method, classes)
         return Model(self.axes, method, self.n, evidence, heard, core, draws)
+
+    def associations(self) -> dict[tuple[str, str], Association]:
+        """How each pair of columns that was asked for together hangs together."""
+        pairs = {one.names: one for one in self.crosstabs.values() if len(one.names) == 2 and one.n}
+        return {(names[0], names[1]): one.association() for names, one in pairs.items()}
+
+    def plot_associations(self, ax: Any = None) -> Any:
+        """A map of all columns: darker where two hang together more strongly (Cramér's V), a dot where that may be
+        chance at level 0.05."""
+        names = list(self.axes)
+        value, unsure = np.zeros((len(names), len(names))), np.zeros((len(names), len(names)), dtype=bool)
+        for (one, other), found in self.associations().items():
+            for i, j in ((names.index(one), names.index(other)), (names.index(other), names.index(one))):
+                value[i, j], unsure[i, j] = found.strength, not found.test.rejected()
+        title = f"Cramér's V, n = {self.n:,}: dots may be chance"
+        return heat_map([("", names), ("", names)], value.reshape(-1), title, ax, unsure, "strength")
 
     def synthesize(self, n: int, method: str = "latent", seed: int | None = None) -> dict[str, list[str]]:
         """Records drawn from a model, column by column: they are about no person, and keep what the model keeps."""
@@ -372,7 +482,12 @@ def _root(table: Crosstab, shares: Floats) -> Floats:
 
 
 def heat_map(
-    axes: Sequence[tuple[str, Sequence[str]]], value: Floats, title: str, ax: Any = None, unsure: Any = None
+    axes: Sequence[tuple[str, Sequence[str]]],
+    value: Floats,
+    title: str,
+    ax: Any = None,
+    unsure: Any = None,
+    unit: str = "share",
 ) -> Any:
     """A map of two columns."""
     (first, rows), (second, columns) = axes
@@ -381,7 +496,7 @@ def heat_map(
         ax = require("matplotlib.pyplot", "plot").subplots(figsize=size, layout="constrained")[1]
     shown = np.maximum(0.0, np.nan_to_num(value)).reshape(len(rows), len(columns))
     mesh = ax.imshow(shown, cmap="Blues", vmin=0.0, aspect="auto")
-    ax.figure.colorbar(mesh, ax=ax, label="share")
+    ax.figure.colorbar(mesh, ax=ax, label=unit)
     if unsure is not None:
         down, along = np.nonzero(np.reshape(unsure, shown.shape))
         ax.plot(along, down, ".", color=INK, markersize=3)

@@ -134,8 +134,10 @@ def consistent(tables: Sequence[tuple[View, Floats, float]]) -> list[Floats]:
     """
     found = [shares.astype(np.float64).copy() for _, shares, _ in tables]
     views = [view for view, _, _ in tables]
-    shared = {tuple(sorted(set(a) & set(b))) for a, b in combinations(views, 2)} | {()}
-    for common in sorted(shared, key=lambda one: (len(one), one)):
+    shared = {frozenset(a) & frozenset(b) for a, b in combinations(views, 2)} | {frozenset()}
+    while more := {a & b for a, b in combinations(shared, 2)} - shared:  # overlaps of overlaps as well
+        shared |= more
+    for common in sorted(map(sorted, shared), key=lambda one: (len(one), one)):
         having = [place for place, view in enumerate(views) if set(common) <= set(view)]
         rests = [tuple(axis for axis, column in enumerate(views[place]) if column not in common) for place in having]
         sums = [found[place].sum(axis=rest, keepdims=True) for place, rest in zip(having, rests, strict=True)]
@@ -270,7 +272,7 @@ def latent(evidence: Evidence, classes: int | None = None, seed: int = 0, start:
     squares, random = _Squares(evidence), np.random.default_rng(seed)
 
     def solved(x: Floats, size: int) -> tuple[float, Classes]:
-        done = minimize(squares, x, (size,), "L-BFGS-B", jac=True, options={"maxiter": 300, "maxcor": 20})
+        done = minimize(squares, x, (size,), "L-BFGS-B", jac=True, options={"maxiter": 200, "maxcor": 20, "ftol": 1e-7})
         return float(done.fun), squares.classes(done.x, size)
 
     if start is not None:

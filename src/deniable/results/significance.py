@@ -249,6 +249,17 @@ def independence(estimate: Estimate, cells: Cells) -> SignificanceTest:
             "the covariance of these shares is not known, and independence cannot be tested without it: ask with a "
             "protocol for listed answers"
         )
+    excess, spread, _ = beyond_independence(found, order, rows, columns)
+    inner = np.kron(contrasts(rows), contrasts(columns))
+    statistic, freedom = chi_square(inner @ excess, inner @ spread @ inner.T)
+    return SignificanceTest(INDEPENDENT, _tail(statistic, freedom), statistic, freedom, (int(raw.n),))
+
+
+def beyond_independence(
+    found: Measured, order: NDArray[np.intp], rows: int, columns: int
+) -> tuple[Floats, Floats, Floats]:
+    """What a table has beyond the product of its margins, cell by cell; its covariance where the two are independent;
+    and that product."""
     shares = np.clip(found.value[order].reshape(rows, columns), 0.0, None)
     shares = shares / shares.sum()
     first, second = shares.sum(axis=1), shares.sum(axis=0)
@@ -265,9 +276,7 @@ def independence(estimate: Estimate, cells: Cells) -> SignificanceTest:
     expected = np.empty(rows * columns)
     expected[order] = np.outer(first, second).ravel()
     spread = slope @ found.spread(expected)[np.ix_(order, order)] @ slope.T
-    inner = np.kron(contrasts(rows), contrasts(columns))
-    statistic, freedom = chi_square(inner @ excess.ravel(), inner @ spread @ inner.T)
-    return SignificanceTest(INDEPENDENT, _tail(statistic, freedom), statistic, freedom, (int(raw.n),))
+    return excess.ravel(), spread, np.outer(first, second).ravel()
 
 
 def _places(labels: Sequence[Label], cells: Cells) -> tuple[NDArray[np.intp], int, int]:
