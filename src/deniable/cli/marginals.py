@@ -95,8 +95,8 @@ def marginals(
     if as_json:
         output.document({"question": id, "tables": [_described(name, one, level) for name, one in tables.items()]})
     elif as_csv:
-        rows = [[name, *row.values()] for name, one in tables.items() for row in one.table(level).records()]
-        output.csv_table([["columns", "label", "value", "stderr", "low", "high", "unit", "count"], *rows])
+        lines = [[name, *row.values()] for name, one in tables.items() for row in one.table(level).records()]
+        output.csv_table([["columns", "label", "value", "stderr", "low", "high", "unit", "count"], *lines])
     else:
         for place, (name, one) in enumerate(tables.items()):
             output.write("\n" if place else "")

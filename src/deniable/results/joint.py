@@ -149,7 +149,7 @@ class Crosstab(Estimate):
         found = self.unbiased.measured()
         if len(self.axes) != 2 or found is None:
             raise MismatchError("associations are those of two columns that one group was asked for together")
-        return found, *self.shape
+        return found, self.shape[0], self.shape[1]
 
     def association(self) -> Association:
         """How strongly the two columns hang together, corrected for the noise, with errors by the delta method."""

@@ -8,8 +8,9 @@ max-entropy    tables made consistent and not negative, then the distribution wi
 shrink         the same, but first each interaction d (what a table has beyond the product of its columns) is multiplied
                by max(0, 1 - freedom variance / |d|^2), so that a table that is all noise becomes independence
 latent         sum_z pi_z prod_j P_j(x_j | z), fitted to the tables by weighted least squares. The number of classes has
-               the smallest Cp = chi^2 + 2 parameters, because the variance of the noise is known. Then what the tables
-               have beyond the classes is shrunk as above and fitted in, where there are few enough cells
+               the smallest Cp = chi^2 + 2 parameters, because the variance of the noise is known
+blend          tables halfway between those of shrink and those of latent, whose errors differ, then the distribution
+               with the largest entropy that has them: the smallest error of all on the census table
 
 Source         consistency: Qardaji et al. 2014 (PriView), Zhang et al. 2018 (CALM); shrinkage: James and Stein 1961;
                Cp: Mallows 1973
@@ -134,7 +135,7 @@ def consistent(tables: Sequence[tuple[View, Floats, float]]) -> list[Floats]:
     """
     found = [shares.astype(np.float64).copy() for _, shares, _ in tables]
     views = [view for view, _, _ in tables]
-    shared = {frozenset(a) & frozenset(b) for a, b in combinations(views, 2)} | {frozenset()}
+    shared: set[frozenset[int]] = {frozenset(a) & frozenset(b) for a, b in combinations(views, 2)} | {frozenset()}
     while more := {a & b for a, b in combinations(shared, 2)} - shared:  # overlaps of overlaps as well
         shared |= more
     for common in sorted(map(sorted, shared), key=lambda one: (len(one), one)):
@@ -324,6 +325,8 @@ class Whole:
     """A distribution of whole records as one table."""
 
     shares: Floats
+    classes: Classes | None = None
+    """What it was blended with."""
 
     def marginal(self, view: View) -> Floats:
         rest = tuple(axis for axis in range(self.shares.ndim) if axis not in view)
@@ -343,6 +346,7 @@ class Local:
 
     singles: tuple[Floats, ...]
     tables: tuple[tuple[View, Floats], ...]
+    classes: Classes | None = None
 
     def marginal(self, view: View) -> Floats:
         inside = [(own, table) for own, table in self.tables if set(own) <= set(view)]
@@ -369,20 +373,35 @@ def _entropic(evidence: Evidence, whole: bool = True) -> Core:
 
 
 def _shrink(evidence: Evidence, whole: bool = True) -> Core:
+    return _made(evidence, evidence.singles, _shrunk_tables(evidence), whole)
+
+
+def _shrunk_tables(evidence: Evidence) -> list[tuple[View, Floats]]:
     singles = evidence.singles
-    tables = [
+    return [
         (seen.view, simplex(shrunk(seen, outer([singles[column] for column in seen.view])))) for seen in evidence.tables
     ]
-    return _made(evidence, singles, tables, whole)
 
 
-def _made(evidence: Evidence, singles: list[Floats], tables: list[tuple[View, Floats]], whole: bool) -> Core:
+def _blend(evidence: Evidence, whole: bool = True, start: Classes | None = None) -> Core:
+    found = latent(evidence, start=start)
+    tables = [(view, (own + found.marginal(view)) / 2) for view, own in _shrunk_tables(evidence)]
+    return _made(evidence, evidence.singles, tables, whole, found)
+
+
+def _made(
+    evidence: Evidence,
+    singles: list[Floats],
+    tables: list[tuple[View, Floats]],
+    whole: bool,
+    classes: Classes | None = None,
+) -> Core:
     if whole and math.prod(evidence.sizes) <= MOST_CELLS:
-        return Whole(fitted(outer(singles), tables))
-    return Local(tuple(singles), tuple(tables))
+        return Whole(fitted(outer(singles), tables), classes)
+    return Local(tuple(singles), tuple(tables), classes)
 
 
-METHODS = ("independent", "max-entropy", "shrink", "latent")
+METHODS = ("independent", "max-entropy", "shrink", "latent", "blend")
 
 
 def core_of(evidence: Evidence, method: str, classes: int | None = None) -> Core:
@@ -391,14 +410,16 @@ def core_of(evidence: Evidence, method: str, classes: int | None = None) -> Core
         return _independent(evidence)
     if method == "latent":
         return latent(evidence, classes)
-    return (_entropic if method == "max-entropy" else _shrink)(evidence)
+    return {"max-entropy": _entropic, "shrink": _shrink, "blend": _blend}[method](evidence)
 
 
 def core_like(core: Core, method: str, evidence: Evidence) -> Core:
     """The same kind of distribution for other tables, found sooner: from these classes on, or column by column."""
     if isinstance(core, Classes):
         return latent(evidence, start=core) if method == "latent" else _independent(evidence)
-    return (_entropic if method == "max-entropy" else _shrink)(evidence, whole=False)
+    if core.classes is not None:
+        return _blend(evidence, False, core.classes)
+    return (_entropic if method == "max-entropy" else _shrink)(evidence, False)
 
 
 def given_last(table: Floats, first: int) -> Floats:
