@@ -1620,7 +1620,7 @@ function collisionSets(domain, epsilon, { cells, cohorts: count, key }) {
   const [first, second] = [bytesFor(count), bytesFor(cells)];
   const draw = (positions, bits) => {
     const elements = padded(domain, positions, bits);
-    const cohort = bits.integers(count);
+    const cohort = bits.public === undefined ? bits.integers(count) : Number(bits.public % BigInt(count));
     const held = [...new Set(elements.map((one) => cell(one, cohort)))].sort((a, b) => a - b);
     const inside = bits.bernoulli(threshold(ownCell.numerator * BigInt(held.length)));
     const found = inside ? held[bits.integers(held.length)] : skipping(held, bits.integers(cells - held.length));
@@ -2519,6 +2519,16 @@ function nextId(own, pinned, epoch, first) {
   return reportId(current, pinned, epoch);
 }
 
+/** What the public coins of a report follow from, the hash function of a set say: nobody chooses them freely. */
+export function publicNumber(survey, question, id) {
+  return new DataView(sha256(concat(utf8(`deniable-cohort-v1\0${survey}${question}`), id)).buffer).getBigUint64(0, true);
+}
+
+/** Random words for a report whose public coins follow from a public number. */
+function tied(number) {
+  return Object.assign(new RandomBits(), { public: number });
+}
+
 /** An id as it stands in an address. */
 function idText(id) {
   const text = btoa(String.fromCharCode(...fromHex(id)));
@@ -2735,6 +2745,7 @@ export class Client {
     survey.checkAnswers(values);
     own.bytes = survey.bytes;
     const { keeps, stages } = survey.terms;
+    const submission = nextId(own, this.#pinned, epoch, epochs.first);
     const reports = survey.questions.map((question) => {
       const { protocol, id } = question;
       if (protocol.step) {
@@ -2743,16 +2754,15 @@ export class Client {
         own.memos.set(id, [{ value: "", drawn: next.state }]);
         return next.report;
       }
-      if (!keeps) return protocol.privatize(values[id]);
+      if (!keeps) return protocol.privatize(values[id], tied(publicNumber(this.#pinned, id, submission)));
       const kept = this.#memoized(own.memos, question, longitudinal.values, values[id], stages);
       return stages ? protocol.report(kept, SYSTEM) : kept;
     });
-    const id = nextId(own, this.#pinned, epoch, epochs.first);
-    const bytes = concat(utf8("DNR1"), toBytes(epoch, 4), id, ...reports);
+    const bytes = concat(utf8("DNR1"), toBytes(epoch, 4), submission, ...reports);
     // Until then a service that keeps reports may be asked to delete this one, by its id.
     const idUntil = retention === "reports" ? epochs.origin + (epoch + epochs.late + 1) * epochs.seconds : 0;
     const state = { state: "queued", reason: "", repeats: true };
-    const made = { id: hex(id), epoch, time, ...cost, ...state, idUntil, bytes };
+    const made = { id: hex(submission), epoch, time, ...cost, ...state, idUntil, bytes };
     own.submissions.push(made);
     if (survey.terms.campaign) own.campaign = { first: campaignOf(survey), round: survey.terms.campaign.round };
     ledger.surveys.set(this.#pinned, own);

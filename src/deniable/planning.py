@@ -51,7 +51,7 @@ from deniable.domains import Domain, DomainLike, Integers, ListedDomain, as_doma
 from deniable.errors import ChannelError, DomainError, EpsilonError, NumberError
 from deniable.exact import epsilon_text
 from deniable.protocols import Protocol
-from deniable.protocols.choice import SAME, build, choose, digits
+from deniable.protocols.choice import MOST_COUNTERS, SAME, build, choose, digits
 from deniable.protocols.memoized import FEW_FORMS
 from deniable.results import RESPONDENTS, Floats, quantile
 
@@ -286,7 +286,7 @@ def draw(plan: Plan) -> Any:
 
 def _errors(domain: Domain, epsilon: Any, plan: Plan, quick: bool = False) -> dict[str, float]:
     try:
-        built = build(domain, epsilon, forever=plan.forever, read=plan.best.reads, quick=quick)
+        built = build(domain, epsilon, n=plan.n, forever=plan.forever, read=plan.best.reads, quick=quick)
         return {name: protocol.noise(plan.n) for name, protocol in built.items()}
     except (DomainError, EpsilonError):  # the first report of two stages tells less than what is kept
         return {}
@@ -320,6 +320,7 @@ def _column(
 SOME, FEW = 1.25, 4  # worth a word: up to a quarter more variance for a quarter of the bytes or less
 MOST_PEOPLE = 10**10
 _DIGITS = 4
+_REBUILDS = 4
 
 
 def plan(
@@ -334,6 +335,7 @@ def plan(
     forever: exact.Number | None = None,
     read: str | None = None,
     epochs: int | None = None,
+    memory: int | None = None,
 ) -> Plan:
     """The protocols for a domain, compared; give any two of epsilon, n and within.
 
@@ -348,6 +350,7 @@ def plan(
     "shares", "mean", "distribution", "ranges", "rectangles", or of a record "pairs" or "triples", where that is not
     what the domain is usually read for. Of a distribution noise and `within` are those of the median, in its unit, if
     all numbers are equally common; of ranges and rectangles those of the share of a typical one.
+    `memory` is how many bytes a tally may have at most.
 
     >>> plan(1024, epsilon=1, n=100_000).best
     OLH(Integers(low=0, high=1023), epsilon=1, hash_bits=2)
@@ -375,7 +378,10 @@ def plan(
     if forever is not None and epochs is not None and forms is None:
         forms = FEW_FORMS
     kept = None if forever is None else exact.as_epsilon(forever)
-    goal = _Goal(answers, level, forms, population, kept, read, epochs or 1)
+    if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 8):
+        raise NumberError(f"memory is a whole number of bytes, 8 at least, not {memory!r}")
+    counters = MOST_COUNTERS if memory is None else memory // 8
+    goal = _Goal(answers, level, forms, population, kept, read, epochs or 1, counters)
     if within is None:
         return goal.plan(exact.as_epsilon(epsilon), int(n or 0), "within")
     if not 0 < within < math.inf:
@@ -402,15 +408,35 @@ class _Goal:
     forever: Fraction | None = None
     read: str | None = None
     epochs: int = 1
+    counters: int = MOST_COUNTERS
 
-    def _built(self, epsilon: Fraction) -> dict[str, Protocol]:
-        return build(self.domain, epsilon, self.forms, forever=self.forever, read=self.read, epochs=self.epochs)
+    def _built(self, epsilon: Fraction, n: int | None) -> dict[str, Protocol]:
+        """The protocols with the settings that they have for n people; for any number of people without n."""
+        return build(
+            self.domain,
+            epsilon,
+            self.forms,
+            n,
+            forever=self.forever,
+            read=self.read,
+            epochs=self.epochs,
+            counters=self.counters,
+        )
 
     def reach(self, protocols: Mapping[str, Protocol], n: int) -> float:
         return half_width(protocols[choose(protocols, n)], n, self.level, self.population)
 
     def people(self, epsilon: Fraction, within: float) -> int:
-        protocols = self._built(epsilon)
+        protocols = self._built(epsilon, None)
+        for _ in range(_REBUILDS):  # settings may depend on how many people there are
+            n = self._fewest(epsilon, protocols, within)
+            protocols = self._built(epsilon, n)
+            if self.reach(protocols, n) <= within:
+                break
+        return n
+
+    def _fewest(self, epsilon: Fraction, protocols: Mapping[str, Protocol], within: float) -> int:
+        """The smallest number of people with which these protocols come within what was asked for."""
         if (least := self.reach(protocols, MOST_PEOPLE)) > within:
             raise NumberError(
                 f"at epsilon {exact.shown(epsilon)} no number of people gives intervals of +-{within:.3g}: with 10^10, "
@@ -425,10 +451,9 @@ class _Goal:
     def epsilon(self, n: int, within: float) -> Fraction:
         def reached(epsilon: Fraction) -> bool:
             try:
-                protocols = self._built(epsilon)
+                return self.reach(self._built(epsilon, n), n) <= within
             except DomainError:
                 return False
-            return self.reach(protocols, n) <= within
 
         low, high = exact.SMALLEST_EPSILON, exact.LARGEST_EPSILON
         if not reached(high):
@@ -446,7 +471,7 @@ class _Goal:
         return _first(reached, _rounded(float(low), _DIGITS))
 
     def plan(self, epsilon: Fraction, n: int, solved: str) -> Plan:
-        protocols = self._built(epsilon)
+        protocols = self._built(epsilon, n)
         options = {name: self.option(protocol, n) for name, protocol in protocols.items()}
         choice = options[choose(protocols, n)]
         table = tuple(

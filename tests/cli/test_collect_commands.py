@@ -198,9 +198,10 @@ def test_estimates_in_every_form(run, folder):
     rows = run("estimate", "survey.json", "tally.json", "--csv").out.splitlines()
     assert (
         rows[0]
-        == "question,label,value,stderr,low,high,unit,count,n,level,population,simultaneous,method,protocol,unlisted"
+        == "question,label,value,stderr,low,high,unit,count,n,level,population,simultaneous,method,protocol,unlisted,"
+        "p_value"
     )
-    assert rows[1].split(",")[9:] == ["0.95", "True", "False", "unbiased", SURVEY["smoke"].protocol.name, ""]
+    assert rows[1].split(",")[9:] == ["0.95", "True", "False", "unbiased", SURVEY["smoke"].protocol.name, "", ""]
     assert len(rows) == 1 + 2 + 82 + 3
     run("estimate", "survey.json", "tally.json", "--parquet", "estimate.parquet", "--plot", "shares.png")
     table = pq.read_table("estimate.parquet")
@@ -271,7 +272,7 @@ def test_open_text_is_read_with_candidates(run, folder):
     assert [one["id"] for one in others.json["questions"]] == ["smoke"]
     assert others.err.startswith("note: 'word' is left out, for the answers to 'word' are open text")
     rows = run("estimate", "words.json", "words.parquet", "--candidates", "list.txt", "--csv").out.splitlines()
-    assert float(rows[1].split(",")[-1]) == pytest.approx(word["unlisted"])
+    assert float(rows[1].split(",")[-2]) == pytest.approx(word["unlisted"])
     err = run("estimate", "words.json", "words.parquet", "--candidates", "wrod=list.txt", code=2).err
     assert err == "error: there is no question 'wrod'; there are word, smoke\n"
     err = run("estimate", "words.json", "words.parquet", "--candidates", "smoke=list.txt", code=2).err

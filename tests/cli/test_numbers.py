@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -160,7 +161,7 @@ def test_rectangles_from_draft_to_estimate(run, folder):
     assert row["low"] <= np.mean(ages <= 27) <= row["high"]
     assert Path("map.png").stat().st_size > 1000
     shown = run(*estimate, *asked[:2])
-    assert "Most often age 18 to" in shown.out
+    assert re.search("Most often age (18|28) to", shown.out)  # both halves are as common
     assert "a rectangle is two ranges" in run(*estimate, "--range", "1..2,1..2,1..2", code=2).err
     Path("two.json").write_text(json.dumps(two), encoding="utf-8")
     plan = ["plan", "--record", "two.json", "--epsilon", "1", "--people", "20000"]

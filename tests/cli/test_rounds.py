@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
     assert "1 of 2, narrowing (cells 8, margin 1); a device answers one round" in said
     counted(made, 1, 600)
     said = ran(
-        "survey", "next", made / "round-1.json", made / "tally-1.json", "--days", "14", "-o", made / "round-2.json"
+        "campaign", "next", made / "round-1.json", made / "tally-1.json", "--days", "14", "-o", made / "round-2.json"
     )
     assert "2 of 2, narrowing (cells 8, margin 1)" in said.output
     counted(made, 2, 900)
@@ -67,7 +67,7 @@ def test_the_next_round_is_made_from_a_tally(folder):
     assert second["hours"].protocol.domain.high - second["hours"].protocol.domain.low < 80
     shown = ran("survey", "show", folder / "round-2.json").output
     assert f"the tally {round_of(second).tally}" in shown
-    again = ran("survey", "next", folder / "round-1.json", folder / "tally-1.json", "--opens", "2026-11-01T00:00:00Z")
+    again = ran("campaign", "next", folder / "round-1.json", folder / "tally-1.json", "--opens", "2026-11-01T00:00:00Z")
     assert Survey.from_spec(json.loads(again.stdout)).questions == second.questions
 
 
@@ -85,23 +85,25 @@ def test_the_next_round_is_made_from_a_tally(folder):
 )
 def test_what_is_no_next_round_is_refused_in_a_sentence(folder, arguments, said):
     given = [folder / one if one.endswith(".json") else one for one in arguments]
-    done = ran("survey", "next", *given, code=2)
+    done = ran("campaign", "next", *given, code=2)
     assert said in done.stderr
     assert done.stdout == ""
 
 
 def test_rounds_are_verified_from_their_files(folder, tmp_path):
-    done = ran("survey", "verify", *(folder / name for name in ("round-2.json", "tally-1.json", "round-1.json")))
+    done = ran("campaign", "verify", *(folder / name for name in ("round-2.json", "tally-1.json", "round-1.json")))
     assert "verified: each round follows from the tally of the one before" in done.stdout
     changed = json.loads((folder / "tally-1.json").read_text())
     counts = changed["tallies"]["hours"]["counts"]
     counts[0], counts[1] = counts[0] + 1, counts[1] - 1
     (tmp_path / "changed.json").write_text(json.dumps(changed))
-    done = ran("survey", "verify", folder / "round-1.json", tmp_path / "changed.json", folder / "round-2.json", code=2)
+    done = ran(
+        "campaign", "verify", folder / "round-1.json", tmp_path / "changed.json", folder / "round-2.json", code=2
+    )
     assert "it was changed, or it is of another moment" in done.stderr
-    done = ran("survey", "verify", folder / "round-1.json", folder / "round-2.json", code=2)
+    done = ran("campaign", "verify", folder / "round-1.json", folder / "round-2.json", code=2)
     assert "the tally of round 1 is missing" in done.stderr
-    done = ran("survey", "verify", folder / "round-2.json", folder / "tally-1.json", code=2)
+    done = ran("campaign", "verify", folder / "round-2.json", folder / "tally-1.json", code=2)
     assert "there is a tally of survey" in done.stderr
 
 

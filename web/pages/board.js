@@ -325,8 +325,8 @@ export class Board {
 
   /** One reading an epoch of the range, for one question. */
   async perEpoch(panel) {
-    const { id, candidates } = panel;
-    const query = { epochs: this.seriesRange, ...this.#intervals, about: this.state.about, per: "epoch", question: id, candidates };
+    const { id, candidates, values } = panel;
+    const query = { epochs: this.seriesRange, ...this.#intervals, about: this.state.about, per: "epoch", question: id, candidates, values };
     const { series } = await this.#api.json(`${this.#base}/estimates`, query);
     return series.map(({ first, questions }) => ({ epoch: first, question: questions.find((one) => keyOf(one) === panel.key) }));
   }
@@ -344,7 +344,7 @@ export class Board {
     const { view, level, at, about, bins } = this.state;
     const { epochs, post } = { epochs: this.#range, post: view === "consistent" ? this.state.post : "none", ...given };
     return [
-      `deniable estimate ${this.survey.fingerprint}`,
+      `deniable ${panel.kind === "found" ? "discover" : "estimate"} ${this.survey.fingerprint}`,
       `--from ${ROOT.replace(/\/$/, "")}`,
       `--question ${panel.id}`,
       epochs ? `--epochs ${epochs}` : "",
@@ -353,7 +353,7 @@ export class Board {
       bins !== null && panel.shape ? `--bins ${bins}` : "",
       panel.range && panel.shape ? `--range=${panel.range}` : "",
       about === "respondents" ? "--respondents" : "",
-      post === "none" ? "" : `--consistent ${post}`,
+      post === "none" || panel.kind === "found" ? "" : `--consistent ${post}`,
       panel.open ? "--candidates words.txt" : "",
     ].filter(Boolean).join(" ");
   }

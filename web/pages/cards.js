@@ -48,12 +48,13 @@ export function campaignCard(survey, { kind, rounds, published, questions }, sai
     phase(one.state, { opens: Date.parse(one.opens) / 1000, expires: Date.parse(one.expires) / 1000 }).join(", "),
     count(one.n),
     h("code", {}, one.fingerprint.slice(0, 12), "…"),
+    one.made_from ? h("code", { title: one.made_from }, one.made_from.slice(0, 12), "…") : "–",
   ]);
   return h(
     "section",
     { class: "card", "aria-label": "All rounds together" },
     h("h2", {}, `All rounds together: ${published.length} of ${rounds}`),
-    table(`Rounds of this ${kind}`, ["Round", "State", "Answers", "Fingerprint"], rows, { class: "periods" }),
+    table(`Rounds of this ${kind}`, ["Round", "State", "Answers", "Fingerprint", "Made from the tally"], rows, { class: "periods" }),
     questions.map((one) => [
       h("h3", {}, one.text),
       one.enough ? figures(one) : h("p", { class: "card warn" }, "Not enough answers yet."),

@@ -50,9 +50,21 @@ function choose(surveys) {
       h("p", {}, [owner, phase(state, { opens: seconds(opens), expires: seconds(expires) }).join(", "), `epsilon ${decimal(epsilon)}`, ...(round ? [`round ${round} of ${rounds}`] : []), ...(next ? [`replaced by ${next.slice(0, 12)}…`] : [])].join(" · ")),
       h("code", { class: "note" }, fingerprint),
     );
+  // All rounds of a campaign are one entry, whose title leads to the last round.
+  const known = new Map(surveys.map((one) => [one.fingerprint, one]));
+  const later = new Set(surveys.map(({ next_round: after }) => after).filter((after) => known.has(after)));
+  const chain = (one) => (known.has(one.next_round) ? [one, ...chain(known.get(one.next_round))] : [one]);
+  const chains = surveys.filter(({ fingerprint }) => !later.has(fingerprint)).map(chain);
+  const links = (rounds) => rounds.map(({ fingerprint, round, state }) => h("li", {}, h("a", { href: `${ROOT}dashboard/${fingerprint}`, onclick: (event) => go(event, fingerprint) }, `Round ${round}`), `, ${state}`));
+  const whole = (rounds) => {
+    const card = entry(rounds.at(-1));
+    if (rounds.length > 1) card.append(h("ul", { "aria-label": "Rounds" }, links(rounds)));
+    return card;
+  };
   const order = ["collecting", "waiting", "over", "closed"];
-  const sorted = [...surveys].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state) || a.name.localeCompare(b.name));
-  show(main, h("h1", {}, "Dashboard"), sorted.length ? sorted.map(entry) : h("p", {}, "No survey is published yet."));
+  const place = (rounds) => order.indexOf(rounds.at(-1).state);
+  const sorted = chains.sort((a, b) => place(a) - place(b) || a[0].name.localeCompare(b[0].name));
+  show(main, h("h1", {}, "Dashboard"), sorted.length ? sorted.map(whole) : h("p", {}, "No survey is published yet."));
   title();
 }
 

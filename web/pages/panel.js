@@ -11,6 +11,7 @@ const SORTED_FROM = 13;
 const points = (change, digits) => `${(100 * Math.min(1, change)).toFixed(digits)}\u00a0points`;
 const LINES = 3;
 const MATRIX = 12; // items
+const FOUND = 20; // values that are followed over time
 const QUANTILES = { __proto__: null, "5 % quantile": 0.05, "25 % quantile": 0.25, median: 0.5, "75 % quantile": 0.75, "95 % quantile": 0.95 };
 const OVER_TIME = ["25 % quantile", "median", "75 % quantile"];
 const ALL_NUMBERS = 200; // of up to so many numbers, the ages of people say, all are shown: a histogram has no gaps
@@ -159,7 +160,8 @@ export class QuestionPanel {
     const { level, at, about, post } = this.#asked;
     const { n, noise_floor: floor, protocol, epsilon } = raw;
     const answers = n ? raw.rows : []; // before the first answer the rows have no values
-    this.#about.textContent = `${this.key} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && this.shares && floor !== null && floor < 1 ? ` · smallest visible share ${percent(floor, digitsFor(floor))}` : ""}`;
+    const smallest = this.kind === "found" ? raw.smallest : floor;
+    this.#about.textContent = `${this.key} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && this.shares && smallest !== null && smallest < 1 ? ` · smallest visible share ${percent(smallest, digitsFor(smallest))}` : ""}`;
     update(this.#warning, raw.warning && h("p", { class: "card warn" }, sentence(raw.warning)));
     update(this.#decision, raw.decision && this.#verdict(raw.decision));
     this.#fakes.element.hidden = !answers.length || raw.poisoning === null;
@@ -205,6 +207,7 @@ export class QuestionPanel {
       nothing && h("p", { class: "card warn" }, "Not enough answers to say anything: the intervals are wider than the whole scale."),
       raw.axes ? this.#crosstab() : [bars(rows, { title, floor: floor < 1 ? floor : null, reach }), legend(marks)],
       about === "population" ? null : h("p", { class: "note" }, "Intervals are about those who answered, without the error of having asked these people and not others."),
+      !raw.axes && this.#winner(),
       !raw.axes && rows.length < answers.length && h("p", { class: "note" }, `The ${rows.length} most common of ${count(answers.length)} answers; the table has all.`),
       this.#sizes(),
       this.#matrix(),
@@ -246,6 +249,20 @@ export class QuestionPanel {
     const body = axes[first].labels.map((name, i) => h("tr", {}, h("th", { scope: "row" }, name), axes[second].labels.map((_, j) => cell(i, j))));
     const title = `Shares of ${axes[first].name} and ${axes[second].name} together: darker where more people are, pale where the interval contains zero`;
     return h("div", { class: "matrix" }, choose, h("table", {}, h("caption", {}, title), head, body));
+  }
+
+  /** Which answer is the most common, and how sure that is. */
+  #winner() {
+    const { winner } = this.#raw;
+    if (!winner) return null;
+    const { margin, error, posterior, level, certain } = winner;
+    const sure = `with a probability of ${percent(posterior, posterior > 0.999 ? 2 : 1)} at least${certain ? "" : `, which is not enough for ${percent(level, 0)}`}`;
+    return h("p", { class: "winner" }, "Most common: ", h("b", {}, label(winner.label)), `, ${points(margin, 2)} ahead of ${label(winner.runner_up)} (standard error ${points(error, 2)}), ${sure}.`);
+  }
+
+  /** Of answers that were found: the ones to follow over time. Each period is asked for the same ones. */
+  get values() {
+    return this.kind === "found" ? this.#raw.rows.slice(0, FOUND).map(({ label: name }) => name) : [];
   }
 
   /** Of sets: how many items people have. */
@@ -310,7 +327,7 @@ export class QuestionPanel {
 
   /** Whether the figures are shares of answers; else they are numbers in a unit of their own, a mean say. */
   get shares() {
-    return this.kind === "shares" || this.kind === "items" || this.kind === "table";
+    return ["shares", "items", "table", "found"].includes(this.kind);
   }
 
   /** Whether every figure is a share. */
@@ -476,6 +493,7 @@ export class QuestionPanel {
   #empty() {
     const { n, enough, message } = this.#raw;
     const { showFrom } = this.#board.survey.terms;
+    if (enough && this.kind === "found") return this.#notes();
     if (enough) return h("p", {}, this.open ? "Name texts to look for." : message);
     return h(
       "div",
@@ -512,11 +530,12 @@ export class QuestionPanel {
     }
     const order = this.#byShare ? this.#ranked() : raw.rows.map((_, i) => i);
     const rows = order.map((i) => {
-      const { label: name, value, stderr, low, high, count: number } = raw.rows[i];
+      const { label: name, value, stderr, low, high, count: number, p_value: p } = raw.rows[i];
       const d = digitsFor(stderr);
-      return [label(name), percent(value, d), percent(stderr, d), percent(low, d), percent(high, d), count(number), percent(consistent.rows[i].value, d)];
+      const last = this.kind === "found" ? (p === null ? "–" : pValue(p)) : percent(consistent.rows[i].value, d);
+      return [label(name), percent(value, d), percent(stderr, d), percent(low, d), percent(high, d), count(number), last];
     });
-    const head = ["Answer", "Share", "± std. error", "From", "To", "Count", "Consistent"];
+    const head = ["Answer", "Share", "± std. error", "From", "To", "Count", this.kind === "found" ? "p-value" : "Consistent"];
     update(this.#tablePlace, table(`Estimates for ${this.text}`, head, rows, { class: "numbers" }));
   }
 

@@ -18,6 +18,7 @@ from deniable.cli.options import AnalystToken, Csv, Json, Plot, new_app, one_for
 from deniable.cli.output import examples, many, save_figure, shown
 from deniable.cli.tally import counted
 from deniable.collect.analyst import Analyst, ServiceRefused, read_range
+from deniable.domains import ListedDomain
 from deniable.errors import LabelError, MismatchError, SpecError
 from deniable.labels import numbers_first
 from deniable.protocols import Protocol, Tally
@@ -182,16 +183,16 @@ def estimate(
         raise MismatchError("there are too few reports to estimate from")
     known = questions(target)
     if plot is not None:
-        save_figure(plot, lambda: _draw(found, level, simultaneous, not respondents, everything))
+        save_figure(plot, lambda: draw(found, level, simultaneous, not respondents, everything))
     if parquet is not None:
-        _write_parquet(parquet, found)
+        write_parquet(parquet, found)
     if as_json:
-        output.document(_description(target, found))
+        output.document(described(target, found))
     elif as_csv:
         output.csv_table([COLUMNS, *(row for id, one in found.items() for row in one.rows(id))])
     else:
         for i, (id, one) in enumerate(found.items()):
-            _print(id, known[id.partition(".")[0]][0], one, everything, first=i == 0)
+            print_finding(id, known[id.partition(".")[0]][0], one, everything, first=i == 0)
         output.files(saved=parquet, drawn=plot)
 
 
@@ -220,7 +221,7 @@ def _estimated(
     level, consistent, simultaneous, whom, repeats, bins, ranges = how
     known = questions(target)
     chosen = _chosen(known, question)
-    lists = _candidates(known, candidates)
+    lists = read_candidates(known, candidates)
     tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
     found: dict[str, Finding] = {}
     for id in chosen:
@@ -298,10 +299,14 @@ def _combined(
 # -- what is looked for, shown and drawn ---------------------------------------------------------------
 
 
-def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dict[str, list[str]]:
+def read_candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dict[str, list[str]]:
     """The texts to look for, by question. A file that names no question is for all questions of open text."""
     lists: dict[str, list[str]] = {}
-    open_text = [id for id, (_, protocol) in known.items() if protocol.needs_candidates]
+    open_text = [
+        id
+        for id, (_, protocol) in known.items()
+        if protocol.takes_candidates and not isinstance(protocol.domain, ListedDomain)
+    ]
     for entry in given:
         id, equals, path = entry.partition("=")
         named_one = bool(equals) and id in known
@@ -318,7 +323,7 @@ def _candidates(known: dict[str, tuple[str, Protocol]], given: list[str]) -> dic
     return lists
 
 
-def _print(id: str, question: str, finding: Finding, everything: bool, first: bool) -> None:
+def print_finding(id: str, question: str, finding: Finding, everything: bool, first: bool) -> None:
     result, rows = finding.result, finding.table
     if not first:
         output.write("\n")
@@ -336,7 +341,7 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
     whole_range = numbers_first(rows.labels) > 0 and size <= _NUMBERS_SHOWN
     order = range(size) if everything or whole_range else rows.order(ROWS_SHOWN)
     common = _digits(rows.stderr)
-    counts = rows.more.get("count")
+    counts, p_values = rows.more.get("count"), rows.more.get("p_value")
     body = []
     for i in order:
         # Rows of different units have errors of different sizes, and each the decimals of its own.
@@ -348,11 +353,13 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
                 *([] if counts is None else [f"{counts[i]:.1f}"]),
                 *("-" if math.isnan(one) else f"{one:.{digits}f}" for one in (rows.value[i], rows.stderr[i])),
                 f"[{rows.low[i]:.{digits}f}, {rows.high[i]:.{digits}f}]{own}",
+                *([] if p_values is None else [_p_text(float(p_values[i]))]),
             ]
         )
     interval = f"{100 * rows.level:g}% interval{'s' if rows.simultaneous else ''}{rows.qualifiers}"
     value = result.heading + (f", {shown(rows.unit)}" if rows.unit and not rows.units else "")
-    output.table(["answer", *([] if counts is None else ["count"]), value, "stderr", interval], body)
+    head = ["answer", *([] if counts is None else ["count"]), value, "stderr", interval]
+    output.table([*head, *([] if p_values is None else ["p-value"])], body)
     if finding.ranges is not None:
         output.write("\n")
         output.table(["range", "share", "stderr", interval], _ranges(finding.ranges))
@@ -372,8 +379,14 @@ def _print(id: str, question: str, finding: Finding, everything: bool, first: bo
         output.prose(sentence)
     for remark in finding.remarks:
         output.note("note", f"{id}: {remark}")
+    if finding.winner is not None:
+        output.prose(f"Most common: {finding.winner}")
     if isinstance(result, TextEstimate) and result.n:
         output.prose(f"{result.verdict}. Unlisted: {result.unlisted:.4f}, stderr {result.unlisted_stderr:.4f}")
+
+
+def _p_text(p: float) -> str:
+    return "-" if math.isnan(p) else "<1e-15" if p < 1e-15 else f"{p:.2g}"
 
 
 def _ranges(rows: Rows) -> list[list[str]]:
@@ -392,7 +405,7 @@ def _digits(errors: Floats) -> int:
     return min(12, max(4, 2 - math.floor(math.log10(smallest))))
 
 
-def _draw(found: dict[str, Finding], level: float, simultaneous: bool, population: bool, everything: bool) -> Any:
+def draw(found: dict[str, Finding], level: float, simultaneous: bool, population: bool, everything: bool) -> Any:
     pyplot = require("matplotlib.pyplot", "plot")
     how: dict[str, Any] = {"level": level, "simultaneous": simultaneous, "population": population}
     if everything:
@@ -408,23 +421,25 @@ def _draw(found: dict[str, Finding], level: float, simultaneous: bool, populatio
     return axes[0]
 
 
-def _write_parquet(path: Path, found: dict[str, Finding]) -> None:
+def write_parquet(path: Path, found: dict[str, Finding]) -> None:
     pa, parquet = require("pyarrow", "files"), require("pyarrow.parquet", "files")
     rows = [row for id, one in found.items() for row in one.rows(id)]
     columns = {name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)}
-    table = pa.table(columns | {name: pa.array(columns[name], pa.float64()) for name in ("count", "unlisted")})
+    table = pa.table(
+        columns | {name: pa.array(columns[name], pa.float64()) for name in ("count", "unlisted", "p_value")}
+    )
     with atomic_write(path) as file:
         parquet.write_table(table, file)
 
 
-def _description(target: Target, found: dict[str, Finding]) -> dict[str, Any]:
+def described(target: Target, found: dict[str, Finding]) -> dict[str, Any]:
     head = {"survey" if isinstance(target, Survey) else "protocol": target.fingerprint}
     texts = questions(target)
-    described = []
+    listed = []
     for name, one in found.items():
         id, _, part = name.partition(".")
-        described.append(one.description(id, texts[id][0], part) | {"simultaneous": one.table.simultaneous})
-    return head | {"questions": described}
+        listed.append(one.description(id, texts[id][0], part) | {"simultaneous": one.table.simultaneous})
+    return head | {"questions": listed}
 
 
 # -- the sums that estimates are made from -------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,17 @@ from deniable._files import parse_json
 from deniable.cli import output
 from deniable.cli.options import Json, Plot, Record, is_json, named, new_app, read_text
 from deniable.cli.output import examples, save_figure
-from deniable.domains import RECORDS_ARE_READ_AS, Domain, Interval, Sets, Strings, as_domain, read_record
+from deniable.domains import (
+    RECORDS_ARE_READ_AS,
+    BitStrings,
+    Domain,
+    Interval,
+    Sets,
+    ShortText,
+    Strings,
+    as_domain,
+    read_record,
+)
 from deniable.errors import SpecError
 from deniable.planning import COLUMNS, Plan
 
@@ -37,6 +48,8 @@ READS = {"number": ("mean", "distribution", "ranges"), "record": RECORDS_ARE_REA
         "deniable plan --categories 50 --epsilon 1 --people 100000 --shuffled 1e-8    what a shuffler would gain",
         "deniable plan --record two.json --read rectangles --epsilon 1 --people 50000    two numbers together",
         "deniable plan --record parts.json --read pairs --epsilon 1 --people 50000    tables of two parts each",
+        "deniable plan --discover 16 --epsilon 4 --people 100000    words that nobody listed, of up to 16 bytes",
+        "deniable plan --discover 64bits --epsilon 4 --people 1000000 --memory 16    identifiers, a tally of 16 MB",
     )
 )
 def plan(
@@ -45,6 +58,14 @@ def plan(
         typer.Option(metavar="N|A,B,...", help="How many possible answers, or the answers.", show_default=False),
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="Any text may be an answer.")] = False,
+    discover: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BYTES|BITS",
+            help="Find common texts that nobody listed, of up to so many bytes (16), or identifiers (64bits).",
+            show_default=False,
+        ),
+    ] = None,
     number: Annotated[
         str | None,
         typer.Option(metavar="LOW..HIGH", help="The mean of a number between these.", show_default=False),
@@ -113,6 +134,10 @@ def plan(
             show_default=False,
         ),
     ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(metavar="MB", help="How large a tally may be, in millions of bytes.", show_default=False),
+    ] = None,
     save: Annotated[
         Path | None,
         typer.Option(
@@ -136,8 +161,9 @@ def plan(
     --record they are those of the part where they are largest, a mean's as a share
     of its range, and the last line compares with splitting epsilon over all parts. --read pairs, or triples, asks for
     tables of so many parts together.
+    For --discover a visible share is found nine times out of ten, whatever the answer is, and the last line says so.
     """
-    domain = _domain(categories, text, number, unit, record)
+    domain = _domain(categories, text, number, unit, record, discover)
     if at_most is not None:
         if categories is None:
             raise SpecError("--at-most goes with --categories, of which several may be an answer")
@@ -153,7 +179,7 @@ def plan(
             "--read is mean, distribution or ranges with --number, and pairs, triples or rectangles with --record"
         )
     wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
-    wanted |= {"epochs": epochs}
+    wanted |= {"epochs": epochs, "memory": None if memory is None else _bytes(memory)}
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, **wanted)
     if save is not None:
         output.save_json(save, made.best.spec(), indent=2)
@@ -169,12 +195,38 @@ def plan(
     output.files(saved=save, drawn=plot)
 
 
-def _domain(categories: str | None, text: bool, number: str | None, unit: str, record: str | None) -> Domain:
-    if sum([text, *(given is not None for given in (categories, number, record))]) != 1:
+def _bytes(memory: float) -> int:
+    if not 0 < memory < 1e6:
+        raise SpecError(f"--memory is a number of millions of bytes, such as 16, not {memory:g}")
+    return round(memory * 1e6)
+
+
+def _discovered(size: str) -> Domain:
+    """
+    >>> _discovered("16"), _discovered("64bits")
+    (ShortText(bytes=16, key=''), BitStrings(bits=64, key=''))
+    """
+    found = re.fullmatch(r"([0-9]{1,6}) *(bytes|bits|)", size.strip())
+    if found is None:
+        raise SpecError(
+            f"--discover is how long texts may be, such as 16 (bytes), or identifiers (64bits), not {size!r}"
+        )
+    number, unit = found.groups()
+    return BitStrings(int(number)) if unit == "bits" else ShortText(int(number))
+
+
+def _domain(
+    categories: str | None, text: bool, number: str | None, unit: str, record: str | None, discover: str | None
+) -> Domain:
+    if sum([text, *(given is not None for given in (categories, number, record, discover))]) != 1:
         raise SpecError(
             "give one of --categories (a number, or the answers with commas between them), --text, "
-            "--number LOW..HIGH and --record FILE"
+            "--number LOW..HIGH, --record FILE and --discover BYTES"
         )
+    if discover is not None:
+        if unit:
+            raise SpecError("--unit goes with --number")
+        return _discovered(discover)
     if record is not None:
         given = (record, "--record") if is_json(record) else (read_text(record), named(record))
         return read_record(parse_json(*given))

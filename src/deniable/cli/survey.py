@@ -6,7 +6,6 @@ import math
 import os
 import shlex
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from fractions import Fraction
@@ -24,12 +23,11 @@ from deniable.cli.load_survey import (
     epsilon_words,
     find,
     losses,
-    read_rounds,
     read_target,
     refuse_expired,
     refuse_uncollected,
 )
-from deniable.cli.options import AdminToken, AnalystToken, Json, Output, named, new_app, only_one_stdin, read_text
+from deniable.cli.options import AdminToken, Json, Output, named, new_app, only_one_stdin, read_text
 from deniable.cli.output import examples, many, shown
 from deniable.collect.analyst import Analyst
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
@@ -41,14 +39,13 @@ from deniable.files.proposal import propose
 from deniable.labels import text
 from deniable.planning import Plan, half_width
 from deniable.protocols import Protocol
-from deniable.surveys import Survey, SurveyTally, Terms
-from deniable.surveys.campaign import Round, next_round, round_of
-from deniable.surveys.campaign import verify as check_chain
+from deniable.surveys import Survey, Terms
+from deniable.surveys.campaign import Round
 from deniable.surveys.diff import diff, weaker
 from deniable.surveys.draft import crowds, divided, has_epsilon, plan_draft
 from deniable.surveys.promises import band, kept, lifetime, promises
 from deniable.surveys.results import part_id
-from deniable.surveys.terms import read_time, span, write_time
+from deniable.surveys.terms import span, write_time
 
 Given = Annotated[str, typer.Argument(metavar="SURVEY", help="A survey file, in JSON.", show_default=False)]
 
@@ -68,7 +65,6 @@ WIDE = 0.1
         "deniable survey validate survey.json",
         "deniable survey diff last-year.json survey.json",
         "deniable survey publish survey.json --to https://collect.example.org",
-        "deniable survey next round-1.json tally-1.json -o round-2.json",
         "deniable survey close after-work --at https://collect.example.org --yes",
     )
 )
@@ -247,7 +243,7 @@ def show(
     elif as_json:
         output.document(_describe(given))
     else:
-        _print_survey(given)
+        print_survey(given)
 
 
 @app.command(
@@ -368,7 +364,7 @@ def publish(
     if is_draft(content):
         _print_made(made, plans, content)
     else:
-        _print_survey(made)
+        print_survey(made)
     output.write(f"\n{'published' if fresh else 'was published before'}: {service.address(made.fingerprint)}\n")
     output.write(f"answer: {server.rstrip('/')}/s/{made.fingerprint}\n")
     output.write(f"dashboard: {server.rstrip('/')}/dashboard/{made.fingerprint}\n")
@@ -417,134 +413,12 @@ def close(
     output.write(f"\n{word}: {service.address(given.fingerprint)}\n")
 
 
-@app.command(
-    "next",
-    epilog=examples(
-        "deniable survey next round-1.json tally-1.json -o round-2.json",
-        "deniable survey next round-1.json --from https://collect.example.org --days 14 -o round-2.json",
-    ),
-)
-def following(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SURVEY",
-            help="The survey of a round; with --from also its name at the service, or its fingerprint.",
-            show_default=False,
-        ),
-    ],
-    tally: Annotated[
-        str | None, typer.Argument(metavar="[TALLY]", help="The tally of that round, in JSON.", show_default=False)
-    ] = None,
-    service: Annotated[
-        str | None,
-        typer.Option("--from", metavar="URL", help="Take the tally from a service, once the round is closed there."),
-    ] = None,
-    token: AnalystToken = None,
-    opens: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="When the next round opens.", show_default="the hour that has begun"),
-    ] = None,
-    days: Annotated[
-        int | None, typer.Option(metavar="N", help="How long it is open.", show_default="as long as this round")
-    ] = None,
-    to: Output = None,
-) -> None:
-    """Make the next round of a campaign from a round's survey and its tally.
-
-    The questions follow from the counts by the campaign's rule: the same tally gives the same questions, so that
-    anybody who has the tally can check them with deniable survey verify. Only the calendar is your choice. A tally of
-    another survey is refused. The tally must be complete: close the round first.
-    """
-    given, counts = _round_and_tally(source, tally, service, token)
-    terms = given.terms
-    assert terms is not None
-    begins = int(time.time()) // 3600 * 3600 if opens is None else read_time(opens)
-    length = terms.expires - terms.opens if days is None else 86_400 * days
-    if length < 1:
-        raise SpecError("the next round is open for one day at least: give --days 1 or more")
-    made = next_round(given, counts, begins, begins + length)
-    if to is None:
-        output.write(made.to_json())
-        return
-    made.save(to)
-    _print_survey(made)
-    output.write("\n")
-    output.table(["question", "this round", "next round"], _moved(given, made), left=3)
-    output.write(f"\nsaved: {to}\n")
-
-
-@app.command(
-    epilog=examples(
-        "deniable survey verify round-1.json tally-1.json round-2.json",
-        "deniable survey verify round-1.json tally-1.json round-2.json tally-2.json",
-    )
-)
-def verify(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILES...",
-            help="The surveys of all rounds, and the tallies that the later ones were made from, in any order.",
-            show_default=False,
-        ),
-    ],
-) -> None:
-    """Check that each round of a campaign was made from the tally of the round before, and from nothing else.
-
-    The exit code is 0 if it was, and 2 otherwise; then one sentence says what is wrong.
-    """
-    only_one_stdin(*sources)
-    rounds, tallies = read_rounds(sources)
-    check_chain(rounds, tallies)
-    rule = round_of(rounds[0])
-    rows = [[str(number), one.fingerprint, round_of(one).tally or "-"] for number, one in enumerate(rounds, start=1)]
-    output.facts([("campaign", _campaign(rule)), ("rounds so far", str(len(rounds)))])
-    output.write("\n")
-    output.table(["round", "survey", "made from the tally"], rows, left=3)
-    output.write("\nverified: each round follows from the tally of the one before\n" if len(rounds) > 1 else "")
-
-
-def _round_and_tally(
-    source: str, tally: str | None, service: str | None, token: str | None
-) -> tuple[Survey, SurveyTally]:
-    if (tally is None) == (service is None):
-        raise SpecError("the next round is made from a tally: give its file, or a service --from")
-    if service is None:
-        assert tally is not None
-        only_one_stdin(source, tally)
-        given = _read(source)
-        round_of(given)
-        content = parse_json(read_text(tally), named(tally))
-        try:
-            return given, SurveyTally.from_spec(content)
-        except DeniableError as wrong:
-            raise type(wrong)(f"{named(tally)}: {wrong}") from None
-    with Analyst(service, token) as analyst:
-        found = find(analyst, source)
-        if not isinstance(found, Survey):
-            raise SpecError("a service collects surveys, not single protocols")
-        number = round_of(found).number
-        state = {one.fingerprint: one.state for one in analyst.surveys()}.get(found.fingerprint)
-        if state not in ("closed", "over"):
-            raise SpecError(
-                f"round {number} is {state or 'unknown'} there, so its tally may change: close it first with deniable "
-                "survey close"
-            )
-        return found, analyst.tally(found)
-
-
-def _moved(before: Survey, after: Survey) -> list[list[str]]:
-    """How each question is asked in this round and in the next."""
-    return [[q.id, _answers(before[q.id].protocol.domain), _answers(q.protocol.domain)] for q in after]
-
-
 # -- drafts and files ----------------------------------------------------------------------------------
 
 
 def _print_made(made: Survey, plans: dict[str, Plan], draft: Any) -> None:
     """Show a survey that was made from a draft: its promises, where they come from, and how exact it will be."""
-    _print_survey(made)
+    print_survey(made)
     _print_division(made, draft)
     _print_plans(made, plans)
     _print_expected(made, draft)
@@ -605,7 +479,7 @@ def _drafted(content: Any, source: str) -> tuple[Survey, dict[str, Plan]]:
 # -- a survey in words, in a table and in JSON ---------------------------------------------------------
 
 
-def _print_survey(survey: Survey) -> None:
+def print_survey(survey: Survey) -> None:
     """Show a survey and its questions."""
     output.facts(
         [
@@ -619,7 +493,7 @@ def _print_survey(survey: Survey) -> None:
     )
     output.write("\n")
     rows = [
-        [q.id, q.text, p.name, _answers(p.domain), epsilon_text(p.epsilon), str(p.report_bytes)]
+        [q.id, q.text, p.name, answers_of(p.domain), epsilon_text(p.epsilon), str(p.report_bytes)]
         for q, p in ((question, question.protocol) for question in survey)
     ]
     head = ["question", "text", "protocol", "answers", "epsilon", "bytes"]
@@ -674,7 +548,7 @@ def _sizes(survey: Survey) -> str:
     return f"{answers}, {HEADER_BYTES + ID_BYTES + survey.report_bytes} sent in all"
 
 
-def _answers(domain: Domain) -> str:
+def answers_of(domain: Domain) -> str:
     """The possible answers, in full unless there are very many."""
     if not isinstance(domain, Categories):
         return str(domain)
@@ -737,13 +611,15 @@ def _place(terms: Terms) -> list[tuple[str, str]]:
     place = terms.campaign
     if place is None:
         return []
-    said = [("round", f"{place.number} of {place.campaign.rounds}, {_campaign(place)}; a device answers one round")]
+    words = f"{place.number} of {place.campaign.rounds}, {campaign_words(place)}; a device answers one round"
+    said = [("round", words)]
     if place.before is not None and place.tally is not None:
         said += [("after", place.before), ("made from", f"the tally {place.tally}")]
     return said
 
 
-def _campaign(place: Round) -> str:
+def campaign_words(place: Round) -> str:
+    """The kind of a campaign, with its parameters."""
     parameters = place.campaign.parameters().items()
     return f"{place.campaign.kind} ({', '.join(f'{name} {value}' for name, value in parameters)})"
 
@@ -805,7 +681,7 @@ def _print_expected(survey: Survey, draft: Mapping[str, Any]) -> None:
     rows = []
     for id, protocol, n in _parts(survey, people):
         reach = half_width(protocol, n, LEVEL)
-        if protocol.unit or protocol.reads not in ("shares", "items", "keys"):
+        if protocol.unit or protocol.reads not in ("shares", "items", "keys", "found"):
             rows.append([shown(id), f"{n:,}", f"+-{reach:.3g} {shown(protocol.unit)}".rstrip(), "-"])
             continue
         if math.isnan(reach):  # different shares of the answers give the same reports

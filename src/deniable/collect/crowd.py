@@ -21,7 +21,7 @@ import msgspec
 from deniable.collect import wire
 from deniable.collect.http import Transport, Unreachable
 from deniable.errors import DeniableError
-from deniable.randomness import Bits
+from deniable.randomness import Bits, Tied, source_of
 from deniable.surveys import Survey
 
 TRIES = 20
@@ -60,9 +60,11 @@ def send_crowd(
     done = 0
 
     def device(answers: Mapping[str, Any]) -> Sent:
-        encoded = ((q.protocol, q.protocol.domain.encode_one(answers[q.id])) for q in survey)
-        raw = b"".join(protocol.report_encoded(answer, bits) for protocol, answer in encoded)
-        return Sent(answers, wire.encode(epoch, secrets.token_bytes(wire.ID_BYTES), raw, survey.report_bytes))
+        id, raw = secrets.token_bytes(wire.ID_BYTES), b""
+        for question in survey:
+            own = Tied(source_of(bits), wire.public_number(survey.fingerprint, question.id, id))
+            raw += question.protocol.report(answers[question.id], own)
+        return Sent(answers, wire.encode(epoch, id, raw, survey.report_bytes))
 
     def deliver(part: list[Sent]) -> None:
         nonlocal done

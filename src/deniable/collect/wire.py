@@ -4,6 +4,8 @@ Submission  a random id of 16 bytes, the epoch, and the answers: each question's
 Binary      "DNR1", the epoch as 4 bytes little-endian, then id and answers of each submission, nothing between them;
             every submission of a body has one epoch
 JSON        {"reports": [["<id, 22 letters>", epoch, "<answers>"], ...]}, base64url without padding
+Tied        where a report has public coins, the hash function of a set say, they follow from the submission's id, so
+            that nobody chooses them freely; not where reports are kept and repeated
 Bad parts   a record that cannot be used is named by its place and reason and the others are taken; a body that is not
             in either form is refused as a whole
 """
@@ -148,6 +150,16 @@ def from_text(text: str, width: int) -> bytes | None:
     except (binascii.Error, ValueError):
         return None
     return raw if len(raw) == width and to_text(raw) == text else None
+
+
+def public_number(survey: str, question: str, id: bytes) -> int:
+    """What the public coins of a report follow from: a hash of the survey's fingerprint, the question and the id.
+
+    >>> public_number("0" * 64, "apps", bytes(16))
+    8617318020219407857
+    """
+    digest = hashlib.sha256(b"deniable-cohort-v1\0" + survey.encode() + question.encode() + id).digest()
+    return int.from_bytes(digest[:8], "little")
 
 
 def _rows(parts: Iterable[bytes], width: int) -> Bytes:

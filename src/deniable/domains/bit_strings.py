@@ -32,6 +32,7 @@ LEAST_BYTES, MOST_BYTES = 4, MOST_BITS // 8
 MARK = 0xFF
 """Stands before the hash of a text that is too long."""
 HASH_BYTES = 2
+_HASH_FOLLOWS = "… #"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +82,10 @@ class BitDomain(Domain):
     @abstractmethod
     def label(self, row: bytes) -> str | None:
         """The answer that has these bytes, for people; None if no answer has them."""
+
+    def row(self, label: str) -> bytes:
+        """The bytes of an answer, given as `label` shows it."""
+        return self._bytes(label, 0)
 
     @property
     def information(self) -> float:
@@ -263,7 +268,19 @@ class ShortText(BitDomain):
             return None
         if "\0" in shown:
             return None
-        return f"{shown}… #{row[-HASH_BYTES:].hex()}" if hashed else shown
+        return f"{shown}{_HASH_FOLLOWS}{row[-HASH_BYTES:].hex()}" if hashed else shown
+
+    def row(self, label: str) -> Any:
+        """The bytes of a text, or of a longer one that is shown by its beginning and its hash.
+
+        >>> words = ShortText(16)
+        >>> words.row("a sentence th… #03c4") == words.encode_one("a sentence that goes on")
+        True
+        """
+        start, mark, digest = label.rpartition(_HASH_FOLLOWS)
+        if mark and len(label.encode()) > self.bytes and len(digest) == 2 * HASH_BYTES and _is_hex(digest):
+            return start.encode()[: self._head].ljust(self._head, b"\0") + bytes([MARK]) + bytes.fromhex(digest)
+        return self._bytes(label, 0)
 
     @property
     def information(self) -> float:
@@ -323,6 +340,10 @@ class ShortText(BitDomain):
 
     def __str__(self) -> str:
         return f"any text, of which {self.bytes} bytes are told"
+
+
+def _is_hex(text: str) -> bool:
+    return set(text) <= set("0123456789abcdef")
 
 
 def _whole(number: Any, least: int, most: int, what: str, unit: str) -> int:

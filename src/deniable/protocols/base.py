@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -308,6 +308,13 @@ class Protocol(ABC):
     takes_candidates: ClassVar[bool] = False
     """Whether `estimate(tally, candidates)` looks for texts that the analyst names."""
 
+    finds: ClassVar[bool] = False
+    """Whether the reports decide which answers a result is about; `estimate_of` says which."""
+
+    def estimate_of(self, tally: Tally, values: Sequence[str]) -> Any:
+        """The estimate of these answers, for a protocol that finds answers; others have all answers in any case."""
+        return self.estimate(tally)
+
     @property
     def needs_candidates(self) -> bool:
         """Whether an estimate needs a list of what to look for."""
@@ -450,6 +457,15 @@ class Protocol(ABC):
         An honest device's report is refused with probability 2^-60 at most.
         """
         return self.valid(reports)
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether a report has public coins, a hash function say, that can follow from a public number."""
+        return False
+
+    def tied(self, reports: Bytes, publics: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Which valid reports have the public coins that follow from their public numbers (`randomness.Tied`)."""
+        return np.ones(len(reports), dtype=np.bool_)
 
     def tally(self, reports: Reports | Bytes, source: str | None = None) -> Tally:
         """Add up reports; refuses the whole batch if one is malformed, so that nothing is half-counted."""

@@ -33,11 +33,12 @@ def build(
     read: str | None = None,
     quick: bool = False,
     epochs: int = 1,
+    counters: int = MOST_COUNTERS,
 ) -> dict[str, Protocol]:
     """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms.
 
     `read` is what is to be estimated, where that is not what the domain is usually read for. `quick` leaves out what is
-    slow to build.
+    slow to build. A tally has at most so many `counters`.
     """
     reads = domain.reads if read is None else read
     built: dict[str, Protocol] = {}
@@ -53,7 +54,7 @@ def build(
         )
         with suppress(ChannelError):
             for protocol in offered:
-                if protocol.reads == reads and protocol.tally_size <= MOST_COUNTERS:
+                if protocol.reads == reads and protocol.tally_size <= counters:
                     built[protocol.name] = protocol
                     if _has_few(protocol, forms, epochs):  # of several candidates of one kind the first that will do
                         break
@@ -61,6 +62,8 @@ def build(
         raise DomainError(f"no protocol can read the {reads} of {domain}")
     if not built and forever is not None:
         raise DomainError(f"no protocol in two stages can ask for {domain}: list the answers")
+    if not built and counters < MOST_COUNTERS:
+        raise DomainError(f"no protocol counts {domain} in {8 * counters:,} bytes: allow more memory")
     if not built:
         raise DomainError(
             f"no protocol can ask for {domain} at epsilon {exact.shown(exact.as_epsilon(epsilon))}: "

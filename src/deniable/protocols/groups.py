@@ -249,6 +249,16 @@ class Groups(Protocol):
     def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
         return self._each(self._rows(reports), lambda protocol, inner: protocol.plausible(inner))
 
+    @property
+    def is_tied(self) -> bool:
+        return any(group.protocol.is_tied for group in self.groups)
+
+    def tied(self, reports: Bytes, publics: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        found = np.zeros(len(reports), dtype=np.bool_)
+        for group, rows, own in self._split(reports):
+            found[rows] = self.groups[group].protocol.tied(self._inner(group, own), publics[rows])
+        return found
+
     def _each(self, reports: Bytes, good: Callable[[Protocol, Bytes], NDArray[np.bool_]]) -> NDArray[np.bool_]:
         """Which reports are about a group that exists, good by its protocol, and padded with zeros."""
         found = np.zeros(len(reports), dtype=np.bool_)

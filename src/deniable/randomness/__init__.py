@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from deniable.randomness.kernels import KnownBoundaries, Law
 from deniable.randomness.secure import SYSTEM, Counting, Secure, Simulation, source_of
-from deniable.randomness.source import Bits, Enumeration, Exhaustive, exhaust
+from deniable.randomness.source import Bits, Enumeration, Exhaustive, Tied, exhaust
 
 __all__ = [
     "SYSTEM",
@@ -20,6 +20,7 @@ __all__ = [
     "Law",
     "Secure",
     "Simulation",
+    "Tied",
     "exhaust",
     "source_of",
 ]

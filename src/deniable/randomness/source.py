@@ -52,6 +52,11 @@ class Bits(ABC):
 
     __slots__ = ()
 
+    @property
+    def public(self) -> int | None:
+        """A public number from which public coins follow that are drawn otherwise, a hash function say: see `Tied`."""
+        return None
+
     @abstractmethod
     def fill(self, out: NDArray[np.uint8]) -> None:
         """Overwrite a contiguous byte array with the next bytes of the stream."""
@@ -195,6 +200,38 @@ class Bits(ABC):
         return (
             kernels.discrete_laplace(self, scale) if size is None else kernels.discrete_laplace_array(self, scale, size)
         )
+
+
+class Tied(Bits):
+    """The bits of another source, for a report whose public coins follow from a public number."""
+
+    __slots__ = ("_bits", "_public")
+
+    def __init__(self, bits: Bits, public: int) -> None:
+        self._bits, self._public = bits, public
+
+    @property
+    def public(self) -> int | None:
+        return self._public
+
+    def fill(self, out: NDArray[np.uint8]) -> None:
+        self._bits.fill(out)
+
+    def take(self, count: int) -> bytes:
+        return self._bits.take(count)
+
+    # A source may draw in ways of its own, as the one that takes every branch does.
+    def bernoulli(self, *given: Any) -> Any:
+        return self._bits.bernoulli(*given)
+
+    def integers(self, *given: Any) -> Any:
+        return self._bits.integers(*given)
+
+    def draw(self, *given: Any) -> Any:
+        return self._bits.draw(*given)
+
+    def kept_and_drawn(self, keep: Dyadic, below: int) -> tuple[bool, int]:
+        return self._bits.kept_and_drawn(keep, below)
 
 
 # -- every branch, with its weight ---------------------------------------------------------------------

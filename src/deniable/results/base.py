@@ -200,6 +200,11 @@ class Result(ABC):
         """The finding in words, where there is one."""
         return ""
 
+    @property
+    def facts(self) -> Mapping[str, float]:
+        """Single numbers beside the table, by name: of texts, the share of those that are none of the listed ones."""
+        return {}
+
     def binned(self, bins: int) -> Result:
         """A distribution with about so many bins; other figures stay as they are."""
         return self

@@ -28,10 +28,9 @@ from typing import Any
 
 from deniable import exact
 from deniable.errors import SpecError
-from deniable.labels import text
+from deniable.labels import numbers_first, text
 from deniable.protocols import Protocol, Tally
-from deniable.protocols.frequency.open_text import TextEstimate
-from deniable.results import Result, Rows, finite, quantile
+from deniable.results import Estimate, Result, Rows, Winner, finite, quantile
 from deniable.surveys.terms import Longitudinal, Terms
 
 SAME_NOISE = (
@@ -66,10 +65,12 @@ def part_id(id: str, part: str) -> str:
     return f"{id}.{part}" if part else id
 
 
+MOST_COMPARED = 1 << 14
+"""Answers among which the most common one is named."""
 NUMBERS = ("value", "stderr", "low", "high")
 COLUMNS = (
     *("question", "label", *NUMBERS, "unit", "count", "n", "level", "population", "simultaneous", "method"),
-    *("protocol", "unlisted"),
+    *("protocol", "unlisted", "p_value"),
 )
 
 
@@ -92,6 +93,14 @@ class Finding:
         return self.decide[""]() if "" in self.decide else None
 
     @property
+    def winner(self) -> Winner | None:
+        """The most common answer, where the figures are shares of answers that are no numbers."""
+        result, table = self.result, self.table
+        if not isinstance(result, Estimate) or not result.n or not 2 <= len(table) <= MOST_COMPARED:
+            return None
+        return None if numbers_first(table.labels) else result.winner(table.level, table.population)
+
+    @property
     def notes(self) -> list[str]:
         return [*self.result.notes, *self.remarks]
 
@@ -99,9 +108,17 @@ class Finding:
         """One list per row, under the names of `COLUMNS`."""
         result, table = self.result, self.table
         same = [result.n, table.level, table.population, table.simultaneous, result.method, result.protocol]
-        same.append(finite(result.unlisted) if isinstance(result, TextEstimate) else None)
+        same.append(finite(result.facts["unlisted"]) if "unlisted" in result.facts else None)
         return [
-            [id, _named(row), *(row[name] for name in NUMBERS), row["unit"], row.get("count"), *same]
+            [
+                id,
+                _named(row),
+                *(row[name] for name in NUMBERS),
+                row["unit"],
+                row.get("count"),
+                *same,
+                row.get("p_value"),
+            ]
             for row in [*table.records(), *(self.ranges.records() if self.ranges is not None else ())]
         ]
 
@@ -143,8 +160,9 @@ class Finding:
         if self.ranges is not None:
             content |= {"ranges": self.ranges.records(json=True)}
         content |= {"misfit": {"p_value": misfit.p_value, "message": misfit.message} if misfit else None}
-        if isinstance(result, TextEstimate):
-            content |= {"unlisted": finite(result.unlisted), "unlisted_stderr": finite(result.unlisted_stderr)}
+        content |= {name: finite(fact) for name, fact in result.facts.items()}
+        if self.winner is not None:
+            content |= {"winner": self.winner.to_dict()}
         if self.decision is not None:
             content |= {"decision": self.decision.to_dict()}
         return content
@@ -212,8 +230,11 @@ def find(
     repeats: Repeats = ONCE,
     bins: int | None = None,
     ranges: Sequence[tuple[float, ...]] = (),
+    values: Sequence[str] = (),
 ) -> Finding:
     """Estimate from a tally; open text needs the candidates to look for; a distribution may have `bins` and `ranges`.
+
+    Of answers that are found although nobody listed them, `values` asks for the shares of these and no others.
 
     >>> from deniable.protocols import GRR
     >>> smoke = GRR(["yes", "no"], epsilon=1)
@@ -221,8 +242,10 @@ def find(
     >>> [round(found.table.records()[0][name], 2) for name in NUMBERS], round(noise_floor(smoke, 1000, 0.95), 2)
     ([0.72, 0.03, 0.65, 0.78], 0.06)
     """
-    if protocol.takes_candidates and candidates is not None:
-        estimated: Any = protocol.estimate(tally, candidates)  # type: ignore[call-arg]
+    if values and protocol.finds:
+        estimated: Any = protocol.estimate_of(tally, values)
+    elif protocol.takes_candidates and candidates is not None:
+        estimated = protocol.estimate(tally, candidates)  # type: ignore[call-arg]
     elif protocol.needs_candidates:
         raise SpecError("the answers are open text: name the texts to look for")
     else:

@@ -147,7 +147,7 @@ def test_memoized_answers_are_there_until_the_device_leaves(tmp_path, then):
 def test_a_report_that_a_key_gives_again_is_caught(tmp_path, monkeypatch):
     """As in the first version, where every report was a function of a secret on the device and the answer."""
 
-    def keyed(connection, survey, terms, epoch, answers):
+    def keyed(connection, survey, terms, epoch, answers, id):
         (key,) = connection.execute("SELECT key FROM id_key").fetchone()
         seed = int.from_bytes(hashlib.sha256(key + repr(answers).encode()).digest())
         bits = Simulation(seed)

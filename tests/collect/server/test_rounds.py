@@ -123,10 +123,10 @@ def test_the_command_line_follows_a_campaign_at_a_service(live, tmp_path):
 
     server, file = f"http://127.0.0.1:{live.port}", tmp_path / "round-2.json"
     live.send(FIRST, 0, people(FIRST, 600, 1))
-    early = ran("survey", "next", "work", "--from", server, "-o", file, code=2)
+    early = ran("campaign", "next", "work", "--from", server, "-o", file, code=2)
     assert "round 1 is collecting there, so its tally may change: close it first" in early.stderr.replace("\n", " ")
     ran("survey", "close", "work", "--at", server, "--yes", role="admin")
-    ran("survey", "next", FIRST.fingerprint, "--from", server, "-o", file)
+    ran("campaign", "next", FIRST.fingerprint, "--from", server, "-o", file)
     ran("survey", "publish", file, "--to", server, role="admin")
     second = Survey.load(file)
     live.send(second, 0, people(second, 900, 2))

@@ -168,10 +168,10 @@ class Ledger:
                 raise TookPart(other, terms.campaign.number)
             debit = _debit(connection, survey, terms)
             self._step("checked")
-            reports = _draw(connection, survey, terms, epoch, answers)
-            self._step("drawn")
             id = _next_id(connection, survey, terms, epoch)
             self._step("keyed")
+            reports = _draw(connection, survey, terms, epoch, answers, id)
+            self._step("drawn")
             body = wire.encode(epoch, id, reports, survey.report_bytes)
             # Until then a service that keeps reports may be asked to delete this one, by its id.
             until = terms.epochs.start(epoch + terms.epochs.late + 1) if terms.retention == "reports" else 0
@@ -485,12 +485,12 @@ def _spending(connection: sqlite3.Connection, owner: str, group: str) -> Spendin
 
 
 def _draw(
-    connection: sqlite3.Connection, survey: Survey, terms: Terms, epoch: int, answers: Mapping[str, Any]
+    connection: sqlite3.Connection, survey: Survey, terms: Terms, epoch: int, answers: Mapping[str, Any], id: bytes
 ) -> bytes:
     """The reports of all questions, one after the other, from the system's generator."""
     rule = terms.longitudinal
     if not rule.keeps:
-        return b"".join(drawn(question, answers[question.id]) for question in survey)
+        return drawn(survey, answers, id)
     reports = []
     for question in survey:
         protocol, read = question.protocol, encoded(question, answers[question.id])

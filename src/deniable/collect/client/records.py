@@ -23,6 +23,7 @@ from deniable.collect import wire
 from deniable.domains import Domain
 from deniable.errors import DeniableError, DomainError, LabelError
 from deniable.privacy import Account
+from deniable.randomness import SYSTEM, Tied
 from deniable.specs import is_fingerprint, short
 from deniable.surveys import Question, Survey
 from deniable.surveys.diff import Edit, weaker
@@ -315,11 +316,18 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(first[:_MOST_IDS] + (["..."] if len(first) > _MOST_IDS else []))
 
 
-def drawn(question: Question, answer: Any) -> bytes:
-    """The report of an answer, from the system's generator; raises DomainError for what is no answer."""
-    with _named(question):
-        protocol = question.protocol
-        return protocol.report_encoded(protocol.domain.encode_one(answer))
+def drawn(survey: Survey, answers: Mapping[str, Any], id: bytes) -> bytes:
+    """The reports of all questions, one after the other, from the system's generator; `id` is the submission's.
+
+    Raises DomainError for what is no answer.
+    """
+    reports = []
+    for question in survey:
+        with _named(question):
+            protocol, bits = question.protocol, Tied(SYSTEM, wire.public_number(survey.fingerprint, question.id, id))
+            encoded = protocol.domain.encode_one(answers[question.id])
+            reports.append(protocol.report_encoded(encoded, bits if protocol.is_tied else None))
+    return b"".join(reports)
 
 
 def encoded(question: Question, answer: Any, typed: bool = False, part: Domain | None = None) -> Any:
@@ -352,5 +360,5 @@ def from_text(domain: Domain, entry: str) -> Any:
 def preview(survey: Survey, epoch: int, answers: Mapping[str, Any]) -> bytes:
     """A body like the one that `Client.answer` would send, without a ledger: recorded and sent nowhere."""
     check_questions(survey, answers)
-    reports = b"".join(drawn(question, answers[question.id]) for question in survey)
-    return wire.encode(epoch, secrets.token_bytes(wire.ID_BYTES), reports, survey.report_bytes)
+    id = secrets.token_bytes(wire.ID_BYTES)
+    return wire.encode(epoch, id, drawn(survey, answers, id), survey.report_bytes)

@@ -41,6 +41,7 @@ from deniable.surveys.results import NUMBERS, Finding, Repeats, find, part_id, t
 from deniable.surveys.terms import write_time
 
 SIMULTANEOUS, POPULATION, RESPONDENTS = "simultaneous", "population", "respondents"
+_FACTS = ("unlisted", "unlisted_stderr", "smallest", "false_finds", "headline")
 NOT_ENOUGH = "not enough answers yet"
 OPEN_TEXT = "open text: name the texts to look for with candidates=..."
 HEAD = (
@@ -58,6 +59,7 @@ HEAD = (
     "epsilon",
     "noise_floor",
     "poisoning",
+    "p_value",
 )
 
 
@@ -81,6 +83,8 @@ class Row(msgspec.Struct):
     second_end: float | None = None
     group: str = ""
     """Of a series: which answer the row is about; its label is the epoch, counted from 1."""
+    p_value: float | None = None
+    """Of an answer that was found although nobody listed it: how likely its reports would be if nobody had given it."""
 
 
 class SetRow(Row):
@@ -124,6 +128,24 @@ class Axis(msgspec.Struct):
 
     name: str
     labels: list[str]
+
+
+class MostCommon(msgspec.Struct):
+    """The answer that looks most common."""
+
+    label: Any
+    runner_up: Any
+    share: float
+    margin: float
+    """Its lead over the runner-up, in shares."""
+    error: float
+    """The standard error of that lead."""
+    posterior: float
+    """At least this is the probability, from a flat prior, that no other answer is more common."""
+    level: float
+    certain: bool
+    """Whether that probability reaches the level."""
+    population: bool
 
 
 class QuestionReading(msgspec.Struct, kw_only=True):
@@ -171,9 +193,15 @@ class QuestionReading(msgspec.Struct, kw_only=True):
     """What to say beside the figures."""
     decision: Choice | None = None
     """Of a question that was designed for hypotheses, within one epoch or where no device answers twice."""
+    winner: MostCommon | None = None
+    """Of shares: the most common answer, and how sure that is."""
     unlisted: float | None = None
     """The share of texts that are none of the candidates."""
     unlisted_stderr: float | None = None
+    smallest: float | None = None
+    """Of answers that were found although nobody listed them: the share that is found nine times out of ten."""
+    false_finds: float | None = None
+    """How many are found on average, at most, if nothing is common."""
 
 
 class Reading(msgspec.Struct):
@@ -264,6 +292,7 @@ class Request:
     top: int | None
     bins: int | None = None
     ranges: tuple[tuple[float, ...], ...] = ()
+    values: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, call: Call, entry: Entry, epochs: str = "epochs") -> Request:
@@ -286,6 +315,7 @@ class Request:
             query.get("top"),
             query.get("bins"),
             _ranges(query.get("range", ())),
+            tuple(dict.fromkeys(query.get("values", ()))),
         )
 
     def asked(self, entry: Entry) -> list[Question]:
@@ -343,12 +373,13 @@ def _found(question: Question, tally: SurveyTally, repeats: Repeats, request: Re
         tally[question.id],
         request.level,
         method,
-        request.candidates if question.protocol.needs_candidates else None,
+        request.candidates or None if question.protocol.takes_candidates else None,
         request.simultaneous,
         request.population,
         repeats,
         request.bins,
         request.ranges,
+        request.values,
     )
 
 
@@ -381,9 +412,9 @@ def _readings(
         if request.top is not None and request.top < len(rows) and not found[part].table.is_ordered:
             order = np.argsort(-found[part].table.value, kind="stable")[: request.top]
             rows = [rows[i] for i in order]
-        rest: dict[str, Any] = {
-            key: content[key] for key in ("unlisted", "unlisted_stderr", "headline") if key in content
-        }
+        rest: dict[str, Any] = {key: content[key] for key in _FACTS if key in content}
+        if "winner" in content:
+            rest["winner"] = MostCommon(**content["winner"])
         if "axes" in content:
             rest["axes"] = [Axis(**axis) for axis in content["axes"]]
         if "cumulative" in content:
@@ -423,7 +454,11 @@ def changes(entry: Entry, version: int, before: Summed, after: Summed, request: 
     for question in request.asked(entry):
         found = []
         if all(_readable(entry, question, tally[question.id].n, request) for tally, _ in sides):
-            found = [_found(question, *side, request, None).result.parts for side in sides]
+            wanted = request
+            if question.protocol.finds:  # what was found on either side is compared
+                each = [_found(question, *side, request, None).table.labels for side in sides]
+                wanted = replace(request, values=tuple(dict.fromkeys(str(one) for labels in each for one in labels)))
+            found = [_found(question, *side, wanted, None).result.parts for side in sides]
         for part in question.protocol.parts(1):
             counts = [int(one[part].n) for one in found] or [tally[question.id].n for tally, _ in sides]
             messages = [_missing(entry, question, n, request) for n in counts]
@@ -475,11 +510,12 @@ def as_csv(one: Reading) -> bytes:
         times = (_spreadsheet(time) for time in (one.starts, one.ends))
         head = [one.first, one.last, *times, part_id(question.id, question.part)]
         if not question.rows:
-            writer.writerow([*head, "", *[""] * (len(NUMBERS) + 2), *tail])
+            writer.writerow([*head, "", *[""] * (len(NUMBERS) + 2), *tail, ""])
         for row in question.rows:
             label = row.label if isinstance(row.label, str) else msgspec.json.encode(row.label).decode()
             label = f"{row.group}: {label}" if row.group else label
-            writer.writerow([*head, label, *(getattr(row, name) for name in NUMBERS), row.unit, row.count, *tail])
+            numbers = [getattr(row, name) for name in NUMBERS]
+            writer.writerow([*head, label, *numbers, row.unit, row.count, *tail, row.p_value])
     return out.getvalue().encode()
 
 
@@ -634,6 +670,12 @@ QUERY = (
         {"type": "string", "maxLength": 128},
         "of a distribution: the share of the numbers from one to another, such as 25..45; of two numbers, the share of "
         "a rectangle, such as 25..45,30..40; repeat it for several",
+        many=True,
+    ),
+    Parameter(
+        "values",
+        {"type": "string", "maxLength": 4096},
+        "where answers are found although nobody listed them: the shares of these and no others; repeat it for several",
         many=True,
     ),
 )

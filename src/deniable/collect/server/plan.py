@@ -103,7 +103,7 @@ def curve(plan: Plan) -> list[Point]:
 
 def _half_widths(plan: Plan, epsilon: str, quick: bool) -> dict[str, float]:
     try:
-        built = build(plan.domain, epsilon, read=plan.best.reads, quick=quick)
+        built = build(plan.domain, epsilon, n=plan.n, read=plan.best.reads, quick=quick)
     except DomainError:
         return {}
     return {name: half_width(one, plan.n, plan.level, plan.population) for name, one in built.items()}

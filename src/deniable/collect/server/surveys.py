@@ -228,6 +228,8 @@ class PublishedRound(msgspec.Struct):
     expires: str
     n: int
     """How many answers were counted."""
+    made_from: str | None
+    """The digest of the tally of the round before, from which it was made; null for the first round."""
 
 
 class CombinedQuestion(msgspec.Struct, kw_only=True):
@@ -309,6 +311,7 @@ async def campaign(call: Call) -> Response:
             write_time(one.terms.opens),
             write_time(one.terms.expires),
             next(iter(tally.tallies.values())).n,
+            round_of(one.survey).tally,
         )
         for one, tally in zip(chain, tallies, strict=True)
     ]

@@ -95,7 +95,7 @@ class _Pile:
         """The plausible ones; `good` says which those are."""
         self.taken = np.frombuffer(b"".join(self.rows), dtype=np.uint8).reshape(self.size, -1)
         ids, answers = (np.ascontiguousarray(part) for part in np.split(self.taken, [ID_BYTES], axis=1))
-        self.good = self.entry.counter.plausible(answers)
+        self.good = self.entry.counter.plausible(answers, ids)
         if not self.good.all():
             ids, answers = ids[self.good], answers[self.good]
         return Batch(self.entry.fingerprint, self.epoch, ids, answers)

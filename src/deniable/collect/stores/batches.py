@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.collect.stores.base import Added, Batch, StoreError
-from deniable.collect.wire import ID_BYTES
+from deniable.collect.wire import ID_BYTES, public_number
 from deniable.errors import ReportError
 from deniable.protocols import Protocol, Tally
 from deniable.protocols.reports import Bytes
@@ -112,12 +112,24 @@ class SurveyCounter:
         """Counters in all."""
         return self.parts[-1].counters.stop  # type: ignore[no-any-return]
 
-    def plausible(self, answers: Bytes) -> NDArray[np.bool_]:
+    def plausible(self, answers: Bytes, ids: Bytes | None = None) -> NDArray[np.bool_]:
         """Which submissions could have come from devices; the others are not counted."""
         good = np.ones(len(answers), dtype=np.bool_)
         for part in self.parts:
-            good &= part.protocol.plausible(np.ascontiguousarray(answers[:, part.bytes]))
+            reports = np.ascontiguousarray(answers[:, part.bytes])
+            good &= part.protocol.plausible(reports)
+            if ids is not None and part.protocol.is_tied and self._is_fresh:
+                good[good] &= part.protocol.tied(reports[good], self._public_numbers(part.id, ids[good]))
         return good
+
+    @property
+    def _is_fresh(self) -> bool:
+        """Whether every submission is drawn anew: a report that is repeated cannot follow from several ids."""
+        return self.survey.terms is not None and not self.survey.terms.longitudinal.keeps
+
+    def _public_numbers(self, question: str, ids: Bytes) -> NDArray[np.uint64]:
+        survey = self.survey.fingerprint
+        return np.array([public_number(survey, question, id.tobytes()) for id in ids], dtype=np.uint64)
 
     def count(self, answers: Bytes) -> Counts:
         """The sum of plausible submissions."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -37,6 +38,7 @@ from deniable import exact
 from deniable.domains import BitDomain, BitRows, BitStrings, Domain, Integers
 from deniable.errors import NumberError, SpecError
 from deniable.protocols.base import Protocol
+from deniable.protocols.choice import digits
 from deniable.protocols.discovery.found import Found
 from deniable.protocols.discovery.search import ACCEPT, Level, accept, either, listed, search
 from deniable.protocols.frequency.local_hashing import OLH
@@ -51,6 +53,7 @@ PEOPLE = 100_000
 LEAST_CELL_BITS, MOST_CELL_BITS = 2, 24
 LEAST_MEMORY, MOST_MEMORY, MEMORY_PER_PERSON = 4_000_000, 34_000_000, 340
 """Bytes of a tally."""
+_SMALLEST_TALLY = 1 << 15
 
 _WEIGHT, _LAST_WEIGHT, _CONFIRM_WEIGHT = 10, 13, 6
 """The last search group gets more people: nothing after it speaks for its bits. Counting needs fewer than finding."""
@@ -82,7 +85,7 @@ def settings(domain: BitDomain, people: int, memory: int | None = None) -> Setti
     >>> settings(BitStrings(64), 1_000_000).prefixes
     (19, 28, 36, 45, 53, 62, 64)
     """
-    room = min(MOST_MEMORY, max(LEAST_MEMORY, MEMORY_PER_PERSON * people)) if memory is None else memory
+    room = _room(people) if memory is None else memory
     bits, common = domain.size_in_bits, min(_COMMON, max(1, people // _PEOPLE_PER_COMMON).bit_length())
     options = []
     for cell_bits in range(LEAST_CELL_BITS, MOST_CELL_BITS + 1):
@@ -93,6 +96,10 @@ def settings(domain: BitDomain, people: int, memory: int | None = None) -> Setti
     if not options:
         raise NumberError(f"a tally of {bits} bits does not fit into {room:,} bytes: allow more memory")
     return min(options)[2]
+
+
+def _room(people: int) -> int:
+    return min(MOST_MEMORY, max(LEAST_MEMORY, MEMORY_PER_PERSON * people))
 
 
 def _prefixes(bits: int, cell_bits: int, new: int) -> tuple[int, ...]:
@@ -124,6 +131,7 @@ class Discovery(Groups):
     takes: ClassVar[tuple[type[Domain], ...]] = (BitDomain,)
     advice: ClassVar[str] = "it needs dn.ShortText(bytes) or dn.BitStrings(bits)"
     takes_candidates: ClassVar[bool] = True
+    finds: ClassVar[bool] = True
     slow_to_build: ClassVar[bool] = True
 
     domain: BitDomain
@@ -151,8 +159,10 @@ class Discovery(Groups):
         weights = [_WEIGHT] * (len(prefixes) - 1) + [_LAST_WEIGHT, _CONFIRM_WEIGHT]
         lengths = (*prefixes, self.domain.size_in_bits)
         sizes = [min(cell_bits, length) for length in lengths]
+        first = weights[0] / sum(weights) * people
+        inner = hash_bits or _best_hash_bits(self.domain, self.epsilon, sizes[0], round(first), len(prefixes))
         groups = [
-            (weight, OLH(Integers(0, (1 << size) - 1), self.epsilon, hash_bits))
+            (weight, OLH(Integers(0, (1 << size) - 1), self.epsilon, min(inner, size)))
             for weight, size in zip(weights, sizes, strict=True)
         ]
         self._set(self.domain, self.epsilon, cell_bits, prefixes, groups)
@@ -187,7 +197,11 @@ class Discovery(Groups):
     @classmethod
     def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
         if isinstance(domain, BitDomain):
-            yield cls(domain, epsilon, people=n or PEOPLE)
+            memory = _room(n or PEOPLE)
+            while memory >= _SMALLEST_TALLY:  # the first one that fits is taken
+                with suppress(NumberError):
+                    yield cls(domain, epsilon, people=n or PEOPLE, memory=memory)
+                memory = memory * 7 // 8
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -298,6 +312,16 @@ class Discovery(Groups):
         found = self._found(tally, known) if tally.n else self._nothing()
         return replace(found, check=partial(self.misfit, tally))
 
+    def estimate_of(self, tally: Tally, values: Sequence[str]) -> Found:
+        """The shares of these answers, as a result names them, whether they are common or not."""
+        self._check_tally(tally)
+        named = dict.fromkeys(values)
+        if not tally.n:
+            return Found.nothing(list(named), self.name)
+        rows = np.array([np.frombuffer(self.domain.row(one), dtype=np.uint8) for one in named], dtype=np.uint8)
+        found = self._counted(tally, list(named), rows, ranked=False)
+        return replace(found, given=True, method="count", check=partial(self.misfit, tally))
+
     def _estimate(self, tally: Tally) -> Found:
         return self._found(tally, None)
 
@@ -328,8 +352,8 @@ class Discovery(Groups):
         named = [(label, row) for row in rows if (label := self.domain.label(row.tobytes())) is not None]
         return self._counted(tally, [label for label, _ in named], np.array([row for _, row in named], dtype=np.uint8))
 
-    def _counted(self, tally: Tally, labels: list[str], rows: NDArray[np.uint8]) -> Found:
-        """The shares of answers, from the last group alone."""
+    def _counted(self, tally: Tally, labels: list[str], rows: NDArray[np.uint8], ranked: bool = True) -> Found:
+        """The shares of answers, from the last group alone, the largest first unless they are to keep their order."""
         own = self.tallies(tally)[-1]
         protocol = self.groups[-1].protocol
         assert isinstance(protocol, OLH)
@@ -348,7 +372,7 @@ class Discovery(Groups):
         noise = np.asarray(protocol.variance(own.n, inside, population=False)) / own.n**2 + collisions
         # Those who answered in other groups are missing here like those who were not asked at all.
         missing = (1 / own.n - 1 / tally.n) * inside * (1 - inside)
-        order = np.argsort(-shares, kind="stable")
+        order = np.argsort(-shares, kind="stable") if ranked else np.arange(len(labels))
         noise = (noise + missing) * tally.n**2
         return Found(
             [labels[place] for place in order],
@@ -375,17 +399,7 @@ class Discovery(Groups):
             return 1.0
         protocol = self.groups[0].protocol
         assert isinstance(protocol, OLH)
-        people = self._people_of(n, 0)
-        # Together the groups have to outweigh all strings there are, in spite of some bad luck.
-        size, needed = len(self.prefixes), self.domain.information + ACCEPT
-        luck = _UNLUCKY / math.sqrt(size)
-        clear = max(_CLEAR, luck + math.sqrt(luck**2 + 2 * needed / size)) - _UNLUCKY
-        spread, unit = protocol.variance(people, 0.0, population=False) / people**2, protocol.poisoning / people
-        share = 0.0
-        for _ in range(30):  # errors have a part that grows with the share
-            error = math.sqrt(protocol.variance(people, min(share, 1.0))) / people
-            share = clear * math.sqrt(spread + share * unit / 3) + _UNLUCKY * error
-        return share
+        return _smallest_share(protocol, self._people_of(n, 0), self.domain.information, len(self.prefixes))
 
     def noise(self, n: int) -> float:
         """Of the share of an answer that nobody gave, once it is found."""
@@ -417,6 +431,34 @@ class Discovery(Groups):
             f"ones stay hidden. Each person reports one of {len(self.groups)} parts; a tally takes "
             f"{8 * self.tally_size / 1e6:.2g} MB."
         )
+
+
+def _smallest_share(protocol: OLH, people: int, information: float, groups: int) -> float:
+    """The share that so many groups of so many people each find nine times out of ten."""
+    # Together the groups have to outweigh all strings there are, in spite of some bad luck.
+    luck = _UNLUCKY / math.sqrt(groups)
+    clear = max(_CLEAR, luck + math.sqrt(luck**2 + 2 * (information + ACCEPT) / groups)) - _UNLUCKY
+    spread, unit = protocol.variance(people, 0.0, population=False) / people**2, protocol.poisoning / people
+    share = 0.0
+    for _ in range(30):  # errors have a part that grows with the share
+        error = math.sqrt(protocol.variance(people, min(share, 1.0))) / people
+        share = clear * math.sqrt(spread + share * unit / 3) + _UNLUCKY * error
+    return share
+
+
+def _best_hash_bits(domain: BitDomain, epsilon: Any, cell_bits: int, people: int, groups: int) -> int:
+    """With few people only large shares are found, and for them fewer bits of hash do better than for a rare answer."""
+    usual = OLH(Integers(0, (1 << cell_bits) - 1), epsilon)
+    found = {
+        bits: _smallest_share(
+            OLH(usual.domain, epsilon, bits) if bits < usual.hash_bits else usual,
+            max(1, people),
+            domain.information,
+            groups,
+        )
+        for bits in range(1, usual.hash_bits + 1)
+    }
+    return min(found, key=lambda bits: (digits(found[bits]), bits))
 
 
 def _shares(protocol: OLH, tally: Tally) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 Values       chosen by the search groups alone, so that shares and intervals, which come from other people, are not
              biased by the choice
 p-values     that nobody gave the answer: how often so many reports would speak for its cell then
+False finds  if nothing is common, the expected number of values is at most `false_finds`, e^-3 = 0.05
 significant  the values with small p-values. They were chosen for their shares now: intervals and p-values are corrected
              for it (given that the share came out above the limit, as a truncated normal)
 """
@@ -18,6 +19,7 @@ import numpy as np
 
 from deniable.errors import NumberError
 from deniable.labels import Label
+from deniable.protocols.discovery.search import ACCEPT
 from deniable.protocols.frequency.open_text import TextEstimate
 from deniable.results import NOTHING, Rows
 from deniable.results.base import Floats, quantile
@@ -39,6 +41,14 @@ class Found(TextEstimate):
     """The share that is found nine times out of ten."""
     limit: float | None = None
     """The share above which values were kept."""
+    given: bool = False
+    """Whether somebody asked for these values, so that nothing was searched for."""
+    false_finds: float = math.exp(-ACCEPT)
+    """If nothing is common, so many values are found on average at most."""
+
+    @property
+    def facts(self) -> dict[str, float]:
+        return super().facts | {"smallest": self.smallest, "false_finds": self.false_finds}
 
     @property
     def values(self) -> Sequence[Label]:
@@ -126,12 +136,15 @@ class Found(TextEstimate):
         if not self.n:
             return NOTHING
         size = len(self.labels)
+        if self.given:
+            return f"{size:,} counted, which were given and not searched for"
         if self.smallest > 1:
             hidden = "even an answer that everybody gives may stay hidden"
         else:
             hidden = f"answers of less than {100 * self.smallest:.2g} % of the people may stay hidden"
         found = f"{size:,} found" if size else "nothing was found"
-        return f"{found}; {hidden}"
+        wrong = f"if nothing were common, {100 * self.false_finds:.2g} of 100 collections at most would find anything"
+        return f"{found}; {hidden}; {wrong}"
 
     @property
     def notes(self) -> list[str]:

@@ -80,6 +80,10 @@ class TextEstimate(Estimate):
         share = min(max(self.unlisted, 0.0), 1.0)
         return math.sqrt(self.unlisted_noise**2 + float(np.max(self.people)) * share * (1 - share) / self.n)
 
+    @property
+    def facts(self) -> dict[str, float]:
+        return {"unlisted": self.unlisted, "unlisted_stderr": self.unlisted_stderr}
+
     def consistent(self, method: str = "norm-sub") -> TextEstimate:
         """Shares that are a distribution together with the unlisted rest, which is one more answer here."""
         raw = self.raw or self

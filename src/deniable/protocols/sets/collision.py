@@ -3,6 +3,8 @@
 Law        cohort c uniform; S = the different cells of the padded set under c's hash function; a cell of S with
            b = T / 2^64 each, T = floor(2^64 e / (m e + t - m)), e = e^epsilon, m = at_most, t cells; each other cell
            with (1 - |S| b) / (t - |S|)
+Cohort     in a submission it follows from the submission's id: c = the first 8 bytes, little-endian, of
+           SHA-256("deniable-cohort-v1" NUL survey question id) mod cohorts, and others are refused. Ids are random
 Privacy    of whole sets, whatever the hash function is: b (t - m) / (1 - m b) <= e. Cohorts are independent of sets
 Support    p = b, q = 1 / t over the hash functions, for every set
 Error      q (1 - q) / (n (p - q)^2) for a rare item, the smallest for t near m (e + 2) - 1 (of few items t is smaller,
@@ -197,7 +199,7 @@ class CollisionSets(SetProtocol):
         return places
 
     def _one_padded(self, elements: Sequence[int], bits: Bits) -> bytes:
-        cohort = bits.integers(self.cohorts)
+        cohort = bits.integers(self.cohorts) if bits.public is None else bits.public % self.cohorts
         found = self._cells(np.array([elements], dtype=np.int64), np.array([cohort]))[0]
         held = sorted(set(found.tolist()))
         if bits.bernoulli(Dyadic(len(held) * self.own_cell.numerator)):
@@ -258,6 +260,14 @@ class CollisionSets(SetProtocol):
         cohorts, cells = self._split(reports)
         valid: NDArray[np.bool_] = (cohorts < self.cohorts) & (cells < self.cells)
         return valid
+
+    @property
+    def is_tied(self) -> bool:
+        return self.cohorts > 1
+
+    def tied(self, reports: Bytes, publics: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        right: NDArray[np.bool_] = self._split(reports)[0] == (publics % np.uint64(self.cohorts)).astype(np.int64)
+        return right
 
     def _count(self, reports: Bytes) -> Counts:
         cohorts, cells = self._split(reports)

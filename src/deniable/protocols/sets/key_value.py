@@ -187,6 +187,13 @@ class KeyValue(Protocol):
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return self.law._valid(reports)
 
+    @property
+    def is_tied(self) -> bool:
+        return self.law.is_tied
+
+    def tied(self, reports: Bytes, publics: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        return self.law.tied(reports, publics)
+
     def _count(self, reports: Bytes) -> Counts:
         return self.law._count(reports)
 

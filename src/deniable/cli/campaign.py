@@ -1,0 +1,268 @@
+"""`deniable campaign`: rounds of one collection: the next one, all of them at a service, and whether they follow.
+
+Steps      the operator closes a round, makes the next one from its tally, and publishes it. `next --publish` does all
+           three at a service
+Resume     what is done stays done: a round that is closed is not closed again, a file that holds the next round is
+           used as it is, and one that is published is only told. So a command that broke off is called again
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deniable._files import parse_json
+from deniable.cli import output
+from deniable.cli.load_survey import find, questions, read_rounds, read_target, service_rounds
+from deniable.cli.options import AnalystToken, Json, Output, named, new_app, only_one_stdin, read_text
+from deniable.cli.output import examples, many, shown
+from deniable.cli.survey import answers_of, campaign_words, print_survey
+from deniable.collect.analyst import Analyst
+from deniable.errors import DeniableError, SpecError
+from deniable.surveys import Survey, SurveyTally
+from deniable.surveys.campaign import check_round, next_round, round_of
+from deniable.surveys.campaign import verify as check_chain
+from deniable.surveys.terms import read_time
+
+app = new_app()
+
+Service = Annotated[
+    str | None,
+    typer.Option("--from", metavar="URL", help="Take the tally from a service, once the round is closed there."),
+]
+
+
+@app.callback(
+    epilog=examples(
+        "deniable campaign next round-1.json tally-1.json -o round-2.json",
+        "deniable campaign next work --from https://collect.example.org --publish --yes -o round-2.json",
+        "deniable campaign show work --from https://collect.example.org",
+        "deniable campaign verify round-1.json tally-1.json round-2.json",
+    )
+)
+def campaign(ctx: typer.Context) -> None:
+    """Rounds of one collection: make the next one from a tally, show all of them, check that they follow."""
+    if ctx.invoked_subcommand is None:
+        output.write(ctx.get_help() + "\n")
+
+
+@app.command(
+    "next",
+    epilog=examples(
+        "deniable campaign next round-1.json tally-1.json -o round-2.json",
+        "deniable campaign next round-1.json --from https://collect.example.org --days 14 -o round-2.json",
+        "deniable campaign next work --from https://collect.example.org --publish --yes -o round-2.json",
+    ),
+)
+def following(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SURVEY",
+            help="The survey of a round; with --from also its name at the service, or its fingerprint.",
+            show_default=False,
+        ),
+    ],
+    tally: Annotated[
+        str | None, typer.Argument(metavar="[TALLY]", help="The tally of that round, in JSON.", show_default=False)
+    ] = None,
+    service: Service = None,
+    token: AnalystToken = None,
+    opens: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When the next round opens.", show_default="the hour that has begun"),
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option(metavar="N", help="How long it is open.", show_default="as long as this round")
+    ] = None,
+    publish: Annotated[
+        bool,
+        typer.Option(
+            "--publish", help="Publish the next round at the service, too, with an admin's token. Needs -o FILE."
+        ),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --publish: close this round there if it can still be answered.")
+    ] = False,
+    to: Output = None,
+) -> None:
+    """Make the next round of a campaign from a round's survey and its tally.
+
+    The questions follow from the counts by the campaign's rule: the same tally gives the same questions, so that
+    anybody who has the tally can check them with deniable campaign verify. Only the calendar is your choice. A tally of
+    another survey is refused. The tally must be complete: close the round first, or let --publish --yes do it.
+
+    A command that broke off is called again: a round that is made, closed or published stays as it is.
+    """
+    if publish and (service is None or to is None):
+        raise SpecError("--publish goes with --from URL and -o FILE: the next round is kept before it is published")
+    if service is None:
+        given, counts = _from_files(source, tally)
+        _save(given, counts, _made(given, counts, opens, days, to), to)
+        return
+    if tally is not None:
+        raise SpecError("the next round is made from a tally: give its file, or a service --from")
+    with Analyst(service, token) as analyst:
+        given = _round_at(analyst, source)
+        states = {one.fingerprint: one for one in analyst.surveys()}
+        listed = states.get(given.fingerprint)
+        after = None if listed is None else listed.next_round
+        if after is not None:
+            known = analyst.survey(after)
+            if to is not None:
+                known.save(to)
+            output.write(f"round {round_of(known).number} is published already: {analyst.address(after)}\n")
+            return
+        state = "unknown" if listed is None else listed.state
+        if state not in ("closed", "over"):
+            if not publish or not yes or listed is None:
+                how = "say --yes if it is to be closed now" if publish else "close it first with deniable survey close"
+                raise SpecError(f"round {round_of(given).number} is {state} there, so its tally may change: {how}")
+            analyst.close_survey(given.fingerprint)
+            output.write(f"closed: {analyst.address(given.fingerprint)}\n")
+        counts = analyst.tally(given)
+        made = _made(given, counts, opens, days, to)
+        _save(given, counts, made, to)
+        if publish:
+            analyst.publish(made)
+            output.write(f"published: {analyst.address(made.fingerprint)}\n")
+            output.write(f"answer: {service.rstrip('/')}/s/{made.fingerprint}\n")
+
+
+def _from_files(source: str, tally: str | None) -> tuple[Survey, SurveyTally]:
+    if tally is None:
+        raise SpecError("the next round is made from a tally: give its file, or a service --from")
+    only_one_stdin(source, tally)
+    given = read_target(source)
+    if not isinstance(given, Survey):
+        raise SpecError(f"{named(source)} is the spec of a protocol, not a survey")
+    round_of(given)
+    content = parse_json(read_text(tally), named(tally))
+    try:
+        return given, SurveyTally.from_spec(content)
+    except DeniableError as wrong:
+        raise type(wrong)(f"{named(tally)}: {wrong}") from None
+
+
+def _round_at(analyst: Analyst, source: str) -> Survey:
+    """The round that is meant: a name stands for the last round of that name."""
+    try:
+        found = find(analyst, source)
+    except DeniableError:
+        same = [one for one in analyst.surveys() if one.name == source]
+        last = [one for one in same if one.next_round is None]
+        if len(same) < 2 or len(last) != 1:
+            raise
+        found = analyst.survey(last[0].fingerprint)
+    if not isinstance(found, Survey):
+        raise SpecError("a service collects surveys, not single protocols")
+    round_of(found)
+    return found
+
+
+def _made(given: Survey, counts: SurveyTally, opens: str | None, days: int | None, to: Path | None) -> Survey:
+    """The next round: the one that the file holds already, or a new one."""
+    if to is not None and to.exists() and opens is None and days is None:
+        known = read_target(str(to))
+        if isinstance(known, Survey):
+            check_round(given, counts, known)
+            return known
+    terms = given.terms
+    assert terms is not None
+    begins = int(time.time()) // 3600 * 3600 if opens is None else read_time(opens)
+    length = terms.expires - terms.opens if days is None else 86_400 * days
+    if length < 1:
+        raise SpecError("the next round is open for one day at least: give --days 1 or more")
+    return next_round(given, counts, begins, begins + length)
+
+
+def _save(given: Survey, counts: SurveyTally, made: Survey, to: Path | None) -> None:
+    if to is None:
+        output.write(made.to_json())
+        return
+    made.save(to)
+    print_survey(made)
+    output.write("\n")
+    rows = [[q.id, answers_of(given[q.id].protocol.domain), answers_of(q.protocol.domain)] for q in made]
+    output.table(["question", "this round", "next round"], rows, left=3)
+    output.write(f"\nmade from: {many(min(one.n for one in counts.tallies.values()), 'answer')}, {counts.digest}\n")
+    output.write(f"saved: {to}\n")
+
+
+@app.command(epilog=examples("deniable campaign show work --from https://collect.example.org"))
+def show(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SURVEY", help="Any round: a file, its name at the service, or its fingerprint.", show_default=False
+        ),
+    ],
+    service: Annotated[str, typer.Option("--from", metavar="URL", help="The collection service.", show_default=False)],
+    token: AnalystToken = None,
+    as_json: Json = False,
+) -> None:
+    """Show a campaign at a service: its rounds, how many answered each, and the tally that each was made from."""
+    with Analyst(service, token) as analyst:
+        rounds, tallies = service_rounds(analyst, _round_at(analyst, source))
+        states = {one.fingerprint: one.state for one in analyst.surveys()}
+    check_chain(rounds, tallies)
+    rule = round_of(rounds[0])
+    listed = [
+        {
+            "round": number,
+            "fingerprint": one.fingerprint,
+            "state": states.get(one.fingerprint, "unknown"),
+            "n": min(tally[id].n for id in questions(one)),
+            "made_from": round_of(one).tally,
+        }
+        for number, (one, tally) in enumerate(zip(rounds, tallies, strict=True), start=1)
+    ]
+    if as_json:
+        head = {"name": rounds[0].name, "kind": rule.campaign.kind, "rounds": rule.campaign.rounds}
+        output.document(head | {"published": listed})
+        return
+    output.facts([("campaign", f"{shown(rounds[0].name)}, {campaign_words(rule)}"), ("rounds", _so_far(rounds))])
+    output.write("\n")
+    cells = [[str(one["round"]), str(one["state"]), f"{one['n']:,}", one["fingerprint"]] for one in listed]
+    output.table(["round", "state", "answers", "survey"], [list(map(str, row)) for row in cells], left=2)
+    output.write("\nverified: each round follows from the tally of the one before\n" if len(rounds) > 1 else "")
+    if not round_of(rounds[-1]).last:
+        output.write(f"next: deniable campaign next {rounds[-1].fingerprint[:12]} --from {service} -o FILE\n")
+
+
+def _so_far(rounds: list[Survey]) -> str:
+    return f"{len(rounds)} of {round_of(rounds[0]).campaign.rounds} published"
+
+
+@app.command(
+    epilog=examples(
+        "deniable campaign verify round-1.json tally-1.json round-2.json",
+        "deniable campaign verify round-1.json tally-1.json round-2.json tally-2.json",
+    )
+)
+def verify(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILES...",
+            help="The surveys of all rounds, and the tallies that the later ones were made from, in any order.",
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Check that each round of a campaign was made from the tally of the round before, and from nothing else.
+
+    The exit code is 0 if it was, and 2 otherwise; then one sentence says what is wrong.
+    """
+    only_one_stdin(*sources)
+    rounds, tallies = read_rounds(sources)
+    check_chain(rounds, tallies)
+    rule = round_of(rounds[0])
+    rows = [[str(number), one.fingerprint, round_of(one).tally or "-"] for number, one in enumerate(rounds, start=1)]
+    output.facts([("campaign", campaign_words(rule)), ("rounds so far", str(len(rounds)))])
+    output.write("\n")
+    output.table(["round", "survey", "made from the tally"], rows, left=3)
+    output.write("\nverified: each round follows from the tally of the one before\n" if len(rounds) > 1 else "")
