@@ -98,7 +98,7 @@ PINNED: list[Protocol] = [
     ItemSets(Sets(1000, at_most=4), 2, largest=3),
     KeyValue(["mail", "maps"], Interval(1, 5, unit="stars"), 1, at_most=2),
     KeyValue(300, Interval(-1, 1), 4, at_most=3),
-    Discovery(ShortText(16, "habits/drink"), 4, people=1000),
+    Discovery(ShortText(16, "habits/drink"), 4, people=1000, hash_bits=6),
     Discovery(BitStrings(20), 1, cell_bits=6, prefixes=[6, 13, 20]),
     Table(Channel.from_integers([[3, 1], [1, 3]], 4, ["yes", "no"], ["heads", "tails"]), "1.1"),
     Table(Channel.from_integers([[97, 2, 1], [2, 98, 0]], 100, ["yes", "no"], ["y", "n", "sure"]), 4, delta="1/100"),
