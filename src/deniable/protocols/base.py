@@ -10,7 +10,8 @@ _valid         which rows of bytes are reports of this protocol at all (range, p
 _estimate      a tally of at least one report -> a result with error bars
 _nothing       the result before the first report, where that is no mean of the domain
 ratio          the exact largest likelihood ratio of a report, between the inputs that the guarantee relates
-guarantee      between which inputs, and up to which probability; `related` lists the pairs for the conformance suite
+guarantee      between which inputs, and up to which probability; `related` lists the pairs for the conformance suite,
+               and `distance` says how far apart inputs are where the guarantee grows with that
 noise, error   the standard error of the headline figure, in the question's unit
 cost, leverage what a report costs, and what a forged one can move
 truth          what an estimate is about, from the answers themselves: for simulations and the conformance suite
@@ -469,8 +470,13 @@ class Protocol(ABC):
 
     def tally(self, reports: Reports | Bytes, source: str | None = None) -> Tally:
         """Add up reports; refuses the whole batch if one is malformed, so that nothing is half-counted."""
-        array = self._valid_rows(reports)
-        return Tally(self.fingerprint, len(array), self._count(array), source)
+        array = self._rows(reports)
+        return Tally(self.fingerprint, len(array), self._count_checked(array), source)
+
+    def _count_checked(self, reports: Bytes) -> Counts:
+        """The counters of reports; raises ReportError if one is malformed."""
+        self._check_valid(reports)
+        return self._count(reports)
 
     def pieces(self, reports: Reports | Bytes) -> Iterator[tuple[int, Counts]]:
         """The counters of `tally` in pieces: where each begins, and its counters. Those in no piece are zero."""
@@ -482,14 +488,17 @@ class Protocol(ABC):
 
     def _valid_rows(self, reports: Reports | Bytes) -> Bytes:
         array = self._rows(reports)
-        valid = self._valid(array)
+        self._check_valid(array)
+        return array
+
+    def _check_valid(self, reports: Bytes) -> None:
+        valid = self._valid(reports)
         if not valid.all():
             bad = int((~valid).sum())
             raise ReportError(
-                f"{bad} of {len(array)} reports are malformed, the first at {int(np.argmin(valid))}: "
+                f"{bad} of {len(reports)} reports are malformed, the first at {int(np.argmin(valid))}: "
                 "nothing was counted (protocol.valid(reports) tells them apart)"
             )
-        return array
 
     def empty(self, source: str | None = None) -> Tally:
         """The tally of no reports."""
@@ -629,6 +638,10 @@ class Protocol(ABC):
         except ChannelError:
             return ()
         return of_laws([[int(entry) for entry in row] for row in channel.numerators], self.related())
+
+    def distance(self, one: Any, other: Any) -> Fraction:
+        """How far two inputs of the channel are apart, where the guarantee grows with that ("metric"); rounded down."""
+        return Fraction(1)
 
     def spent(self, draws: int) -> Fraction:
         """What so many fresh reports of one device give away in all, at most."""

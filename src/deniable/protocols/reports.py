@@ -173,7 +173,8 @@ def from_bytes(rows: Bytes) -> NDArray[Any]:
     if kind.itemsize == width:
         return np.ascontiguousarray(rows).view(kind)[:, 0]
     padded = np.zeros((count, kind.itemsize), dtype=np.uint8)
-    padded[:, :width] = rows
+    for column in range(width):  # along the columns: rows are short, and numpy goes along them one by one
+        padded[:, column] = rows[:, column]
     return padded.view(kind)[:, 0]
 
 

@@ -199,7 +199,11 @@ def _fill(bits: Bits, size: int, count: int, values: Positions, held: NDArray[np
 
 def row_weights(rows: Bytes) -> NDArray[np.int64]:
     """How many bits are set in each row."""
-    words = rows.view(np.uint64) if rows.shape[1] % 8 == 0 else rows
+    size = next(size for size in (8, 4, 2, 1) if rows.shape[1] % size == 0)
+    words = np.ascontiguousarray(rows).view(f"<u{size}")
+    if words.shape[1] == 1:
+        alone: NDArray[np.int64] = np.bitwise_count(words[:, 0]).astype(np.int64)
+        return alone
     weights: NDArray[np.int64] = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
     return weights
 

@@ -55,6 +55,8 @@ _SLACK = 8
 
 # No 32-bit counter can leave its range before this many additions.
 _ROOM = 1 << 31
+_SMALL = 13
+"""Bits of an index, up to which counters stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -215,6 +217,15 @@ class LocalHashing(PureProtocol):
 
     def _count(self, reports: Bytes) -> Counts:
         length = self.index_bits
+        if length <= _SMALL:
+            # One counter per index and sign, which all stay in the cache.
+            both = np.zeros(2 << length, dtype=np.int64)
+            for fields in self._fields(reports):
+                for combination in self._combinations(fields):
+                    both += np.bincount(combination, minlength=2 << length)
+            small: Counts = both[: 1 << length] - both[1 << length :]
+            small[0] += len(reports)
+            return small
         total = np.zeros(1 << length, dtype=np.int64)
         # 32-bit counters halve the memory that random additions touch; they are emptied before they can overflow.
         table = np.zeros(1 << length, dtype=np.int32)
@@ -226,19 +237,19 @@ class LocalHashing(PureProtocol):
                 table[:] = 0
                 added = 0
             added += fields[0].size
-            self._add(table, [field.astype(np.int64) for field in fields])
+            for combination in self._combinations([field.astype(np.int64) for field in fields]):
+                signs = (1 - 2 * (combination >> length)).astype(np.int32)
+                np.add.at(table, combination & (1 << length) - 1, signs)
         total += table
         total[0] += len(reports)
         return total
 
-    def _add(self, table: NDArray[np.int32], fields: list[NDArray[np.int64]]) -> None:
-        combination = np.zeros(fields[0].size, dtype=np.int64)
-        # u runs through a Gray code, so that each combination of rows is one XOR away from the last; the hash bits
-        # ride along above the index and come out as the sign.
-        for u in range(1, 1 << self.hash_bits):
+    def _combinations(self, fields: list[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        """Every combination of rows but the empty one; the hash bits ride along above the index, and are the sign."""
+        combination = np.zeros_like(fields[0])
+        for u in range(1, 1 << self.hash_bits):  # through a Gray code: each is one XOR away from the last
             combination ^= fields[(u & -u).bit_length() - 1]
-            signs = (1 - 2 * (combination >> self.index_bits)).astype(np.int32)
-            np.add.at(table, combination & (1 << self.index_bits) - 1, signs)
+            yield combination
 
     def _fields(self, reports: Bytes) -> Iterator[list[NDArray[Any]]]:
         """The fields of all reports, a block at a time."""

@@ -110,11 +110,16 @@ class Cells:
 
     def of_many(self, values: NDArray[Any]) -> NDArray[np.int64]:
         if not isinstance(self.domain, Interval):
-            places = values.astype(np.int64)
+            places = values.astype(np.int64, copy=False)
             return places if self.count == self._size else places * self.count // self._size
         low, high = self.domain.ends
         found = np.floor(((values - low) * self.count) / (high - low)).astype(np.int64)
         return np.minimum(found, self.count - 1)
+
+    def parts_of_many(self, values: NDArray[Any], span: int) -> NDArray[np.int64]:
+        """In which part of so many cells each lies."""
+        cells = self.of_many(values)
+        return cells >> span.bit_length() - 1 if span & span - 1 == 0 else cells // span
 
     def inputs(self) -> Iterator[tuple[Any, Any]]:
         """One answer per cell, and what it is encoded as."""

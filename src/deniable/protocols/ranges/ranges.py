@@ -137,7 +137,7 @@ class Ranges(Cuts):
         return self._cells.of(value) // self._spans[group]
 
     def project_many(self, values: Any, group: int, rows: NDArray[np.intp]) -> Any:
-        return self._cells.of_many(np.asarray(values).take(rows)) // self._spans[group]
+        return self._cells.parts_of_many(np.asarray(values).take(rows), self._spans[group])
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         return self._cells.inputs()

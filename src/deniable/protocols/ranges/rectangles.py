@@ -167,7 +167,7 @@ class Rectangles(Cuts):
 
     def project_many(self, values: RecordColumns, group: int, rows: NDArray[np.intp]) -> Any:
         each = zip(self._axes, values.columns, self._spans[group], strict=True)
-        row, column = (axis.of_many(np.asarray(one).take(rows)) // span for axis, one, span in each)
+        row, column = (axis.parts_of_many(np.asarray(one).take(rows), span) for axis, one, span in each)
         return row * self.grids[group][1] + column
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
