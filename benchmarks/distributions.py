@@ -12,17 +12,20 @@ Rectangles the mean absolute error of their shares, times 1,000, of the census t
            Rivals: the flat oracle, OLH over all pairs, made consistent by norm-sub; and a uniform grid, OLH over g x g
            rectangles, made consistent, people even within one: of the published size sqrt(0.06 (E - 1) sqrt(n / E))
            with E = e^epsilon (Yang et al. 2020), and of the size that is best for these people, seen afterwards
+Places     the mean absolute error of the shares of rectangles of cells, times 1,000, and how often their intervals hold
 """
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
 import deniable as dn
-from benchmarks.registry import Case, Size, at_most, benchmark, faster, seconds, work
+from benchmarks import census
+from benchmarks.registry import Case, Size, UnavailableError, at_most, benchmark, faster, seconds, work
 from deniable import design
 from deniable.protocols.numeric.density import WindowLaw
 
@@ -86,6 +89,121 @@ def ranges(size: Size) -> Case:
     }
     goals = [faster("GRR", than=name, goal=at_most(3, full_only=True)) for name in ("ranges", *asked)]
     return Case(tasks, goals, facts)
+
+
+@benchmark(
+    "rectangles", "2,000 random rectangles of two numbers at epsilon 1, against a flat oracle and a grid", group=GROUP
+)
+def rectangles(size: Size) -> Case:
+    runs, facts, tables = size(10, 1), {}, {"two normals": _two_normals(size(100_000, 5_000), size(100, 20))}
+    with suppress(UnavailableError):
+        table = census.read()
+        tables["census, age and hours"] = (table["age"].astype(int), table["hours_per_week"].astype(int))
+    for name, columns in tables.items():
+        found = [_rectangle_errors(*columns, seed) for seed in range(runs)]
+        mean = {rival: float(np.mean([one[rival] for one in found])) for rival in found[0]}
+        published = round(math.sqrt(0.06 * (math.e - 1) * math.sqrt(len(columns[0]) / math.e)))
+        mean["uniform grid"] = mean[f"grid {published}"]
+        mean["the best uniform grid, seen afterwards"] = min(mean[f"grid {size}"] for size in GRIDS)
+        rivals = ("ours", "uniform grid", "the best uniform grid, seen afterwards", "flat")
+        shown = ", ".join(f"{rival} {mean[rival]:.1f}" for rival in rivals)
+        facts[f"{name}, {len(columns[0]):,} people"] = shown
+    first, second = tables["two normals"]
+    plane = dn.Rectangles({"x": _whole(first), "y": _whole(second)}, 1, people=len(first))
+    grr, answers = dn.GRR(1024, 1), {"x": first, "y": second}
+    tasks = {
+        "rectangles": work(lambda: plane.tally(plane.privatize(answers, dn.Simulation(0))), len(first), "person"),
+        "GRR": work(lambda: grr.tally(grr.privatize(first, dn.Simulation(0))), len(first), "person"),
+    }
+    return Case(tasks, [faster("GRR", than="rectangles", goal=at_most(3, full_only=True))], facts)
+
+
+def _whole(values: NDArray[np.int64]) -> dn.Integers:
+    return dn.Integers(int(values.min()), int(values.max()))
+
+
+def _two_normals(people: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Normal, with correlation 0.8, in cells over six standard deviations."""
+    one, other = np.random.default_rng(0).normal(size=(2, people))
+    first, second = (
+        np.clip((each / 6 + 0.5) * cells, 0, cells - 1).astype(int) for each in (one, 0.8 * one + 0.6 * other)
+    )
+    return first, second
+
+
+def _rectangle_errors(first: NDArray[np.int64], second: NDArray[np.int64], seed: int) -> dict[str, float]:
+    """The mean absolute error of rectangles with uniform ends, times 1,000: ours, the flat oracle's and the grids'."""
+    people, domains = len(first), (_whole(first), _whole(second))
+    cells = [domain.size for domain in domains]
+    places = [values - domain.low for values, domain in zip((first, second), domains, strict=True)]
+    random = np.random.default_rng(0)
+    ends = np.hstack([np.sort(random.integers(0, size + 1, size=(2000, 2)), axis=1) for size in cells]).astype(float)
+    true = _shares(np.histogram2d(*places, [np.arange(size + 1) for size in cells])[0] / people, ends)
+    made = dn.Rectangles({"x": domains[0], "y": domains[1]}, 1, people=people)
+    found = made.estimate(made.tally(made.privatize({"x": first, "y": second}, dn.Simulation(seed))))
+    assert found.evidence is not None
+    errors = {"ours": found.evidence.fitted(ends) - true}
+    errors["flat"] = _shares(_gridded(places, cells, cells, seed), ends) - true
+    for size in GRIDS:
+        errors[f"grid {size}"] = _shares(_gridded(places, cells, [size, size], seed), ends) - true
+    return {name: 1000 * float(np.abs(one).mean()) for name, one in errors.items()}
+
+
+def _gridded(places: list[NDArray[np.int64]], cells: list[int], grid: list[int], seed: int) -> Floats:
+    """The shares of all cells from one oracle over a grid, with people spread evenly within its rectangles."""
+    parts = [np.arange(size) * own // size for size, own in zip(cells, grid, strict=True)]
+    nodes = parts[0][places[0]] * grid[1] + parts[1][places[1]]
+    oracle = dn.OLH(grid[0] * grid[1], 1)
+    shares = oracle.estimate(oracle.tally(oracle.privatize(nodes, dn.Simulation(seed)))).consistent().frequencies
+    widths = [np.bincount(part)[part] for part in parts]
+    found: Floats = shares.reshape(grid)[np.ix_(*parts)] / np.outer(*widths)
+    return found
+
+
+def _shares(cells: Floats, ends: Floats) -> Floats:
+    total = np.zeros((cells.shape[0] + 1, cells.shape[1] + 1))
+    total[1:, 1:] = cells.cumsum(axis=0).cumsum(axis=1)
+    a, b, c, d = ends.astype(int).T
+    found: Floats = total[b, d] - total[a, d] - total[b, c] + total[a, c]
+    return found
+
+
+@benchmark("places", "places on a grid of 16 x 12 cells, 30,000 people: shares of rectangles, and cost", group=GROUP)
+def places(size: Size) -> Case:
+    """The same people with a promise per cell side, and with one between any two cells."""
+    people, runs, grid = size(30_000, 3_000), size(20, 1), dn.Grid(16, 12)
+    north, east = _two_towns(people)
+    answers = {"north": north + 1, "east": east + 1}
+    true = np.histogram2d(north, east, [np.arange(13), np.arange(17)])[0] / people
+    random = np.random.default_rng(0)
+    ends = np.hstack([np.sort(random.integers(0, own + 1, size=(200, 2)), axis=1) for own in (12, 16)]).astype(float)
+    wanted, facts = _shares(true, ends), {}
+    for name, protocol in {
+        **{f"epsilon {level} per cell side": dn.Places(grid, level) for level in ("1/2", 1, 2)},
+        **{f"epsilon {level} between any two": dn.Rectangles(grid, level, people=people) for level in (1, 2, 4)},
+    }.items():
+        errors, held = [], []
+        for seed in range(runs):
+            found = protocol.estimate(protocol.tally(protocol.privatize(answers, dn.Simulation(seed))))
+            errors.append(np.abs(found.evidence.fitted(ends) - wanted).mean())
+            low, high = found._interval(ends, 1.959964, False)
+            held.append(np.mean((low <= wanted) & (wanted <= high)))
+        facts[name] = f"mean error {1000 * np.mean(errors):.1f}, 95 % intervals hold {100 * np.mean(held):.1f} %"
+    near, grr = dn.Places(grid, 1), dn.GRR(192, 1)
+    cells = north * 16 + east
+    tasks = {
+        "places": work(lambda: near.tally(near.privatize(answers, dn.Simulation(0))), people, "person"),
+        "GRR": work(lambda: grr.tally(grr.privatize(cells, dn.Simulation(0))), people, "person"),
+    }
+    return Case(tasks, [faster("GRR", than="places")], facts)
+
+
+def _two_towns(people: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cells of 12 rows and 16 columns."""
+    random = np.random.default_rng(1)
+    centre = np.where(random.random(people)[:, None] < 0.6, [3.0, 4.0], [8.0, 12.0])
+    found = np.clip(np.round(centre + random.normal(0, 1.2, (people, 2))), 0, [11, 15]).astype(int)
+    return found[:, 0], found[:, 1]
 
 
 def _ends(cells: int) -> NDArray[np.int64]:

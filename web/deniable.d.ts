@@ -137,6 +137,11 @@ export interface Protocol {
     /** Of Ranges and Rectangles: the levels, of which a report is about one, and the node of a level that a read answer lies in. */
     readonly levels?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     project?(read: unknown, level: number): unknown;
+    /** Of Places: how far a place moves, the cells that it may move to, the moves, and integer weights of staying and of any cell. */
+    readonly reach?: number;
+    readonly plane?: number;
+    readonly offsets?: readonly (readonly [number, number])[];
+    readonly chances?: { readonly stays: bigint; readonly anywhere: bigint; readonly total: bigint };
     /** Of ItemSets: what of a set may be reported, items, pairs or triples. */
     readonly kinds?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     /** Of CollisionSets: the cell of an item under the hash function of a cohort; of SubsetSets: items and dummies. */

@@ -594,6 +594,19 @@ function records(spec) {
   return { noun: "a record", columns: Object.freeze(columns), read, encode };
 }
 
+const MOST_PLACES = 4096;
+const CELL = /^[0-9][0-9.,/]{0,20} [\p{L}\p{M}][\p{L}\p{M}\p{N}]{0,20}$/u;
+
+/** Places, as cells of a grid: how many to the north, and to the east. */
+function gridOfPlaces(spec) {
+  exactKeys(spec, ["kind", "columns", "rows", "cell"], "the domain");
+  const { columns, rows, cell } = spec;
+  check(isWhole(columns, 2, MOST_PLACES) && isWhole(rows, 2, MOST_PLACES) && columns * rows <= MOST_PLACES, `a grid has at least 2 columns and 2 rows, and at most ${MOST_PLACES} cells`);
+  check(cell === "" || (isText(cell) && CELL.test(cell)), "the size of a cell is a number and a unit");
+  const side = (name, high) => ({ name, domain: { kind: "integers", low: 1, high } });
+  return { ...records({ kind: "records", columns: [side("north", rows), side("east", columns)] }), noun: "a place", shape: Object.freeze([rows, columns]), cell };
+}
+
 /** Positions of different items, ascending. A set of more than `most` is an answer, too: the protocol draws from it. */
 function sets(spec) {
   exactKeys(spec, ["kind", "items", "at_most"], "the domain");
@@ -656,7 +669,7 @@ const byPosition = (position) => concat([0], toBytes(position, 4), [0, 0, 0, 0])
 const checkHashKey = (key) => check(isText(key) && !key.includes("\0"), "the key of a hash is text without NUL");
 const littleEndian = (bytes, at) => new DataView(bytes.buffer, bytes.byteOffset).getUint32(at, true);
 
-const DOMAINS = { __proto__: null, categories, integers, strings, interval, records, sets, "key-numbers": keyNumbers, "bit strings": bitStrings, "short text": shortText };
+const DOMAINS = { __proto__: null, categories, integers, strings, interval, records, grid: gridOfPlaces, sets, "key-numbers": keyNumbers, "bit strings": bitStrings, "short text": shortText };
 
 function loadDomain(spec) {
   check(typeof spec?.kind === "string", "the domain does not say its kind");
@@ -1407,6 +1420,7 @@ function grouped(written, level, parts) {
 
 /** One column of a record; or with `views` some columns together, as the number of the combination of their cells. */
 function attributes({ columns }, _epsilon, { domain, groups: written, epsilon: level, views, cells }) {
+  check(domain.kind === "records", "attributes are those of records");
   const alone = (i) => ({ name: columns[i].name, domain: domain.columns[i].domain, of: (values) => values[i] });
   if (views === undefined && cells === undefined) {
     check(Array.isArray(written) && written.length === columns.length, "there is one group per column");
@@ -1575,6 +1589,58 @@ function rectangles({ columns }, _epsilon, { cells, grids, groups: written, epsi
   const place = (answer, grid, side) => Math.floor(each[side](answer[side]) / (lengths[side] / grid[side]));
   const project = (answer, level) => place(answer, grids[level], 0) * grids[level][1] + place(answer, grids[level], 1);
   return leveled(written, epsilon, grids.map(([rows, many]) => rows * many), grids.map(([rows, many]) => `${rows} x ${many} rectangles`), project);
+}
+
+const MOST_REACH = 64;
+const PARTS_OF_A_SIDE = 1n << 16n; // to which lengths are rounded up
+
+/** The smallest whole number whose square is at least n, below 2^53. */
+function rootAbove(n) {
+  let root = Math.floor(Math.sqrt(n));
+  while (root * root < n) root++;
+  while (root > 0 && (root - 1) * (root - 1) >= n) root--;
+  return root;
+}
+
+/**
+ * Places: an offset on the plane, the longer the less likely, or any cell of the plane; what leaves the grid is moved to its
+ * edge. Integer weights follow from epsilon and the reach, so that nobody has to be believed.
+ */
+function places({ shape, cell }, [top, bottom], { domain: { kind }, reach }) {
+  check(kind === "grid", "places are those of a grid");
+  check(isWhole(reach, 1, MOST_REACH) && top * BigInt(reach) <= 24n * bottom, "the reach of places is not usable");
+  const [rows, columns] = shape;
+  const weight = (length) => (length === 0 ? WORD : floorOf([0n, 1n, 1n, 0n], [top * BigInt(length), bottom * (PARTS_OF_A_SIDE + 2n)]));
+  const floor = weight(reach * 2 ** 16);
+  const known = new Map();
+  const offsets = [];
+  const sums = [];
+  let total = 0n;
+  for (let north = -reach; north <= reach; north++) {
+    for (let east = -reach; east <= reach; east++) {
+      const square = north * north + east * east;
+      if (square >= reach * reach) continue;
+      if (!known.has(square)) known.set(square, weight(rootAbove(square * 2 ** 32)) - floor);
+      if (known.get(square) <= 0n) continue;
+      offsets.push([north, east]);
+      sums.push((total += known.get(square)));
+    }
+  }
+  const width = columns + 2 * reach;
+  const plane = (rows + 2 * reach) * width;
+  const anywhere = floor * BigInt(plane);
+  sums.push((total += anywhere));
+  const reportBytes = bytesFor(rows * columns);
+  const draw = ([north, east], bits) => {
+    const drawn = bits.draw(sums);
+    const far = bits.integers(plane);
+    const [up, right] = drawn < offsets.length ? [north + offsets[drawn][0], east + offsets[drawn][1]] : [Math.floor(far / width) - reach, (far % width) - reach];
+    const inside = (at, size) => Math.min(Math.max(at, 0), size - 1);
+    return toBytes(inside(up, rows) * columns + inside(right, columns), reportBytes);
+  };
+  const over = `two places one cell side${cell ? ` (${cell})` : ""} apart, and so much more for places that are further apart`;
+  const chances = { stays: known.get(0), anywhere, total };
+  return { reportBytes, forms: rows * columns, thresholds: {}, draw, relation: "metric", over, reach, plane, offsets, chances };
 }
 
 /** `count` different positions below `size`, uniformly (Floyd's algorithm). */
@@ -1748,6 +1814,7 @@ const PROTOCOLS = {
   Moments: { law: moments, shape: "figure", needs: "read", parameters: ["groups"] },
   Ranges: { law: ranges, shape: "range", needs: "number", parameters: ["cells", "fanouts", "groups"] },
   Rectangles: { law: rectangles, shape: "rectangle", needs: "columns", parameters: ["cells", "grids", "groups"] },
+  Places: { law: places, shape: "place", needs: "columns", parameters: ["reach"] },
   Discovery: { law: discovery, shape: "prefix", needs: "bits", parameters: ["cell_bits", "prefixes", "groups"] },
   CollisionSets: { law: collisionSets, shape: "cell of a set", needs: "items", parameters: ["cells", "cohorts", "key"] },
   SubsetSets: { law: subsetSets, shape: "subset for a set", needs: "items", parameters: ["subset_size"] },

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from deniable.channels.utility import utility as utility
     from deniable.domains import BitStrings as BitStrings
     from deniable.domains import Categories as Categories
+    from deniable.domains import Grid as Grid
     from deniable.domains import Integers as Integers
     from deniable.domains import Interval as Interval
     from deniable.domains import KeyNumbers as KeyNumbers
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from deniable.protocols import Moments as Moments
     from deniable.protocols import OLHSketch as OLHSketch
     from deniable.protocols import OneBitMean as OneBitMean
+    from deniable.protocols import Places as Places
     from deniable.protocols import Protocol as Protocol
     from deniable.protocols import Ranges as Ranges
     from deniable.protocols import Rectangles as Rectangles
@@ -103,6 +105,7 @@ _HOMES = {
     "domains": (
         "BitStrings",
         "Categories",
+        "Grid",
         "Integers",
         "Interval",
         "KeyNumbers",
@@ -127,7 +130,18 @@ _HOMES = {
             "OLHSketch",
             "OneBitMean",
         ),
-        *("ItemSets", "KeyValue", "Protocol", "Ranges", "Rectangles", "Reports", "SubsetSelection", "Table", "Tally"),
+        *(
+            "ItemSets",
+            "KeyValue",
+            "Places",
+            "Protocol",
+            "Ranges",
+            "Rectangles",
+            "Reports",
+            "SubsetSelection",
+            "Table",
+            "Tally",
+        ),
         *("Stratified", "Window"),
         *("combine", "load"),
     ),

@@ -347,9 +347,9 @@ def plan(
     only protocols with at most so many different reports are looked at. With `forever`, the epsilon of a state that
     devices keep over the epochs, protocols in two stages are compared, and `epsilon` is that of one report; with
     `epochs` those only whose reports cannot be recognized as those of one device after so many of them. `read` is
-    "shares", "mean", "distribution", "ranges", "rectangles", or of a record "pairs" or "triples", where that is not
-    what the domain is usually read for. Of a distribution noise and `within` are those of the median, in its unit, if
-    all numbers are equally common; of ranges and rectangles those of the share of a typical one.
+    "shares", "mean", "distribution", "ranges", "rectangles", "places", or of a record "pairs" or "triples", where that
+    is not what the domain is usually read for. Of a distribution noise and `within` are those of the median, in its
+    unit, if all numbers are equally common; of ranges, rectangles and places those of the share of a typical one.
     `memory` is how many bytes a tally may have at most.
 
     >>> plan(1024, epsilon=1, n=100_000).best

@@ -142,6 +142,28 @@ def test_ranges_from_draft_to_estimate(run, folder):
     assert "--read" in run("plan", "--number", "0..12", "--read", "mode", "--epsilon", "1", "--people", "9", code=2).err
 
 
+def test_places_from_draft_to_estimate(run, folder):
+    """Cells of a grid: asked by a draft, planned, and the share of any rectangle of cells beside the table."""
+    question = {"id": "home", "text": "Where?", "answers": {"places": {"columns": 8, "rows": 6, "cell": "500 m"}}}
+    Path("draft.json").write_text(json.dumps({**DRAFT, "questions": [question]}), encoding="utf-8")
+    assert "Places" in run("survey", "new", "draft.json", "-o", "survey.json").out
+    assert "one cell side (500 m) apart" in run("survey", "show", "survey.json").out.replace("\n", " ")
+    north, east = 1 + np.arange(4000) % 2, 1 + np.arange(4000) % 3
+    rows = [f"{a},{b}" for a, b in zip(north, east, strict=True)]
+    Path("answers.csv").write_text("\n".join(["north,east", *rows]) + "\n", encoding="utf-8")
+    run("privatize", "survey.json", "answers.csv", "-o", "reports.parquet")
+    asked = ["estimate", "survey.json", "reports.parquet", "--range", "1..3,1..4", "--plot", "map.png"]
+    (found,) = run(*asked, "--level", "0.999999", "--json").json["questions"]
+    assert (found["kind"], found["ranges"][0]["label"]) == ("rectangles", "north 1 to 3, east 1 to 4")
+    assert found["ranges"][0]["high"] == pytest.approx(1, abs=0.2)
+    assert Path("map.png").stat().st_size > 1000
+    plan = ["plan", "--places", "8x6", "--epsilon", "1", "--people", "20000"]
+    assert run(*plan, "--json").json["best"]["protocol"] == "Places"
+    assert run(*plan, "--read", "rectangles", "--json").json["best"]["protocol"] == "Rectangles"
+    assert "16x12" in run("plan", "--places", "eight", "--epsilon", "1", "--people", "9", code=2).err
+    assert "--read" in run(*plan, "--read", "mean", code=2).err
+
+
 def test_rectangles_from_draft_to_estimate(run, folder):
     """Two numbers together: asked by a draft, planned, and the share of any rectangle beside the table."""
     two = {"age": {"low": 18, "high": 57}, "hours": {"number": {"low": 0, "high": 80, "unit": "h"}}}

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from deniable.channels import Channel
-from deniable.domains import BitStrings, Integers, Interval, Sets, ShortText
+from deniable.domains import BitStrings, Grid, Integers, Interval, Sets, ShortText
 from deniable.protocols import (
     BLH,
     GRR,
@@ -37,6 +37,7 @@ from deniable.protocols import (
     KeyValue,
     LOneBitMean,
     MeanTable,
+    Places,
     Protocol,
     Ranges,
     Rectangles,
@@ -94,6 +95,8 @@ PINNED: list[Protocol] = [
     Ranges(100, 1),
     Ranges(Interval(0, 24), 2, fanout=4, cells=96),
     Rectangles({"age": Integers(17, 90), "hours": Interval(0, 80)}, 1, grids=[(4, 4), (8, 8), (80, 1), (1, 64)]),
+    Places(Grid(16, 12, cell="500 m"), 1),
+    Places(Grid(5, 7), "1/3", reach=4),
     ItemSets(Sets(["mail", "maps", "music", "news"], at_most=3), 1),
     ItemSets(Sets(1000, at_most=4), 2, largest=3),
     KeyValue(["mail", "maps"], Interval(1, 5, unit="stars"), 1, at_most=2),

@@ -26,7 +26,7 @@ from deniable import exact
 from deniable.channels import Channel, RandomizedResponse
 from deniable.collect.client import BudgetSpent, Ledger
 from deniable.design import mean
-from deniable.domains import Interval, Strings
+from deniable.domains import Grid, Interval, Strings
 from deniable.errors import SpecError
 from deniable.protocols import (
     CMS,
@@ -41,6 +41,7 @@ from deniable.protocols import (
     Memoized,
     Moments,
     OneBitMean,
+    Places,
     Protocol,
     Stratified,
     SubsetSelection,
@@ -167,10 +168,18 @@ def strata() -> list[Survey]:
     return [asked(ask, rule) for rule in rules for ask in ([one], [both], [three], [one, GRR(2, 1)])]
 
 
+def places() -> list[Survey]:
+    """Cells of a grid, whose numbers are about cells side by side."""
+    sizes = (5, 4, "500 m", "1/2"), (8, 6, "", 2), (8, 6, "1/2 km", 8)
+    made = [Places(Grid(columns, rows, cell=cell), e) for columns, rows, cell, e in sizes]
+    rules = [RULES[name] for name in ("once", "three times", "first repeated")]
+    return [asked(ask, rule) for rule in rules for ask in ([made[0]], [made[1]], [made[2]], made[:2])]
+
+
 @functools.cache
 def all_surveys() -> list[Survey]:
     """Made when a test needs them, and not by every process that looks for tests."""
-    return [*combinations(), *two_stages(), *strata()]
+    return [*combinations(), *two_stages(), *strata(), *places()]
 
 
 @functools.cache
@@ -181,7 +190,7 @@ def small_surveys() -> list[Survey]:
     return [
         survey
         for survey, asked in zip(made, kinds, strict=True)
-        if all(protocol.report_forms <= 64 and not protocol.clear for protocol in asked)
+        if all(protocol.report_forms <= 64 and not protocol.clear for protocol in asked) and survey.relation != "metric"
     ][::7]
 
 
@@ -220,6 +229,7 @@ BEHAVIOUR = {
     "changes": "tests/surveys/test_promises.py::test_two_stages_tell_no_more_than_is_said",
     "linked": "tests/surveys/test_promises.py::test_linkable_reports_are_recognized_and_others_are_not",
     "factor": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
+    "distance": "tests/surveys/test_promises.py::test_of_places_near_ones_are_hidden_and_far_ones_are_not",
     "profiles": "tests/surveys/test_promises.py::test_of_profiles_the_profile_is_hidden_and_the_value_is_not",
     "rare": "tests/surveys/test_promises.py::test_a_delta_is_said_per_report_and_in_all",
     "questions": "tests/surveys/test_promises.py::test_odds_change_by_no_larger_factor",
@@ -398,6 +408,24 @@ def test_of_profiles_the_profile_is_hidden_and_the_value_is_not() -> None:
     assert same_sample(once, once).epsilon > 16 * once.epsilon
 
 
+def test_of_places_near_ones_are_hidden_and_far_ones_are_not() -> None:
+    """Of every two cells of a grid, enumerated from the bytes: nobody becomes surer than is said of their distance."""
+    protocol = Places(Grid(6, 3, cell="1 km"), "1/2", reach=2)
+    said, channel = promises(asked([protocol], RULES["once"])), protocol.channel()
+    assert "Roughly where you are is not hidden: places that are far apart can be told apart." in said["seen"]
+    assert said["distance"].startswith("One cell side is 1 km. Epsilon grows with the distance: of places 5 cell sides")
+    (near,), (far,) = (numbers(said[name], r"([\d.]+) %") for name in ("sure", "distance"))
+    for name in ("sure", "people", "factor"):
+        assert "one cell side apart" in said[name]
+    found: dict[int, float] = {}
+    for (one, p), (other, q) in itertools.permutations(zip(channel.inputs, channel.rows, strict=True), 2):
+        apart = (one[0] - other[0]) ** 2 + (one[1] - other[1]) ** 2
+        found[apart] = max(found.get(apart, 0.0), 100 * surest(np.array([p, q])))
+    assert near - 0.2 < found[1] <= near, "side by side, and it is not said of less than is so"
+    assert found[25] <= far
+    assert found[9] > near, "what is said of cells side by side does not hold further apart"
+
+
 def test_surveys_of_two_relations_are_refused() -> None:
     profiled = PROTOCOLS["ProfileTable"]("1")
     with pytest.raises(SpecError, match=r"'q0' is about the relation 'profiles' and 'q1' is about .* separate surveys"):
@@ -450,7 +478,9 @@ def test_nobody_is_said_in_the_strong_band_alone() -> None:
     for survey in all_surveys():
         said, level = promises(survey), band(survey)
         found.add(level)
-        assert said["band"] in (f"Protection: {level}.", f"Protection of your profile: {level}.")
+        assert said["band"] in tuple(
+            f"Protection{of}: {level}." for of in ("", " of your profile", " of your exact place")
+        )
         assert ("Nobody" in " ".join(said.values())) == (level == STRONG)
         assert ("openly" in said["seen"]) == (level == WEAK)
         if survey.shows_changes or survey.budget_delta > Fraction(1, 10**6):

@@ -181,6 +181,15 @@ function drawn({ domain, outputs, rows }, _spec, bytes, at) {
   return { rows: [{ from: at, to: at + bytes.length, meaning: `report number ${count(output)}: ${text}` }], text, supports, speaks };
 }
 
+/** A cell of a grid of places. */
+function place({ domain: { shape } }, _spec, bytes, at) {
+  const cell = number(bytes);
+  const [north, east] = [Math.floor(cell / shape[1]) + 1, (cell % shape[1]) + 1];
+  const text = `north ${count(north)}, east ${count(east)}`;
+  const speaks = `Places near this cell led to it more often, yet every one of the ${count(shape[0] * shape[1])} cells could have led to it.`;
+  return { rows: [{ from: at, to: at + bytes.length, meaning: `cell number ${count(cell)}: ${text}` }], text, supports: null, speaks };
+}
+
 /** A value drawn for a profile: the report is a value, and speaks for the profiles that could have led to it. */
 function drawnForProfile({ domain, outputs, possible }, _spec, bytes, at) {
   const output = number(bytes);
@@ -331,6 +340,7 @@ export const DECODERS = {
   range: cut("into how many ranges the numbers are cut"),
   prefix: cut("which bits of the answer it is about"),
   rectangle: cut("into how many rectangles the two numbers are cut"),
+  place,
   "cell of a set": cellOfSet,
   "subset for a set": subsetForSet,
   "items of a set": itemsOfSet,

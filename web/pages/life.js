@@ -90,6 +90,7 @@ export function byteView(survey, body) {
 function likelihoods(survey) {
   const times = factor(fraction(survey.epsilon));
   if (survey.relation === "profiles") return `Of two joined profiles none is more than ${times} times as likely to have led to them as the other.`;
+  if (survey.relation === "metric") return `Any place could have led to these bytes; of two places one cell side apart none is more than ${times} times as likely to have led to them as the other.`;
   const rare = survey.delta && `Leaving out cases whose probability is at most ${decimal(survey.delta)}, no`;
   return `${rare || "Any answer could have led to these bytes; no"} answer is more than ${times} times as likely to have led to them as another.`;
 }

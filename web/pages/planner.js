@@ -31,6 +31,7 @@ const FIGURES = {
   rectangles: { around: "around the share of a typical rectangle, if all numbers are equally common", of: "the share of a typical rectangle", write: (width) => percent(width, 2) },
   pairs: { around: "around the share of any combination of two parts", of: "the share of any combination", write: (width) => percent(width, 2) },
   triples: { around: "around the share of any combination of three parts", of: "the share of any combination", write: (width) => percent(width, 2) },
+  places: { around: "around the share of a typical rectangle of cells, if all cells are equally common", of: "the share of a typical rectangle", write: (width) => percent(width, 2) },
   attributes: { around: "of its range around the figure of any part", of: "the figure of any part, of its range", write: (width) => percent(width, 2) },
 };
 
@@ -101,21 +102,22 @@ function result(plan, query) {
       "section",
       { class: "card" },
       h("h2", {}, `The interval ± against epsilon, for ${plural(plan.n, "person", "people")}`),
-      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: plan.unit ? `interval ±, ${plan.unit}` : "interval ±", write: ["shares", "attributes", "pairs", "triples", "ranges", "rectangles"].includes(plan.reads) ? undefined : short, mark: [fraction(plan.epsilon), chosen.half_width] }),
+      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: plan.unit ? `interval ±, ${plan.unit}` : "interval ±", write: ["shares", "attributes", "pairs", "triples", "ranges", "rectangles", "places"].includes(plan.reads) ? undefined : short, mark: [fraction(plan.epsilon), chosen.half_width] }),
     ),
   ];
 }
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-function cli({ categories, number, unit, read, record, epsilon, people, within, level, about }) {
+function cli({ categories, number, unit, read, record, places, epsilon, people, within, level, about }) {
   return [
     "deniable plan",
-    categories ? `--categories ${categories}` : number || record ? "" : "--text",
+    categories ? `--categories ${categories}` : number || record || places ? "" : "--text",
     number ? `--number=${number}` : "",
     unit ? `--unit ${quoted(unit)}` : "",
     read ? `--read ${read}` : "",
     record ? `--record ${quoted(record)}` : "",
+    places ? `--places ${places}` : "",
     epsilon ? `--epsilon ${epsilon}` : "",
     people ? `--people ${people}` : "",
     within ? `--within ${within}` : "",
@@ -154,6 +156,7 @@ const KINDS = {
   record: { words: "a record, one part per report", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)) }) },
   pairs: { words: "a record, two parts per report (tables)", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)), read: "pairs" }) },
   plane: { words: "two numbers (shares of rectangles)", fields: ["parts"], query: () => ({ record: JSON.stringify(parts(fields.parts.input.value)), read: "rectangles" }) },
+  places: { words: "a place on a grid (epsilon of one cell side)", fields: ["columns", "rows"], query: () => ({ places: `${text("columns")}x${text("rows")}` }) },
 };
 
 /** The parts of a record from lines such as "smoke: yes, no", "town: 50" and "sleep: 0..24 hours". */
@@ -183,7 +186,7 @@ function arrange() {
   for (const name of ["epsilon", "people", "within"]) fields[name].element.hidden = name === solved;
   const used = KINDS[kind()].fields;
   for (const one of Object.values(KINDS).flatMap(({ fields: own }) => own)) fields[one].element.hidden = !used.includes(one);
-  const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], shape: ["Interval ±", "around the median, in its unit"], ranges: ["Interval ± (percent)", "around the share of a typical range"], record: ["Interval ± (percent)", "of the range of any part"], pairs: ["Interval ± (percent)", "around the share of any combination"], plane: ["Interval ± (percent)", "around the share of a typical rectangle"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
+  const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], shape: ["Interval ±", "around the median, in its unit"], ranges: ["Interval ± (percent)", "around the share of a typical range"], record: ["Interval ± (percent)", "of the range of any part"], pairs: ["Interval ± (percent)", "around the share of any combination"], plane: ["Interval ± (percent)", "around the share of a typical rectangle"], places: ["Interval ± (percent)", "around the share of a typical rectangle"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
   fields.within.element.querySelector("label").textContent = label;
   fields.within.element.querySelector(".note").textContent = help;
 }
@@ -247,6 +250,8 @@ show(
       field("high", "To", "the largest number", { type: "text", value: 24, inputmode: "decimal" }),
       field("unit", "Unit", "may be empty", { type: "text", value: "hours" }),
       fields.parts.element,
+      field("columns", "Columns", "from west to east", { type: "number", min: 2, max: 2048, value: 16, inputmode: "numeric" }),
+      field("rows", "Rows", "from south to north", { type: "number", min: 2, max: 2048, value: 12, inputmode: "numeric" }),
       field("epsilon", "Epsilon", "of one answer; 1 is a common choice", { type: "text", value: 1, inputmode: "decimal" }),
       field("people", "People", "who will answer", { type: "number", min: 1, value: 10000, inputmode: "numeric" }),
       field("within", "Interval ± (percent)", "around any share", { type: "number", min: 0, step: "any", value: 1, inputmode: "decimal" }),

@@ -28,10 +28,16 @@ function picture(survey, sentence, lasting) {
   return crowd(another === null ? rightOf100(survey, lasting) : Math.floor(another + 0.5), sentence);
 }
 
+/** What privacy is called, by what it holds between; the rest is local differential privacy. */
+const FIELD = { __proto__: null, profiles: "profile-based privacy", metric: "geo-indistinguishability (d-privacy)" };
+
 /** What the tiles with their percentages are about. */
 function wavering({ relation }) {
   if (relation === "profiles") {
     return "Somebody wavers between two joined profiles and finds them equally likely. With all the computers in the world, but without knowing more of your value than the profiles say, this is how sure of one of them they can become at most:";
+  }
+  if (relation === "metric") {
+    return "Somebody wavers between two places one cell side apart and finds them equally likely. With all the computers in the world and whatever else is known about you, this is how sure of one of them they can become at most:";
   }
   return "Somebody wavers between two possibilities of what you say and finds them equally likely. With all the computers in the world and whatever else is known about you, this is how sure of one of them they can become at most:";
 }
@@ -52,6 +58,7 @@ export function promise(survey, lasting = true) {
     h("p", level === WEAK ? { class: "error" } : {}, said.seen),
     said.clear ? h("p", { class: "card warn" }, said.clear) : null,
     said.profiles ? h("p", {}, said.profiles) : null,
+    said.distance ? h("p", {}, words(said.distance)) : null,
     said.parts ? h("p", {}, said.parts) : null,
     h("p", {}, survey.relation === "profiles" ? "Chance decides in your browser what leaves. " : "Your browser changes the answer by chance before anything leaves. ", said.address),
     survey.terms.longitudinal.epochs > 1 ? h("p", {}, said.often) : null,
@@ -72,7 +79,7 @@ export function promise(survey, lasting = true) {
       h(
         "p",
         {},
-        `In the language of the field this is ${survey.relation === "profiles" ? "profile-based" : "local differential"} privacy with epsilon ${decimal(survey.epsilon)}${survey.delta === null ? "" : ` and delta ${survey.delta}`}`,
+        `In the language of the field this is ${FIELD[survey.relation] ?? "local differential privacy"} with epsilon ${decimal(survey.epsilon)}${survey.relation === "metric" ? " per cell side" : ""}${survey.delta === null ? "" : ` and delta ${survey.delta}`}`,
         again && bound !== null ? ` for one report and ${decimal(bound)} for all of them; the factors are e to these powers.` : `${again ? " for one report" : ""}; the factor is e to that power.`,
         ` Protection is called strong up to epsilon 1 (${words(sure("1"))} sure), moderate up to 3 (${words(sure("3"))}) and weak above, counted over all that you may send.`,
       ),

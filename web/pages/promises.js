@@ -35,6 +35,17 @@ function about({ relation, questions: asked }) {
     };
   }
   const several = asked.length > 1;
+  if (relation === "metric") {
+    const near = "one cell side apart";
+    return {
+      protection: "Protection of your exact place",
+      wavers: several ? `Somebody who finds two sets of your places equally likely, each place ${near} from the other at most,` : `Somebody who finds two places ${near} equally likely`,
+      guesses: several ? `two equally likely sets of places, each ${near} from the other at most` : `two equally likely places that are ${near}`,
+      odds: several ? `Whatever your places are, the odds that anybody gives to one of two sets of them, each ${near} from the other at most,` : `Whatever your place is, the odds that anybody gives to one of two places ${near}`,
+      secret: "in which of two neighbouring cells you are",
+      beside: " Roughly where you are is not hidden: places that are far apart can be told apart.",
+    };
+  }
   return {
     protection: "Protection",
     wavers: `Somebody who finds two ${several ? "possible sets of answers" : "possible answers"} equally likely`,
@@ -69,6 +80,7 @@ export function promises(survey, here = "this browser", lasting = true) {
     seen: seen(survey, lasting),
     clear: saidInClear(survey),
     profiles: profiles(survey, here),
+    distance: distance(survey),
     parts: parts(survey, here),
     people: people(survey, lasting),
     factor: factors(survey, bounded),
@@ -165,6 +177,18 @@ function profiles(survey, here) {
   const several = asked.length > 1 || (survey.terms !== null && survey.terms.draws > 1);
   const together = several ? " Numbers for several values together hold if each value comes from your profile independently of the others." : "";
   return `Your profile does not leave ${here}: it decides how chance changes your value, and what comes out is sent. ${said.join(" ")}${together}`;
+}
+
+const FAR = 5; // cell sides, for an example
+
+/** Of places: what the numbers are for places that are further apart. */
+function distance({ relation, epsilon, questions: asked }) {
+  if (relation !== "metric") return "";
+  const said = asked.map(({ id, protocol }) => [asked.length > 1 ? ` of ${id}` : "", (protocol.inner ?? protocol).domain.cell]);
+  const sizes = said.filter(([, size]) => size).map(([which, size]) => `One cell side${which} is ${size}. `);
+  const [top, bottom = "1"] = epsilon.split("/");
+  const far = upTo(`${BigInt(FAR) * BigInt(top)}/${bottom}`);
+  return `${sizes.join("")}Epsilon grows with the distance: of places ${FAR} cell sides apart somebody who finds both equally likely can become ${far} sure of one of them from one report.`;
 }
 
 function seen(survey, lasting) {

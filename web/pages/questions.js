@@ -1,7 +1,7 @@
 /** A form control for each kind of answer: a choice, a search, a number, a slider, text, or a group of those. */
 
 import { combobox } from "./combobox.js";
-import { h, newId } from "./dom.js";
+import { h, newId, svg } from "./dom.js";
 import { count, label, quantity } from "./format.js";
 
 const FEW = 12;
@@ -17,6 +17,7 @@ export const FIELDS = {
   "bit strings": textField,
   interval: sliderField,
   records: recordField,
+  grid: placeField,
   sets: setField,
   "key-numbers": keyField,
 };
@@ -54,6 +55,10 @@ const PARTS = {
   rectangle: {
     note: "A report is about one rectangle that these two numbers lie in. Chance decides how large its sides are.",
     missing: "Please fill in both: how much of either is reported is decided by chance afterwards.",
+  },
+  place: {
+    note: "Click your cell, or write its numbers. Chance moves it by some cells before anything is sent.",
+    missing: "Please choose a cell, or write both of its numbers.",
   },
   "profile output": {
     note: "Both decide how likely each report is. A report is a value, drawn by chance; your profile is not in it.",
@@ -257,4 +262,45 @@ function recordField({ columns }, name, { changed, shape, clear, shared }) {
   };
   const focus = () => (parts.find(wrong) ?? parts[0]).focus();
   return { content: [h("p", { class: "note" }, note), parts.map(({ element }) => element)], input: [], value, problem, focus };
+}
+
+const MAP_WIDTH = 480;
+
+/**
+ * A grid to click on; the two numbers below it hold the answer, also for those who do not point. North is up. Nothing is
+ * loaded: a map would tell its owner where somebody looks.
+ */
+function placeField(domain, name, around) {
+  const [rows, columns] = domain.shape;
+  const size = Math.min(28, MAP_WIDTH / columns);
+  const [width, height] = [size * columns, size * rows];
+  const chosen = svg("rect", { class: "chosen", width: size, height: size, visibility: "hidden" });
+  const lines = [
+    ...Array.from({ length: columns + 1 }, (_, i) => `M${i * size} 0V${height}`),
+    ...Array.from({ length: rows + 1 }, (_, i) => `M0 ${i * size}H${width}`),
+  ];
+  const show = () => {
+    const at = [...inputs].map((input) => Number(input.value));
+    const usable = at.every(Number.isInteger) && at[0] >= 1 && at[0] <= rows && at[1] >= 1 && at[1] <= columns;
+    chosen.setAttribute("visibility", usable ? "visible" : "hidden");
+    if (!usable) return;
+    chosen.setAttribute("x", (at[1] - 1) * size);
+    chosen.setAttribute("y", (rows - at[0]) * size);
+  };
+  const field = recordField(domain, name, { ...around, changed: () => (show(), around.changed()) });
+  const parts = h("div", { class: "row" }, field.content.slice(1));
+  const inputs = parts.querySelectorAll("input");
+  const pick = ({ clientX, clientY }) => {
+    const box = picker.getBoundingClientRect();
+    const column = Math.min(columns, 1 + Math.floor(((clientX - box.left) / box.width) * columns));
+    const row = Math.min(rows, rows - Math.floor(((clientY - box.top) / box.height) * rows));
+    [Math.max(1, row), Math.max(1, column)].forEach((number, i) => {
+      inputs[i].value = number;
+      inputs[i].dispatchEvent(new Event("input", { bubbles: true }));
+    });
+  };
+  const picker = svg("svg", { class: "places", viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true", onclick: pick }, svg("rect", { width, height }), chosen, svg("path", { d: lines.join("") }));
+  const cells = domain.cell ? ` Each cell is ${domain.cell} wide.` : "";
+  const compass = h("p", { class: "note" }, `North is up.${cells}`);
+  return { ...field, content: [field.content[0], h("div", { class: "places" }, picker), compass, parts] };
 }

@@ -282,6 +282,30 @@ function drawn({ protocol: { outputs, rows, total, rowOf = (place) => place }, d
   ];
 }
 
+/** A place: it moves by an offset, or is drawn anew; what leaves the grid is moved to its edge. */
+function moved({ protocol: { reach, plane, offsets, chances, domain: { shape } }, value, draws: [move, far], says }) {
+  const { stays, anywhere, total } = chances;
+  const near = move.got < offsets.length;
+  const [north, east] = near ? offsets[move.got] : [];
+  const direction = (by, one, other) => (by === 0 ? "" : `${count(Math.abs(by))} to the ${by > 0 ? one : other}`);
+  const words = near && [direction(north, "north", "south"), direction(east, "east", "west")].filter(Boolean).join(", ");
+  const width = shape[1] + 2 * reach;
+  const [up, right] = near ? [value.north + north, value.east + east] : [Math.floor(far.got / width) - reach + 1, (far.got % width) - reach + 1];
+  const outside = up < 1 || right < 1 || up > shape[0] || right > shape[1];
+  return [
+    {
+      text: `Chance moves your place by up to ${count(reach)} cells, in any direction. The further, the less likely: it stays in its cell with probability ${chance(stays, total)}.`,
+      outcome: near ? (words ? `Moved: ${words}.` : "It stays in its cell.") : "Drawn anew instead.",
+    },
+    {
+      text: `With probability ${chance(anywhere, total)} one of all ${count(plane)} cells on the grid and around it is drawn instead, each with the same probability.`,
+      outcome: near ? "Not this time." : `Drawn: north ${up}, east ${right}.`.replaceAll("-", "−"),
+    },
+    { text: "What lies outside of the grid is moved to the nearest cell at its edge.", outcome: outside ? "It lay outside." : "It lies inside." },
+    { text: "What the report says:", outcome: says },
+  ];
+}
+
 /** The chances of the parts of a record, the first ones by name. */
 function partChances({ groups }) {
   const all = groups.reduce((sum, { weight }) => sum + weight, 0);
@@ -516,6 +540,7 @@ export const STORIES = {
   range,
   prefix,
   rectangle,
+  place: moved,
   "cell of a set": ({ protocol, spec, domain, value, draws, says }) => toldOfSet(protocol, spec, domain.read(value), draws, says),
   "subset for a set": ({ protocol, spec, domain, value, draws, says }) => toldOfSet(protocol, spec, domain.read(value), draws, says),
   "items of a set": itemsOfSet,

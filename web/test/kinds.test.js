@@ -47,6 +47,8 @@ const rectanglesOf = (changes = {}, grids = [[2, 1], [2, 2], [1, 4]]) => ({
   groups: grids.map(([rows, many]) => ({ weight: 1, protocol: grr({ kind: "integers", low: 0, high: rows * many - 1 }) })),
   ...changes,
 });
+const town = { kind: "grid", columns: 3, rows: 2, cell: "1/2 km" };
+const placesOf = (changes = {}, domain = town) => ({ ...head, protocol: "Places", domain, epsilon: "1/2", reach: 2, ...changes });
 const RECORD = { time: 12.5, age: 40, bread: "pita" };
 
 const apps = { kind: "sets", items: { kind: "categories", values: ["mail", "maps", "music"] }, at_most: 2 };
@@ -164,6 +166,21 @@ test("Rectangles: a grid as often as its weight says, then the law of the rectan
     assert.ok(Math.abs(first - 1 / 3) < 1e-12);
   }
   assert.ok(Math.abs(ratio(laws) / Math.E - 1) < 1e-9);
+});
+
+test("Places: between any two cells the ratio stays below e to the power of epsilon times their distance", () => {
+  const protocol = loadProtocol(placesOf());
+  const cells = [1, 2].flatMap((north) => [1, 2, 3].map((east) => ({ north, east })));
+  const laws = cells.map((cell) => law(protocol, cell));
+  for (const one of laws) assert.equal(one.size, 6);
+  cells.forEach((a, i) =>
+    cells.forEach((b, j) => {
+      if (i === j) return;
+      const apart = Math.hypot(a.north - b.north, a.east - b.east);
+      assert.ok(ratio([laws[i], laws[j]]) <= Math.exp(apart / 2));
+    }),
+  );
+  assert.ok(ratio([laws[0], laws[5]]) > ratio([laws[0], laws[1]]), "more is told of cells that are further apart");
 });
 
 test("Attributes: inner reports of different lengths end in zeros", () => {
@@ -499,7 +516,9 @@ test("domains, windows, tables and groups that are not usable are refused", () =
     rectanglesOf({ cells: [4] }), rectanglesOf({ cells: [5, 3] }), rectanglesOf({ cells: [4, 1] }), rectanglesOf({ domain: hours }), rectanglesOf({ epsilon: "2" }),
     rectanglesOf({ domain: { kind: "records", columns } }), rectanglesOf({}, []), rectanglesOf({}, [[2, 1]]), rectanglesOf({}, [[2, 2], [3, 1]]),
     rectanglesOf({}, [[2, 2], [2, 2]]), rectanglesOf({}, [[2, 6]]), rectanglesOf({}, [[2, 2.5]]), rectanglesOf({ groups: rectanglesOf().groups.slice(1) }),
-    grr({ kind: "records", columns }),
+    placesOf({ reach: 0 }), placesOf({ reach: 1.5 }), placesOf({ reach: 65 }), placesOf({ epsilon: "25/2" }), placesOf({}, pair), placesOf({}, { ...town, columns: 1 }),
+    placesOf({}, { ...town, columns: 2049 }), placesOf({}, { ...town, cell: "wide" }), placesOf({}, { ...town, cell: 500 }), placesOf({}, { kind: "grid", columns: 3, rows: 2 }),
+    attributes({ domain: town }), grr({ kind: "records", columns }),
   ];
   for (const spec of specs) {
     assert.throws(() => loadProtocol(spec), refused("spec", /./), JSON.stringify(spec).slice(0, 300));
@@ -785,8 +804,8 @@ test("specs of sets that do not fit together are refused", () => {
 });
 
 test("the kinds are those that are documented", () => {
-  assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records", "sets", "key-numbers", "bit strings", "short text"]);
-  assert.deepEqual(KINDS.protocols.slice(-15), [
-    "Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Stratified", "Moments", "Ranges", "Rectangles", "Discovery", "CollisionSets", "SubsetSets", "ItemSets", "KeyValue",
+  assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records", "grid", "sets", "key-numbers", "bit strings", "short text"]);
+  assert.deepEqual(KINDS.protocols.slice(-16), [
+    "Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Stratified", "Moments", "Ranges", "Rectangles", "Places", "Discovery", "CollisionSets", "SubsetSets", "ItemSets", "KeyValue",
   ]);
 });

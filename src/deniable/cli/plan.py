@@ -15,9 +15,11 @@ from deniable.cli import output
 from deniable.cli.options import Json, Plot, Record, is_json, named, new_app, read_text
 from deniable.cli.output import examples, save_figure
 from deniable.domains import (
+    PLACES_ARE_READ_AS,
     RECORDS_ARE_READ_AS,
     BitStrings,
     Domain,
+    Grid,
     Interval,
     Sets,
     ShortText,
@@ -30,7 +32,11 @@ from deniable.planning import COLUMNS, Plan
 
 app = new_app()
 
-READS = {"number": ("mean", "distribution", "ranges"), "record": RECORDS_ARE_READ_AS}
+READS = {
+    "number": ("mean", "distribution", "ranges"),
+    "record": RECORDS_ARE_READ_AS,
+    "places": PLACES_ARE_READ_AS,
+}
 
 
 @app.command(
@@ -50,6 +56,7 @@ READS = {"number": ("mean", "distribution", "ranges"), "record": RECORDS_ARE_REA
         "deniable plan --record parts.json --read pairs --epsilon 1 --people 50000    tables of two parts each",
         "deniable plan --discover 16 --epsilon 4 --people 100000    words that nobody listed, of up to 16 bytes",
         "deniable plan --discover 64bits --epsilon 4 --people 1000000 --memory 16    identifiers, a tally of 16 MB",
+        "deniable plan --places 16x12 --epsilon 1 --people 20000              places on a grid",
     )
 )
 def plan(
@@ -75,11 +82,19 @@ def plan(
         typer.Option(
             metavar="WHAT",
             help="What to estimate of the number: mean, distribution or ranges; of a record pairs or triples of "
-            "its parts; of two numbers rectangles.",
+            "its parts; of two numbers, or of places with a promise between any two of them, rectangles.",
             show_default="mean",
         ),
     ] = None,
     record: Record = None,
+    places: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMNSxROWS",
+            help="Cells of a grid of places; epsilon is that of one cell side, unless --read rectangles.",
+            show_default=False,
+        ),
+    ] = None,
     at_most: Annotated[
         int | None,
         typer.Option(
@@ -157,13 +172,13 @@ def plan(
     is how often the best guess of one person's answer is right. For --number, noise and within
     are about the mean, in its unit; with --read distribution about the median, and with --read ranges
     about the share of a typical range, if all numbers are equally common, or with --read rectangles, of a record of two
-    numbers, about that of a typical rectangle. For
+    numbers, about that of a typical rectangle. For --places about that of a typical rectangle of cells. For
     --record they are those of the part where they are largest, a mean's as a share
     of its range, and the last line compares with splitting epsilon over all parts. --read pairs, or triples, asks for
     tables of so many parts together.
     For --discover a visible share is found nine times out of ten, whatever the answer is, and the last line says so.
     """
-    domain = _domain(categories, text, number, unit, record, discover)
+    domain = _domain(categories, text, number, unit, record, discover, places)
     if at_most is not None:
         if categories is None:
             raise SpecError("--at-most goes with --categories, of which several may be an answer")
@@ -174,9 +189,11 @@ def plan(
         raise SpecError("--forever goes with --epsilon, the epsilon of one report")
     if epochs is not None and forever is None:
         raise SpecError("--epochs goes with --forever, the epsilon of what a device keeps over the epochs")
-    if read is not None and read not in READS.get("number" if number else "record" if record else "", ()):
+    kind = "number" if number else "record" if record else "places" if places else ""
+    if read is not None and read not in READS.get(kind, ()):
         raise SpecError(
-            "--read is mean, distribution or ranges with --number, and pairs, triples or rectangles with --record"
+            "--read is mean, distribution or ranges with --number, pairs, triples or rectangles with --record, and "
+            "rectangles with --places"
         )
     wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
     wanted |= {"epochs": epochs, "memory": None if memory is None else _bytes(memory)}
@@ -216,17 +233,25 @@ def _discovered(size: str) -> Domain:
 
 
 def _domain(
-    categories: str | None, text: bool, number: str | None, unit: str, record: str | None, discover: str | None
+    categories: str | None,
+    text: bool,
+    number: str | None,
+    unit: str,
+    record: str | None,
+    discover: str | None,
+    places: str | None,
 ) -> Domain:
-    if sum([text, *(given is not None for given in (categories, number, record, discover))]) != 1:
+    if sum([text, *(given is not None for given in (categories, number, record, discover, places))]) != 1:
         raise SpecError(
             "give one of --categories (a number, or the answers with commas between them), --text, "
-            "--number LOW..HIGH, --record FILE and --discover BYTES"
+            "--number LOW..HIGH, --record FILE, --discover BYTES and --places COLUMNSxROWS"
         )
     if discover is not None:
         if unit:
             raise SpecError("--unit goes with --number")
         return _discovered(discover)
+    if places is not None:
+        return Grid.parse(places)
     if record is not None:
         given = (record, "--record") if is_json(record) else (read_text(record), named(record))
         return read_record(parse_json(*given))

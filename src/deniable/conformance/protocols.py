@@ -12,7 +12,7 @@ import pickle
 import warnings
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,10 @@ def check_level(protocol: Protocol) -> None:
     found = related_factor(channel, protocol.related(), promise.delta)
     require(found == protocol.ratio, "the stated ratio is not that of the bytes")
     require(exp_at_least(protocol.epsilon, protocol.ratio), "the level is exceeded")
+    if promise.relation == "metric":
+        apart = {pair for pair in combinations(channel.inputs, 2) if protocol.distance(*pair) != 1}
+        require(apart, "a promise that grows with the distance needs inputs at different distances")
+        require(channel.satisfies(protocol.epsilon, protocol.distance), "inputs are told apart beyond their distance")
 
 
 def check_tight(protocol: Protocol) -> None:

@@ -5,6 +5,7 @@ Integers     every whole number from low to high
 Interval     any number from low to high, in a unit
 Strings      any text at all
 Records      several answers of one person, by name
+Grid         places, as cells of a grid
 Sets         any set of listed items
 KeyNumbers   a number for each of some listed keys
 BitStrings   strings of so many bits, to be discovered
@@ -15,11 +16,12 @@ from deniable.domains.base import Domain, domain_of_answers, load_domain
 from deniable.domains.bit_strings import BitDomain, BitRows, BitStrings, ShortText
 from deniable.domains.interval import Interval
 from deniable.domains.listed import Categories, DomainLike, Integers, Labels, ListedDomain, as_domain, as_listed
-from deniable.domains.records import RECORDS_ARE_READ_AS, RecordColumns, Records, read_record
+from deniable.domains.records import PLACES_ARE_READ_AS, RECORDS_ARE_READ_AS, Grid, RecordColumns, Records, read_record
 from deniable.domains.sets import KeyNumbers, SetColumn, Sets
 from deniable.domains.text import Strings, Texts
 
 __all__ = [
+    "PLACES_ARE_READ_AS",
     "RECORDS_ARE_READ_AS",
     "BitDomain",
     "BitRows",
@@ -27,6 +29,7 @@ __all__ = [
     "Categories",
     "Domain",
     "DomainLike",
+    "Grid",
     "Integers",
     "Interval",
     "KeyNumbers",

@@ -1,12 +1,14 @@
-"""A record: one answer for each of several named columns, each with a domain of its own.
+"""A record: one answer for each of several named columns, each with a domain of its own; and places on a grid.
 
 Missing    a record without a column has a missing answer there: refused, unless the column's domain has an answer that
            stands for missing ones. A table without a column is refused: that is a slip, not a missing answer
 Unknown    a column that is not asked for is refused
+Grid       a place is a record of two whole numbers: how many cells to the north and to the east
 """
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +20,7 @@ import numpy as np
 from deniable._extras import require
 from deniable.columns import Coded, absent, is_absent, kind
 from deniable.domains.base import Domain, domain_of_answers, load_domain, no_other, wrong_spec
-from deniable.domains.listed import DomainLike, as_domain
+from deniable.domains.listed import DomainLike, Integers, as_domain
 from deniable.errors import DomainError, LabelError, SpecError
 from deniable.labels import as_label
 
@@ -28,6 +30,7 @@ RECORDS_ARE_READ_AS = ("attributes", "rectangles", "pairs", "triples")
 """Each column by itself, two numbers together, or all pairs or triples of columns."""
 
 _PLACE = re.compile(r"value (\d+)")
+_CELL = re.compile(r"[0-9][0-9.,/]{0,20} [^\W\d_][^\W_]{0,20}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,6 +263,103 @@ class Records(Domain):
 
     def __str__(self) -> str:
         return f"records of {len(self.columns)} columns ({', '.join(self.names)})"
+
+
+MOST_PLACES = 4096
+PLACES_ARE_READ_AS = ("places", "rectangles")
+"""With a promise that fades with the distance, or with one between any two places."""
+
+
+@dataclass(frozen=True, repr=False)
+class Grid(Records):
+    """Places, as cells of a grid: {"north": 3, "east": 5} is the third cell from the south and the fifth from the west.
+
+    `cell` says how large a cell is, "500 m" say. Cells are squares.
+
+    >>> town = Grid(16, 12, cell="500 m")
+    >>> town.encode_one({"north": 3, "east": 5}), town.shape, town.cells
+    ((2, 4), (12, 16), 192)
+    """
+
+    kind: ClassVar[str] = "grid"
+
+    reads: ClassVar[str] = PLACES_ARE_READ_AS[0]
+
+    cell: str = ""
+
+    def __init__(self, columns: int, rows: int, cell: str = "") -> None:
+        for value in (columns, rows):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 2:
+                raise DomainError("a grid has at least 2 columns and 2 rows, both whole numbers")
+        if columns * rows > MOST_PLACES:
+            raise DomainError(f"a grid has at most {MOST_PLACES:,} cells, not {columns * rows:,}: use larger cells")
+        if not isinstance(cell, str) or (cell and (cell != cell.strip() or not _CELL.fullmatch(cell))):
+            raise DomainError('the size of a cell is a number and a unit, such as "500 m"')
+        super().__init__({"north": Integers(1, rows), "east": Integers(1, columns)})
+        object.__setattr__(self, "cell", cell)
+
+    @classmethod
+    def parse(cls, text: str) -> Grid:
+        """The grid of a text such as "16x12": 16 columns and 12 rows."""
+        columns, _, rows = text.partition("x")
+        if not (columns.isdecimal() and rows.isdecimal()):
+            raise DomainError('a grid is written as columns and rows, "16x12"')
+        return cls(int(columns), int(rows))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        (_, north), (_, east) = self.columns
+        assert isinstance(north, Integers)
+        assert isinstance(east, Integers)
+        return north.size, east.size
+
+    @property
+    def cells(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def side(self) -> str:
+        """How long the side of a cell is, in words."""
+        return f"one cell side ({self.cell})" if self.cell else "one cell side"
+
+    def spec(self) -> dict[str, Any]:
+        rows, columns = self.shape
+        return {"kind": "grid", "columns": columns, "rows": rows, "cell": self.cell}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Grid:
+        match spec:
+            case {"kind": "grid", "columns": int(columns), "rows": int(rows), "cell": str(cell), **rest} if not rest:
+                return cls(columns, rows, cell)
+        raise wrong_spec("a grid", "columns and rows, whole numbers, and the size of a cell as text")
+
+    @classmethod
+    def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
+        """{"places": {"columns": 16, "rows": 12, "cell": "500 m"}}"""
+        match answers:
+            case {"places": Mapping() as grid, **rest} if set(rest) <= {"read"}:
+                no_other(given)
+                if given.get("missing") is not None:
+                    raise SpecError('"missing" goes with a list of answers or numbers: of places everybody has one')
+                if not {"columns", "rows"} <= set(grid) <= {"columns", "rows", "cell"}:
+                    raise SpecError('places are {"columns": 16, "rows": 12, "cell": "500 m"}')
+                if rest.get("read", cls.reads) not in PLACES_ARE_READ_AS:
+                    raise SpecError(f"places are read as {' or '.join(map(repr, PLACES_ARE_READ_AS))}")
+                return cls(grid["columns"], grid["rows"], grid.get("cell", ""))
+        return None
+
+    @property
+    def short(self) -> str:
+        rows, columns = self.shape
+        return f"a grid of {columns} x {rows} places"
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"Grid({columns}, {rows}" + (f", cell={self.cell!r})" if self.cell else ")")
+
+    def __str__(self) -> str:
+        return self.short + (f", cells of {self.cell}" if self.cell else "")
 
 
 def read_record(parts: Any) -> Records:

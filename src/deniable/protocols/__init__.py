@@ -13,6 +13,7 @@ from deniable.protocols.groups import Group, Groups
 from deniable.protocols.longitudinal import *  # noqa: F403
 from deniable.protocols.memoized import Level, Levels, Memoized
 from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Window
+from deniable.protocols.places import Places
 from deniable.protocols.ranges import Ranges, Rectangles
 from deniable.protocols.reports import Reports
 from deniable.protocols.sets import CollisionSets, ItemSets, KeyValue, SubsetSets
@@ -41,6 +42,7 @@ __all__ = [
     "Memoized",
     "Moments",
     "OneBitMean",
+    "Places",
     "Protocol",
     "PureProtocol",
     "Ranges",

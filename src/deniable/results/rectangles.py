@@ -75,15 +75,14 @@ class Side(NamedTuple):
 class Evidence(Protocol):
     """What the shares of rectangles of cells are read from; rectangles are rows of (begin, end, begin, end)."""
 
-    @property
-    def layout(self) -> Any:
-        """`around(ends)` gives the known rectangles inside and around some; `grids` their sizes."""
+    def fitted(self, ends: Floats) -> Floats:
+        """Shares that are not negative."""
 
-    @property
-    def fit(self) -> Any:
-        """`shares(ends)` are not negative."""
+    def bracket(self, ends: Floats, sharp: bool = False) -> tuple[Readings, Readings]:
+        """Unbiased figures of something that is at most as large as the shares, and of something that is at least so.
 
-    def rectangles(self, ends: Floats) -> Readings: ...
+        `sharp` asks for the shares themselves, wherever they are known, whatever the noise.
+        """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,15 +127,12 @@ class RectangleShares(Result):
 
     def _bracket(self, ends: Floats) -> tuple[Readings, Readings]:
         assert self.evidence is not None
-        inner, outer = self.evidence.layout.around(ends)
-        below = self.evidence.rectangles(inner)
-        return below, below if np.array_equal(inner, outer) else self.evidence.rectangles(outer)
+        return self.evidence.bracket(ends, self.method == UNBIASED)
 
     def _values(self, ends: Floats) -> Floats:
         assert self.evidence is not None
-        if self.method == FITTED:
-            found: Floats = self.evidence.fit.shares(ends)
-            return found
+        if self.method != UNBIASED:
+            return self.evidence.fitted(ends)
         below, above = self._bracket(ends)
         return (below.value + above.value) / 2
 
@@ -279,5 +275,7 @@ def heat_map(result: RectangleShares, rows: Rows, ax: Any = None) -> Any:
     if unsure.any() and not unsure.all():
         ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(0, -0.1), borderaxespad=0.2)
     ax.set(xlabel=second.title, ylabel=first.title)
+    if first.unit and (first.unit, first.step) == (second.unit, second.step):
+        ax.set_aspect("equal")
     ax.set_title(f"{result.headline or NOTHING}\n{result.title}: {rows.interval_name}", fontsize="medium")
     return ax

@@ -13,6 +13,9 @@ answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" f
            {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one;
            "ask": "pairs", "triples" or [["smoke", "age"], ...] for tables of parts together, numbers cut into
            "cells": {"age": 8}; "read": "rectangles" for two numbers together),
+           {"places": {"columns": 16, "rows": 12, "cell": "500 m"}} (a cell of a grid, {"north": 3, "east": 5}; epsilon
+           is that of one cell side, and grows with the distance. With "read": "rectangles" it holds between any two
+           cells),
            {"several": ["mail", "maps", ...], "at_most": 3} (any set of listed items, of which at most 3 are reported),
            {"keys": ["mail", ...], "low": 1, "high": 5, "unit": "stars", "at_most": 3} (a number for each of some keys),
            {"table": proof} (a mechanism that `deniable design` proved, with its proof; "hypotheses": [...] names the
@@ -346,7 +349,7 @@ def _domain(entry: Mapping[str, Any], name: Any) -> Domain:
     if found is None:
         raise SpecError(
             'the answers are a list, {"low": ..., "high": ...}, {"number": {"low": ..., "high": ...}}, '
-            '{"record": {...}}, "text" or the spec of a domain'
+            '{"record": {...}}, {"places": {...}}, "text" or the spec of a domain'
         )
     return found
 

@@ -11,7 +11,8 @@ Parts        of an answer with several parts one is reported, which the coins of
 Clear        strata are sent as they are: every sentence that names a secret leaves them out, and one says so
 About        what the numbers are about, by the relation of the survey: any two answers, or two joined profiles. Of
              profiles the value itself is not hidden, and whoever knows more about it than the profiles say may learn
-             more; the sentences say both
+             more; the sentences say both. Of places they are about cells side by side, and more is told about places
+             that are further apart; the sentences say that, too
 Rare         what a delta leaves out of the promise, per report and in all; more than 1 in a million in all is weak
 Number       memoizing several values shows changes and returns of answers: no number over all epochs is stated
 Two stages   the number for all reports is `Survey.lifetime_epsilon`, which holds whatever the answers are. "changes"
@@ -76,10 +77,31 @@ _STREAMS = _About(
 )
 
 
+_NEAR = "one cell side apart"
+_PLACES = _About(
+    "Protection of your exact place",
+    f"Somebody who finds two places {_NEAR} equally likely",
+    f"two equally likely places that are {_NEAR}",
+    f"Whatever your place is, the odds that anybody gives to one of two places {_NEAR}",
+    "in which of two neighbouring cells you are",
+    " Roughly where you are is not hidden: places that are far apart can be told apart.",
+)
+_SEVERAL_PLACES = _PLACES._replace(
+    wavers=f"Somebody who finds two sets of your places equally likely, each place {_NEAR} from the other at most,",
+    guesses=f"two equally likely sets of places, each {_NEAR} from the other at most",
+    odds=f"Whatever your places are, the odds that anybody gives to one of two sets of them, each {_NEAR} from the "
+    "other at most,",
+)
+_FAR = 5
+"""Cell sides, for an example."""
+
+
 def _about(survey: Survey) -> _About:
     if survey.relation == "profiles":
         return _PROFILES
     several = len(survey) > 1
+    if survey.relation == "metric":
+        return _SEVERAL_PLACES if several else _PLACES
     if survey.relation == "stream":
         return _STREAMS
     return _About(
@@ -113,6 +135,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
         "seen": _seen(survey, lasting),
         "clear": _said_in_clear(survey),
         "profiles": _profiles(survey, here),
+        "distance": _distance(survey),
         "parts": _parts(survey, here),
         "people": people(survey, lasting),
         "factor": _factor(survey, kept_for_sure),
@@ -277,6 +300,20 @@ def _profiles(survey: Survey, here: str) -> str:
     return (
         f"Your profile does not leave {here}: it decides how chance changes your value, and what comes out is sent. "
         f"{' '.join(said)}"
+    )
+
+
+def _distance(survey: Survey) -> str:
+    """Of places: what the numbers are for places that are further apart."""
+    if survey.relation != "metric":
+        return ""
+    asked = [getattr(question.protocol, "inner", question.protocol) for question in survey]
+    sizes = [getattr(protocol.domain, "cell", "") for protocol in asked]
+    which = [f" of {question.id}" if len(survey) > 1 else "" for question in survey]
+    said = [f"One cell side{name} is {size}. " for name, size in zip(which, sizes, strict=True) if size]
+    return (
+        f"{''.join(said)}Epsilon grows with the distance: of places {_FAR} cell sides apart somebody who finds both "
+        f"equally likely can become {_up_to(_FAR * survey.epsilon)} sure of one of them from one report."
     )
 
 

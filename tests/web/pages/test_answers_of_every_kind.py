@@ -17,7 +17,7 @@ from playwright.sync_api import expect
 
 from deniable import design
 from deniable.collect.wire import ID_BYTES
-from deniable.domains import Integers, Interval, Records, Sets
+from deniable.domains import Grid, Integers, Interval, Records, Sets
 from deniable.protocols import (
     GRR,
     Attributes,
@@ -25,6 +25,7 @@ from deniable.protocols import (
     KeyValue,
     MeanTable,
     Moments,
+    Places,
     Ranges,
     Rectangles,
     Stratified,
@@ -465,6 +466,43 @@ def test_ranges_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     board.click("summary >> text=Compare two ranges")
     board.get_by_role("button", name="Compare", exact=True).click()
     expect(board.locator("[data-compare=age]")).to_contain_text("The distributions differ")
+
+
+def test_places_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
+    """A cell is clicked on, its numbers can be written as well, and the dashboard shows a map."""
+    protocol = Places(Grid(8, 6, cell="500 m"), epsilon=2)
+    made = terms(budget=64)
+    limits = replace(made, budget=replace(made.budget, relation="metric"))
+    survey = Survey("homes", [Question("home", "Where do you live?", protocol)], limits)
+    service.publish(survey)
+    bits = Simulation(9)
+    answers = {"north": 1 + bits.integers(2, 4_000), "east": 5 + bits.integers(3, 4_000)}
+    ids = bits.words(8_000).view(np.uint8).reshape(4_000, ID_BYTES).copy()
+    service.fill_with(survey, current(survey), Crowd(ids, np.asarray(protocol.privatize(answers, bits))))
+    tab = open_tab(service.survey_page(survey))
+    expect(tab.locator(".promise")).to_contain_text("Roughly where you are is not hidden")
+    expect(tab.locator(".promise")).to_contain_text("One cell side is 500 m.")
+    picker = tab.locator("svg.places")
+    box = picker.bounding_box()
+    assert box is not None
+    # The third column from the west, the second row from the top: the fifth from the south.
+    picker.click(position={"x": box["width"] * 2.5 / 8, "y": box["height"] * 1.5 / 6})
+    expect(tab.get_by_label("east", exact=True).first).to_have_value("3")
+    expect(tab.get_by_label("north", exact=True).first).to_have_value("5")
+    expect(picker.locator("rect.chosen")).to_have_attribute("visibility", "visible")
+    tab.get_by_label("east", exact=True).first.fill("9")
+    expect(picker.locator("rect.chosen")).to_have_attribute("visibility", "hidden")
+    tab.get_by_label("east", exact=True).first.fill("4")
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    (found,) = service.ask(survey, "estimates?range=1..2,5..7")["series"][0]["questions"]
+    assert found["kind"] == "rectangles"
+    assert found["ranges"][0]["high"] > 0.9
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    panel = board.locator("[data-question=home]")
+    expect(panel.locator(".headline")).to_have_text(found["headline"])
+    expect(panel.locator("svg.map rect.bar")).to_have_count(len(found["rows"]))
 
 
 def test_rectangles_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:

@@ -17,7 +17,7 @@ from deniable.collect.server.api import Answer, Call, Operation, Parameter
 from deniable.collect.server.estimates import POPULATION, RESPONDENTS
 from deniable.collect.server.problems import Problem
 from deniable.collect.wire import JSON
-from deniable.domains import RECORDS_ARE_READ_AS, Domain, Integers, Interval, Strings, read_record
+from deniable.domains import RECORDS_ARE_READ_AS, Domain, Grid, Integers, Interval, Strings, read_record
 from deniable.errors import DeniableError, DomainError, SpecError
 from deniable.planning import MOST_PEOPLE, Plan, epsilons_around, half_width
 from deniable.protocols.choice import build
@@ -65,7 +65,7 @@ class Planned(msgspec.Struct):
     domain: str
     reads: str
     """What is estimated: "shares" of answers, the "mean", the "distribution" or "ranges" of a number, "attributes",
-    the parts of a record, its "pairs" or "triples", or "rectangles" of two numbers."""
+    the parts of a record, its "pairs" or "triples", "rectangles" of two numbers, or "places"."""
     unit: str
     """The unit of noise and intervals: empty for shares, and for records, where they are parts of a range."""
     epsilon: str
@@ -110,13 +110,24 @@ def _half_widths(plan: Plan, epsilon: str, quick: bool) -> dict[str, float]:
 
 
 def _domain(
-    categories: int | None, number: str | None, unit: str | None, record: str | None, read: str | None
+    categories: int | None,
+    number: str | None,
+    unit: str | None,
+    record: str | None,
+    places: str | None,
+    read: str | None,
 ) -> Domain:
-    """What is asked for: one of the three, or open text."""
-    if sum(given is not None for given in (categories, number, record)) > 1 or (unit and number is None):
-        raise SpecError("give one of categories, number (with its unit) and record, or none of them for open text")
+    """What is asked for: one of the four, or open text."""
+    if sum(given is not None for given in (categories, number, record, places)) > 1 or (unit and number is None):
+        raise SpecError(
+            "give one of categories, number (with its unit), record and places, or none of them for open text"
+        )
+    if places is not None and read in (None, "rectangles"):
+        return Grid.parse(places)
     if read is not None and (record if read in RECORDS_ARE_READ_AS else number) is None:
-        raise SpecError("read goes with number, and rectangles, pairs and triples with a record")
+        raise SpecError(
+            "read goes with number, rectangles, pairs and triples with a record, and rectangles with places"
+        )
     if number is not None:
         low, _, high = number.partition("..")
         return Interval(low, high, unit or "")
@@ -136,7 +147,8 @@ async def plan(call: Call) -> Response:
     if sum(given is not None for given in (epsilon, people, within)) != 2:
         raise Problem("malformed", "give two of epsilon, people and within: the third follows")
     try:
-        domain = _domain(query["categories"], query["number"], query["unit"], query["record"], query["read"])
+        asked = (query[name] for name in ("categories", "number", "unit", "record", "places", "read"))
+        domain = _domain(*asked)
     except DeniableError as wrong:
         raise Problem("malformed", str(wrong)) from None
 
@@ -180,8 +192,13 @@ OPERATIONS = (
                 "read",
                 {"type": "string", "enum": ["mean", "distribution", "ranges", *RECORDS_ARE_READ_AS]},
                 "what to estimate of a number; its mean by default. of a distribution, intervals are the median's, "
-                "and of ranges those of a typical range; rectangles goes with a record of two numbers, pairs and "
-                "triples with any record",
+                "and of ranges those of a typical range; rectangles goes with a record of two numbers, or with places "
+                "whose promise holds between any two of them, pairs and triples with any record",
+            ),
+            Parameter(
+                "places",
+                {"type": "string", "pattern": "^[1-9][0-9]{0,3}x[1-9][0-9]{0,3}$"},
+                "a grid of places, columns and rows, such as 16x12; epsilon is that of one cell side",
             ),
             Parameter("unit", {"type": "string", "maxLength": 40}, "the unit of the number"),
             Parameter(

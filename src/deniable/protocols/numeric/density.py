@@ -32,7 +32,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -212,6 +212,19 @@ def square_wave_half_width(epsilon: float) -> float:
     return math.fsum((k - 1) * power for k, power in enumerate(powers, 2)) / (2 * odds * math.fsum(powers))
 
 
+class LinearLaw(Protocol):
+    """The law of a report, as a linear map of the shares of positions."""
+
+    @property
+    def positions(self) -> int: ...
+
+    def mix(self, point: Floats) -> Floats:
+        """The law of the output of somebody drawn from `point`."""
+
+    def expected(self, weights: Floats) -> Floats:
+        """The mean of weights of the outputs, for each position."""
+
+
 @dataclass(frozen=True)
 class WindowLaw:
     """The law of a window as a linear map: D positions, w outputs from each on with probability t, else any of M."""
@@ -278,7 +291,7 @@ def fit(law: WindowLaw, counts: Counts, smooth: bool | None = None) -> Shape:
     return Shape(shares, 1 - rough)
 
 
-def most_likely(law: WindowLaw, counts: Counts) -> Floats:
+def most_likely(law: LinearLaw, counts: Counts) -> Floats:
     """The shares of the positions that make a tally most likely, up to what would follow the noise."""
     seen = counts > 0
     shown, share = counts[seen], counts / counts.sum()

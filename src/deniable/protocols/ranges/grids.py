@@ -249,6 +249,15 @@ class Grids:
     def fit(self) -> Fit:
         return _Dual(self.layout, self.levels).solve()
 
+    def fitted(self, ends: Floats) -> Floats:
+        return self.fit.shares(ends)
+
+    def bracket(self, ends: Floats, sharp: bool = False) -> tuple[Readings, Readings]:
+        """Of the known rectangles inside and around some."""
+        inner, outer = self.layout.around(ends)
+        below = self.rectangles(inner)
+        return below, below if np.array_equal(inner, outer) else self.rectangles(outer)
+
     @cached_property
     def _fitted(self) -> list[Floats]:
         return [self.fit.grid(rows, columns) for rows, columns in self.layout.grids]
