@@ -440,7 +440,7 @@ _BITS = 96
 _NOISE = Fraction(1, 10**6)
 
 
-class Rows(NamedTuple):
+class ExactRows(NamedTuple):
     """Integer rows over one denominator."""
 
     numerators: Integers
@@ -490,7 +490,7 @@ def repair(
     kept = [names[y] for y in used] if names is not None else used
     given = as_labels(inputs, len(law), "input")
     scale = 1 << _bits(law)
-    draft = Rows(np.array([_round_row([row[y] for y in used], scale) for row in law], dtype=object), scale)
+    draft = ExactRows(np.array([_round_row([row[y] for y in used], scale) for row in law], dtype=object), scale)
     if epsilon is None:
         return Repaired(*draft, given, kept)
     candidates = [
@@ -532,20 +532,20 @@ def _round_row(row: list[Fraction], scale: int) -> list[int]:
     return integers
 
 
-def _interiors(draft: Rows, width: int, epsilon: Fraction, adjacency: Adjacency) -> list[Rows]:
+def _interiors(draft: ExactRows, width: int, epsilon: Fraction, adjacency: Adjacency) -> list[ExactRows]:
     """Rows with slack in every ratio, on the outputs that are used."""
     rows, columns = draft.numerators.shape
-    uniform = Rows(np.ones((rows, columns), dtype=object), columns)
+    uniform = ExactRows(np.ones((rows, columns), dtype=object), columns)
     if adjacency.kind == "line" and adjacency.reach == 1 and columns == width == rows > 1:
         # At 0.9 epsilon: at epsilon itself a geometric channel has no slack to give.
         decay = decay_ceil(epsilon * Fraction(9, 10))
         if fits(decay, rows - 1):
-            return [uniform, Rows(matrix(decay, rows - 1), denominator(decay, rows - 1))]
+            return [uniform, ExactRows(matrix(decay, rows - 1), denominator(decay, rows - 1))]
     return [uniform]
 
 
 def _smallest_weight(
-    draft: Rows, inner: Rows, epsilon: Fraction, adjacency: Adjacency, inputs: tuple[Label, ...]
+    draft: ExactRows, inner: ExactRows, epsilon: Fraction, adjacency: Adjacency, inputs: tuple[Label, ...]
 ) -> Fraction:
     """The least share of the interior channel with which a <= e^(epsilon d) b holds for all pairs."""
     weight = Fraction(0)
@@ -563,12 +563,12 @@ def _smallest_weight(
     return Fraction(math.ceil(weight * (1 << _BITS)), 1 << _BITS)
 
 
-def _moved(draft: Rows, weight: Fraction, inner: Rows) -> float:
+def _moved(draft: ExactRows, weight: Fraction, inner: ExactRows) -> float:
     """How far mixing moves a row: the weight times the distance to the interior channel."""
     return float(weight) * float(np.abs(draft.floats - inner.floats).sum(axis=1).max())
 
 
-def _mix(draft: Rows, weight: Fraction, inner: Rows) -> Rows:
+def _mix(draft: ExactRows, weight: Fraction, inner: ExactRows) -> ExactRows:
     w, total = weight.numerator, weight.denominator
     numerators = draft.numerators * ((total - w) * inner.denominator) + inner.numerators * (w * draft.denominator)
-    return Rows(numerators, draft.denominator * total * inner.denominator)
+    return ExactRows(numerators, draft.denominator * total * inner.denominator)

@@ -362,7 +362,7 @@ def read_stream(source: Source, layout: Layout, columns: tuple[str, ...], ids: b
 # -- Parquet, and all three by name ---------------------------------------------------------------------
 
 
-class Writer(typing.Protocol):
+class ReportWriter(typing.Protocol):
     """What takes batches of reports."""
 
     def write(self, batch: Mapping[str, Bytes]) -> None: ...
@@ -450,7 +450,7 @@ def report_writer(
     format: str = "parquet",
     ids: bool = False,
     epoch: int | None = None,
-) -> Iterator[Writer]:
+) -> Iterator[ReportWriter]:
     """Something to write batches of reports with; the file appears when the block ends without an error.
 
     `format` is "parquet", "arrow" (a stream) or "text". With `ids` each batch has a column "id" of 16 bytes as well.
@@ -462,7 +462,7 @@ def report_writer(
     output: AbstractContextManager[BinaryIO] = written(path) if isinstance(path, str | Path) else nullcontext(path)
     with output as file:
         more = {} if epoch is None else {"epoch": epoch}
-        writer: Writer = FORMATS[format](file, layout, layout.some(columns), ids, **more)
+        writer: ReportWriter = FORMATS[format](file, layout, layout.some(columns), ids, **more)
         try:
             yield writer
             writer.close()

@@ -119,7 +119,7 @@ Rows = dict[tuple[str, int], list[Bytes]]
 # -- logs -------------------------------------------------------------------------------------------------
 
 
-class Log:
+class SegmentLog:
     """A file to which frames are appended until somebody seals it."""
 
     def __init__(self, folder: Path) -> None:
@@ -265,7 +265,7 @@ class SegmentStore(SqliteStore):
         self._directory = Path(directory)
         self._segments, self._parts = self._directory / "segments", self._directory / "parts"
         self._to = to
-        self._log: Log | None = None
+        self._log: SegmentLog | None = None
         self._told: set[str] = set()
         try:
             for folder in (self._segments, self._parts) if not read_only else ():
@@ -330,7 +330,7 @@ class SegmentStore(SqliteStore):
         try:
             for _ in range(2):
                 if self._log is None:
-                    self._log = Log(self._segments)
+                    self._log = SegmentLog(self._segments)
                 if self._log.append(content):
                     return
                 self._forget_log()

@@ -59,7 +59,7 @@ class SolverError(DeniableError, RuntimeError):
     """A linear program that the solver could not finish."""
 
 
-class Rows:
+class Constraints:
     """Constraints in the making: rows of (column, coefficient) triplets with a bound each."""
 
     def __init__(self) -> None:
@@ -77,8 +77,8 @@ class Rows:
         self._bounds.append(limit)
         self.count += limit.size
 
-    def copy(self) -> Rows:
-        other = Rows()
+    def copy(self) -> Constraints:
+        other = Constraints()
         other._places, other._bounds, other.count = list(self._places), list(self._bounds), self.count
         return other
 
@@ -92,11 +92,11 @@ class Rows:
 
 
 def minimize(
-    cost: Floats, at_most: Rows, equal: Rows | None, upper: Floats, what: str, watch: Watch | None = None
+    cost: Floats, at_most: Constraints, equal: Constraints | None, upper: Floats, what: str, watch: Watch | None = None
 ) -> Floats:
     """min cost x  subject to  at_most rows, equal rows, 0 <= x <= upper."""
     left, right = at_most.matrix(cost.size)
-    same, target = (equal or Rows()).matrix(cost.size)
+    same, target = (equal or Constraints()).matrix(cost.size)
     limits = np.column_stack([np.zeros(cost.size), upper])
     tolerances = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     patience = {"time_limit": _SECONDS + _SECONDS_A_COEFFICIENT * (left.nnz + same.nnz)}

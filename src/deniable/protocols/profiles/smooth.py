@@ -44,8 +44,8 @@ from deniable.errors import ChannelError, NumberError, ProbabilityError, ShapeEr
 from deniable.exact import WORD
 from deniable.protocols.profiles.graph import Floats, Integers, Part, ProfileGraph
 from deniable.protocols.profiles.mechanism import (
+    Constraints,
     ProfileMechanism,
-    Rows,
     holds,
     identity,
     minimize,
@@ -84,7 +84,7 @@ def _pair(low: Fraction, high: Fraction, epsilon: Fraction) -> int:
 def pair_program(p: float, q: float, epsilon: Any) -> float:
     """The same flip probability from the paper's program (4), in floats: a check of the closed form."""
     shrink = float(exact.exp_floor(-exact.as_epsilon(epsilon)))
-    rows = Rows()
+    rows = Constraints()
     for a, b in ((p, q), (q, p), (1 - p, 1 - q), (1 - q, 1 - p)):
         # (a + (1 - 2a) alpha) e^-epsilon <= b + (1 - 2b) alpha
         rows.add([0], [shrink * (1 - 2 * a) - (1 - 2 * b)], b - shrink * a)
@@ -195,7 +195,7 @@ def _program(p: Floats, edges: Any, epsilon: Fraction, weights: list[Fraction] |
     """The flip probabilities of program (5) as floats; each constraint is divided by e^epsilon."""
     size, shrink = p.size, float(exact.exp_floor(-epsilon))
     slope = 1 - 2 * p
-    rows = Rows()
+    rows = Constraints()
     for i, j in ((edges[:, 0], edges[:, 1]), (edges[:, 1], edges[:, 0])):
         rows.add([i, j], [shrink * slope[i], -slope[j]], p[j] - shrink * p[i])
         rows.add([i, j], [-shrink * slope[i], slope[j]], (1 - p[j]) - shrink * (1 - p[i]))
@@ -208,7 +208,7 @@ def _program(p: Floats, edges: Any, epsilon: Fraction, weights: list[Fraction] |
     return minimize(np.ones(size), rows, None, np.full(size, top), _FLIPS, watch)
 
 
-def _smallest_largest(rows: Rows, size: int, watch: Watch) -> float:
+def _smallest_largest(rows: Constraints, size: int, watch: Watch) -> float:
     bounded = rows.copy()
     bounded.add([np.arange(size), size], [1.0, -1.0], np.zeros(size))
     cost = np.zeros(size + 1)
@@ -338,9 +338,9 @@ class _Layout:
         return solution[: self.entries.size].reshape(self.entries.shape)
 
 
-def _constraints(part: Part, at: _Layout, epsilon: Fraction) -> tuple[Rows, Rows]:
+def _constraints(part: Part, at: _Layout, epsilon: Fraction) -> tuple[Constraints, Constraints]:
     """P_i A^i e^-epsilon <= P_j A^j on edges; rows sum to one and outputs are what the rows say."""
-    edges, sums = Rows(), Rows()
+    edges, sums = Constraints(), Constraints()
     shrink = float(exact.exp_floor(-epsilon))
     if at.complete:
         # All pairs at once: every output probability lies between a column's minimum and e^epsilon times it.
