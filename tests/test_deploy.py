@@ -77,8 +77,12 @@ def test_the_unit_starts_what_there_is_and_waits_for_its_end():
     program, name, *_ = command.split()
     assert (program.rpartition("/")[2], name) == ("deniable", "serve")
     # Nobody else on the machine reads the store, and the service gains no rights.
-    for line in ("DynamicUser=yes", "StateDirectoryMode=0700", "UMask=0077", "NoNewPrivileges=yes", "ProtectHome=yes"):
-        assert line in unit.splitlines()
+    hardened = (
+        *("DynamicUser=yes", "StateDirectory=deniable", "StateDirectoryMode=0700", "UMask=0077", "NoNewPrivileges=yes"),
+        *("ProtectSystem=strict", "ProtectHome=yes", "PrivateTmp=yes", "PrivateDevices=yes", "LockPersonality=yes"),
+        "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+    )
+    assert [line for line in hardened if line not in unit.splitlines()] == []
     assert set(re.findall(r"--[a-z-]+", command)) <= serve_options()
     settings = Settings(store="sqlite:///x.db")
     (seconds,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)

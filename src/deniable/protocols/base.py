@@ -56,7 +56,7 @@ WORD_BYTES = 8
 
 _COUNTED = 64
 _MOST_LISTED = 1 << 12
-_MANY = 1 << 20
+_MANY = 1 << 14
 
 
 class Cost(NamedTuple):
