@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from deniable import exact
-from deniable.domains import Categories, Integers, Strings
+from deniable.domains import Categories, Integers, Interval, Strings
 from deniable.errors import DomainError, NumberError
 from deniable.planning import Plan, half_width, plan
 from deniable.protocols import BLH, GRR, OLH, OUE, HadamardResponse, SubsetSelection, load
@@ -377,3 +377,27 @@ def test_domains_that_nothing_can_count():
 def test_the_choice_prefers_less_server_work_last():
     protocols = {"GRR": GRR(3, 4), "SubsetSelection": SubsetSelection(3, 4)}
     assert choose(protocols, 100) == "GRR"
+
+
+def test_answers_that_change_are_planned_by_the_epsilon_of_all_reports() -> None:
+    """Few epochs are asked afresh, many by the tree of differences; both promise the same."""
+    few, many = (plan(["yes", "no"], epsilon=2, n=50_000, epochs=epochs, changes=2) for epochs in (4, 60))
+    assert (few.best.name, many.best.name) == ("GRR", "Evolving")
+    assert few.best.lifetime(4) == many.best.lifetime(60) == 2
+    assert "epsilon 2 for all reports of 60 epochs with at most 2 changes" in str(many)
+    assert few.reason.endswith("Each report is drawn afresh, at epsilon 0.5.")
+    assert many.to_dict()["changes"] == 2
+    solved = plan(["yes", "no"], epsilon=2, within=many.within, epochs=60, changes=2)
+    assert solved.n <= 50_000
+    for wrong in ({"changes": 2}, {"changes": -1, "epochs": 3}, {"changes": 1, "epochs": 3, "forever": 4}):
+        with pytest.raises(NumberError):
+            plan(["yes", "no"], epsilon=2, n=100, **wrong)  # type: ignore[arg-type]
+
+
+def test_two_stages_are_planned_with_what_the_epochs_add_up_to() -> None:
+    found = plan(Interval(0, 24), epsilon=1, forever=2, epochs=30, n=1000)
+    assert found.best.name == "LOneBitMean"
+    bound = float(found.best.lifetime(30))
+    assert f"tell epsilon 2 where it keeps one state, and up to {bound:.4g} between any two streams" in found.reason
+    names = {option.name for option in plan(24, epsilon=1, forever=2, epochs=52, n=1000).table}
+    assert names == {"LGRR", "LOLOHA", "DBitFlip"}, "bitmaps of 24 answers would be recognized"

@@ -2352,6 +2352,17 @@ function ruleShows({ rule, values, changes }) {
   return [2, `memoize ${values} answers, which shows changes and returns`];
 }
 
+/** How little the debited epsilon holds between, from 0, and between what it does, in words. */
+function rulePromises({ rule, epochs, values = 1, changes }) {
+  if (rule === "evolving") return [0, `any two streams of answers with at most ${changes} changes`];
+  if (epochs === 1) return [0, "any two answers"];
+  if (rule === "none") return [0, "any two streams of answers, because the levels of all reports are added"];
+  const [stages, kept] = [rule === "two-stage", Math.min(values, epochs)];
+  if (kept === 1) return [0, `any two streams of answers, because ${stages ? "all reports come from one state" : "one report is repeated"}`];
+  if (stages) return [1, `two streams of answers whose states recur in the same pattern, up to ${kept} states`];
+  return [2, "two answers that never change; other streams of answers are told apart without bound"];
+}
+
 /** Round and campaign in words; a device answers one round of a campaign, whichever survey it stands in. */
 function roundInWords(place) {
   if (!place) return "none";
@@ -2420,6 +2431,8 @@ export function surveyChanges(before, after) {
     note("values that a device memoizes", values, newValues, newValues > values ? "weaker" : "stronger");
     note("changes of an answer that count", old.longitudinal.changes ?? 0, now.longitudinal.changes ?? 0, "neutral");
   }
+  const [[less, promise], [more, newPromise]] = [old.longitudinal, now.longitudinal].map(rulePromises);
+  note("between what the debited epsilon holds", promise, newPromise, more === less ? "neutral" : more > less ? "weaker" : "stronger");
   const [stored, newStored] = [old.longitudinal.forever, now.longitudinal.forever];
   if (stored && newStored) grows("epsilon of a kept answer", stored, newStored);
   const [linked, newLinked] = [old, now].map(({ longitudinal }) => (longitudinal.linkable ? "a device's reports can be recognized" : "they cannot"));

@@ -134,6 +134,9 @@ class Plan:
     """Whether intervals are about the population, or only about those who answer."""
     forever: Fraction | None = None
     """Of two stages: the epsilon of what a device keeps; `epsilon` is that of one report."""
+    epochs: int = 1
+    changes: int | None = None
+    """Of answers that change: how often at most in all epochs; then `epsilon` is that of all reports."""
 
     @property
     def best(self) -> Protocol:
@@ -179,6 +182,7 @@ class Plan:
             "level": self.level,
             "population": self.population,
             **({} if self.forever is None else {"forever": exact.canonical(self.forever)}),
+            **({} if self.changes is None else {"epochs": self.epochs, "changes": self.changes}),
             "solved": self.solved,
             "best": self.best.spec(),
             "reason": self.reason,
@@ -200,6 +204,8 @@ class Plan:
         }
         if self.forever is not None:
             given["epsilon"] += f" per report and {epsilon_text(self.forever)} for ever"
+        if self.changes is not None:
+            given["epsilon"] += f" for all reports of {self.epochs:,} epochs with at most {self.changes:,} changes"
         if not self.population:
             given["within"] += f" {RESPONDENTS}"
         given[self.solved] = f"=> {given[self.solved]}"
@@ -286,7 +292,9 @@ def draw(plan: Plan) -> Any:
 
 def _errors(domain: Domain, epsilon: Any, plan: Plan, quick: bool = False) -> dict[str, float]:
     try:
-        built = build(domain, epsilon, n=plan.n, forever=plan.forever, read=plan.best.reads, quick=quick)
+        read = None if plan.changes is not None else plan.best.reads
+        wanted: dict[str, Any] = {"read": read, "quick": quick, "epochs": plan.epochs, "changes": plan.changes}
+        built = build(domain, epsilon, n=plan.n, forever=plan.forever, **wanted)
         return {name: protocol.noise(plan.n) for name, protocol in built.items()}
     except (DomainError, EpsilonError):  # the first report of two stages tells less than what is kept
         return {}
@@ -336,6 +344,7 @@ def plan(
     read: str | None = None,
     epochs: int | None = None,
     memory: int | None = None,
+    changes: int | None = None,
 ) -> Plan:
     """The protocols for a domain, compared; give any two of epsilon, n and within.
 
@@ -346,7 +355,9 @@ def plan(
     about the population that n people are drawn from; with `population=False` about those who answer. With `forms`
     only protocols with at most so many different reports are looked at. With `forever`, the epsilon of a state that
     devices keep over the epochs, protocols in two stages are compared, and `epsilon` is that of one report; with
-    `epochs` those only whose reports cannot be recognized as those of one device after so many of them. `read` is
+    `epochs` those only whose reports cannot be recognized as those of one device after so many of them. With `epochs`
+    and `changes`, how often an answer changes at most, `epsilon` is that of all reports of a device together, between
+    any two streams of answers: `Evolving` is compared with fresh reports of epsilon / epochs. `read` is
     "shares", "mean", "distribution", "ranges", "rectangles", "places", or of a record "pairs" or "triples", where that
     is not what the domain is usually read for. Of a distribution noise and `within` are those of the median, in its
     unit, if all numbers are equally common; of ranges, rectangles and places those of the share of a typical one.
@@ -360,6 +371,8 @@ def plan(
     35368
     >>> plan(30, epsilon=1, n=1000, forms=1024).best.name
     'BLH'
+    >>> [plan(["yes", "no"], epsilon=2, n=50_000, epochs=epochs, changes=2).best.name for epochs in (4, 60)]
+    ['GRR', 'Evolving']
     """
     if people is not None:
         if n is not None:
@@ -375,13 +388,17 @@ def plan(
         raise NumberError("with forever, give the epsilon of one report: it is not solved for")
     if epochs is not None and (isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1):
         raise NumberError(f"the number of epochs is a positive whole number, not {epochs!r}")
+    if changes is not None and (isinstance(changes, bool) or not isinstance(changes, int) or changes < 0):
+        raise NumberError(f"the number of changes is a whole number from 0 on, not {changes!r}")
+    if changes is not None and (epochs is None or forever is not None):
+        raise NumberError("changes go with epochs, and without forever: epsilon is that of all reports together")
     if forever is not None and epochs is not None and forms is None:
         forms = FEW_FORMS
     kept = None if forever is None else exact.as_epsilon(forever)
     if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 8):
         raise NumberError(f"memory is a whole number of bytes, 8 at least, not {memory!r}")
     counters = MOST_COUNTERS if memory is None else memory // 8
-    goal = _Goal(answers, level, forms, population, kept, read, epochs or 1, counters)
+    goal = _Goal(answers, level, forms, population, kept, read, epochs or 1, counters, changes)
     if within is None:
         return goal.plan(exact.as_epsilon(epsilon), int(n or 0), "within")
     if not 0 < within < math.inf:
@@ -409,6 +426,7 @@ class _Goal:
     read: str | None = None
     epochs: int = 1
     counters: int = MOST_COUNTERS
+    changes: int | None = None
 
     def _built(self, epsilon: Fraction, n: int | None) -> dict[str, Protocol]:
         """The protocols with the settings that they have for n people; for any number of people without n."""
@@ -421,6 +439,7 @@ class _Goal:
             read=self.read,
             epochs=self.epochs,
             counters=self.counters,
+            changes=self.changes,
         )
 
     def reach(self, protocols: Mapping[str, Protocol], n: int) -> float:
@@ -452,7 +471,7 @@ class _Goal:
         def reached(epsilon: Fraction) -> bool:
             try:
                 return self.reach(self._built(epsilon, n), n) <= within
-            except DomainError:
+            except (DomainError, EpsilonError):  # fresh reports may have too small a part of it
                 return False
 
         low, high = exact.SMALLEST_EPSILON, exact.LARGEST_EPSILON
@@ -483,9 +502,33 @@ class _Goal:
             few = f" There are at most {self.forms:,} different reports."
         elif self.forms is not None:
             among = f"Of the protocols whose reports cannot be recognized as one device's in {self.epochs:,} epochs, "
+        if self.changes is not None:
+            among = (
+                f"Of what tells epsilon {epsilon_text(epsilon)} in all {self.epochs:,} epochs together, changes too, "
+            )
         own = choice.protocol.remark(n, self.level, self.population)
-        reason = f"{own}{few}" if own else among + _reason(choice, table, epsilon)
-        return Plan(self.domain, epsilon, n, self.level, solved, table, choice, reason, self.population, self.forever)
+        reason = f"{own}{few}" if own else among + _reason(choice, table, epsilon) + self._over_epochs(choice, n)
+        streams = (self.epochs, self.changes)
+        return Plan(
+            *(self.domain, epsilon, n, self.level, solved, table, choice, reason, self.population, self.forever),
+            *streams,
+        )
+
+    def _over_epochs(self, choice: Option, n: int) -> str:
+        """What several epochs add up to, in a sentence or two."""
+        protocol = choice.protocol
+        if self.changes is not None and protocol.guarantee.relation != "stream":
+            return f" Each report is drawn afresh, at epsilon {epsilon_text(protocol.epsilon)}."
+        if self.forever is None or self.epochs == 1:
+            return ""
+        kept, any_two = protocol.kept_noise, protocol.lifetime(self.epochs)
+        average = choice.noise * math.sqrt(kept + (1 - kept) / self.epochs)
+        bound = "" if any_two is None else f", and up to {float(any_two):.4g} between any two streams of answers"
+        forever = epsilon_text(self.forever)
+        return (
+            f" The average over {self.epochs:,} epochs of people who never change has noise {average:.3g}. All reports "
+            f"of a device tell epsilon {forever} where it keeps one state{bound} where it keeps more."
+        )
 
     def option(self, protocol: Protocol, n: int) -> Option:
         return Option(

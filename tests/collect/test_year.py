@@ -6,7 +6,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +66,7 @@ def folder() -> Iterator[Path]:
 
 
 def year(folder: Path, devices: int, days: int, restart: int, lose: int) -> None:
-    """Devices record values, or none, every day; all start again every `restart` days; some lose their ledgers."""
+    """Devices record values, or none, every day; each starts again every `restart` days; some lose their ledgers."""
     survey, moment = usage(days), [float(START + 3600)]
     random = np.random.default_rng(1)
     habit = random.gamma(2.0, 120.0, devices)
@@ -76,24 +79,34 @@ def year(folder: Path, devices: int, days: int, restart: int, lose: int) -> None
 
         def client(device: int) -> Client:
             ledger = Ledger(folder / f"{device}.sqlite")
+            opened[device] = open_ledger = ExitStack()
+            open_ledger.enter_context(ledger.kept_open())  # as in a process that goes on: fewer connections to the file
             return Client(address, survey.fingerprint, ledger, clock=lambda: moment[0], idle={"minutes": 0})
 
+        opened: dict[int, ExitStack] = {}
         clients = [client(device) for device in range(devices)]
-        for day in range(days):
-            for device in range(devices):
+
+        def live(device: int, day: int) -> None:
+            if lost.get(device) == day or (day and day % restart == device % restart):
+                clients[device].close()
+                opened[device].close()
                 if lost.get(device) == day:
                     (folder / f"{device}.sqlite").unlink()
-                if lost.get(device) == day or (day and day % restart == 0):
-                    clients[device].close()
-                    clients[device] = client(device)
-                one, used = clients[device], int(minutes[device, day])
-                for part in (used // 3, used - used // 3) if used else ():
-                    one.record("minutes", part, add=True)
-                one.settle()
-            moment[0] += DAY
+                clients[device] = client(device)
+            one, used = clients[device], int(minutes[device, day])
+            for part in (used // 3, used - used // 3) if used else ():
+                one.record("minutes", part, add=True)
+            one.settle()
+
+        with ThreadPoolExecutor(8) as threads:  # a client mostly waits for the service
+            for day in range(days):
+                list(threads.map(partial(live, day=day), range(devices)))
+                moment[0] += DAY
         for one in clients:
             one.settle()
             one.close()
+        for each in opened.values():
+            each.close()
         path = f"/v1/surveys/{survey.fingerprint}/estimates?per=epoch&about=respondents"
         readings = service.get(path, role="analyst").json["series"]
 

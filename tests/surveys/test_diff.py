@@ -10,7 +10,7 @@ import pytest
 
 from deniable.channels import Channel
 from deniable.domains import Categories
-from deniable.protocols import GRR, OUE, Table
+from deniable.protocols import GRR, LGRR, OUE, Table
 from deniable.protocols.profiles import ProfileGraph, Warner
 from deniable.surveys import Budget, Longitudinal, Question, Survey, Terms
 from deniable.surveys.diff import LIFETIME, NEUTRAL, NO_BOUND, STRONGER, WEAKER, diff, weaker
@@ -113,6 +113,38 @@ def test_a_changed_rule_is_in_words_and_counts_no_values_of_none() -> None:
     assert (first.after, first.privacy) == ("memoize the first answer", STRONGER)
     (more,) = [change for change in diff(MEMOIZED, several) if "epsilon" not in change.what]
     assert (more.what, more.before, more.after) == ("values that a device memoizes", "1", "2")
+
+
+def test_which_of_the_four_levels_is_promised_is_in_words() -> None:
+    def rule(*given: Any, **more: Any) -> Longitudinal:
+        return Longitudinal(*given, **more)
+
+    levels = {"first": Fraction(1, 2), "forever": Fraction(1)}
+    held = {
+        "any two streams of answers, because the levels of all reports are added": rule("none", 30),
+        "any two streams of answers, because one report is repeated": rule("memoize", 30),
+        "two answers that never change; other streams of answers are told apart without bound": rule("memoize", 30, 2),
+        "any two streams of answers, because all reports come from one state": rule("two-stage", 30, 1, **levels),
+        "two streams of answers whose states recur in the same pattern, up to 3 states": rule(
+            "two-stage", 30, 3, **levels
+        ),
+        "any two streams of answers with at most 2 changes": rule("evolving", 30, changes=2),
+        "any two answers": rule("none", 1),
+    }
+    assert [one.promise[1] for one in held.values()] == list(held)
+    what = "between what the debited epsilon holds"
+    staged = [
+        Survey(
+            "s",
+            [Question("q", "?", LGRR(["yes", "no"], **levels))],
+            replace(TERMS, longitudinal=rule("two-stage", 30, values, **levels)),
+        )
+        for values in (1, 2)
+    ]
+    for (old, new), privacy in ((staged, WEAKER), (staged[::-1], STRONGER)):
+        (change,) = [change for change in diff(old, new) if change.what == what]
+        assert change.privacy == privacy
+        assert {change.before, change.after} == {old.terms.longitudinal.promise[1], new.terms.longitudinal.promise[1]}
 
 
 def test_the_order_of_questions_is_a_change() -> None:

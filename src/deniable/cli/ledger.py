@@ -161,12 +161,18 @@ def _survey_words(survey: Survey, answered: int, spent: Fraction, group: Spendin
         f"{max(rule.epochs - answered, 0)} more may follow, for epsilon {epsilon_text(left)} at most.",
         f"One report has epsilon {epsilon_text(survey.epsilon)}.",
     ]
+    if rule.epochs > 1:
+        said.append(f"The debited epsilon holds between {rule.promise[1]}.")
     if survey.lifetime_epsilon is None:
         said.append("For all reports together no epsilon holds: repeated reports show when an answer changed.")
     elif not _bounds(survey):
+        levels = (survey.epsilon, survey.debit, survey.budget_epsilon, survey.lifetime_epsilon)
+        first, never, pattern, anything = map(epsilon_text, levels)
         said.append(
-            f"All reports together have epsilon {epsilon_text(survey.budget_epsilon)} for somebody who knows when your "
-            f"answers were the same, and {epsilon_text(survey.lifetime_epsilon)} otherwise."
+            f"All reports together have epsilon {pattern} for somebody who knows when your answers were the same, and "
+            f"{anything} otherwise. These are the third and the fourth of four levels: one report, {first}; answers "
+            f"that never change, {never}; states that recur in the same pattern, {pattern}; any two streams of answers,"
+            f" {anything} at most."
         )
     else:
         said.append(f"All reports together have epsilon {epsilon_text(survey.lifetime_epsilon)} at most.")

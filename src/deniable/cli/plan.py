@@ -47,6 +47,7 @@ READS = {
         "deniable plan --text --epsilon 4 --people 1000000 --save protocol.json",
         "deniable plan --categories yes,no --epsilon 0.5 --forever 1 --people 20000    asked again and again",
         "deniable plan --categories 100 --epsilon 1 --forever 2 --epochs 52 --people 20000    every week, for a year",
+        "deniable plan --categories yes,no --epsilon 2 --epochs 52 --changes 2 --people 20000    hide changes",
         "deniable plan --number 0..24 --unit hours --epsilon 1 --within 0.5    how many people for a mean",
         "deniable plan --number 0..24 --unit hours --read distribution --epsilon 1 --people 20000    and its shape",
         "deniable plan --record parts.json --epsilon 1 --people 20000         one part of a record per person",
@@ -119,7 +120,16 @@ def plan(
         int | None,
         typer.Option(
             metavar="N",
-            help="With --forever: compare only what cannot be recognized as one device's reports in so many epochs.",
+            help="With --forever: compare only what cannot be recognized as one device's reports in so many epochs. "
+            "With --changes: how many epochs --epsilon is for.",
+            show_default=False,
+        ),
+    ] = None,
+    changes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="With --epochs: answers change K times at most, and --epsilon is that of all reports of a device.",
             show_default=False,
         ),
     ] = None,
@@ -187,8 +197,13 @@ def plan(
         raise SpecError("give two of --epsilon, --people and --within: the third follows")
     if forever is not None and epsilon is None:
         raise SpecError("--forever goes with --epsilon, the epsilon of one report")
-    if epochs is not None and forever is None:
-        raise SpecError("--epochs goes with --forever, the epsilon of what a device keeps over the epochs")
+    if epochs is not None and forever is None and changes is None:
+        raise SpecError(
+            "--epochs goes with --forever, the epsilon of what a device keeps over the epochs, or with --changes, how "
+            "often an answer changes"
+        )
+    if changes is not None and (epochs is None or forever is not None):
+        raise SpecError("--changes goes with --epochs, and not with --forever: --epsilon is that of all reports")
     kind = "number" if number else "record" if record else "places" if places else ""
     if read is not None and read not in READS.get(kind, ()):
         raise SpecError(
@@ -196,7 +211,7 @@ def plan(
             "rectangles with --places"
         )
     wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
-    wanted |= {"epochs": epochs, "memory": None if memory is None else _bytes(memory)}
+    wanted |= {"epochs": epochs, "changes": changes, "memory": None if memory is None else _bytes(memory)}
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, **wanted)
     if save is not None:
         output.save_json(save, made.best.spec(), indent=2)

@@ -181,6 +181,16 @@ class Protocol(ABC):
         yield from ()
 
     @classmethod
+    def stream_candidates(
+        cls, domain: Domain, epsilon: Fraction, epochs: int, changes: int, n: int | None = None
+    ) -> Iterator[Protocol]:
+        """The instances that the planner compares where all reports of `epochs` epochs have this epsilon together.
+
+        Between any two streams of answers with at most so many changes; here a fresh report of epsilon / epochs each.
+        """
+        yield from cls.candidates(domain, epsilon / epochs, n)
+
+    @classmethod
     def examples(cls) -> Iterator[Protocol]:
         """Small instances, all of whose reports can be listed: the conformance suite runs on them."""
         yield from ()

@@ -5,6 +5,8 @@ Rule       the smallest noise in the headline figure, in the worst case over wha
 Forms      where reports repeat, only protocols with few different reports may be used: `forms` leaves the others out
 Two stages with `forever` only protocols that keep a state of that epsilon are built; epsilon is that of one report.
            Over `epochs` their reports may fit each other at most `forms` times better than those of two devices
+Streams    with `changes` epsilon is that of all reports of `epochs` epochs, between any two streams of answers: the
+           tree of differences, and fresh reports that share the epsilon, are compared by their noise in one epoch
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ def build(
     quick: bool = False,
     epochs: int = 1,
     counters: int = MOST_COUNTERS,
+    changes: int | None = None,
 ) -> dict[str, Protocol]:
     """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms.
 
@@ -47,14 +50,15 @@ def build(
             continue
         if quick and kind.slow_to_build:
             continue
-        offered = (
-            kind.candidates(domain, epsilon, n)
-            if forever is None
-            else kind.two_stage_candidates(domain, epsilon, forever, n)
-        )
+        if changes is not None:
+            offered = kind.stream_candidates(domain, exact.as_epsilon(epsilon), epochs, changes, n)
+        elif forever is not None:
+            offered = kind.two_stage_candidates(domain, epsilon, forever, n)
+        else:
+            offered = kind.candidates(domain, epsilon, n)
         with suppress(ChannelError):
             for protocol in offered:
-                if protocol.reads == reads and protocol.tally_size <= counters:
+                if protocol.reads in (reads, "series") and protocol.tally_size <= counters:
                     built[protocol.name] = protocol
                     if _has_few(protocol, forms, epochs):  # of several candidates of one kind the first that will do
                         break

@@ -158,6 +158,9 @@ def _rules(old: Terms, new: Terms) -> Iterator[Edit]:
     else:
         yield from _compared("values that a device memoizes", before.values, after.values, less_is=STRONGER)
         yield from _compared("changes of an answer that count", before.changes, after.changes)
+    (less, old_promise), (more, new_promise) = before.promise, after.promise
+    held = _direction(less, more, STRONGER)
+    yield from _compared("between what the debited epsilon holds", old_promise, new_promise, privacy=held)
     if before.forever is not None and after.forever is not None:
         yield from _compared("epsilon of a kept answer", before.forever, after.forever, less_is=STRONGER)
     if before.linkable != after.linkable:

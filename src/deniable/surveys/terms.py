@@ -160,6 +160,26 @@ class Longitudinal:
         """How often a device randomizes an answer at most: a report, or a state from which reports are drawn."""
         return min(self.values, self.epochs) if self.keeps else self.epochs
 
+    @property
+    def promise(self) -> tuple[int, str]:
+        """Between what the debited epsilon holds, in words; and how little that is, from 0.
+
+        >>> Longitudinal("two-stage", 30, 2, Fraction(1, 2), Fraction(1)).promise
+        (1, 'two streams of answers whose states recur in the same pattern, up to 2 states')
+        """
+        if self.changes is not None:
+            return 0, f"any two streams of answers with at most {self.changes} changes"
+        if self.epochs == 1:
+            return 0, "any two answers"
+        if not self.keeps:
+            return 0, "any two streams of answers, because the levels of all reports are added"
+        if self.draws == 1:
+            why = "all reports come from one state" if self.is_two_stage else "one report is repeated"
+            return 0, f"any two streams of answers, because {why}"
+        if self.is_two_stage:
+            return 1, f"two streams of answers whose states recur in the same pattern, up to {self.draws} states"
+        return 2, "two answers that never change; other streams of answers are told apart without bound"
+
     def spec(self) -> dict[str, Any]:
         content: dict[str, Any] = {"rule": self.rule, "epochs": self.epochs}
         if self.changes is not None:

@@ -509,6 +509,45 @@ def test_levels_as_people_write_them(run, server, book):
     assert "3.8 of 5 spent" in run("answer", server.url, daily().fingerprint, "smoke=yes").out
 
 
+STREAMS = {
+    (
+        "none",
+        1,
+    ): "The debited epsilon holds between any two streams of answers, because the levels of all reports are added.",
+    (
+        "two-stage",
+        1,
+    ): "The debited epsilon holds between any two streams of answers, because all reports come from one state.",
+    ("two-stage", 2): (
+        "The debited epsilon holds between two streams of answers whose states recur in the same pattern, up to 2 "
+        "states. All reports together have epsilon 2 for somebody who knows when your answers were the same, and "
+        "34.749 otherwise. These are the third and the fourth of four levels: one report, 0.5; answers that never "
+        "change, 1; states that recur in the same pattern, 2; any two streams of answers, 34.749 at most."
+    ),
+    ("evolving", 2): "The debited epsilon holds between any two streams of answers with at most 2 changes.",
+    ("memoize", 2): (
+        "The debited epsilon holds between two answers that never change; other streams of answers are told apart "
+        "without bound."
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STREAMS, ids=lambda case: f"{case[0]} {case[1]}")
+def test_a_budget_says_which_level_is_promised(run, case, tmp_path):
+    """In words, for every rule; the numbers are those of the survey."""
+    name, number = case
+    rule = {"rule": name, "epochs": 30} | {"none": {}, "evolving": {"changes": number}}.get(name, {"values": number})
+    rule |= {"first": "1/2", "forever": "1"} if name == "two-stage" else {}
+    levels = {} if name == "two-stage" else {"epsilon": "1/2"}
+    draft = {"name": "weekly", "owner": "Institute", "purpose": "To know.", "days": 30, "epochs": {"days": 1}}
+    draft |= {"opens": "2026-01-01T00:00:00Z", "longitudinal": rule, "people": 100, **levels}
+    draft["questions"] = [{"id": "ill", "text": "Are you ill?", "answers": ["yes", "no"]}]
+    survey = Survey.from_draft(draft)
+    Ledger(tmp_path / "l.db").submit(survey, survey.terms.first, {"ill": "yes"})
+    (group,) = run("ledger", "budget", "--json", "--ledger", tmp_path / "l.db").json["budgets"]
+    assert STREAMS[case] in group["words"][1]
+
+
 def test_a_mistyped_directory_is_not_made(run, server, address, tmp_path):
     for command in (address + MIXED, ["ledger", "show"], ["ledger", "optout", "--new"]):
         err = run(*command, "--ledger", tmp_path / "nope" / "d5.db", code=2).err

@@ -245,7 +245,7 @@ class Client:
             reason, body = "", submission.body
             if submission.state == QUEUED:
                 reason = self.flush(wait).reason
-                submission = next(known for known in self.history() if known.epoch == epoch)
+                submission = self.ledger.submissions(self.fingerprint, since=epoch)[0]
             return Receipt.of(submission, fresh, reason, body)
 
     # -- recording ---------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class Client:
                 made.append(self._submit_recorded(survey, epoch))
         self.ledger.record_from(self.fingerprint, current)
         reason = self.flush(wait).reason if made else ""
-        known = {one.epoch: one for one in self.history()} if made else {}
+        known = {one.epoch: one for one in self.ledger.submissions(self.fingerprint, made[0][0].epoch)} if made else {}
         return [Receipt.of(known[one.epoch], fresh, reason, one.body) for one, fresh in made]
 
     def _submit_recorded(self, survey: Survey, epoch: int) -> tuple[Submission, bool]:

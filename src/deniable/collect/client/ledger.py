@@ -291,14 +291,12 @@ class Ledger:
 
     # -- looking -----------------------------------------------------------------------------------
 
-    def submissions(self, survey: str | None = None) -> list[Submission]:
-        """Everything that was ever queued, by survey and epoch."""
+    def submissions(self, survey: str | None = None, since: int = 0) -> list[Submission]:
+        """Everything that was ever queued, by survey and epoch; of the epochs `since` this one."""
         if not self.exists:
             return []
         with self._transaction() as connection:
-            if survey is None:
-                return _submissions(connection, "1")
-            return _submissions(connection, "survey = ?", survey)
+            return _submissions(connection, "(?1 IS NULL OR survey = ?1) AND epoch >= ?2", survey, since)
 
     def remembered(self, survey: str | None = None) -> list[tuple[str, str, int]]:
         """Survey, question and number of the answers that are kept with their reports or states."""
@@ -476,10 +474,14 @@ def _spending(connection: sqlite3.Connection, owner: str, group: str) -> Spendin
         return None
     levels: dict[str, list[Fraction]] = {}
     deltas = []
-    query = "SELECT survey, epsilon, delta FROM spending WHERE owner = ? AND budget = ? ORDER BY survey, epoch"
-    for survey, epsilon, delta in connection.execute(query, (owner, group)):
-        levels.setdefault(survey, []).append(_amount(epsilon))
-        deltas.append(_amount(delta))
+    # Debits of one survey are all alike, or few different ones: a device that answers every day adds up a few products.
+    query = (
+        "SELECT survey, epsilon, delta, count(*) FROM spending WHERE owner = ? AND budget = ? "
+        "GROUP BY survey, epsilon, delta ORDER BY survey, min(epoch)"
+    )
+    for survey, epsilon, delta, often in connection.execute(query, (owner, group)):
+        levels.setdefault(survey, []).append(_amount(epsilon) * often)
+        deltas.append(_amount(delta) * often)
     spent = tuple((survey, sequential(parts)) for survey, parts in levels.items())
     return Spending(owner, group, _amount(row[0]), spent, row[2], _amount(row[1]), sequential(deltas))
 

@@ -116,6 +116,13 @@ class Evolving(Protocol):
         return iter(())  # whoever answers once has nothing that changes
 
     @classmethod
+    def stream_candidates(
+        cls, domain: Domain, epsilon: Fraction, epochs: int, changes: int, n: int | None = None
+    ) -> Iterator[Protocol]:
+        if isinstance(domain, ListedDomain) and domain.size <= MOST_ANSWERS:
+            yield cls(domain, epsilon, epochs, changes)
+
+    @classmethod
     def examples(cls) -> Iterator[Evolving]:
         yield cls(["no", "yes"], 1, epochs=4, changes=1)
         yield cls(3, 2, epochs=2, changes=0)
