@@ -229,6 +229,8 @@ export interface Terms {
     readonly showFrom: number;
     readonly replaces: string | null;
     readonly campaign: Round | null;
+  /** Who mixes sealed submissions on their way; null where they go to the server. */
+  readonly relay: { readonly address: string; readonly key: string; readonly batch: number; readonly host: string } | null;
 }
 
 /** Where a survey stands among the rounds of one collection. */
@@ -284,6 +286,9 @@ export class Survey {
 }
 
 /** Where a client keeps its ledger, an opaque document. */
+/** One submission, as it would be sent, sealed for the collector's key: fresh each time. */
+export function sealSubmission(survey: Survey, bytes: Uint8Array): Promise<Uint8Array>;
+
 export interface Store {
     read(): Promise<unknown>;
     /** Keep `change(kept)`, a synchronous function, durably and all at once; if it throws, nothing has happened. */

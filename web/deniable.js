@@ -13,6 +13,7 @@
  *   texts                which characters the texts of a survey may hold
  *   surveys              the published questions and terms, checked against a pinned fingerprint
  *   changes              what is different in a survey that replaces another
+ *   sealing              submissions that a relay carries and only the collector can open
  *   ledger               what this browser has answered and spent, in IndexedDB
  *   client               answer, record, retry, history, budget, delete, withdraw, opt out
  *
@@ -2084,6 +2085,8 @@ function readCampaign(spec, { epochs }, toAnswer) {
   return Object.freeze({ kind, parameters: Object.freeze({ ...parameters }), round, rounds, ...links, words });
 }
 
+const RELAY_ADDRESS = /^(https:\/\/[a-z0-9.-]+|http:\/\/(localhost|127\.0\.0\.1|\[::1\]))(:[0-9]{1,5})?(\/[A-Za-z0-9._~-]+)*$/;
+
 function readTerms(spec, toAnswer) {
   const { epochs, longitudinal, budget } = spec;
   checkText(spec.owner, "the owner of the survey");
@@ -2117,6 +2120,14 @@ function readTerms(spec, toAnswer) {
   check(opens < expires && at(opens) >= 0 && at(expires - 1) <= LAST_EPOCH, "the times of the survey are not usable");
   check(["tally", "reports"].includes(spec.retention), "the retention is unknown here");
   check(!("delete_days" in spec) || (spec.retention === "tally" && isWhole(spec.delete_days, 1, 366)), "the days until reports are deleted are not usable");
+  if ("relay" in spec) {
+    exactKeys(spec.relay, ["address", "key", "batch"], '"relay"');
+    const { address, key, batch } = spec.relay;
+    check(typeof address === "string" && RELAY_ADDRESS.test(address), "the address of the relay is not usable");
+    check(typeof key === "string" && /^B[A-Za-z0-9_-]{85}[AEIMQUYcgkosw048]$/.test(key), "the key of the collector is not usable");
+    check(isWhole(batch, 2, 10 ** 7), "the smallest batch of the relay is not usable");
+    check(epochs.late >= 1 && spec.retention === "tally", "a survey with a relay takes a late epoch and keeps sums only");
+  }
   check(isWhole(spec.show_from, 1, 10 ** 12), "the smallest number of answers to show is not usable");
   check(!("replaces" in spec) || isFingerprint(spec.replaces), "the survey that this one replaces is no fingerprint");
   return Object.freeze({
@@ -2136,6 +2147,7 @@ function readTerms(spec, toAnswer) {
     showFrom: spec.show_from,
     replaces: spec.replaces ?? null,
     campaign: readCampaign(spec.campaign, longitudinal, toAnswer),
+    relay: spec.relay ? Object.freeze({ ...spec.relay, host: spec.relay.address.split("/")[2] }) : null,
   });
 }
 
@@ -2193,7 +2205,7 @@ export class Survey {
     check(spec.version === 1 || spec.version === 2, "surveys of this version are unknown here: only 1 and 2 are");
     const collected = spec.version === 2;
     const known = ["kind", "version", "name", "questions", ...(collected ? TERMS : [])];
-    exactKeys(spec, known, "the survey", collected ? ["replaces", "campaign", "delete_days"] : []);
+    exactKeys(spec, known, "the survey", collected ? ["replaces", "campaign", "delete_days", "relay"] : []);
     checkText(spec.name, "the name of the survey");
     check(Array.isArray(spec.questions) && spec.questions.length > 0, "a survey needs at least one question");
     check(spec.questions.length <= MOST_QUESTIONS, `a survey has at most ${MOST_QUESTIONS} questions`);
@@ -2448,7 +2460,45 @@ export function surveyChanges(before, after) {
   for (const key of ["origin", "early", "late"]) note(`epochs: ${key}`, old.epochs[key], now.epochs[key]);
   note("replaces", old.replaces ?? "none", now.replaces ?? "none");
   note("campaign", roundInWords(old.campaign), roundInWords(now.campaign));
+  if (old.relay && now.relay) {
+    note("relay", old.relay.address, now.relay.address);
+    note("smallest batch of the relay", old.relay.batch, now.relay.batch, now.relay.batch < old.relay.batch ? "weaker" : "stronger");
+    note("key of the collector", old.relay.key, now.relay.key);
+  } else {
+    const words = (relay) => (relay ? `${relay.address.split("/")[2]}, batches of ${relay.batch.toLocaleString("en")}` : "none");
+    note("relay", words(old.relay), words(now.relay), now.relay ? "stronger" : "weaker");
+  }
   return changes;
+}
+
+// -- sealing ---------------------------------------------------------------------------------------------------------
+//
+// HPKE in base mode (RFC 9180): DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM. Where the terms name a relay, the id
+// and the answers are sealed for the collector's key; the relay sees the survey and the epoch alone.
+
+const fromBase64url = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (letter) => letter.charCodeAt(0));
+const [KEM, HPKE] = [concat(utf8("KEM"), [0, 16]), concat(utf8("HPKE"), [0, 16, 0, 1, 0, 1])];
+const extract = (suite, salt, label, material) => hmac(salt, concat(utf8("HPKE-v1"), suite, utf8(label), material));
+const expand = (suite, key, label, info, length) =>
+  hmac(key, concat([0, length], utf8("HPKE-v1"), suite, utf8(label), info, [1])).slice(0, length);
+
+/** One submission, as it would be sent, sealed for the collector: fresh each time, so what was sealed is kept to be sent again. */
+export async function sealSubmission(survey, bytes) {
+  const { subtle } = globalThis.crypto;
+  const curve = { name: "ECDH", namedCurve: "P-256" };
+  const own = fromBase64url(survey.terms.relay.key);
+  const collector = await subtle.importKey("raw", own, curve, false, []);
+  const pair = await subtle.generateKey(curve, false, ["deriveBits"]);
+  const secret = new Uint8Array(await subtle.deriveBits({ name: "ECDH", public: collector }, pair.privateKey, 256));
+  const sent = new Uint8Array(await subtle.exportKey("raw", pair.publicKey));
+  const shared = expand(KEM, extract(KEM, [], "eae_prk", secret), "shared_secret", concat(sent, own), 32);
+  const info = utf8(`deniable-sealed-v1\0${survey.fingerprint}`);
+  const context = concat([0], extract(HPKE, [], "psk_id_hash", []), extract(HPKE, [], "info_hash", info));
+  const root = extract(HPKE, shared, "secret", []);
+  const key = await subtle.importKey("raw", expand(HPKE, root, "key", context, 16), "AES-GCM", false, ["encrypt"]);
+  const parameters = { name: "AES-GCM", iv: expand(HPKE, root, "base_nonce", context, 12), additionalData: bytes.slice(4, 8) };
+  const sealed = new Uint8Array(await subtle.encrypt(parameters, key, bytes.slice(8)));
+  return concat(utf8("DNS1"), bytes.slice(4, 8), sent, sealed);
 }
 
 // -- ledger ----------------------------------------------------------------------------------------------------------
@@ -2885,9 +2935,9 @@ export class Client {
   async #sendAll() {
     let [waiting, after] = [0, 0];
     await this.#forgetIds();
-    for (const { id, bytes } of (await this.history()).filter(({ state }) => state === "queued")) {
+    for (const { id, bytes, sealed } of (await this.history()).filter(({ state }) => state === "queued")) {
       if ((await this.#read()).optedOut) return { waiting: 0, after: 0 };
-      const outcome = await this.#send(bytes);
+      const outcome = await this.#send(await this.#asSent(id, bytes, sealed));
       if (outcome.state === "queued") {
         waiting++;
         after = Math.max(after, outcome.after);
@@ -2898,13 +2948,27 @@ export class Client {
     return { waiting, after };
   }
 
+  /** The bytes that leave. Where a relay is named they are sealed once, and kept: a relay takes the same bytes once. */
+  async #asSent(id, bytes, sealed) {
+    const survey = await this.survey();
+    if (!survey.terms?.relay || sealed) return sealed ?? bytes;
+    const made = await sealSubmission(survey, bytes);
+    await this.#update((ledger) => {
+      const queued = ledger.surveys.get(this.#pinned)?.submissions.find((entry) => entry.id === id && entry.state === "queued");
+      if (queued) queued.sealed = made;
+    });
+    return made;
+  }
+
   async #send(body) {
+    const relay = (await this.survey()).terms?.relay;
+    const [server, kind] = relay ? [relay.address, "sealed"] : [this.#server, "reports"];
     let reply;
     try {
-      reply = await this.#options.fetch(`${this.#server}/v1/surveys/${this.#pinned}/reports`, {
+      reply = await this.#options.fetch(`${server}/v1/surveys/${this.#pinned}/reports`, {
         ...QUIET,
         method: "POST",
-        headers: { "Content-Type": "application/vnd.deniable.reports" },
+        headers: { "Content-Type": `application/vnd.deniable.${kind}` },
         body,
         signal: AbortSignal.timeout(30000),
       });
@@ -3105,6 +3169,7 @@ function settle(submissions, id, { state, reason }) {
   if (!queued) return; // dropped or withdrawn meanwhile, it stays so
   Object.assign(queued, { state, reason });
   delete queued.bytes;
+  delete queued.sealed;
   if (!queued.idUntil) delete queued.id;
 }
 
@@ -3115,5 +3180,6 @@ function settleDeleted(own, id, outcome) {
   if (entry.state === "queued") entry.state = outcome === "deleted" ? "sent" : "dropped"; // it had arrived, or never did
   if (entry.state === "sent" || !entry.reason) entry.reason = outcome;
   delete entry.bytes;
+  delete entry.sealed;
   delete entry.id;
 }

@@ -52,6 +52,7 @@ from deniable.protocols.profiles import OneBitCluster, ProfileGraph, SmoothCateg
 from deniable.randomness import Simulation
 from deniable.surveys import Longitudinal, Question, Survey
 from deniable.surveys.promises import MODERATE, STRONG, WEAK, band, promises
+from deniable.surveys.terms import Relay
 from tests.collect.surveys import terms
 from tests.surveys.rounds import rounds
 from tests.web.test_node import WEB, run, tool
@@ -134,10 +135,12 @@ def calendars() -> list[Survey]:
 
 
 def waiting() -> list[Survey]:
-    """Reports that wait in files to be counted."""
+    """Reports that wait in files to be counted, or at a relay to be mixed."""
     made = asked([GRR(2, 1)], RULES["once"])
     assert made.terms is not None
-    return [replace(made, terms=replace(made.terms, delete_days=days)) for days in (1, 7)]
+    mixed = Relay("https://relay.example.org:8443/mix", f"B{'a' * 85}A", 1000)
+    files = [replace(made, terms=replace(made.terms, delete_days=days)) for days in (1, 7)]
+    return [*files, replace(made, terms=replace(made.terms, relay=mixed))]
 
 
 def two_stages() -> list[Survey]:
@@ -237,6 +240,7 @@ BEHAVIOUR = {
     "kept": "tests/collect/test_promises_kept.py::test_a_service_keeps_what_the_sentence_says",
     "leaving": "tests/collect/test_promises_kept.py::test_leaving_does_what_the_sentence_says",
     "address": "tests/collect/test_promises_kept.py::test_a_request_holds_what_the_sentence_says",
+    "relay": "tests/collect/server/test_relay.py::test_the_relay_does_what_the_sentence_says",
     "storage": "tests/surveys/test_promises.py::test_a_browser_that_may_forget_promises_nothing_about_all_reports",
     "often": "tests/surveys/test_promises.py::test_a_device_answers_as_often_and_repeats_what_the_sentence_says",
     "round": "tests/collect/client/test_rounds.py::test_the_page_says_what_the_ledger_does",

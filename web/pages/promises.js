@@ -99,6 +99,7 @@ export function promises(survey, here = "this browser", lasting = true) {
       kept: kept(survey),
       leaving: stays(survey.terms.retention, survey.terms.deleteDays),
       address: address(survey.terms, here),
+      relay: relay(survey.terms),
     });
   }
   return Object.fromEntries(Object.entries(said).filter(([, sentence]) => sentence));
@@ -291,10 +292,16 @@ export function lifetime(survey) {
 
 // -- what is kept, where ---------------------------------------------------------------------------------------------
 
-function address({ epochs, opens, expires }, here) {
+function relay({ relay: named }) {
+  if (!named) return "";
+  const { host, batch } = named;
+  return `Your answer is sealed and sent to a relay, ${host}, which cannot read it. The relay passes answers on in random order, at least ${thousands(batch)} of one period at a time, so that those who ask do not learn whose they are. This protects you as long as ${host} and those who ask do not work together, and as long as the other answers are not made up by them. If fewer than ${thousands(batch)} people answer in a period, their answers are discarded.`;
+}
+
+function address({ epochs, opens, expires, relay: named }, here) {
   const more = here.includes("browser") ? ", and what a browser tells of itself" : "";
   const length = duration(Math.min(epochs.seconds, expires - opens));
-  return `A report holds no name, no address, no cookie and no time but its period, which lasts ${length}. The server still sees the network address that it comes from, and when${more}, as with every web page; its program keeps none of this.`;
+  return `A report holds no name, no address, no cookie and no time but its period, which lasts ${length}. The ${named ? "relay" : "server"} still sees the network address that it comes from, and when${more}, as with every web page; its program keeps none of this.`;
 }
 
 function often(survey, here) {

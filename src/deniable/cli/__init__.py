@@ -46,6 +46,7 @@ COMMANDS = {
     "simulate": "Repeat whole collections with made-up people, and compare the errors with the formulas.",
     "conformance": "Check that protocols do what they promise, on the small instances that their examples() give.",
     "serve": "Collect reports over HTTP, add them up, and answer analysts.",
+    "relay": "Mix sealed submissions on their way to the collector.",
     "answer": "Answer a survey: the answers are randomized here, written to the ledger, and only then sent.",
     "demo": "Collect a real survey of extramarital affairs on this machine: devices, HTTP, store, estimate.",
     "channel": "Mechanisms as matrices: show, check, sample, infer.",

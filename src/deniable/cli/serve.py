@@ -120,6 +120,14 @@ def serve(
             "--ingest-key", envvar="DENIABLE_SERVE_INGEST_KEY", help="Take reports only with an ingest token."
         ),
     ] = False,
+    relay_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The collector's key, for surveys whose submissions come sealed through a relay.",
+            show_default="none",
+        ),
+    ] = None,
     rate: Rate = None,
     survey_rate: SurveyRate = None,
     operator_port: Annotated[
@@ -189,6 +197,7 @@ def serve(
         port=port,
         origin=origin,
         keyed=keyed,
+        relay_key=relay_key,
         rate=rate,
         survey_rate=survey_rate,
         plans=plans,

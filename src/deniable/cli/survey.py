@@ -43,7 +43,7 @@ from deniable.surveys import Survey, Terms
 from deniable.surveys.campaign import Round
 from deniable.surveys.diff import diff, weaker
 from deniable.surveys.draft import crowds, divided, has_epsilon, plan_draft
-from deniable.surveys.promises import band, kept, lifetime, promises
+from deniable.surveys.promises import amplified, band, kept, lifetime, promises
 from deniable.surveys.results import part_id
 from deniable.surveys.terms import span, write_time
 
@@ -498,6 +498,9 @@ def print_survey(survey: Survey) -> None:
     ]
     head = ["question", "text", "protocol", "answers", "epsilon", "bytes"]
     output.table(head, [[shown(cell) for cell in row] for row in rows], left=4)
+    if said := amplified(survey):
+        output.write("\n")
+        output.prose(said)
 
 
 def _print_valid(survey: Survey) -> None:
@@ -511,6 +514,8 @@ def _print_valid(survey: Survey) -> None:
             ("protection", band(survey)),
         ]
     )
+    if said := amplified(survey):
+        output.prose(said)
 
 
 def _print_plans(survey: Survey, plans: Mapping[str, Plan]) -> None:

@@ -132,6 +132,21 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Edit]:
         yield from _compared(f"epochs: {key}", old.epochs.spec()[key], new.epochs.spec()[key])
     yield from _compared("replaces", old.replaces or "none", new.replaces or "none")
     yield from _compared("campaign", _round(old), _round(new))
+    yield from _relays(old, new)
+
+
+def _relays(old: Terms, new: Terms) -> Iterator[Edit]:
+    """Who mixes submissions, and how many at least; another key is another collector."""
+    before, after = old.relay, new.relay
+    if before is None or after is None:
+        was, now = (
+            "none" if relay is None else f"{relay.host}, batches of {relay.batch:,}" for relay in (before, after)
+        )
+        yield from _compared("relay", was, now, privacy=WEAKER if after is None else STRONGER)
+        return
+    yield from _compared("relay", before.address, after.address)
+    yield from _compared("smallest batch of the relay", before.batch, after.batch, less_is=WEAKER)
+    yield from _compared("key of the collector", before.key, after.key)
 
 
 def _days(old: Terms, new: Terms) -> Iterator[Edit]:

@@ -56,6 +56,8 @@ budget           {"group": "...", "epsilon": "4", "delta": "1/1000"}; by default
                  just what it needs
 campaign         {"kind": "narrowing", "cells": 8}: this is the first of several rounds, whose rule asks the questions
                  in its own way (`campaign`); what is left out has its default
+relay            {"address": "https://relay.example.org", "key": "...", "batch": 1000}: submissions travel sealed, and
+                 are mixed in batches; the key is the collector's, from `deniable relay key`
 retention, delete_days, show_from, replaces     as in `Terms`
 
 The choice is made when the survey is made and stored in full: a later planner changes no published survey.
@@ -88,6 +90,7 @@ from deniable.surveys.terms import (
     Epochs,
     Longitudinal,
     Terms,
+    read_relay,
     read_time,
     span,
     write_time,
@@ -414,6 +417,7 @@ TERMS = (
     "show_from",
     "replaces",
     "campaign",
+    "relay",
 )
 
 _DAY, _HOUR = 86_400, 3_600
@@ -438,6 +442,8 @@ def draft_terms(given: Mapping[str, Any], survey: Survey, now: float | None = No
         survey.relation,
     )
     options = {key: given[key] for key in ("retention", "delete_days", "show_from", "replaces") if key in given}
+    if "relay" in given:
+        options["relay"] = read_relay(given["relay"])
     # Where an answer may be repeated, an epoch is how often: its author must say it. Kept reports have ids anyway, and
     # whoever sent one may have it deleted as long as its epoch is open.
     short = expires - opens > _LONG and rule.epochs == 1 and options.get("retention", "tally") == "tally"

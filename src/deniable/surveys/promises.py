@@ -154,6 +154,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
             "kept": kept(survey),
             "leaving": _leaving(survey),
             "address": _address(survey.terms, here),
+            "relay": _relay(survey.terms),
         }
     return {name: sentence for name, sentence in said.items() if sentence}
 
@@ -418,10 +419,45 @@ def lifetime(survey: Survey) -> str:
 def _address(terms: Terms, here: str) -> str:
     more = ", and what a browser tells of itself" if "browser" in here else ""
     length = span(min(terms.epochs.seconds, terms.expires - terms.opens))
+    server = "server" if terms.relay is None else "relay"
     return (
-        f"A report holds no name, no address, no cookie and no time but its period, which lasts {length}. The server "
+        f"A report holds no name, no address, no cookie and no time but its period, which lasts {length}. The {server} "
         f"still sees the network address that it comes from, and when{more}, as with every web page; its program keeps "
         "none of this."
+    )
+
+
+def _relay(terms: Terms) -> str:
+    """Who sees what where a relay mixes submissions, and who must not work together."""
+    if terms.relay is None:
+        return ""
+    host, batch = terms.relay.host, terms.relay.batch
+    return (
+        f"Your answer is sealed and sent to a relay, {host}, which cannot read it. The relay passes answers on in "
+        f"random order, at least {batch:,} of one period at a time, so that those who ask do not learn whose they are. "
+        f"This protects you as long as {host} and those who ask do not work together, and as long as the other answers "
+        f"are not made up by them. If fewer than {batch:,} people answer in a period, their answers are discarded."
+    )
+
+
+def amplified(survey: Survey, delta: Fraction = Fraction(1, 10**8)) -> str:
+    """What mixing proves, for a reviewer; empty where no relay is named, or where reports can be linked over epochs."""
+    from deniable.privacy import CannotShuffle, shuffled
+    from deniable.privacy.shuffle import rounded_up
+
+    terms = survey.terms
+    if terms is None or terms.relay is None or (terms.longitudinal.keeps and terms.longitudinal.epochs > 1):
+        return ""
+    try:
+        crowd = shuffled([question.protocol for question in survey], terms.relay.batch, delta)
+    except CannotShuffle:
+        return ""
+    more = f", in each of up to {_epochs(survey):,} periods" if _epochs(survey) > 1 else ""
+    return (
+        f"A batch of {crowd.n:,} honest submissions in random order has a central epsilon of "
+        f"{rounded_up(crowd.epsilon)} up to a probability of {float(delta):g}{more}, as long as the relay "
+        f"({terms.relay.host}) and the collector do not work together; against both together it is "
+        f"{epsilon_text(survey.epsilon)}."
     )
 
 

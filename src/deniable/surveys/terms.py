@@ -29,6 +29,10 @@ Campaign      where the survey stands among several rounds of one collection, if
 Retention     "tally"    counts are kept, reports are not; "reports" keeps them, to be analysed anew. With "tally",
               `delete_days` lets reports wait in files until an engine counts them, and be deleted so many days after
               the last report of their epoch could come, at the latest
+Relay         submissions travel sealed to the collector's `key` through somebody else's machine at `address`, which
+              passes them on in random order, in batches of at least `batch` of one epoch. Devices send to no other
+              address. What waits at the relay when an epoch ends needs one more epoch to arrive, so at least one late
+              epoch is taken, and sums alone are kept
 Times         written "2026-11-01T00:00:00Z", held as seconds since 1970
 """
 
@@ -52,6 +56,10 @@ FRESH, MEMOIZE, TWO_STAGE, EVOLVING = RULES = ("none", "memoize", "two-stage", "
 RETENTION = ("tally", "reports")
 LAST_EPOCH = 2**32 - 1
 _GROUP = re.compile(r"[a-z0-9._-]{1,64}")
+_POINT = re.compile(r"B[A-Za-z0-9_-]{85}[AEIMQUYcgkosw048]")
+_ADDRESS = re.compile(
+    r"(https://[a-z0-9.-]+|http://(localhost|127\.0\.0\.1|\[::1\]))(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*"
+)
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _TERMS = ("owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "show_from")
 
@@ -223,6 +231,41 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Relay:
+    """Who mixes sealed submissions before the collector gets them.
+
+    >>> Relay("https://relay.example.org", "B" * 87, 1000).host
+    'relay.example.org'
+    """
+
+    address: str
+    key: str
+    """The collector's public key: 65 bytes in base64url."""
+    batch: int
+    """The fewest submissions that are passed on together."""
+
+    def __post_init__(self) -> None:
+        address = as_text(self.address, "the address of the relay")
+        if not _ADDRESS.fullmatch(address):
+            raise SpecError(
+                f"the address of the relay is written https://host, with a port or a path if need be, not "
+                f"{short(address)}; http:// is for this machine only"
+            )
+        if not isinstance(self.key, str) or not _POINT.fullmatch(self.key):
+            raise SpecError(
+                "the collector's key is 65 bytes in base64url, 87 characters: deniable relay key writes one"
+            )
+        _whole(self.batch, 2, 10**7, "the smallest batch of a relay")
+
+    @property
+    def host(self) -> str:
+        return self.address.split("/")[2]
+
+    def spec(self) -> dict[str, Any]:
+        return {"address": self.address, "key": self.key, "batch": self.batch}
+
+
+@dataclass(frozen=True)
 class Terms:
     """Everything that a published survey promises beyond its questions."""
 
@@ -242,6 +285,8 @@ class Terms:
     """The round of a campaign that the survey is, if it is one."""
     delete_days: int | None = None
     """How long reports may wait in files to be counted; None: they are counted as they come."""
+    relay: Relay | None = None
+    """Who mixes submissions on their way; None: they are sent to the collector."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "owner", as_text(self.owner, "the owner of a survey"))
@@ -256,6 +301,11 @@ class Terms:
             _whole(self.delete_days, 1, 366, '"delete_days"')
             if self.retention != "tally":
                 raise SpecError('"delete_days" goes with the retention "tally" only: "reports" are not deleted')
+        if self.relay is not None and (self.epochs.late < 1 or self.retention != "tally"):
+            raise SpecError(
+                "a survey with a relay takes at least one late epoch, in which the last batch arrives, and keeps sums "
+                'only: give "late" 1 or more and the retention "tally"'
+            )
         _whole(self.show_from, 1, 10**12, "the smallest number of answers to show")
         if self.replaces is not None and not is_fingerprint(self.replaces):
             raise SpecError("the survey that this one replaces is named by its fingerprint, 64 hexadecimal digits")
@@ -284,6 +334,10 @@ class Terms:
             return "epochTooEarly"
         return "epochTooOld" if epoch < current - self.epochs.late else None
 
+    def relay_ends(self, epoch: int) -> int:
+        """The moment from which on a relay takes no submission of this epoch: an epoch before the collector does."""
+        return self.epochs.start(epoch + self.epochs.late)
+
     def ends(self, epoch: int) -> int:
         """The moment from which on no report of this epoch is taken."""
         return self.epochs.start(epoch + self.epochs.late + 1)
@@ -308,12 +362,13 @@ class Terms:
             **({"replaces": self.replaces} if self.replaces else {}),
             **({"campaign": self.campaign.spec()} if self.campaign else {}),
             **({"delete_days": self.delete_days} if self.delete_days is not None else {}),
+            **({"relay": self.relay.spec()} if self.relay else {}),
         }
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Terms:
         """The terms in full form."""
-        keys(spec, _TERMS, "the survey", optional=("replaces", "campaign", "delete_days"))
+        keys(spec, _TERMS, "the survey", optional=("replaces", "campaign", "delete_days", "relay"))
         epochs, rule, budget = (_object(spec, key) for key in ("epochs", "longitudinal", "budget"))
         keys(epochs, ("origin", "seconds", "early", "late"), '"epochs"')
         more = {MEMOIZE: ("values",), TWO_STAGE: ("values", "first", "forever"), EVOLVING: ("changes",)}
@@ -335,7 +390,16 @@ class Terms:
             spec.get("replaces"),
             Round.from_spec(spec["campaign"]) if "campaign" in spec else None,
             spec.get("delete_days"),
+            read_relay(spec["relay"]) if "relay" in spec else None,
         )
+
+
+def read_relay(spec: Any) -> Relay:
+    """The relay of a draft or of a survey."""
+    if not isinstance(spec, Mapping):
+        raise SpecError('"relay" is an object with "address", "key" and "batch"')
+    keys(spec, ("address", "key", "batch"), '"relay"')
+    return Relay(**spec)
 
 
 def read_time(text: Any) -> int:

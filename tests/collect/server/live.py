@@ -170,7 +170,9 @@ def moving(moment: list[float]) -> dict[str, Any]:
 
 
 class Process(Client):
-    """`python -m deniable serve`, which can be killed and started again on the same port."""
+    """`python -m deniable serve`, which can be killed and started again on the same port; or another `command`."""
+
+    command: tuple[str, ...] = ("serve",)
 
     def __init__(self, url: str, *arguments: str, program: str = "deniable", **variables: str) -> None:
         super().__init__(free_port())
@@ -179,7 +181,7 @@ class Process(Client):
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", self._program, "serve", "--store", self.url, "--port", str(self.port)]
+        command = [sys.executable, "-m", self._program, *self.command, "--store", self.url, "--port", str(self.port)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, *self._arguments],
@@ -191,7 +193,7 @@ class Process(Client):
             )
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            if re.match(r"serving: http://127\.0\.0\.1:\d+/", line):
+            if re.match(r"(serving|relaying): http://127\.0\.0\.1:\d+/", line):
                 return
         raise AssertionError(f"the service did not start: {self.log.read_text()}")
 

@@ -6,6 +6,7 @@ Refused    before anything leaves: other bytes than the pinned survey, a survey 
            unknown or missing answers, a spent budget, an opted-out device (which makes no request at all), a survey
            that replaces a pinned one until somebody has agreed to the differences
 Messages   never contain an answer, and nothing is logged
+Relay      where the survey names one, submissions are sealed for the collector and sent there, and nowhere else
 Metadata   a request carries the survey's fingerprint, the submission and nothing else (`collect.http`); the server
            still sees the address that it comes from, unless a relay stands between
 
@@ -32,9 +33,10 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,7 @@ from deniable.collect.client.records import (
     listed,
 )
 from deniable.collect.http import TIMEOUT, Reply, Transport, Turn, Unreachable
+from deniable.collect.sealing import SEALED, sealed
 from deniable.errors import DeniableError, LabelError
 from deniable.surveys import Survey
 from deniable.surveys.diff import WEAKER, Edit, diff
@@ -150,6 +153,7 @@ class Client:
             )
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         self._transport = Transport(server, timeout, insecure, context)
+        self._to = partial(Transport, timeout=timeout, insecure=insecure, context=context)
         self._clock, self._sleep, self._timer = clock, time.sleep, time.monotonic
         self._step: Callable[[str], None] = lambda step: None
         self._spread = spread
@@ -344,9 +348,18 @@ class Client:
 
     def _attempt(self, submission: Submission) -> Attempt:
         self._step("sending")
-        attempt = send(self._transport, submission, self._clock, self._token)
+        attempt = self._sent(submission)
         self._step("replied")
         return attempt
+
+    def _sent(self, submission: Submission) -> Attempt:
+        """To the collector; or sealed to the relay that the survey names, and to nobody else."""
+        relay = self.terms().relay
+        if relay is None:
+            return send(self._transport, submission, self._clock, self._token)
+        with self._to(relay.address) as transport:
+            body = sealed(self.survey(), submission.body)
+            return send(transport, replace(submission, body=body), self._clock, media_type=SEALED)
 
     def _delay(self, submission: Submission) -> float:
         """Seconds until a submission is due; a clock that was set back does not put it off for longer than `spread`."""
@@ -555,10 +568,14 @@ class Attempt:
 
 
 def send(
-    transport: Transport, submission: Submission, now: Callable[[], float] = time.time, token: str | None = None
+    transport: Transport,
+    submission: Submission,
+    now: Callable[[], float] = time.time,
+    token: str | None = None,
+    media_type: str = wire.BINARY,
 ) -> Attempt:
     """One attempt."""
-    headers = {"Content-Type": wire.BINARY} | ({} if token is None else {"Authorization": f"Bearer {token}"})
+    headers = {"Content-Type": media_type} | ({} if token is None else {"Authorization": f"Bearer {token}"})
     path = f"/v1/surveys/{submission.survey}/reports"
     try:
         reply = transport.post(path, submission.body, headers)

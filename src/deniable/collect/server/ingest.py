@@ -10,13 +10,18 @@ Deleting          whoever knows the 16 random bytes of an id has sent it, or was
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 from starlette.responses import Response
 
+from deniable.collect.sealing import SEALED, record_bytes, split
 from deniable.collect.server.api import FINGERPRINT, Answer, Call, Operation, Parameter, json_response
 from deniable.collect.server.problems import Problem, announced, media_type
+from deniable.collect.server.registry import Entry
+from deniable.collect.server.service import Service
 from deniable.collect.server.writer import Taken
-from deniable.collect.wire import BINARY, HEADER_BYTES, ID_BYTES, JSON, from_text
+from deniable.collect.wire import BAD_PAYLOAD, BINARY, HEADER_BYTES, ID_BYTES, JSON, MAGIC, MalformedBody, from_text
 
 SURVEY = Parameter(
     "fingerprint", {"type": "string", "pattern": FINGERPRINT}, "the survey's fingerprint", missing="unknownSurvey"
@@ -54,7 +59,10 @@ async def take(call: Call) -> Response:
     if entry.phase(service.clock.bounds().earliest) in ("closed", "over"):
         raise Problem("surveyClosed", "the survey has ended: nothing more of it is counted")
     kind = media_type(headers)
-    if kind != BINARY and kind != JSON:
+    relayed = entry.terms.relay is not None
+    if relayed and kind != SEALED:
+        raise Problem("unsupportedMediaType", "this survey takes sealed submissions through its relay only", close=True)
+    if not relayed and kind != BINARY and kind != JSON:
         raise Problem("unsupportedMediaType", f"send {BINARY} or {JSON}", close=True)
     announced(headers, settings.max_body)
     writer.room()
@@ -63,11 +71,34 @@ async def take(call: Call) -> Response:
     writer.room(len(body))
     charged = min(settings.max_submissions, _about(len(body), ID_BYTES + entry.width, kind))
     service.allow(entry, charged)
-    outcome = await writer.submit(entry, kind == BINARY, body)
+    outcome = await (_relayed(service, entry, body) if relayed else writer.submit(entry, kind == BINARY, body))
     service.refund(entry, charged - _counted(outcome))
     if isinstance(outcome, Problem):
         raise outcome
     return Response(_encoded(outcome), 200, None, JSON)
+
+
+async def _relayed(service: Service, entry: Entry, body: bytes) -> Taken | Problem:
+    """Open what a relay brings, beside the event loop, and count it; what does not open is rejected by its place."""
+    key = service.key
+    if key is None or entry.terms.relay is None or key.public != entry.terms.relay.key:
+        return Problem("notInstalled", "this service does not have the key that the survey names: --relay-key FILE")
+    try:
+        epoch, records = split(body, record_bytes(entry.survey), service.settings.max_submissions)
+    except MalformedBody as wrong:
+        return Problem("malformed", str(wrong))
+    loop = asyncio.get_running_loop()
+    opened = await loop.run_in_executor(service.opener, lambda: list(key.open(entry.fingerprint, epoch, records)))
+    places = [place for place, one in enumerate(opened) if one is not None]
+    outcome: Taken | Problem = Taken(0, [])
+    if places:
+        plain = MAGIC + epoch.to_bytes(4, "little") + b"".join(one for one in opened if one is not None)
+        outcome = await service.writer.submit(entry, True, plain)
+    if isinstance(outcome, Taken):
+        counted = [(places[place], id, reason) for place, id, reason in outcome.rejected]
+        lost = [(place, "", BAD_PAYLOAD) for place, one in enumerate(opened) if one is None]
+        outcome.rejected = sorted([*counted, *lost])
+    return outcome
 
 
 def _about(length: int, record: int, kind: str) -> int:
@@ -112,9 +143,13 @@ OPERATIONS = (
         "are on disk.",
         take,
         {200: Answer("What was counted; duplicates are counted as accepted.", {JSON: Taken})},
-        problems=("surveyClosed", "rateLimited", "overloaded", "storageFull"),
+        problems=("surveyClosed", "rateLimited", "overloaded", "storageFull", "notInstalled"),
         parameters=(SURVEY,),
-        bodies={JSON: ReportsBody, BINARY: {"type": "string", "format": "binary"}},
+        bodies={
+            JSON: ReportsBody,
+            BINARY: {"type": "string", "format": "binary"},
+            SEALED: {"type": "string", "format": "binary"},
+        },
         public=True,
         keyed=True,
     ),

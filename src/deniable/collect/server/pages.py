@@ -138,13 +138,21 @@ def _page(name: str, depth: int) -> File:
 def _handler(name: str, depth: int) -> Handler:
     async def handle(call: Call) -> Response:
         headers = {
-            "Content-Security-Policy": POLICY,
+            "Content-Security-Policy": POLICY + _relay_source(call),
             "Cross-Origin-Opener-Policy": "same-origin",
             "Cache-Control": "no-cache",
         }
         return _page(name, depth).response(call, headers)
 
     return handle
+
+
+def _relay_source(call: Call) -> str:
+    """The relay of the survey that a page answers, which it may send to."""
+    entry = call.service.registry.get(call.path.get("survey", ""))
+    if entry is None or entry.terms.relay is None:
+        return ""
+    return f"; connect-src 'self' {'/'.join(entry.terms.relay.address.split('/')[:3])}"
 
 
 def _file(folder: str) -> Handler:

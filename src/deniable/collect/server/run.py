@@ -103,9 +103,7 @@ def serve(
     own_the_process(settings.log_level)
     with ExitStack() as sockets:
         reserved = sockets.enter_context(bound(settings, shared=workers > 1))
-        operator = None
-        if settings.operator_port is not None:
-            operator = sockets.enter_context(_bind(settings.operator_host, settings.operator_port))
+        operator = sockets.enter_context(bound_operator(settings))
         sockets.enter_context(prepare or nullcontext())
         if workers > 1:
             supervise(settings, workers, reserved, announce, operator)
@@ -125,6 +123,11 @@ def refuse_workers(store: str) -> None:
 def bound(settings: Settings, shared: bool = False) -> socket.socket:
     """A socket at the settings' address, not listening yet."""
     return _bind(settings.host, settings.port, shared)
+
+
+def bound_operator(settings: Settings) -> AbstractContextManager[socket.socket | None]:
+    """A socket for the operator's probes, where the settings have one."""
+    return nullcontext() if settings.operator_port is None else _bind(settings.operator_host, settings.operator_port)
 
 
 def _bind(host: str, port: int, shared: bool = False) -> socket.socket:
@@ -224,9 +227,9 @@ def allowed_connections(wanted: int) -> int:
     return possible
 
 
-def make_server(settings: Settings, ready: Callable[[], None]) -> Server:
+def make_server(settings: Settings, ready: Callable[[], None], app: Starlette | None = None) -> Server:
     settings = replace(settings, connections=allowed_connections(settings.connections))
-    app = create_app(settings)
+    app = create_app(settings) if app is None else app
     quiet_library()
     config = uvicorn.Config(
         app,

@@ -24,6 +24,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from deniable.collect.sealing import CollectorKey
 from deniable.collect.server.problems import Bucket, Problem, Receiving, overloaded, wait
 from deniable.collect.server.registry import Entry, Readers, Registry, Versions, bearer, check_token, unauthorized
 from deniable.collect.server.telemetry import Metrics, log
@@ -167,6 +168,8 @@ class Settings:
 
     keyed: bool = False
     """Whether reports need an ingest key."""
+    relay_key: str | None = None
+    """The file with the collector's key, for surveys whose submissions come sealed through a relay."""
     plans: bool = True
     """Whether anybody may have plans made here."""
 
@@ -290,6 +293,9 @@ class Service:
         self.bucket = (
             None if settings.rate is None else Bucket(settings.rate, max(settings.rate, settings.max_submissions))
         )
+        self.key = None if settings.relay_key is None else CollectorKey.load(settings.relay_key)
+        self.opener = ThreadPoolExecutor(1, thread_name_prefix="opener")
+        """Opens what is sealed, beside the event loop."""
         self.listeners = 0
         self.connections: Callable[[], int] = lambda: 0
         """How many there are."""
@@ -386,6 +392,7 @@ class Service:
             await self.writer.stop(LAST_SECONDS)
             await asyncio.get_running_loop().run_in_executor(None, self.readers.stop, LAST_SECONDS / 2)
             self.side_work.stop()
+            self.opener.shutdown(cancel_futures=True)
             log("stopped", shard=self.settings.shard)
 
     async def _keep_house(self) -> None:

@@ -1,0 +1,536 @@
+"""The relay: takes sealed submissions, forgets who sent them, and passes them on in random order, in large batches.
+
+Sees       addresses while a request lasts, the survey and the epoch; never an answer or an id, which are sealed
+Keeps      sealed records, keyed by their hash: neither address nor time nor order of arrival. A record is overwritten
+           once the collector has it; its hash stays until the epoch has ended, so that a record counts once
+Batches    of one survey and one epoch. With twice the smallest batch waiting, as many as that are drawn at random and
+           passed on; so one whole batch always waits for the end of the epoch, and takes the rest with it. An epoch
+           with fewer submissions than a batch in all is discarded and counted; the survey says so beforehand
+End        a relay takes submissions of an epoch for one epoch less than the collector does, which is left for the last
+           batch to arrive
+Once       which records are a batch is on the disk before the first of them leaves. A batch whose acknowledgement was
+           lost is sent again, whole; the collector counts ids, which are inside the seal, once
+Ack        a device is answered after the commit that holds its record; all that wait share one commit
+Pressure   what does not fit is refused with 503, and devices come back; the collector's refusals make the relay wait
+Disk       SQLite with a write-ahead log, synchronous FULL and secure_delete; the log is emptied every few seconds
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import random
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+
+from deniable.collect.client.client import pause, retry_after
+from deniable.collect.http import Transport, Unreachable
+from deniable.collect.sealing import SEALED, joined, record_bytes, split
+from deniable.collect.server import admin, run
+from deniable.collect.server.api import Answer, Call, Operation, Resource, resources
+from deniable.collect.server.ingest import SURVEY
+from deniable.collect.server.problems import Problem, Receiving, announced, media_type, overloaded
+from deniable.collect.server.service import Settings
+from deniable.collect.server.telemetry import Family, Metrics, gauge, log, own_the_process
+from deniable.collect.server.writer import Taken
+from deniable.collect.stores.base import StorageFull, StoreError
+from deniable.collect.wire import EPOCH_CLOSED, JSON, MalformedBody
+from deniable.errors import SpecError
+from deniable.surveys import Survey
+from deniable.surveys.terms import Relay as RelayTerms
+from deniable.surveys.terms import Terms
+
+CHUNK_RECORDS, CHUNK_BYTES = 1_000, 1 << 20
+"""Of a batch, so many records at most are one request to the collector."""
+TIDY_SECONDS = 5.0
+LOOK_SECONDS = 1.0
+
+T = TypeVar("T")
+
+_secure = random.SystemRandom()
+
+_TABLES = """
+    CREATE TABLE IF NOT EXISTS sealed (
+        survey TEXT NOT NULL, epoch INTEGER NOT NULL, mark BLOB NOT NULL, batch INTEGER, record BLOB,
+        PRIMARY KEY (survey, epoch, mark)
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS batch (
+        survey TEXT NOT NULL, epoch INTEGER NOT NULL, number INTEGER NOT NULL, size INTEGER NOT NULL,
+        sent INTEGER NOT NULL, PRIMARY KEY (survey, epoch, number)
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS ended (
+        survey TEXT NOT NULL, epoch INTEGER NOT NULL, discarded INTEGER NOT NULL, PRIMARY KEY (survey, epoch)
+    ) WITHOUT ROWID
+"""
+_EPOCH = "survey = ? AND epoch = ?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelaySettings(Settings):
+    """One relay: `store` is its queue, a SQLite file."""
+
+    collector: str
+    """Where batches go: https://host."""
+    surveys: tuple[Survey, ...] = ()
+    token: str | None = None
+    """An ingest key of the collector, where it asks for one."""
+    most_waiting: int = 5_000_000
+    """Sealed records on the disk; more are refused until the collector has taken some."""
+    insecure: bool = False
+    """Whether the collector may be reached without TLS on another machine."""
+
+
+class Batch(NamedTuple):
+    """Records of one survey and epoch that leave together."""
+
+    survey: str
+    epoch: int
+    number: int
+
+
+# -- the queue on the disk ----------------------------------------------------------------------------
+
+
+class Queue:
+    """Sealed records until the collector has them. One thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        self._connection = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+        for setting in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "temp_store = MEMORY"):
+            self._connection.execute(f"PRAGMA {setting}")
+        for statement in _TABLES.split(";"):
+            self._connection.execute(statement)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+        except sqlite3.OperationalError as error:
+            kind = StorageFull if error.sqlite_errorcode == sqlite3.SQLITE_FULL else StoreError
+            raise kind("the queue cannot be written") from error
+
+    def add(self, parcels: Sequence[tuple[str, int, list[bytes]]]) -> list[int | None]:
+        """How many records of each parcel are new; None for an epoch that has ended here."""
+        found: list[int | None] = []
+        with self._transaction() as connection:
+            for survey, epoch, records in parcels:
+                if connection.execute(f"SELECT 1 FROM ended WHERE {_EPOCH}", (survey, epoch)).fetchone():
+                    found.append(None)
+                    continue
+                rows = [(survey, epoch, hashlib.sha256(record).digest()[:16], record) for record in records]
+                before = connection.total_changes
+                connection.executemany("INSERT OR IGNORE INTO sealed VALUES (?, ?, ?, NULL, ?)", rows)
+                found.append(connection.total_changes - before)
+        return found
+
+    def waiting(self) -> dict[tuple[str, int], int]:
+        """How many records of each survey and epoch are in no batch yet."""
+        query = "SELECT survey, epoch, count(*) FROM sealed WHERE batch IS NULL GROUP BY survey, epoch"
+        return {(survey, epoch): n for survey, epoch, n in self._connection.execute(query)}
+
+    def epochs(self) -> list[tuple[str, int]]:
+        """Of which there is anything here."""
+        return list(self._connection.execute("SELECT DISTINCT survey, epoch FROM sealed"))
+
+    def held(self) -> int:
+        """Records that the collector does not have yet."""
+        return int(self._connection.execute("SELECT count(*) FROM sealed WHERE record IS NOT NULL").fetchone()[0])
+
+    def draw(self, survey: str, epoch: int, size: int | None = None) -> Batch:
+        """Make a batch of so many records that wait, each as likely as any other; without a size, of all of them."""
+        with self._transaction() as connection:
+            query = f"SELECT mark FROM sealed WHERE {_EPOCH} AND batch IS NULL"
+            marks = [mark for (mark,) in connection.execute(query, (survey, epoch))]
+            drawn = marks if size is None else _secure.sample(marks, size)
+            row = connection.execute(f"SELECT count(*) FROM batch WHERE {_EPOCH}", (survey, epoch)).fetchone()
+            made = Batch(survey, epoch, int(row[0]))
+            connection.execute("INSERT INTO batch VALUES (?, ?, ?, ?, 0)", (*made, len(drawn)))
+            rows = [(made.number, survey, epoch, mark) for mark in drawn]
+            connection.executemany(f"UPDATE sealed SET batch = ? WHERE {_EPOCH} AND mark = ?", rows)
+        return made
+
+    def unsent(self) -> list[Batch]:
+        return [
+            Batch(*row) for row in self._connection.execute("SELECT survey, epoch, number FROM batch WHERE sent = 0")
+        ]
+
+    def records(self, batch: Batch) -> list[bytes]:
+        """Those of a batch, in random order."""
+        query = f"SELECT record FROM sealed WHERE {_EPOCH} AND batch = ?"
+        found = [record for (record,) in self._connection.execute(query, batch)]
+        _secure.shuffle(found)
+        return found
+
+    def sent(self, batch: Batch) -> None:
+        """Overwrite what the collector has."""
+        with self._transaction() as connection:
+            connection.execute(f"UPDATE sealed SET record = NULL WHERE {_EPOCH} AND batch = ?", batch)
+            connection.execute(f"UPDATE batch SET sent = 1 WHERE {_EPOCH} AND number = ?", batch)
+
+    def end(self, survey: str, epoch: int) -> int:
+        """Forget an epoch whose batches are sent; how many records were discarded because they were too few."""
+        with self._transaction() as connection:
+            query = f"SELECT count(*) FROM sealed WHERE {_EPOCH} AND batch IS NULL"
+            discarded = int(connection.execute(query, (survey, epoch)).fetchone()[0])
+            connection.execute("INSERT OR IGNORE INTO ended VALUES (?, ?, ?)", (survey, epoch, discarded))
+            for table in ("sealed", "batch"):
+                connection.execute(f"DELETE FROM {table} WHERE {_EPOCH}", (survey, epoch))
+        return discarded
+
+    def tidy(self) -> None:
+        """Empty the log, which has recent commits in their order."""
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def close(self) -> None:
+        self.tidy()
+        self._connection.close()
+
+
+# -- the process --------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Parcel:
+    survey: str
+    epoch: int
+    records: list[bytes]
+    done: asyncio.Future[int | None] = field(repr=False)
+
+
+class Relay:
+    """Takes, batches and forwards. What the HTTP parts of the collection service ask a service for is here as well."""
+
+    def __init__(self, settings: RelaySettings) -> None:
+        self.settings = settings
+        self.metrics = Metrics()
+        self.receiving = Receiving(settings)
+        self.stopping = False
+        self.connections: Callable[[], int] = lambda: 0
+        self.surveys = {survey.fingerprint: survey for survey in settings.surveys}
+        for survey in settings.surveys:
+            if survey.terms is None or survey.terms.relay is None:
+                raise SpecError(f"the survey {survey.name!r} names no relay: its submissions go to the collector")
+        self.held, self.bytes = 0, 0
+        self._parcels: list[_Parcel] = []
+        self._committing: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._not_before = 0.0
+        self._failures = 0
+
+    def named(self, fingerprint: str) -> tuple[Survey, Terms, RelayTerms]:
+        survey = self.surveys.get(fingerprint)
+        if survey is None or survey.terms is None or survey.terms.relay is None:
+            raise Problem("unknownSurvey", "this relay does not carry submissions of that survey")
+        return survey, survey.terms, survey.terms.relay
+
+    # -- life --------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="queue")
+        self._sender = ThreadPoolExecutor(1, thread_name_prefix="sender")
+        self._transport = Transport(self.settings.collector, insecure=self.settings.insecure)
+        path = Path(self.settings.store.removeprefix("sqlite:///"))
+        self._queue = await asyncio.get_running_loop().run_in_executor(self._thread, Queue, path)
+        self.held = await self._do(self._queue.held)
+        log("started", surveys=len(self.surveys), held=self.held)
+        keeper = asyncio.create_task(self._keep())
+        try:
+            yield
+        finally:
+            self.stopping = True
+            keeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await keeper
+            if self._committing is not None:
+                await self._committing
+            await self._do(self._queue.close)
+            self._thread.shutdown()
+            self._sender.shutdown(cancel_futures=True)
+            self._transport.close()
+            log("stopped")
+
+    async def _do(self, job: Callable[..., T], *given: Any) -> T:
+        """A piece of work on the queue, in its turn."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: job(*given))
+
+    # -- taking ------------------------------------------------------------------------------------
+
+    def room(self, records: int = 1, size: int = 0) -> None:
+        if self.stopping:
+            raise overloaded("the relay is being restarted")
+        if self.held + records > self.settings.most_waiting or self.bytes + size > self.settings.queue_bytes:
+            raise overloaded("more waits for the collector than fits: send the same bytes again later", 10.0)
+
+    async def take(self, survey: str, epoch: int, records: list[bytes]) -> int | None:
+        """How many are new, once they are on the disk."""
+        done: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        size = sum(map(len, records))
+        self.bytes += size
+        try:
+            self._parcels.append(_Parcel(survey, epoch, records, done))
+            if self._committing is None:
+                self._committing = asyncio.create_task(self._commit())
+            return await done
+        finally:
+            self.bytes -= size
+
+    async def _commit(self) -> None:
+        """One transaction for all that wait, and the next for those that came meanwhile."""
+        try:
+            while self._parcels:
+                parcels, self._parcels = self._parcels, []
+                begun = time.perf_counter()
+                try:
+                    found = await self._do(self._queue.add, [(one.survey, one.epoch, one.records) for one in parcels])
+                except Exception as error:  # whoever waits is told to come back
+                    for one in parcels:
+                        if not one.done.done():
+                            one.done.set_exception(error)
+                    continue
+                self.metrics.commit(time.perf_counter() - begun)
+                for one, fresh in zip(parcels, found, strict=True):
+                    self.held += fresh or 0
+                    outcomes = {"counted": fresh or 0, "duplicate": len(one.records) - (fresh or 0)}
+                    for outcome, n in outcomes.items() if fresh is not None else ():
+                        self.metrics.count("deniable_submissions_total", n, outcome=outcome)
+                    if not one.done.done():
+                        one.done.set_result(fresh)
+        finally:
+            self._committing = None
+            self._wake.set()
+
+    # -- forwarding --------------------------------------------------------------------------------
+
+    async def _keep(self) -> None:
+        tidying = 0.0
+        while True:
+            self._wake.clear()
+            try:
+                await self._forward()
+                if time.monotonic() >= tidying:
+                    await self._do(self._queue.tidy)
+                    tidying = time.monotonic() + TIDY_SECONDS
+            except Exception as error:  # a bug as well: it must not end the loop
+                log("error", where="relay", kind=type(error).__name__)
+                self.metrics.count("deniable_housekeeping_failures_total", step="forward")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+            await asyncio.sleep(0.01)
+
+    async def _forward(self) -> None:
+        """Make the batches that are due, and send what is not sent yet."""
+        waiting = await self._do(self._queue.waiting)
+        ending = []
+        for survey, epoch in await self._do(self._queue.epochs):
+            if survey not in self.surveys:
+                continue
+            _, terms, relay = self.named(survey)
+            there = waiting.get((survey, epoch), 0)
+            if self.settings.clock() >= terms.relay_ends(epoch):
+                if there >= relay.batch:
+                    await self._do(self._queue.draw, survey, epoch)
+                ending.append((survey, epoch))
+                continue
+            while there >= 2 * relay.batch:
+                await self._do(self._queue.draw, survey, epoch, relay.batch)
+                there -= relay.batch
+        unsent = await self._do(self._queue.unsent)
+        for batch in unsent:
+            if batch.survey not in self.surveys or not await self._send(batch):
+                return
+        left = {(batch.survey, batch.epoch) for batch in await self._do(self._queue.unsent)}
+        for survey, epoch in ending:
+            if (survey, epoch) not in left:
+                discarded = await self._do(self._queue.end, survey, epoch)
+                self.held -= discarded
+                log("ended epoch", survey=survey, epoch=epoch, discarded=discarded)
+                self.metrics.count("deniable_epochs_closed_total")
+                if discarded:
+                    self.metrics.count("deniable_submissions_total", discarded, outcome="discarded")
+
+    async def _send(self, batch: Batch) -> bool:
+        """Send a batch, in requests of some records each; whether the collector has all of it."""
+        if time.monotonic() < self._not_before:
+            return False
+        records = await self._do(self._queue.records, batch)
+        size = max(1, min(CHUNK_RECORDS, CHUNK_BYTES // max(1, len(records[0])))) if records else 1
+        for start in range(0, len(records), size):
+            body = joined(batch.epoch, records[start : start + size])
+            wait = await asyncio.get_running_loop().run_in_executor(self._sender, self._post, batch.survey, body)
+            if wait is not None:
+                self._failures += 1
+                self._not_before = time.monotonic() + max(wait, pause(self._failures))
+                self.metrics.count("deniable_groups_total", outcome="failed")
+                return False
+        self._failures = 0
+        await self._do(self._queue.sent, batch)
+        self.held -= len(records)
+        self.metrics.count("deniable_groups_total", outcome="committed")
+        log("forwarded", survey=batch.survey, epoch=batch.epoch, n=len(records))
+        return True
+
+    def _post(self, survey: str, body: bytes) -> float | None:
+        """None if the collector has answered for all of it; else how long to wait before it is sent again."""
+        headers = {"Content-Type": SEALED}
+        if self.settings.token is not None:
+            headers["Authorization"] = f"Bearer {self.settings.token}"
+        try:
+            reply = self._transport.post(f"/v1/surveys/{survey}/reports", body, headers)
+        except Unreachable:
+            log("error", where="collector", kind="cannot be reached")
+            return 0.0
+        if reply.status == 200:
+            with suppress(msgspec.MsgspecError):
+                taken = msgspec.json.decode(reply.body, type=Taken)
+                if taken.rejected:
+                    # Nobody can mend a record that the collector cannot open or does not want.
+                    self.metrics.count("deniable_submissions_total", len(taken.rejected), outcome="refused")
+                return None
+        log("error", where="collector", kind=f"status {reply.status}")
+        return retry_after(reply.headers.get("Retry-After"), time.time())
+
+    # -- figures -----------------------------------------------------------------------------------
+
+    def figures(self) -> list[Family]:
+        return [
+            gauge("deniable_ready", "Whether submissions can be taken.", not self.stopping),
+            gauge("deniable_relay_held", "Sealed submissions that the collector does not have yet.", self.held),
+            *self.metrics.families(),
+        ]
+
+    async def authorize(self, role: str, headers: Any, survey: str | None) -> None:
+        """Nobody has a token here: what needs one is not offered."""
+        raise Problem("forbidden", "a relay has no tokens")
+
+
+async def take(call: Call) -> Response:
+    """Take sealed submissions of one epoch."""
+    relay = cast(Relay, call.service)
+    survey, terms, _ = relay.named(call.path["fingerprint"])
+    if media_type(call.headers) != SEALED:
+        raise Problem("unsupportedMediaType", f"a relay takes sealed submissions: send {SEALED}", close=True)
+    announced(call.headers, relay.settings.max_body)
+    relay.room()
+    body = await relay.receiving.read(call.receive)
+    try:
+        epoch, records = split(body, record_bytes(survey), relay.settings.max_submissions)
+    except MalformedBody as wrong:
+        raise Problem("malformed", str(wrong)) from None
+    relay.room(len(records), len(body))
+    now = relay.settings.clock()
+    reason = terms.refusal(epoch, now)
+    if reason is None and now >= terms.relay_ends(epoch):
+        reason = EPOCH_CLOSED
+    if reason is None and await relay.take(survey.fingerprint, epoch, records) is None:
+        reason = EPOCH_CLOSED
+    if reason is not None:
+        relay.metrics.count("deniable_submissions_total", len(records), outcome=reason)
+        taken = Taken(0, [(place, "", reason) for place in range(len(records))])
+    else:
+        taken = Taken(len(records), [])
+    return Response(msgspec.json.encode(taken), 200, None, JSON)
+
+
+async def show(call: Call) -> Response:
+    """The survey, so that a device need not ask the collector for it."""
+    survey, _, _ = cast(Relay, call.service).named(call.path["fingerprint"])
+    headers = {"ETag": f'"{survey.fingerprint}"', "Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(survey.canonical, 200, headers, JSON)
+
+
+async def alive(call: Call) -> Response:
+    relay = cast(Relay, call.service)
+    return Response(json.dumps({"status": "ok", "surveys": len(relay.surveys)}).encode(), 200, None, JSON)
+
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/v1/surveys/{fingerprint}/reports",
+        "relayReports",
+        "Take sealed submissions, each once; the answer comes after they are on disk.",
+        take,
+        {200: Answer("What was taken; duplicates are counted as accepted.", {JSON: Taken})},
+        problems=("overloaded", "storageFull"),
+        parameters=(SURVEY,),
+        bodies={SEALED: {"type": "string", "format": "binary"}},
+        public=True,
+    ),
+    Operation(
+        "GET",
+        "/v1/surveys/{fingerprint}",
+        "showSurvey",
+        "The survey, byte for byte.",
+        show,
+        {200: Answer("The survey.", {JSON: {"type": "object"}})},
+        parameters=(SURVEY,),
+        public=True,
+    ),
+    Operation("GET", "/healthz", "isAlive", "The process lives.", alive, {200: Answer("It does.", {})}),
+)
+
+
+class _Lost(Resource):
+    """Every other path."""
+
+    async def _answer(self, operation: Operation | None, scope: Any, receive: Any) -> Response:
+        raise Problem("notFound", "a relay takes sealed submissions, and nothing else")
+
+
+def create_app(settings: RelaySettings) -> Starlette:
+    """The relay as an ASGI application."""
+    relay = Relay(settings)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with relay.running():
+            yield
+
+    routes = [Route(path, Resource(cast(Any, relay), some)) for path, some in resources(OPERATIONS).items()]
+    app = Starlette(routes=[*routes, Route("/{rest:path}", _Lost(cast(Any, relay), ()))], lifespan=lifespan)
+    app.state.service = relay
+    return app
+
+
+def serve(settings: RelaySettings, announce: run.Announce) -> None:
+    """Relay until a signal says otherwise; `announce` is told the addresses once they answer."""
+    own_the_process(settings.log_level)
+    app = create_app(settings)
+    relay: Relay = app.state.service
+    with run.bound(settings) as listening, run.bound_operator(settings) as operator:
+        watching: list[admin.OperatorListener] = []
+
+        def ready() -> None:
+            if operator is not None:
+                looks = {0: lambda: admin.Look(not relay.stopping, "ok", relay.figures())}
+                watching.append(admin.OperatorListener(operator, looks))
+            announce(run.address_of(listening), None if operator is None else run.address_of(operator))
+
+        try:
+            run.make_server(settings, ready, app).run([listening])
+        finally:
+            for one in watching:
+                one.close()

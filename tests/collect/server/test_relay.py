@@ -1,0 +1,310 @@
+"""The relay: batches, ends of epochs, exactly once, and what lies on its disk and on the collector's."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import random
+import struct
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from deniable.collect import wire
+from deniable.collect.client import Client as Device
+from deniable.collect.http import Transport, Unreachable
+from deniable.collect.sealing import SEALED, CollectorKey, joined, record_bytes, sealed, split
+from deniable.collect.server import relay as relaying
+from deniable.collect.server.relay import Queue, RelaySettings
+from deniable.collect.server.run import bound, make_server
+from deniable.collect.stores import open_store
+from deniable.surveys import Survey
+from deniable.surveys.promises import amplified, promises
+from tests.collect.server.live import Client, Process, eventually, free_port, in_thread
+from tests.collect.surveys import DAY, crowd, current
+from tests.collect.test_sealing import relayed
+
+
+@contextlib.contextmanager
+def relay_thread(survey, collector, path, clock=time.time, **more):
+    """A relay in a thread of this process."""
+    settings = RelaySettings(
+        store=f"sqlite:///{path}", port=survey_port(survey), collector=collector, surveys=(survey,), clock=clock, **more
+    )
+    listening = bound(settings)
+    started = threading.Event()
+    server = make_server(settings, started.set, relaying.create_app(settings))
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    assert started.wait(20)
+    client = Client(listening.getsockname()[1])
+    client.relay = server.service
+    try:
+        yield client
+    finally:
+        client.close()
+        server.leave()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def survey_port(survey):
+    return int(survey.terms.relay.address.rpartition(":")[2])
+
+
+def sealed_bodies(survey, n, seed=0, epoch=None):
+    """Sealed bodies of n people, and their plain records."""
+    people = crowd(survey, n, seed)
+    at = current(survey) if epoch is None else epoch
+    records = [id.tobytes() + raw.tobytes() for id, raw in zip(people.ids, people.answers, strict=True)]
+    plain = [wire.MAGIC + at.to_bytes(4, "little") + record for record in records]
+    return [sealed(survey, body) for body in plain], records
+
+
+def counted(url, survey):
+    with open_store(url) as store:
+        return {one.epoch: one.n for one in store.epochs(survey.fingerprint)}
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """A survey whose batches have five submissions, its collector, its relay, and the relay's clock."""
+    key = CollectorKey.make(tmp_path / "collector.pem")
+    survey = relayed(key, batch=5, address=f"http://127.0.0.1:{free_port()}")
+    url, moment = f"sqlite:///{tmp_path / 'collector.db'}", [time.time()]
+    with (
+        in_thread(url, survey, relay_key=str(tmp_path / "collector.pem")) as collector,
+        relay_thread(survey, f"http://127.0.0.1:{collector.port}", tmp_path / "relay.db", lambda: moment[0]) as relay,
+    ):
+        yield survey, collector, relay, moment, url
+
+
+def test_from_devices_to_sums(pair, tmp_path):
+    survey, _, relay, moment, url = pair
+    epoch = current(survey)
+    for number in range(9):
+        with Device(f"http://127.0.0.1:{relay.port}", survey.fingerprint, tmp_path / f"{number}.sqlite") as device:
+            assert device.answer({"smoke": "yes"}).state == "sent"
+    time.sleep(0.3)
+    assert counted(url, survey).get(epoch, 0) == 0, "one batch and its rest wait for each other"
+    bodies, _ = sealed_bodies(survey, 3)
+    for body in bodies + bodies:  # sent twice, taken once
+        answer = relay.post(survey, body, SEALED)
+        assert answer.status == 200
+        assert answer.json == {"accepted": 1, "rejected": []}
+    eventually(lambda: counted(url, survey).get(epoch) == 5)
+    eventually(lambda: relay.relay.held == 7)
+    moment[0] += 2 * DAY  # the epoch ends at the relay: the last batch takes the rest with it
+    eventually(lambda: counted(url, survey).get(epoch) == 12)
+    eventually(lambda: relay.relay.held == 0)
+    late = relay.post(survey, bodies[0], SEALED)
+    assert late.json["rejected"] == [[0, "", "epochTooOld"]]
+
+
+def test_too_few_are_discarded_and_counted(pair):
+    survey, _, relay, moment, url = pair
+    for body in sealed_bodies(survey, 4)[0]:
+        assert relay.post(survey, body, SEALED).status == 200
+    moment[0] += 2 * DAY
+    eventually(lambda: relay.relay.held == 0)
+    assert not any(counted(url, survey).values())
+    text = relaying.admin.exposition({0: relay.relay.figures()})
+    assert 'deniable_submissions_total{outcome="discarded",worker="0"} 4' in text
+
+
+def test_the_relay_does_what_the_sentence_says(pair, tmp_path):
+    """Who must not work together is said; what the sentence claims of batches, order and sealing is done."""
+    survey, _, relay, moment, url = pair
+    epoch, host = current(survey), f"127.0.0.1:{relay.port}"
+    said = promises(survey)["relay"]
+    assert f"as long as {host} and those who ask do not work together" in said
+    assert "at least 5 of one period at a time" in said
+    assert "If fewer than 5 people answer in a period, their answers are discarded." in said
+    assert "The relay still sees the network address" in promises(survey)["address"]
+    bodies, records = sealed_bodies(survey, 10)
+    assert not any(record in body for body, record in zip(bodies, records, strict=True)), "it cannot read it"
+    seen = []
+    for body in bodies:
+        relay.post(survey, body, SEALED)
+        seen.append(counted(url, survey).get(epoch, 0))
+    eventually(lambda: counted(url, survey).get(epoch) == 5)
+    assert set(seen) <= {0, 5}, "five at a time, or none"
+    moment[0] += 2 * DAY
+    eventually(lambda: counted(url, survey).get(epoch) == 10)
+    claim = amplified(survey)
+    assert "A batch of 5 honest submissions in random order has a central epsilon of" in claim
+    assert f"as long as the relay ({host}) and the collector do not work together" in claim
+    alone = Survey(survey.name, survey.questions, replace(survey.terms, relay=None))
+    assert amplified(alone) == ""
+    assert "relay" not in promises(alone)
+
+
+def test_nothing_goes_around_the_relay(pair, tmp_path):
+    """The collector takes nothing unsealed; a device whose relay is away sends nothing to anybody else."""
+    survey, collector, relay, _, url = pair
+    people = crowd(survey, 1)
+    assert collector.send(survey, current(survey), people).problem == "unsupportedMediaType"
+    assert relay.send(survey, current(survey), people).problem == "unsupportedMediaType"
+    away = relayed(CollectorKey.load(tmp_path / "collector.pem"), address=f"http://127.0.0.1:{free_port()}")
+    with open_store(url) as store:
+        store.publish(away)
+    device = Device(f"http://127.0.0.1:{collector.port}", away.fingerprint, tmp_path / "ledger.sqlite")
+    receipt = device.answer({"smoke": "no"})
+    assert receipt.state == "queued"
+    assert counted(url, away) == {}
+
+
+def test_a_collector_without_the_key_and_broken_records(pair, tmp_path):
+    survey, collector, *_ = pair
+    bodies, _ = sealed_bodies(survey, 6)
+    epoch, _ = split(bodies[0], record_bytes(survey), 1)
+    records = [split(body, record_bytes(survey), 1)[1][0] for body in bodies]
+    broken = records[0][:-1] + bytes([records[0][-1] ^ 1])
+    taken = collector.post(survey, joined(epoch, [broken, *records[1:]]), SEALED).json
+    assert taken == {"accepted": 5, "rejected": [[0, "", "badPayload"]]}
+    assert collector.post(survey, b"DNS1" + bytes(9), SEALED).problem == "malformed"
+    with in_thread(f"sqlite:///{tmp_path / 'other.db'}", survey) as keyless:
+        assert keyless.post(survey, bodies[0], SEALED).problem == "notInstalled"
+
+
+def test_a_queue_that_is_full_says_so(tmp_path):
+    key = CollectorKey.make(tmp_path / "collector.pem")
+    survey = relayed(key, address=f"http://127.0.0.1:{free_port()}")
+    nobody = f"http://127.0.0.1:{free_port()}"
+    with relay_thread(survey, nobody, tmp_path / "relay.db", most_waiting=2) as relay:
+        bodies, _ = sealed_bodies(survey, 3)
+        answers = [relay.post(survey, body, SEALED) for body in bodies]
+        assert [answer.status for answer in answers] == [200, 200, 503]
+        assert int(answers[2].headers["retry-after"]) >= 1
+    with relay_thread(survey, nobody, tmp_path / "relay.db") as again:
+        assert again.relay.held == 2, "what was taken is there after a restart"
+
+
+def test_batches_are_drawn_from_all_that_wait(tmp_path):
+    """Which records leave first does not depend on when they came: over 200 batches all places do.
+
+    A place is missing with probability (1/2)^200.
+    """
+    queue, seen = Queue(tmp_path / "queue.db"), set()
+    for epoch in range(200):
+        records = [bytes([epoch, place]) for place in range(6)]
+        queue.add([("s", epoch, records)])
+        batch = queue.draw("s", epoch, 3)
+        seen |= {record[1] for record in queue.records(batch)}
+    assert seen == set(range(6))
+    first = Queue(tmp_path / "first.db")
+    first.add([("s", 0, [bytes([place]) for place in range(100)])])
+    batch = first.draw("s", 0)
+    assert first.records(batch) != first.records(batch), "a new order each time"
+
+
+def times(moment):
+    """How a moment could be written, to the minute or finer."""
+    for seconds in range(int(moment) - 90, int(moment) + 90):
+        yield str(seconds).encode()
+        yield struct.pack("<q", seconds)
+        yield struct.pack(">q", seconds)
+        yield struct.pack(">d", float(seconds))[:5]
+        yield time.strftime("%H:%M:%S", time.gmtime(seconds)).encode()
+
+
+def test_what_lies_on_the_disks(pair, tmp_path):
+    """No address, no time finer than a batch, and no plain report at the relay; no address at the collector."""
+    survey, _, relay, _, url = pair
+    begun = time.time()
+    bodies, records = sealed_bodies(survey, 12)
+    for body in bodies:
+        sentinel = {"User-Agent": "sentinel-agent", "X-Forwarded-For": "203.0.113.77"}
+        assert relay.post(survey, body, SEALED, headers=sentinel).status == 200
+    eventually(lambda: sum(counted(url, survey).values()) == 5)
+    disk = {path.name: path.read_bytes() for path in tmp_path.iterdir() if ".db" in path.name}
+    assert any(name.startswith("relay.db") for name in disk)
+    for name, stored in disk.items():
+        content = stored.replace(survey.canonical, b"")  # which names the relay's own address
+        for planted in (b"127.0.0.1", b"sentinel-agent", b"203.0.113.77"):
+            assert planted not in content, name
+        if name.startswith("relay.db"):
+            assert not any(written in content for written in times(begun)), name
+            assert not any(record[:16] in content or record in content for record in records), name
+    held = b"".join(content for name, content in disk.items() if name.startswith("relay.db"))
+    inside = [split(body, record_bytes(survey), 1)[1][0] for body in bodies]
+    assert sum(record in held for record in inside) >= 7, "the search finds what is there"
+
+
+# -- kill -9 ----------------------------------------------------------------------------------------------
+
+
+class RelayProcess(Process):
+    command = ("relay", "serve")
+
+
+def killed(tmp_path, kills, senders=4):
+    """Kill relay and collector in turn under load; every acknowledged submission is counted once."""
+    key = CollectorKey.make(tmp_path / "collector.pem")
+    address = f"http://127.0.0.1:{free_port()}"
+    survey = relayed(key, batch=20, address=address)
+    path, clock = tmp_path / "survey.json", tmp_path / "clock"
+    path.write_text(json.dumps(survey.spec()), encoding="utf-8")
+    url, chance = f"sqlite:///{tmp_path / 'collector.db'}", random.Random(7)
+    epoch, acked, stop = current(survey), set(), threading.Event()
+    faults = {"FAULTS": json.dumps({"clock": str(clock)})}
+    more = ("--relay-key", str(tmp_path / "collector.pem"), "--publish", str(path))
+    with Process(url, *more) as collector:
+        arguments = (str(path), "--collector", f"http://127.0.0.1:{collector.port}")
+        with RelayProcess(
+            f"sqlite:///{tmp_path / 'relay.db'}", *arguments, program="tests.faults.served", **faults
+        ) as relay:
+            lock = threading.Lock()
+
+            def send(number):
+                with Transport(f"http://127.0.0.1:{relay.port}", timeout=5.0) as transport:
+                    for seed in itertools.count(number, senders):
+                        if stop.is_set():
+                            return
+                        (body,), (record,) = sealed_bodies(survey, 1, seed, epoch)
+                        while True:  # the same bytes until they are answered for
+                            with contextlib.suppress(Unreachable):
+                                reply = transport.post(
+                                    f"/v1/surveys/{survey.fingerprint}/reports", body, {"Content-Type": SEALED}
+                                )
+                                if reply.status == 200:
+                                    assert json.loads(reply.body)["accepted"] == 1
+                                    with lock:
+                                        acked.add(record[:16])
+                                    break
+                            time.sleep(0.02)
+
+            threads = [threading.Thread(target=send, args=(number,), daemon=True) for number in range(senders)]
+            for thread in threads:
+                thread.start()
+            for _ in range(kills):
+                for process in (relay, collector):
+                    time.sleep(chance.uniform(0.1, 0.6))
+                    process.kill()
+                    process.start()
+            stop.set()
+            for thread in threads:
+                thread.join(60)
+                assert not thread.is_alive()
+            clock.write_text(str(2 * DAY))
+            eventually(lambda: counted(url, survey).get(epoch, 0) >= len(acked), 90)
+            time.sleep(1.0)
+            found = counted(url, survey)
+    return len(acked), found.get(epoch, 0)
+
+
+def test_two_kills_lose_and_double_nothing(tmp_path):
+    acknowledged, sums = killed(tmp_path, 1)
+    assert acknowledged >= 20
+    assert sums == acknowledged
+
+
+@pytest.mark.faults
+def test_twenty_kills_of_each_lose_and_double_nothing(tmp_path):
+    acknowledged, sums = killed(tmp_path, 20)
+    print(f"{acknowledged} acknowledged, {sums} counted after 20 kills of relay and collector each")
+    assert acknowledged >= 100
+    assert sums == acknowledged
