@@ -31,9 +31,8 @@ from tests.collect.test_sealing import relayed
 @contextlib.contextmanager
 def relay_thread(survey, collector, path, clock=time.time, **more):
     """A relay in a thread of this process."""
-    settings = RelaySettings(
-        store=f"sqlite:///{path}", port=survey_port(survey), collector=collector, surveys=(survey,), clock=clock, **more
-    )
+    given = {"port": survey_port(survey), "clock": clock} | more
+    settings = RelaySettings(store=f"sqlite:///{path}", collector=collector, surveys=(survey,), **given)
     listening = bound(settings)
     started = threading.Event()
     server = make_server(settings, started.set, relaying.create_app(settings))
@@ -183,6 +182,22 @@ def test_a_queue_that_is_full_says_so(tmp_path):
         assert again.relay.held == 2, "what was taken is there after a restart"
 
 
+def test_a_batch_that_was_on_its_way_is_sent_again_and_counted_once(pair, tmp_path):
+    """As after a crash between the draw of a batch, its arrival, and the note that it has arrived."""
+    survey, collector, _, _, url = pair
+    bodies, _ = sealed_bodies(survey, 6)
+    records = [split(body, record_bytes(survey), 1)[1][0] for body in bodies]
+    epoch, here = current(survey), f"http://127.0.0.1:{collector.port}"
+    queue = Queue(tmp_path / "crashed.db")
+    queue.add([(survey.fingerprint, epoch, records)])
+    batch = queue.draw(survey.fingerprint, epoch)
+    assert collector.post(survey, joined(epoch, queue.records(batch)[:4]), SEALED).json["accepted"] == 4
+    queue.close()
+    with relay_thread(survey, here, tmp_path / "crashed.db", port=0) as again:
+        eventually(lambda: again.relay.held == 0)
+        assert counted(url, survey)[epoch] == 6
+
+
 def test_batches_are_drawn_from_all_that_wait(tmp_path):
     """Which records leave first does not depend on when they came: over 200 batches all places do.
 
@@ -296,6 +311,7 @@ def killed(tmp_path, kills, senders=4):
     return len(acked), found.get(epoch, 0)
 
 
+@pytest.mark.slow
 def test_two_kills_lose_and_double_nothing(tmp_path):
     acknowledged, sums = killed(tmp_path, 1)
     assert acknowledged >= 20
