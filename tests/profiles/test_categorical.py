@@ -159,7 +159,7 @@ def test_refusals():
         SmoothCategorical(CHAIN, 1, cost=-np.ones((4, 4)))
     with pytest.raises(DeniableError, match="must be positive"):
         SmoothCategorical(CHAIN, 0)
-    rows = mechanism.Rows()
+    rows = mechanism.Constraints()
     rows.add([0], [1.0], -1.0)
     with pytest.raises(mechanism.SolverError, match=r"did not finish the program of nothing .* try a larger epsilon"):
         mechanism.minimize(np.ones(1), rows, None, np.ones(1), "nothing")
