@@ -424,7 +424,7 @@ def test_states_that_work_as_a_cookie_are_said() -> None:
         ({"epsilon": 1}, "take the place of"),
         ({"questions": [{"id": "q", "text": "?", "answers": ["a", "b"], "epsilon": 1}]}, "take the place of"),
         ({"questions": [{"id": "q", "text": "?", "answers": ["a", "b"], "protocol": "GRR"}]}, "GRR has one stage"),
-        ({"questions": [{"id": "q", "text": "?", "answers": {"number": {"low": 0, "high": 1}}}]}, "no protocol in two"),
+        ({"questions": [{"id": "q", "text": "?", "answers": {"several": ["a", "b", "c"]}}]}, "no protocol in two"),
         ({"questions": [{"id": "q", "text": "?", "answers": "text"}]}, "recognized as its own"),
         ({"questions": [{"id": "q", "text": "?", "protocol": LOSUE(20, "1/2", 1).spec()}]}, "after 4 epochs"),
         ({"longitudinal": {**STAGED["longitudinal"], "linkable": True}}, 'leave "linkable" out'),
