@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from deniable.errors import MismatchError
 from deniable.results.base import Floats
 
-MOST_CELLS = 1 << 20
+MOST_CELLS = 1 << 18
 """Cells of a distribution of whole records that is held as one table."""
 MOST_CLASSES = 24
 _SWEEPS, _CLOSE = 60, 1e-6
@@ -158,19 +158,30 @@ def fitted(start: Floats, targets: Sequence[tuple[View, Floats]], sweeps: int = 
 
     Where no distribution has them all, the mean of the last sweep's.
     """
-    found, axes = start / start.sum(), range(start.ndim)
+    found = (start / start.sum()).reshape(-1)
+    # Which cell of each margin a record belongs to: counting by these is several times faster than sums over axes.
+    cells = [_cells_of(start.shape, view) for view, _ in targets]
+    wanted = [target.reshape(-1) for _, target in targets]
     for _ in range(sweeps):
         worst = 0.0
-        for view, wanted in targets:
-            rest = tuple(axis for axis in axes if axis not in view)
-            now = found.sum(axis=rest, keepdims=True)
-            target = wanted.reshape(now.shape)
-            found = found * np.divide(target, now, out=np.zeros_like(now), where=now > 0)
+        for own, target in zip(cells, wanted, strict=True):
+            now = np.bincount(own, found, target.size)
+            found = found * np.divide(target, now, out=np.zeros_like(now), where=now > 0).take(own)
             worst = max(worst, float(np.abs(now - target).sum()))
         if worst < _CLOSE:
             break
+    found = found.reshape(start.shape)
     whole: Floats = found / found.sum()
     return whole
+
+
+def _cells_of(shape: tuple[int, ...], view: View) -> NDArray[np.intp]:
+    """The cell of a margin that each record belongs to, record by record."""
+    found = np.zeros([1] * len(shape), dtype=np.intp)
+    for axis in view:
+        places = np.arange(shape[axis]).reshape([-1 if own == axis else 1 for own in range(len(shape))])
+        found = found * shape[axis] + places
+    return np.broadcast_to(found, shape).reshape(-1)
 
 
 # -- latent classes ------------------------------------------------------------------------------------
