@@ -214,3 +214,17 @@ def test_tables_of_pairs_from_draft_to_synthetic_records(run, tmp_path, monkeypa
         ("synthesize", *both, "-o", "people.txt"),
     ):
         run(*wrong, code=2)
+
+
+def test_a_survey_may_ask_for_one_of_its_questions(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = [{"id": name, "text": f"Your {name}?", "answers": answers} for name, answers in PARTS.items()]
+    draft = {"name": "h", "epsilon": "1", "people": 3000, "ask": 1, "questions": asked}
+    Path("draft.json").write_text(json.dumps(draft))
+    made = run("survey", "new", "draft.json", "-o", "survey.json").out
+    assert "answers.smoke" in made
+    assert "with epsilon split over all 3 columns" in " ".join(made.split())
+    assert run("survey", "show", "survey.json", "--json").json["questions"][0]["text"].startswith("smoke: Your smoke?")
+    for wrong in ({"ask": 4}, {"questions": asked[:1]}, {"questions": [asked[0] | {"epsilon": 1}, *asked[1:]]}):
+        Path("draft.json").write_text(json.dumps(draft | wrong))
+        run("survey", "new", "draft.json", "-o", "other.json", code=2)

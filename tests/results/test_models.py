@@ -194,12 +194,14 @@ def test_associations_have_the_right_size_and_errors() -> None:
     """Of 1,000 collections of independent columns 3.3 to 6.9 percent are rejected at 0.05 (wrong once in 100)."""
     random = np.random.default_rng(8)
     protocol = Attributes({"a": 3, "b": 4}, 1, ask="pairs")
-    rejected, right = 0, []
+    rejected, ratio, right = 0, 0, []
     for seed in range(1000):
         columns = {"a": random.choice(3, 3000, p=[0.5, 0.3, 0.2]), "b": random.choice(4, 3000, p=[0.4, 0.3, 0.2, 0.1])}
         found = protocol.estimate(protocol.tally(protocol.privatize(columns, Simulation(seed))))
         own = found.table("a", "b").association()
         rejected += own.test.rejected()
+        ratio += found.table("a", "b").independent("G").rejected()
         right.append(abs(own.correlation) < 1.96 * own.correlation_stderr)
     assert 33 <= rejected <= 69
+    assert 20 <= ratio <= 69  # on the safe side where there are few people
     assert 0.92 < np.mean(right) < 0.98

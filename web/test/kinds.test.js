@@ -42,6 +42,11 @@ const rangesOf = (changes = {}, domain = hours, fanouts = [2, 3]) => ({
   ...changes,
 });
 const pair = { kind: "records", columns: [{ name: "x", domain: { kind: "integers", low: 3, high: 6 } }, { name: "time", domain: hours }] };
+const combined = (changes = {}) => ({
+  ...head, protocol: "Attributes", domain: { kind: "records", columns }, epsilon: "1", cells: [2, 4, 3], views: [[0, 1], [2]],
+  groups: [{ weight: 1, protocol: grr({ kind: "integers", low: 0, high: 7 }) }, { weight: 1, protocol: grr(bread) }],
+  ...changes,
+});
 const rectanglesOf = (changes = {}, grids = [[2, 1], [2, 2], [1, 4]]) => ({
   ...head, protocol: "Rectangles", domain: pair, epsilon: "1", cells: [4, 3], grids,
   groups: grids.map(([rows, many]) => ({ weight: 1, protocol: grr({ kind: "integers", low: 0, high: rows * many - 1 }) })),
@@ -181,6 +186,27 @@ test("Places: between any two cells the ratio stays below e to the power of epsi
     }),
   );
   assert.ok(ratio([laws[0], laws[5]]) > ratio([laws[0], laws[1]]), "more is told of cells that are further apart");
+});
+
+test("Attributes with views: the number of a combination of cells, then the law of the view", () => {
+  const protocol = loadProtocol(combined());
+  assert.equal(protocol.shape, "combination");
+  const at = (time, age, bread) => protocol.domain.read({ time, age, bread });
+  const places = [[-5, 18], [47, 38], [48, 39], [100.5, 99]].map(([time, age]) => protocol.combination(at(time, age, "rye"), 0));
+  assert.deepEqual(places, [0, 0, 5, 7]); // two cells of time, and four of 82 ages: 18 to 38, 39 to 58, ...
+  assert.equal(protocol.combination(at(0, 18, "pita"), 1), 2);
+  const laws = [[0, 20, "rye"], [90, 20, "rye"], [0, 90, "pita"]].map(([time, age, bread]) => law(protocol, { time, age, bread }));
+  assert.ok(Math.abs(ratio(laws) / Math.E - 1) < 1e-9);
+  const few = loadProtocol(combined({ views: [[0], [2]], groups: [{ weight: 1, protocol: windowOf(5, 3) }, combined().groups[1]] }));
+  assert.equal(few.shape, "part");
+  for (const wrong of [
+    { views: [[1, 0], [2]] }, { views: [[0, 0], [2]] }, { views: [[0, 1]] }, { views: [[0, 1], [3]] }, { views: [[0, 1], []] }, { views: [[2], [2]] }, { views: 3 },
+    { views: undefined }, { cells: undefined }, { cells: [2, 4] }, { cells: [2, 3, 3] }, { cells: [2, 83, 3] }, { cells: [1, 4, 3] }, { cells: [2, 4, 2] },
+    { groups: combined().groups.toReversed() }, { groups: [{ weight: 1, protocol: { ...grr({ kind: "integers", low: 0, high: 7 }), protocol: "OUE" } }, combined().groups[1]] },
+  ]) {
+    const spec = Object.fromEntries(Object.entries(combined(wrong)).filter(([, value]) => value !== undefined));
+    assert.throws(() => loadProtocol(spec), { name: "DeniableError", kind: "spec" }, JSON.stringify(wrong));
+  }
 });
 
 test("Attributes: inner reports of different lengths end in zeros", () => {

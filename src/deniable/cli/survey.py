@@ -42,7 +42,7 @@ from deniable.protocols import Protocol
 from deniable.surveys import Survey, Terms
 from deniable.surveys.campaign import Round
 from deniable.surveys.diff import diff, weaker
-from deniable.surveys.draft import crowds, divided, has_epsilon, plan_draft
+from deniable.surveys.draft import as_one_record, crowds, divided, has_epsilon, plan_draft
 from deniable.surveys.promises import amplified, band, kept, lifetime, promises
 from deniable.surveys.results import part_id
 from deniable.surveys.terms import span, write_time
@@ -668,7 +668,7 @@ def _print_division(survey: Survey, draft: Mapping[str, Any]) -> None:
     share = divided(draft)
     if share is None or survey.terms is None:
         return
-    named = sum(map(has_epsilon, draft["questions"]))
+    named = sum(map(has_epsilon, as_one_record(draft)["questions"]))
     what = "round" if survey.terms.longitudinal.rule == "none" else "memoized answer"
     rest = ", after those that the draft names" if named else ""
     output.write("\n")

@@ -42,6 +42,7 @@ from deniable.results.several import Several
 from deniable.results.shares import Estimate, combine
 from deniable.results.significance import Measured, SignificanceTest, beyond_independence, independence
 
+_FEW = 8
 BETWEEN = " & "
 """Between the names of columns, and between the answers of a combination."""
 
@@ -135,14 +136,36 @@ class Crosstab(Estimate):
             raise LabelError("name different columns, at least one")
         return names
 
-    def independent(self) -> SignificanceTest:
-        """Whether the two columns are independent: chi-square with the exact covariance of the reports.
+    def independent(self, test: str = "chi-square") -> SignificanceTest:
+        """Whether the two columns are independent, with the exact covariance of the reports.
 
+        "chi-square" divides by that covariance. "G" is the likelihood ratio of the shares, whose law under noise is a
+        weighted sum of chi-squares; its p-value is that of the one with the same mean and variance (Rao and Scott).
         Raises MismatchError for other than two columns, and where several groups were put together.
         """
         if len(self.axes) != 2:
             raise MismatchError(f"independence is about two columns, not about {BETWEEN.join(self.names)}")
-        return independence(self, (self.shape[0], self.shape[1]))
+        if test not in ("chi-square", "G"):
+            raise LabelError(f"there is no test {test!r}; there are chi-square and G")
+        whole = independence(self, (self.shape[0], self.shape[1]))
+        return whole if test == "chi-square" or not self.n else self._likelihood_ratio(whole)
+
+    def _likelihood_ratio(self, other: SignificanceTest) -> SignificanceTest:
+        from scipy.special import chdtrc
+
+        found, rows, columns = self._two()
+        _, spread, expected = beyond_independence(found, np.arange(rows * columns), rows, columns)
+        kept = expected > 0
+        scale = np.sqrt(expected[kept])
+        squares = spread[np.ix_(kept, kept)] / np.outer(scale, scale)
+        mean, second = float(np.trace(squares)), float((squares**2).sum())
+        shares = simplex(found.value).reshape(rows, columns)
+        product = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+        inside = shares > 0
+        ratio = 2 * float((shares[inside] * np.log(shares[inside] / product[inside])).sum())
+        freedom = mean**2 / second
+        p_value = float(chdtrc(freedom, ratio * mean / second))
+        return replace(other, p_value=p_value, statistic=ratio * mean / second, freedom=round(freedom), method="G")
 
     def _two(self) -> tuple[Measured, int, int]:
         """The shares of two columns with their covariance; raises MismatchError where that is not known."""
@@ -465,7 +488,8 @@ class Model:
 
     def __repr__(self) -> str:
         classes = f" of {self.core.weights.size} classes" if isinstance(self.core, Classes) else ""
-        return f"<{self.method} model{classes} of {', '.join(self.axes)} from {self.n} reports>"
+        names = ", ".join(self.axes) if len(self.axes) <= _FEW else f"{len(self.axes)} columns"
+        return f"<{self.method} model{classes} of {names} from {self.n} reports>"
 
 
 def _root(table: Crosstab, shares: Floats) -> Floats:

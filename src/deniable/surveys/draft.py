@@ -31,6 +31,8 @@ epsilon    of this question; the draft's own `epsilon` stands for the questions 
            lifetime budget is divided: equally over the answers that a device may randomize, and over the questions
 people     about how many will answer (in an epoch, where a device may answer in several), for the planner and for what
            to expect
+ask        of the draft as a whole, 1 or "pairs": each device reports one of the questions, or two together, chosen by
+           its own coins, with the whole epsilon. The questions become the parts of one record, under their ids
 strata     {"country": ["de", "fr"]}: public attributes, of the draft as a whole. They are sent in clear beside every
            report, which page and command line say, and each combination is counted by itself
 protocol   a name, "best" (the planner's choice for `people` respondents; the default), or a spec in full. Of a survey
@@ -136,7 +138,8 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
         raise SpecError("a draft is an object with a name and questions")
     if draft.get("kind") == "survey":
         raise SpecError("this is a survey already, not a draft of one")
-    keys(draft, ("name", "questions"), "the draft", optional=(*_SHARED, *TERMS, "strata"))
+    keys(draft, ("name", "questions"), "the draft", optional=(*_SHARED, *TERMS, "strata", "ask"))
+    draft = as_one_record(draft)
     entries = draft["questions"]
     if not isinstance(entries, list):
         raise SpecError('"questions" is not a list')
@@ -166,6 +169,32 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
     return survey, {questions[place].id: plan for place, plan in plans.items()}
 
 
+WHOLE = "answers"
+"""What the one question is called that all questions of a draft become parts of."""
+
+
+def as_one_record(draft: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The draft whose questions are parts of one record, where it says that only some of them are asked."""
+    if "ask" not in draft:
+        return draft
+    entries = draft["questions"]
+    if not isinstance(entries, list) or len(entries) < 2:
+        raise SpecError('"ask" chooses among at least two questions')
+    parts = {}
+    for place, entry in enumerate(entries, 1):
+        if not isinstance(entry, Mapping):
+            raise SpecError(f"question {place} is not an object with id, text and answers")
+        where = question_name(entry, place)
+        keys(entry, ("id", "text", "answers"), where)
+        if entry["id"] in parts:
+            raise SpecError(f"{where}: there are two questions of this id")
+        parts[entry["id"]] = entry["answers"]
+    text = "; ".join(f"{entry['id']}: {entry['text']}" for entry in entries)
+    asked = {"id": WHOLE, "text": text, "answers": {"record": parts, "ask": draft["ask"]}}
+    rest = {key: value for key, value in draft.items() if key not in ("ask", "questions")}
+    return {**rest, "questions": [asked]}
+
+
 def _first_round(wanted: Any, survey: Survey) -> Survey:
     """The first round of the campaign that a draft names."""
     if not isinstance(wanted, Mapping) or "kind" not in wanted:
@@ -193,6 +222,7 @@ def _stage_shares(draft: Mapping[str, Any], rule: Longitudinal) -> dict[str, Fra
 
 def divided(draft: Mapping[str, Any]) -> Fraction | None:
     """Epsilon of each question without one, where it follows from the budget; None where the draft names it."""
+    draft = as_one_record(draft)
     budget, entries = draft.get("budget"), draft["questions"]
     if draft_rule(draft).is_two_stage:
         return None
@@ -224,6 +254,7 @@ def has_epsilon(entry: Any) -> bool:
 
 def crowds(draft: Mapping[str, Any]) -> dict[str, int]:
     """About how many will answer each question, by id, as far as a draft that is one says it."""
+    draft = as_one_record(draft)
     given = {entry["id"]: _people(entry.get("people", draft.get("people"))) for entry in draft["questions"]}
     return {id: people for id, people in given.items() if people is not None}
 

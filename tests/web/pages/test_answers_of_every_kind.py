@@ -795,3 +795,43 @@ def test_two_thousand_people_tick_boxes_in_a_browser_and_the_dashboard_shows_the
     assert panel.locator(".matrix tbody tr, .matrix tr").count() >= 6
     expect(board.locator("[data-question='stars.mean']")).to_contain_text("stars")
     assert board.locator("[data-question='stars.share'] .chart").count() == 1
+
+
+def test_tables_of_columns_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
+    """Every part is asked, some are reported together, and each table is a map that can be turned and filtered."""
+    domain = Records({"smoke": ["yes", "no"], "age": Integers(18, 57), "town": ["a", "b", "c"]})
+    ask = [("smoke", "age"), ("age", "town"), ("smoke", "age", "town")]
+    protocol = Attributes(domain, epsilon=4, ask=ask, cells={"age": 4})
+    survey = Survey("tables", [Question("habits", "Your habits", protocol)], terms(budget=64))
+    service.publish(survey)
+    bits, n = Simulation(12), 3_000
+    columns = {"smoke": ["yes", "no", "no"] * 1_000, "age": [20, 40, 55] * 1_000, "town": ["a", "b", "c"] * 1_000}
+    ids = bits.words(2 * n).view(np.uint8).reshape(n, ID_BYTES).copy()
+    service.fill_with(survey, current(survey), Crowd(ids, np.asarray(protocol.privatize(columns, bits))))
+    tab = open_tab(service.survey_page(survey))
+    tab.wait_for_selector("form")
+    promised = tab.locator("section.promise").inner_text()
+    assert promises(survey, "this browser")["parts"] in promised.replace("\u00a0", " ")
+    tab.get_by_label("no", exact=True).check()
+    tab.get_by_label("age", exact=True).fill("40")
+    tab.get_by_label("b", exact=True).check()
+    tab.click(SEND)
+    tab.wait_for_selector(COUNTED)
+    found = {one["part"]: one for one in service.ask(survey, "estimates")["series"][0]["questions"]}
+    assert [one["kind"] for one in found.values()] == ["table"] * 3
+    assert [axis["name"] for axis in found["smoke & age"]["axes"]] == ["smoke", "age"]
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    pair = board.locator("[data-question='habits.smoke & age']")
+    expect(pair.locator(".matrix td[class]")).to_have_count(8)
+    darkest = max(found["smoke & age"]["rows"], key=lambda row: row["value"])["label"]
+    assert pair.locator(".matrix td.shade-10").first.get_attribute("title").startswith(darkest)
+    assert pair.locator(".matrix tr").count() == 3
+    board.get_by_label("Rows of tables").select_option("age")
+    expect(pair.locator(".matrix tr")).to_have_count(5)
+    three = board.locator("[data-question='habits.smoke & age & town']")
+    three.get_by_label("town", exact=True).select_option("c")
+    expect(three.locator(".matrix td[title^='no & 48 to 57 & c: ']")).to_contain_text("%")
+    board.get_by_label("Columns of tables").select_option("town")
+    expect(pair).to_be_hidden()
+    assert board.locator("[data-question='habits.age & town']").is_visible()
