@@ -28,8 +28,8 @@ from deniable.results.models import METHODS, simplex
 Floats = NDArray[np.float64]
 Codes = dict[str, NDArray[np.int64]]
 
-GROUP = "joint"
-SEEDS, FEWER = 20, 5
+GROUP, USES = "joint", "joint-uses"
+SEEDS, FEWER = 20, 3
 EPSILONS = (1, 2, 4)
 CUTS = {"age": (25, 35, 45, 55), "education_num": (8, 9, 10, 12, 13), "hours_per_week": (34, 40, 50)}
 TOP = 3
@@ -104,7 +104,7 @@ def joint(size: Size) -> Case:
     return Case({"reports": work(lambda: protocol.privatize(columns), len(columns["age"]), "report")}, (), facts)
 
 
-@benchmark("joint-coverage", "95 % intervals of unbiased and modelled census cells", group=GROUP)
+@benchmark("joint-coverage", "95 % intervals of unbiased and modelled census cells", group=USES)
 def coverage(size: Size) -> Case:
     columns = people()
     names, shape, n = list(columns), sizes(columns), len(columns["age"])
@@ -132,7 +132,7 @@ def _held(table: dn.results.Crosstab, truth: Floats) -> float:
     return float(np.mean((ends[:, 0] <= own + 1e-12) & (own <= ends[:, 1] + 1e-12)))
 
 
-@benchmark("joint-classifier", "income from synthetic records: AUC of a logistic regression", group=GROUP)
+@benchmark("joint-classifier", "income from synthetic records: AUC of a logistic regression", group=USES)
 def classifier(size: Size) -> Case:
     columns = people()
     n, shape = len(columns["age"]), sizes(columns)
