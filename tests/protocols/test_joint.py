@@ -128,6 +128,19 @@ def test_the_planner_compares_sampling_and_splitting_of_pairs() -> None:
         plan(Records({"a": 2}), epsilon=1, n=100, read="pairs")
 
 
+def test_triples_are_asked_for_where_there_are_enough_people() -> None:
+    asked = {n: Attributes({"a": 3, "b": 4, "c": 2, "d": 3}, 1, people=n, ask="best") for n in (10_000, 10**9)}
+    assert [one.reads for one in asked.values()] == ["pairs", "triples"]
+    random, n = np.random.default_rng(3), 50_000
+    columns = {name: random.integers(0, size, n) for name, size in {"a": 3, "b": 4, "c": 2}.items()}
+    alone = Attributes({"a": 3, "b": 4, "c": 2}, 1, ask="triples")
+    far = []
+    for seed in range(20):
+        found = alone.estimate(alone.tally(alone.privatize(columns, Simulation(seed)))).table("a", "b", "c")
+        far.append(np.abs(found.array - 1 / 24).sum() / 2)
+    assert np.mean(far) == pytest.approx(alone.distance(n), rel=0.15)  # 24 cells, 20 times: 5 standard errors
+
+
 def test_what_is_no_view_is_refused() -> None:
     for ask, cells, wrong, words in (
         ([("smoke", "hours")], None, DomainError, "no column 'hours'"),

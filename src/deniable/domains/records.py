@@ -237,9 +237,9 @@ class Records(Domain):
         match answers:
             case {"record": Mapping() as columns, **rest} if set(rest) <= {"ask", "read", "cells"}:
                 ask = rest.get("ask", 1)
-                if isinstance(ask, bool) or (ask not in (1, "pairs", "triples") and not isinstance(ask, list)):
+                if isinstance(ask, bool) or (ask not in (1, "pairs", "triples", "best") and not isinstance(ask, list)):
                     raise SpecError(
-                        'of a record 1 part is asked for, "pairs" or "triples", or a list of parts: "ask": 1'
+                        'of a record 1 part is asked for, "pairs", "triples", "best" or a list of parts: "ask": 1'
                     )
                 if rest.get("read", cls.reads) not in RECORDS_ARE_READ_AS:
                     raise SpecError(f"a record is read as {' or '.join(map(repr, RECORDS_ARE_READ_AS))}")

@@ -11,7 +11,7 @@ answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" f
            That is how more than 32 whole numbers are read where the planner chooses and devices keep nothing; "shares"
            asks for the share of every single number),
            {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one;
-           "ask": "pairs", "triples" or [["smoke", "age"], ...] for tables of parts together, numbers cut into
+           "ask": "pairs", "triples", "best" or [["smoke", "age"], ...] for tables of parts together, numbers cut into
            "cells": {"age": 8}; "read": "rectangles" for two numbers together),
            {"places": {"columns": 16, "rows": 12, "cell": "500 m"}} (a cell of a grid, {"north": 3, "east": 5}; epsilon
            is that of one cell side, and grows with the distance. With "read": "rectangles" it holds between any two
@@ -404,7 +404,7 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol
         given = {key: answers[key] for key in ("ask", "cells") if key in answers}
         if "read" in answers:
             raise SpecError('"ask" and "read" say two things about the record: leave one out')
-        if name != BEST or set(given) > {"ask"} or isinstance(given["ask"], list):
+        if name != BEST or set(given) > {"ask"} or given["ask"] not in ("pairs", "triples"):
             name, parameters = ("Attributes" if name == BEST else name), {"people": people, **given, **parameters}
         else:
             read = given["ask"]
