@@ -229,8 +229,8 @@ class Attributes(Groups):
         smoke, age = ["yes", "no"], Integers(1, 3)
         yield cls.of({"smoke": GRR(smoke, 1), "age": OUE(age, 1)}, {"smoke": 1, "age": 2})
         yield cls.of({"warm": Window(Interval(0, 1), 1, positions=3, width=2), "wet": OneBitMean(Interval(0, 1), 1)})
-        yield cls({"smoke": smoke, "age": age, "warm": Interval(0, 1)}, 1, ask="pairs", cells={"warm": 2})
-        yield cls({"a": 2, "b": Integers(0, 20), "c": 2}, 2, ask=["a", ("c", "b"), ("a", "c")], cells={"b": 2})
+        some = ["smoke", ("warm", "age"), ("smoke", "warm")]
+        yield cls({"smoke": smoke, "age": Integers(0, 6), "warm": Interval(0, 1)}, 1, None, some, {"age": 3, "warm": 2})
 
     @property
     def reads(self) -> str:
