@@ -138,7 +138,7 @@ def test_triples_are_asked_for_where_there_are_enough_people() -> None:
     for seed in range(20):
         found = alone.estimate(alone.tally(alone.privatize(columns, Simulation(seed)))).table("a", "b", "c")
         far.append(np.abs(found.array - 1 / 24).sum() / 2)
-    assert np.mean(far) == pytest.approx(alone.distance(n), rel=0.15)  # 24 cells, 20 times: 5 standard errors
+    assert np.mean(far) == pytest.approx(alone.table_distance(n), rel=0.15)  # 24 cells, 20 times: 5 standard errors
 
 
 def test_what_is_no_view_is_refused() -> None:

@@ -396,7 +396,7 @@ class Attributes(Groups):
         ]
         return max(protocol.error(n, population) / protocol.scale for protocol in each)
 
-    def distance(self, n: int) -> float:
+    def table_distance(self, n: int) -> float:
         """About how far tables of three columns are from the truth with n people, as total variation, on average.
 
         Noise and sampling are exact for people whose combinations are all equally common. A triple that is asked for is
@@ -444,7 +444,7 @@ class Attributes(Groups):
         """Of pairs and triples: how exact tables of three columns are."""
         if self.reads not in VIEWS or len(self.domain.columns) < 3:
             return ""
-        far = self.distance(n)
+        far = self.table_distance(n)
         return f" Tables of three columns are about {far:.2g} from the truth (total variation) without a model."
 
     def __repr__(self) -> str:
@@ -472,7 +472,7 @@ def _pairs_or_triples(
     for ask in VIEWS:
         with suppress(NumberError):
             made = kind(domain, epsilon, people, ask, cells)
-            found[ask] = made.distance(_PEOPLE * len(made.groups) if people is None else people)
+            found[ask] = made.table_distance(_PEOPLE * len(made.groups) if people is None else people)
     return min(found, key=lambda ask: found[ask]) if found else "pairs"
 
 
