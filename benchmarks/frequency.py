@@ -242,24 +242,6 @@ def loloha(size: Size) -> Case:
     return two_stages(dn.LOLOHA(DOMAIN, **LEVELS), dn.OLH(DOMAIN, EPSILON), size)
 
 
-@benchmark(
-    "DBitFlip", "two stages, 24 answers, epsilon = 1 per report and 2 for ever, a million devices", group="frequency"
-)
-def dbitflip(size: Size) -> Case:
-    return two_stages(dn.DBitFlip(24, **LEVELS), dn.SUE(24, EPSILON), size, values=answers(size(10**6, 10**5)) % 24)
-
-
-@benchmark(
-    "LOneBitMean", "mean in two stages, epsilon = 1 per report and 2 for ever, a million devices", group="frequency"
-)
-def lonebitmean(size: Size) -> Case:
-    minutes = dn.Interval(0, 1440, unit="minutes")
-    numbers = answers(size(10**6, 10**5)) % 1441 + 0.5
-    return two_stages(
-        dn.LOneBitMean(minutes, **LEVELS, steps=24), dn.OneBitMean(minutes, EPSILON), size, values=numbers
-    )
-
-
 @benchmark("LRAPPOR", f"{STAGED}100,000 devices, filters of 128 bits", group="frequency")
 def lrappor(size: Size) -> Case:
     return two_stages(dn.RAPPOR(DOMAIN, **LEVELS), dn.RAPPOR(DOMAIN, EPSILON), size, 10**5)
@@ -334,3 +316,67 @@ def served(protocol: Any, reports: dn.Reports) -> dict[str, Callable[[], object]
 def growth(what: str, goal: Goal | None) -> Ratio:
     label = f"{what}: times as long for 2^20 answers as for 2^10"
     return cost(f"{what}, 2^20 answers", f"{what}, 2^10 answers", goal, label)
+
+
+TIME = "time"
+"""The group of what is asked again and again, beside the package that has such protocols, too."""
+
+AGAIN: dict[str, tuple[Callable[[], Any], int, int]] = {
+    "LGRR": (lambda: dn.LGRR(DOMAIN, **LEVELS), 10_000, 100_000),
+    "LSUE": (lambda: dn.LSUE(DOMAIN, **LEVELS), 2_000, 5_000),
+    "LOSUE": (lambda: dn.LOSUE(DOMAIN, **LEVELS), 2_000, 5_000),
+    "LOLOHA": (lambda: dn.LOLOHA(DOMAIN, **LEVELS), 5_000, 200),
+    "DBitFlip": (lambda: dn.DBitFlip(32, **LEVELS, bits=8), 20_000, 5_000),
+}
+"""Protocols in two stages, and how many answers and reports the other package is timed on."""
+
+
+def against(name: str, size: Size) -> Case:
+    """A first report, both stages together, and the server, beside those of multi-freq-ldpy; and both errors."""
+    rival, (make, clients, reports_timed) = "multi-freq-ldpy", AGAIN[name]
+    protocol, n = make(), size(2 * 10**5, 10**4)
+    values = answers(n) * protocol.domain.size // ANSWERS
+    reports = protocol.privatize(values)
+    tasks = {
+        task_name("client", OURS): work(lambda: protocol.privatize(values), n, "report"),
+        task_name("client", rival): environments.task(rival, "client", clients // size(1, 10), "report", name),
+        task_name("server", OURS): work(lambda: protocol.estimate(protocol.tally(reports)), n, "report"),
+        task_name("server", rival): environments.task(rival, "server", reports_timed // size(1, 10), "report", name),
+    }
+    people = size(20_000, 1_000) if name != "LOLOHA" else size(2_000, 200)
+    asked = answers(people) * protocol.domain.size // ANSWERS
+    truth = np.bincount(asked, minlength=protocol.domain.size) / people
+    found = {OURS: protocol.estimate(protocol.tally(protocol.privatize(asked))).consistent().frequencies}
+    found[rival] = np.array(environments.frequencies(rival, name, people))
+    facts = {"people": f"{people:,}", "states that are kept: multi-freq-ldpy": "none, every call draws a new one"}
+    facts |= {error_label(who): _square(shares - truth) for who, shares in found.items()}
+    facts |= {largest_label("in truth"): f"{truth[0]:.3f}"}
+    facts |= {largest_label(who): f"{shares[0]:.3f}" for who, shares in found.items()}
+    sides = ("client", "server")
+    ratios = [faster(task_name(side, OURS), task_name(side, rival), None, ratio_label(side, rival)) for side in sides]
+    return Case(tasks, ratios, facts)
+
+
+def _register_again(name: str) -> None:
+    title = f"{name} against multi-freq-ldpy, epsilon = 1 per report and 2 for ever"
+
+    @benchmark(f"{name}-again", title, peers=("multi-freq-ldpy",), group=TIME, rounds=5)
+    def prepare(size: Size) -> Case:
+        return against(name, size)
+
+
+for _name in AGAIN:
+    _register_again(_name)
+
+
+@benchmark("DBitFlip", "24 answers, epsilon = 1 per report and 2 for ever, a million devices", group=TIME, rounds=5)
+def dbitflip(size: Size) -> Case:
+    return two_stages(dn.DBitFlip(24, **LEVELS), dn.SUE(24, EPSILON), size, values=answers(size(10**6, 10**5)) % 24)
+
+
+@benchmark("LOneBitMean", "mean, epsilon = 1 per report and 2 for ever, a million devices", group=TIME, rounds=5)
+def lonebitmean(size: Size) -> Case:
+    minutes = dn.Interval(0, 1440, unit="minutes")
+    numbers = answers(size(10**6, 10**5)) % 1441 + 0.5
+    protocol = dn.LOneBitMean(minutes, **LEVELS, steps=24)
+    return two_stages(protocol, dn.OneBitMean(minutes, EPSILON), size, values=numbers)

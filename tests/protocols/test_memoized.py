@@ -51,6 +51,8 @@ INSTANCES = [
 
 BLOCK = partial(DBitFlip, ["a", "b"], bits=2)
 ENDS = partial(LOneBitMean, Interval(0, 1), points=2)
+WIDE = [("0.01", "0.02"), ("0.1", 1), (1, 8), (7, 8)]
+"""First and forever, from one end of what is used to the other."""
 
 
 def stream_law(protocol: Memoized, stream: tuple[Any, ...], values: int) -> dict[bytes, Fraction]:
@@ -99,6 +101,15 @@ def pattern(stream: tuple[Any, ...], values: int) -> tuple[int, ...]:
             (kind(first=first, forever=forever), 2, values)
             for kind in (BLOCK, ENDS)
             for first, forever in (("0.01", "0.02"), (1, 8), (7, 8))
+            for values in (1, 2)
+        ),
+        *(
+            pytest.param(protocol, 2, values, marks=pytest.mark.slow)
+            for first, forever in WIDE
+            for protocol in (
+                RAPPOR(["rye", "sourdough"], bloom_bits=2, hashes=1, cohorts=2, first=first, forever=forever),
+                LOneBitMean(Interval(0, 2), first=first, forever=forever, steps=2, points=1),
+            )
             for values in (1, 2)
         ),
     ],
@@ -171,6 +182,33 @@ def test_the_four_numbers() -> None:
     assert at_eight.any > 8 * COIN.first, "nor the reports as if they were independent"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("protocol", "anything"),
+    [
+        *((protocol, 4.3332) for protocol in (COIN, LOLOHA(3, first="1/2", forever=1, hashing=Strings(2, 2, key="a")))),
+        *(
+            (protocol, 4.3332)
+            for protocol in (ENDS(first="1/2", forever=1), DBitFlip(2, first="1/2", forever=1, bits=1))
+        ),
+        *((protocol, 7.0862) for protocol in (LSUE(2, first="1/2", forever=1), BLOCK(first="1/2", forever=1), FILTER)),
+        (LOSUE(2, first="1/2", forever=1), 7.4542),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_the_four_numbers_of_every_kind(protocol: Memoized, anything: float) -> None:
+    """Eight epochs, every pair of streams: below what is stated, and any two streams tell more than the states do."""
+    found, bounds = protocol.levels(8, enumerated=True), protocol.levels(8)
+    assert all(one.ratio <= bound.ratio for one, bound in zip(found, bounds, strict=True))
+    assert found.first == pytest.approx(0.5, abs=1e-12)
+    assert 0.999 < found.same_value < 1
+    assert 1.95 < found.same_pattern < 2
+    assert found.any == pytest.approx(anything, abs=1e-3)
+    # As parts of the ledger: what is debited per state, and what is stated of any two streams.
+    assert exact.exp_at_least(protocol.spent(2), found.same_pattern.ratio)
+    assert exact.exp_at_least(protocol.lifetime(8), found.any.ratio)
+
+
 def test_equal_change_times_are_not_enough() -> None:
     """a, b, a against a, b, c changes at the same times, and yet passes what three states would cost."""
     assert exact.log(THREE.between([0, 0, 0, 1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1, 2, 2, 2])) == pytest.approx(
@@ -234,10 +272,16 @@ def test_bits_are_compared_one_by_one() -> None:
     assert exact.log(wide.between([0] * 4, [0, 1] * 2)) > 20, "every bit shows a little of a change"
 
 
-@pytest.mark.parametrize("values", [1, 2])
-def test_levels_of_a_hash_are_those_of_the_bytes_that_leave(values: int) -> None:
+@pytest.mark.parametrize(
+    ("values", "first", "forever"),
+    [
+        *((values, "1/2", 1) for values in (1, 2)),
+        *(pytest.param(values, *levels, marks=pytest.mark.slow) for values in (1, 2) for levels in WIDE),
+    ],
+)
+def test_levels_of_a_hash_are_those_of_the_bytes_that_leave(values: int, first: Any, forever: Any) -> None:
     """Of all pairs of streams, given the hash function that a device keeps: cells that recur share their state."""
-    protocol = LOLOHA(3, first="1/2", forever=1, hashing=Strings(2, 2, key="a"))
+    protocol = LOLOHA(3, first=first, forever=forever, hashing=Strings(2, 2, key="a"))
     laws = {stream: stream_law(protocol, stream, values) for stream in product(range(3), repeat=2)}
     largest = {"same_value": Fraction(1), "same_pattern": Fraction(1), "any": Fraction(1)}
     for head in range(2):
