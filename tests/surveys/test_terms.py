@@ -418,13 +418,16 @@ def test_states_that_work_as_a_cookie_are_said() -> None:
         Survey.from_spec(wrong)
 
 
+SEVERAL = {"several": ["a", "b", "c"], "at_most": 2}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"epsilon": 1}, "take the place of"),
         ({"questions": [{"id": "q", "text": "?", "answers": ["a", "b"], "epsilon": 1}]}, "take the place of"),
         ({"questions": [{"id": "q", "text": "?", "answers": ["a", "b"], "protocol": "GRR"}]}, "GRR has one stage"),
-        ({"questions": [{"id": "q", "text": "?", "answers": {"several": ["a", "b", "c"]}}]}, "no protocol in two"),
+        ({"questions": [{"id": "q", "text": "?", "answers": SEVERAL}]}, "no protocol in two"),
         ({"questions": [{"id": "q", "text": "?", "answers": "text"}]}, "recognized as its own"),
         ({"questions": [{"id": "q", "text": "?", "protocol": LOSUE(20, "1/2", 1).spec()}]}, "after 4 epochs"),
         ({"longitudinal": {**STAGED["longitudinal"], "linkable": True}}, 'leave "linkable" out'),
