@@ -51,7 +51,7 @@ from deniable.randomness import Bits
 from deniable.randomness.kernels import BLOCK, Law
 from deniable.results import Floats, quantile
 from deniable.results.distribution import Readings
-from deniable.results.rectangles import RectangleShares, Side
+from deniable.results.ranges import RectangleShares, Side
 from deniable.results.significance import too_few, too_many
 
 PLACES = "places"

@@ -41,7 +41,7 @@ from deniable.protocols.ranges.grids import Grids, Layout
 from deniable.protocols.ranges.tree import Level
 from deniable.protocols.tally import Tally
 from deniable.results import Floats, quantile
-from deniable.results.rectangles import RectangleShares, Side
+from deniable.results.ranges import RectangleShares, Side
 
 RECTANGLES = "rectangles"
 CELLS = 64
