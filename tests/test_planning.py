@@ -401,3 +401,34 @@ def test_two_stages_are_planned_with_what_the_epochs_add_up_to() -> None:
     assert f"tell epsilon 2 where it keeps one state, and up to {bound:.4g} between any two streams" in found.reason
     names = {option.name for option in plan(24, epsilon=1, forever=2, epochs=52, n=1000).table}
     assert names == {"LGRR", "LOLOHA", "DBitFlip"}, "bitmaps of 24 answers would be recognized"
+
+
+def test_protocols_of_numbers_are_compared_by_the_figure_that_is_asked_for():
+    """A window, a tree of ranges and the flat oracle side by side; what is known of the shape chooses."""
+    ages = Integers(18, 99)
+    ranges = plan(ages, epsilon=1, n=20_000, read="ranges")
+    rows = {option.name: option for option in ranges.table}
+    assert set(rows) == {"Ranges", "Window", "OLH"}
+    assert (ranges.best.name, ranges.reads, ranges.unit) == ("Ranges", "ranges", "")
+    assert rows["OLH"].noise > rows["Ranges"].noise
+    smooth = plan(ages, epsilon=1, n=20_000, read="ranges", shape="smooth")
+    assert (smooth.best.name, smooth.within) == ("Window", rows["Window"].half_width)
+    shape = plan(ages, epsilon=1, n=20_000, read="distribution")
+    assert shape.best.name == "Window"
+    rough = plan(ages, epsilon=1, n=20_000, read="distribution", shape="rough")
+    assert rough.best.name == "Ranges"
+    assert rough.within == {option.name: option.half_width for option in shape.table}["Ranges"]
+    for wrong in ({"shape": "round", "read": "ranges"}, {"shape": "smooth"}):
+        with pytest.raises(NumberError, match="smooth"):
+            plan(ages, epsilon=1, n=20_000, **wrong)
+
+
+def test_the_flat_oracle_has_the_error_of_its_sums():
+    """Of 200 collections: the spread of the share of a third of the numbers; 5 standard errors of it are 25 %."""
+    oracle, rng = OLH(30, 1), np.random.default_rng(1)
+    people = rng.integers(0, 30, 2000)
+    each = [
+        oracle.estimate(oracle.tally(oracle.privatize(people, Simulation(seed)))).frequencies[5:15].sum()
+        for seed in range(200)
+    ]
+    assert np.std(each) == pytest.approx(oracle.figures("ranges").error(2000, False), rel=0.25)

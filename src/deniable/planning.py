@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,7 @@ from deniable.domains import Domain, DomainLike, Integers, ListedDomain, as_doma
 from deniable.errors import ChannelError, DomainError, EpsilonError, NumberError
 from deniable.exact import epsilon_text
 from deniable.protocols import Protocol
+from deniable.protocols.base import ANY, Figures
 from deniable.protocols.choice import MOST_COUNTERS, SAME, build, choose, digits
 from deniable.protocols.memoized import FEW_FORMS
 from deniable.results import RESPONDENTS, Floats, quantile
@@ -137,6 +138,18 @@ class Plan:
     epochs: int = 1
     changes: int | None = None
     """Of answers that change: how often at most in all epochs; then `epsilon` is that of all reports."""
+    read: str | None = None
+    """What was asked for; the protocol may be read for something else that answers it, too."""
+
+    @property
+    def reads(self) -> str:
+        """What noise and intervals are about."""
+        return self.best.reads if self.read is None else self.read
+
+    @property
+    def unit(self) -> str:
+        """Their unit."""
+        return _figures(self.best, self.read).unit
 
     @property
     def best(self) -> Protocol:
@@ -161,6 +174,8 @@ class Plan:
 
         if self.forever is not None:
             return "A shuffler amplifies the first epoch only where devices keep a state."
+        if self.best.guarantee.relation != ANY:
+            return "What a shuffler gains is known for promises between any two answers."
         found = largest_epsilon(self.n, self.epsilon, delta, build)
         reach = half_width(build(found.epsilon_0), self.n, self.level, self.population)
         unit = f" {self.best.unit}" if self.best.unit else ""
@@ -174,8 +189,8 @@ class Plan:
         """The plan as JSON values; `best` is a spec that `deniable.load` reads."""
         return {
             "domain": str(self.domain),
-            "reads": self.best.reads,
-            "unit": self.best.unit,
+            "reads": self.reads,
+            "unit": self.unit,
             "epsilon": exact.canonical(self.epsilon),
             "n": self.n,
             "within": self.within,
@@ -200,7 +215,7 @@ class Plan:
             "answers": answers,
             "epsilon": f"epsilon {epsilon_text(self.epsilon)}",
             "n": f"{self.n:,} people",
-            "within": f"{100 * self.level:g} % intervals within +-{self.within:.3g} {self.best.unit}".rstrip(),
+            "within": f"{100 * self.level:g} % intervals within +-{self.within:.3g} {self.unit}".rstrip(),
         }
         if self.forever is not None:
             given["epsilon"] += f" per report and {epsilon_text(self.forever)} for ever"
@@ -268,7 +283,7 @@ def draw(plan: Plan) -> Any:
     """Two columns of panels; the plan's choice is marked. Open text has no number of answers, so one column only."""
     plt = require("matplotlib.pyplot", "plot")
     size = plan.domain.size if isinstance(plan.domain, ListedDomain) else None
-    names = sorted(option.name for option in plan.table)
+    names = sorted(option.name for option in plan.table if option.protocol.reads == plan.best.reads)
     columns = 1 if size is None else 2
     fig, axes = plt.subplots(2, columns, figsize=(4 * columns + 1.6, 5.6), squeeze=False, sharex="col", sharey="row")
     epsilon = float(plan.epsilon)
@@ -295,7 +310,7 @@ def _errors(domain: Domain, epsilon: Any, plan: Plan, quick: bool = False) -> di
         read = None if plan.changes is not None else plan.best.reads
         wanted: dict[str, Any] = {"read": read, "quick": quick, "epochs": plan.epochs, "changes": plan.changes}
         built = build(domain, epsilon, n=plan.n, forever=plan.forever, **wanted)
-        return {name: protocol.noise(plan.n) for name, protocol in built.items()}
+        return {name: _figures(protocol, plan.read).noise(plan.n) for name, protocol in built.items()}
     except (DomainError, EpsilonError):  # the first report of two stages tells less than what is kept
         return {}
 
@@ -345,6 +360,7 @@ def plan(
     epochs: int | None = None,
     memory: int | None = None,
     changes: int | None = None,
+    shape: str | None = None,
 ) -> Plan:
     """The protocols for a domain, compared; give any two of epsilon, n and within.
 
@@ -361,7 +377,9 @@ def plan(
     "shares", "mean", "distribution", "ranges", "rectangles", "places", or of a record "pairs" or "triples", where that
     is not what the domain is usually read for. Of a distribution noise and `within` are those of the median, in its
     unit, if all numbers are equally common; of ranges, rectangles and places those of the share of a typical one.
-    `memory` is how many bytes a tally may have at most.
+    `memory` is how many bytes a tally may have at most. `shape` says of numbers that are read for their distribution or
+    ranges whether they are spread smoothly: "smooth" chooses a window, whose shares are nearer then, "rough" a tree of
+    ranges, whose errors hold for any shape. Both answer both questions, and stand side by side in the table.
 
     >>> plan(1024, epsilon=1, n=100_000).best
     OLH(Integers(low=0, high=1023), epsilon=1, hash_bits=2)
@@ -398,7 +416,9 @@ def plan(
     if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 8):
         raise NumberError(f"memory is a whole number of bytes, 8 at least, not {memory!r}")
     counters = MOST_COUNTERS if memory is None else memory // 8
-    goal = _Goal(answers, level, forms, population, kept, read, epochs or 1, counters, changes)
+    if shape is not None and (shape not in SHAPES or (read or answers.reads) not in SHAPES.values()):
+        raise NumberError("a shape is 'smooth' or 'rough', of numbers that are read for their distribution or ranges")
+    goal = _Goal(answers, level, forms, population, kept, read, epochs or 1, counters, changes, shape)
     if within is None:
         return goal.plan(exact.as_epsilon(epsilon), int(n or 0), "within")
     if not 0 < within < math.inf:
@@ -409,9 +429,21 @@ def plan(
     return goal.plan(goal.epsilon(int(n), float(within)), int(n), "epsilon")
 
 
-def half_width(protocol: Protocol, n: int, level: float, population: bool = True) -> float:
-    """How far the interval of the headline figure reaches to either side, where that is most."""
-    return quantile(level) * protocol.error(n, population)
+def half_width(protocol: Protocol, n: int, level: float, population: bool = True, read: str | None = None) -> float:
+    """How far the interval of the headline figure reaches to either side, where that is most.
+
+    With `read` of the figure of a question that is read in this way.
+    """
+    return quantile(level) * _figures(protocol, read).error(n, population)
+
+
+def _figures(protocol: Protocol, read: str | None) -> Figures:
+    found = protocol.figures(protocol.reads if read is None else read)
+    return Figures(protocol.noise, protocol.error, protocol.unit) if found is None else found
+
+
+SHAPES = {"smooth": "distribution", "rough": "ranges"}
+"""What numbers are read for whose shape is known: single numbers that many people give make it rough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,6 +459,7 @@ class _Goal:
     epochs: int = 1
     counters: int = MOST_COUNTERS
     changes: int | None = None
+    shape: str | None = None
 
     def _built(self, epsilon: Fraction, n: int | None) -> dict[str, Protocol]:
         """The protocols with the settings that they have for n people; for any number of people without n."""
@@ -440,10 +473,23 @@ class _Goal:
             epochs=self.epochs,
             counters=self.counters,
             changes=self.changes,
+            rivals=self.forever is None,
         )
 
+    @property
+    def _asked(self) -> str | None:
+        """What is asked for, where protocols that are read for different things can answer it."""
+        asked = self.read or self.domain.reads
+        return asked if asked in SHAPES.values() else None
+
+    @property
+    def _reads(self) -> str | None:
+        """What the chosen protocol is read for: what is asked, unless the shape says more."""
+        return SHAPES[self.shape] if self.shape is not None else self._asked
+
     def reach(self, protocols: Mapping[str, Protocol], n: int) -> float:
-        return half_width(protocols[choose(protocols, n)], n, self.level, self.population)
+        chosen = protocols[choose(protocols, n, self._reads)]
+        return half_width(chosen, n, self.level, self.population, self._asked)
 
     def people(self, epsilon: Fraction, within: float) -> int:
         protocols = self._built(epsilon, None)
@@ -492,7 +538,7 @@ class _Goal:
     def plan(self, epsilon: Fraction, n: int, solved: str) -> Plan:
         protocols = self._built(epsilon, n)
         options = {name: self.option(protocol, n) for name, protocol in protocols.items()}
-        choice = options[choose(protocols, n)]
+        choice = options[choose(protocols, n, self._reads)]
         table = tuple(
             sorted(options.values(), key=lambda option: (digits(option.noise), option is not choice, option.name))
         )
@@ -512,6 +558,7 @@ class _Goal:
         return Plan(
             *(self.domain, epsilon, n, self.level, solved, table, choice, reason, self.population, self.forever),
             *streams,
+            read=self._asked,
         )
 
     def _over_epochs(self, choice: Option, n: int) -> str:
@@ -533,8 +580,8 @@ class _Goal:
     def option(self, protocol: Protocol, n: int) -> Option:
         return Option(
             protocol=protocol,
-            noise=protocol.noise(n),
-            half_width=half_width(protocol, n, self.level, self.population),
+            noise=_figures(protocol, self._asked).noise(n),
+            half_width=half_width(protocol, n, self.level, self.population, self._asked),
             visible=protocol.visible(n, self.level, self.population),
             report_bytes=protocol.report_bytes,
             device=protocol.cost.random_bytes,

@@ -301,6 +301,6 @@ function placeField(domain, name, around) {
   };
   const picker = svg("svg", { class: "places", viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true", onclick: pick }, svg("rect", { width, height }), chosen, svg("path", { d: lines.join("") }));
   const cells = domain.cell ? ` Each cell is ${domain.cell} wide.` : "";
-  const compass = h("p", { class: "note" }, `North is up.${cells}`);
+  const compass = h("p", { class: "note" }, `North is up; cells are counted from the south-west corner.${cells}`);
   return { ...field, content: [field.content[0], h("div", { class: "places" }, picker), compass, parts] };
 }

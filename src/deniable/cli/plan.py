@@ -87,6 +87,14 @@ def plan(
             show_default="mean",
         ),
     ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHAPE",
+            help="What is known of the numbers: smooth, or rough where many people give the same few.",
+            show_default=False,
+        ),
+    ] = None,
     record: Record = None,
     places: Annotated[
         str | None,
@@ -211,7 +219,8 @@ def plan(
             "rectangles with --places"
         )
     wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
-    wanted |= {"epochs": epochs, "changes": changes, "memory": None if memory is None else _bytes(memory)}
+    wanted |= {"shape": shape, "epochs": epochs, "changes": changes}
+    wanted |= {"memory": None if memory is None else _bytes(memory)}
     made = planning.plan(domain, epsilon=epsilon, n=people, within=within, **wanted)
     if save is not None:
         output.save_json(save, made.best.spec(), indent=2)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -66,6 +66,16 @@ class Cost(NamedTuple):
     """Random bytes that the device draws on average, in the documented order of a single report."""
     operations: float
     """Word operations that add the report to the tally."""
+
+
+class Figures(NamedTuple):
+    """How exact the figure is that a question is planned by."""
+
+    noise: Callable[[int], float]
+    """The standard error that the protocol adds, with n people."""
+    error: Callable[[int, bool], float]
+    """Noise and sampling error, or the first alone among those who answered."""
+    unit: str = ""
 
 
 ANY = "any"
@@ -199,6 +209,16 @@ class Protocol(ABC):
     def reads(self) -> str:
         """What an estimate of it is about: "shares" of answers, the "mean" of a number, its "distribution", ..."""
         return "shares"
+
+    serves: ClassVar[tuple[str, ...]] = ()
+    """What else a question may be read for that it answers: see `figures`."""
+
+    def figures(self, read: str) -> Figures | None:
+        """How exact it is where a question is read in this way; None where its estimates do not answer that.
+
+        Several protocols may answer one question: a planner compares them by the figure of that question.
+        """
+        return Figures(self.noise, self.error, self.unit) if read == self.reads else None
 
     @property
     def waived(self) -> Mapping[str, str]:

@@ -37,17 +37,19 @@ def build(
     epochs: int = 1,
     counters: int = MOST_COUNTERS,
     changes: int | None = None,
+    rivals: bool = False,
 ) -> dict[str, Protocol]:
     """Every protocol that exists at this epsilon; some need a larger one for so many answers, or have more forms.
 
     `read` is what is to be estimated, where that is not what the domain is usually read for. `quick` leaves out what is
-    slow to build. A tally has at most so many `counters`.
+    slow to build. A tally has at most so many `counters`. `rivals` adds what is usually read for something else and
+    answers this question, too.
     """
     reads = domain.reads if read is None else read
     built: dict[str, Protocol] = {}
     for kind in registered().values():
-        if isinstance(kind.reads, str) and kind.reads != reads:  # it is read in one way only, and not in this one
-            continue
+        if isinstance(kind.reads, str) and kind.reads != reads and not (rivals and reads in kind.serves):
+            continue  # it is read in other ways only
         if quick and kind.slow_to_build:
             continue
         if changes is not None:
@@ -58,7 +60,8 @@ def build(
             offered = kind.candidates(domain, epsilon, n)
         with suppress(ChannelError):
             for protocol in offered:
-                if protocol.reads in (reads, "series") and protocol.tally_size <= counters:
+                fits = protocol.reads in (reads, "series") or (rivals and protocol.figures(reads) is not None)
+                if fits and protocol.tally_size <= counters:
                     built[protocol.name] = protocol
                     if _has_few(protocol, forms, epochs):  # of several candidates of one kind the first that will do
                         break
@@ -90,8 +93,9 @@ def _has_few(protocol: Protocol, forms: float | None, epochs: int) -> bool:
     return forms is None or protocol.linking(epochs) <= forms
 
 
-def choose(protocols: Mapping[str, Protocol], n: int) -> str:
-    """The rule."""
+def choose(protocols: Mapping[str, Protocol], n: int, reads: str | None = None) -> str:
+    """The rule; among those that are read as `reads`, where that is given and there are any."""
+    protocols = {name: one for name, one in protocols.items() if one.reads == reads} or protocols
     variances = {name: protocol.noise(n) ** 2 for name, protocol in protocols.items()}
     close = [name for name in protocols if variances[name] <= SAME * min(variances.values())]
 

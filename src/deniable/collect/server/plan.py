@@ -106,7 +106,7 @@ def _half_widths(plan: Plan, epsilon: str, quick: bool) -> dict[str, float]:
         built = build(plan.domain, epsilon, n=plan.n, read=plan.best.reads, quick=quick)
     except DomainError:
         return {}
-    return {name: half_width(one, plan.n, plan.level, plan.population) for name, one in built.items()}
+    return {name: half_width(one, plan.n, plan.level, plan.population, plan.read) for name, one in built.items()}
 
 
 def _domain(

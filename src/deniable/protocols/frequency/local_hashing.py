@@ -37,10 +37,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels import RandomizedResponse
-from deniable.domains import DomainLike
+from deniable.domains import DomainLike, Integers
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.base import WORD_BYTES, Cost, Figures, Positions, Protocol, percent
 from deniable.protocols.frequency.hadamard_response import walsh_hadamard
 from deniable.protocols.frequency.histogram import NEWTON_LIMIT, PureProtocol, SupportModel, Supports
 from deniable.protocols.reports import Bytes
@@ -320,6 +320,19 @@ class OLH(LocalHashing):
     """
 
     name: ClassVar[str] = "OLH"
+
+    def figures(self, read: str) -> Figures | None:
+        """Shares of numbers also add up to those of ranges: the flat oracle. Their errors are independent."""
+        numbers = {"ranges": 1 / 3, "distribution": 1 / 2}.get(read)  # of all, that are added up
+        if numbers is None or not isinstance(self.domain, Integers):
+            return super().figures(read)
+        many = numbers * self.domain.size
+        scale = math.sqrt(many) * (1 if read == "ranges" else self.domain.size - 1)
+
+        def error(n: int, population: bool) -> float:
+            return scale * math.sqrt(self.variance(n, 1 / self.domain.size, population) / n**2)
+
+        return Figures(lambda n: error(n, False), error)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from deniable.domains import Domain, DomainLike, Integers, Interval
 from deniable.errors import ChannelError, NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import WORD_BYTES, Cost, Protocol, percent
+from deniable.protocols.base import WORD_BYTES, Cost, Figures, Protocol, percent
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.numeric.density import Unbiased, WindowLaw, fit, square_wave_half_width
 from deniable.protocols.numeric.grid import OnGrid, quantity
@@ -52,6 +52,9 @@ MOST_USUAL = 1024
 """Positions of a distribution, unless somebody asks for more."""
 
 _MOST_POSITIONS = 1 << 20
+
+_RANGES = 12
+"""Of which the error of a typical one is taken."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,22 @@ class Window(OnGrid, Protocol):
     @property
     def reads(self) -> str:
         return self.read
+
+    serves: ClassVar[tuple[str, ...]] = ("ranges",)
+
+    def figures(self, read: str) -> Figures | None:
+        """A distribution also has the shares of ranges, whose intervals hold whatever the shape is."""
+        if self.read == DISTRIBUTION and read in self.serves:
+            return Figures(partial(self._range_error, population=False), self._range_error)
+        return super().figures(read)
+
+    @lru_cache(maxsize=64)  # noqa: B019
+    def _range_error(self, n: int, population: bool) -> float:
+        """Of the share of a range with uniform ends, if all numbers are equally common: half its interval by z."""
+        even, (low, high), random = self._even(n), self._ends, np.random.default_rng(1)
+        ends = np.sort(random.uniform(low, high, size=(_RANGES, 2)), axis=1)
+        widths = [np.ptp(even.range(a, b).interval(0.95, population)) for a, b in ends]
+        return float(np.mean(widths)) / (2 * quantile(0.95))
 
     @property
     def waived(self) -> Mapping[str, str]:

@@ -23,7 +23,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Integers, Interval
 from deniable.errors import NumberError, SpecError
-from deniable.protocols.base import Protocol
+from deniable.protocols.base import Figures, Protocol
 from deniable.protocols.ranges.cells import Cells, Cuts, best_protocol, law_of
 from deniable.protocols.ranges.tree import Law, Level, Tree
 from deniable.protocols.tally import Tally
@@ -228,6 +228,21 @@ class Ranges(Cuts):
     def _typical(self, n: int, population: bool) -> float:
         found = typical_range(self._even(n), self.cells)
         return math.sqrt(float(np.mean(found.noise + (found.people if population else 0.0))))
+
+    serves: ClassVar[tuple[str, ...]] = ("distribution",)
+
+    def figures(self, read: str) -> Figures | None:
+        """Ranges also have quantiles: of the median, the error of the share of the numbers below the middle."""
+        if read in self.serves:
+            unit = getattr(self.domain, "unit", "")
+            return Figures(partial(self._median_error, population=False), self._median_error, unit)
+        return super().figures(read)
+
+    @lru_cache(maxsize=64)  # noqa: B019
+    def _median_error(self, n: int, population: bool) -> float:
+        found = self._even(n).ranges([0], [self.cells // 2])
+        width = float(self._points[-1] - self._points[0])
+        return width * math.sqrt(float(found.noise[0] + (found.people[0] if population else 0.0)))
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact ranges are, and what to read instead where the numbers are spread smoothly."""
