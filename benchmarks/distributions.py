@@ -32,6 +32,7 @@ from deniable.protocols.numeric.density import WindowLaw
 Floats = NDArray[np.float64]
 
 GROUP = "distributions"
+PLANES = "planes"
 TRUTHS = ("normal", "two humps", "atoms", "Zipf", "exponential")
 LEVELS = (0.5, 1, 2)
 BINS = 32
@@ -92,7 +93,7 @@ def ranges(size: Size) -> Case:
 
 
 @benchmark(
-    "rectangles", "2,000 random rectangles of two numbers at epsilon 1, against a flat oracle and a grid", group=GROUP
+    "rectangles", "2,000 random rectangles of two numbers at epsilon 1, against a flat oracle and a grid", group=PLANES
 )
 def rectangles(size: Size) -> Case:
     runs, facts, tables = size(10, 1), {}, {"two normals": _two_normals(size(100_000, 5_000), size(100, 20))}
@@ -168,7 +169,7 @@ def _shares(cells: Floats, ends: Floats) -> Floats:
     return found
 
 
-@benchmark("places", "places on a grid of 16 x 12 cells, 30,000 people: shares of rectangles, and cost", group=GROUP)
+@benchmark("places", "places on a grid of 16 x 12 cells, 30,000 people: shares of rectangles, and cost", group=PLANES)
 def places(size: Size) -> Case:
     """The same people with a promise per cell side, and with one between any two cells."""
     people, runs, grid = size(30_000, 3_000), size(20, 1), dn.Grid(16, 12)

@@ -189,7 +189,7 @@ def test_rectangles_from_draft_to_estimate(run, folder):
     plan = ["plan", "--record", "two.json", "--epsilon", "1", "--people", "20000"]
     planned = run(*plan, "--read", "rectangles", "--json").json
     assert (planned["reads"], planned["best"]["protocol"]) == ("rectangles", "Rectangles")
-    assert "8 x 8 rectangles" in planned["reason"]
+    assert "4 x 4 rectangles" in planned["reason"]
     assert "--read" in run(*plan, "--read", "ranges", code=2).err
     question["answers"]["read"] = "ranges"
     Path("draft.json").write_text(json.dumps({**DRAFT, "questions": [question]}), encoding="utf-8")

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from deniable import design
 from deniable.domains import Categories, Integers, Interval
 from deniable.errors import DomainError, NumberError
 from deniable.protocols import MeanTable, OneBitMean, Window, load
@@ -224,3 +225,29 @@ def test_many_numbers_are_rounded_by_16_bits_and_ties_by_the_rest() -> None:
         0,
         1,
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "3", "4", "5"])
+@pytest.mark.parametrize("kind", ["best window", "one bit", "piecewise", "square wave", "three outputs", "designed"])
+def test_the_worst_variance_is_that_of_simulated_reports(kind: str, epsilon: str) -> None:
+    """400,000 reports of the worst number: their contributions spread as in theory, within 5 standard errors."""
+    interval = Interval(-1, 1)
+    made = {
+        "best window": lambda: Window(interval, epsilon),
+        "one bit": lambda: OneBitMean(interval, epsilon),
+        "piecewise": lambda: Window.piecewise(interval, epsilon),
+        "square wave": lambda: Window(interval, epsilon, 257, Window.square_wave(interval, epsilon, 257).width),
+        "three outputs": lambda: Window.three_output(interval, epsilon),
+        "designed": lambda: MeanTable(design.mean(epsilon, positions=9), interval),
+    }[kind]()
+    numbers = np.linspace(-1, 1, 401)
+    each = np.array([made.figure_variances([number])[0] for number in numbers])
+    assert each.max() <= made.worst_variance(1) * (1 + 1e-12)
+    assert each.max() > made.worst_variance(1) * 0.999
+    worst = float(numbers[each.argmax()])
+    reports = made.privatize(np.full(400_000, worst), Simulation(3))
+    counts = made.tally(reports).counts
+    given = np.array([float(made.contribution(output)) for output in range(counts.size)])
+    spread = (np.repeat(given, counts) - worst) ** 2
+    assert abs(spread.mean() - each.max()) < 5 * spread.std() / math.sqrt(spread.size)
