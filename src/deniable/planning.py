@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -283,7 +283,8 @@ def draw(plan: Plan) -> Any:
     """Two columns of panels; the plan's choice is marked. Open text has no number of answers, so one column only."""
     plt = require("matplotlib.pyplot", "plot")
     size = plan.domain.size if isinstance(plan.domain, ListedDomain) else None
-    names = sorted(option.name for option in plan.table if option.protocol.reads == plan.best.reads)
+    drawn = [option for option in plan.table if plan.read is None or option.protocol.reads == plan.best.reads]
+    names = sorted(option.name for option in drawn)
     columns = 1 if size is None else 2
     fig, axes = plt.subplots(2, columns, figsize=(4 * columns + 1.6, 5.6), squeeze=False, sharex="col", sharey="row")
     epsilon = float(plan.epsilon)
