@@ -250,4 +250,4 @@ def test_the_worst_variance_is_that_of_simulated_reports(kind: str, epsilon: str
     counts = made.tally(reports).counts
     given = np.array([float(made.contribution(output)) for output in range(counts.size)])
     spread = (np.repeat(given, counts) - worst) ** 2
-    assert abs(spread.mean() - each.max()) < 5 * spread.std() / math.sqrt(spread.size)
+    assert abs(spread.mean() - each.max()) < 5 * spread.std() / math.sqrt(spread.size) + 1e-9 * each.max()
