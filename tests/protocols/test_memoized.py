@@ -593,3 +593,38 @@ def test_tallies_of_blocks_count_every_bit() -> None:
                 if row[1 + lane // 8] >> lane % 8 & 1 and row[0] * bits + lane < 20:
                     counts[protocol.blocks + row[0] * bits + lane] += 1
         assert protocol.tally(reports).counts.tolist() == counts.tolist()
+
+
+def test_collisions_of_a_list_are_undone_exactly() -> None:
+    """Over all reports of this very pool of hash functions: no bias, and the spread that is stated."""
+    protocol = LOLOHA(4, first=1, forever=2, hashing=Strings(2, 8, key="b"))
+    known = protocol.known
+    assert known is not None
+    channel = protocol.channel()
+    rows = np.array([list(bytes.fromhex(str(output))) for output in channel.outputs], dtype=np.uint8)
+    figures = np.array([protocol.estimate(protocol.tally(row[None])).counts for row in rows])
+    assert channel.rows @ figures == pytest.approx(np.eye(4), abs=1e-9)
+    spread = known.spread(float(protocol.inner.p), float(protocol.inner.q))
+    alone = (channel.rows @ figures**2 - np.eye(4)).T
+    assert alone == pytest.approx(spread[:-1], rel=1e-7)
+    total = figures.sum(axis=1)
+    assert channel.rows @ total**2 - 1 == pytest.approx(spread[-1], rel=1e-7)
+    assert LOLOHA(4, first=1, forever=2, hashing=Strings(2, 1)).known is None, "one hash function tells no cell apart"
+    assert LOLOHA(1000, first=1, forever=2).known is None
+
+
+def test_more_people_average_out_what_shares_a_cell() -> None:
+    """30 collections of 20,000 people with a very common answer: errors are those stated, for all answers together.
+
+    The mean of 24 x 30 squares of standard scores is within 0.25 of one with probability above 0.9999; fixed seed.
+    """
+    protocol = LOLOHA(24, first=1, forever=2)
+    answers = np.repeat(np.arange(24), [8_600] + [23 * 10 + 270] * 22 + [400])
+    truth = np.bincount(answers, minlength=24) / answers.size
+    scores = []
+    for seed in range(30):
+        found = protocol.estimate(protocol.tally(protocol.privatize(answers, Simulation(seed))))
+        scores.append((found.frequencies - truth) / found.errors(population=False))
+    assert 0.75 < np.mean(np.square(scores)) < 1.25
+    assert np.abs(np.mean(scores, axis=0)).max() < 5 / np.sqrt(30), "and no answer is off to one side"
+    assert protocol.noise(10**8) < 0.001, "with many people nothing is left"

@@ -16,28 +16,32 @@ Source     Arcolezi, Couchot, Al Bouna and Xiao 2022, with exact chaining: the p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from deniable import exact
 from deniable.channels import RandomizedResponse
 from deniable.domains import DomainLike, ListedDomain, Strings, Texts
 from deniable.errors import ChannelError, DomainError, EpsilonError
 from deniable.exact import WORD, Dyadic, floor_of, shown
+from deniable.labels import Label
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
 from deniable.protocols.frequency.grr import GRR
 from deniable.protocols.frequency.local_hashing import best_hash_bits
-from deniable.protocols.frequency.open_text import as_text, cohort_step
+from deniable.protocols.frequency.open_text import TextEstimate, as_text, cohort_step
 from deniable.protocols.frequency.sketch import SketchProtocol
 from deniable.protocols.memoized import FEW_FORMS, Memoized, Part, Place
 from deniable.protocols.reports import Bytes, from_bytes, narrow_type, to_bytes
-from deniable.protocols.tally import Counts, kept_or_uniform, spread_evenly
+from deniable.protocols.tally import Counts, Tally, kept_or_uniform, spread_evenly
 from deniable.randomness import Bits
+from deniable.results import Floats
 
 
 class LGRR(Memoized, GRR):
@@ -159,6 +163,58 @@ class LGRR(Memoized, GRR):
 
 MOST_HASHES = 256
 
+MOST_KNOWN = 256
+"""Of so many listed answers it is computed which of them share their cells, and made up for."""
+
+_LEAST_EIGENVALUE = 0.1
+"""A list is too long for the pool of hash functions where undoing the collisions would multiply the noise by ten."""
+
+
+class Collisions(NamedTuple):
+    """How a list of answers shares the cells of a pool of hash functions."""
+
+    cells: Positions
+    """Of each answer (row) under each hash function."""
+    inverse: Floats
+    """Of the matrix M: the share of the hash functions that put two answers into one cell."""
+    rows: Floats
+    """Those of the inverse, and their sum: one estimated count each, and all of them together."""
+    every: Floats
+    """Of each row, the sum over the cells of the square of what it has there: the mean over the hash functions."""
+    own: Floats
+    """The same of the cell of each answer only."""
+
+    def spread(self, p: float, q: float) -> Floats:
+        """The variance that a report of answer x (column) adds to the count of v (row); the last row is of all counts.
+
+        A report supports one cell: that of x with p, each other one with q. With S what it supports and b a row,
+        E (b S)^2 is q `every` + (p - q) `own`, and E b S is q sum(b) + (p - q) [v = x].
+        """
+        answers = len(self.inverse)
+        mean = q * self.rows.sum(axis=1)[:, None] + (p - q) * np.vstack([np.eye(answers), np.ones(answers)])
+        spread: Floats = q * self.every[:, None] + (p - q) * self.own - mean**2
+        return spread / (p - q) ** 2
+
+
+@lru_cache(maxsize=64)
+def collisions(texts: tuple[str, ...], hashing: Strings) -> Collisions | None:
+    """None where too many answers share their cells for this to be undone."""
+    cells = np.array([[hashing.cell(text, cohort) for cohort in range(hashing.cohorts)] for text in texts])
+    together = np.zeros((len(texts), len(texts)))
+    for column in cells.T:
+        together += column[:, None] == column
+    together /= hashing.cohorts
+    if float(np.linalg.eigvalsh(together)[0]) < _LEAST_EIGENVALUE:
+        return None
+    inverse = np.linalg.inv(together).astype(np.float64)
+    rows = np.vstack([inverse, inverse.sum(axis=0)])
+    own, every = np.zeros((len(rows), len(texts))), np.zeros(len(rows))
+    for column in cells.T:
+        squares = (rows @ (column[:, None] == np.arange(hashing.cells))) ** 2
+        own += squares[:, column]
+        every += squares.sum(axis=1)
+    return Collisions(cells, inverse, rows, every / hashing.cohorts, own / hashing.cohorts)
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class LOLOHA(Memoized, SketchProtocol):
@@ -173,9 +229,13 @@ class LOLOHA(Memoized, SketchProtocol):
     Privacy    that of LGRR at `first` and `forever`: the cohort does not depend on the answer. Answers in one cell
                share their state, so that a device has at most g of them, and two streams whose cells recur in the same
                pattern tell g `forever` at most
-    Error      of a count, f -> 0: n (e + g - 1)^2 / ((e - 1)^2 (g - 1)), e = e^first, as for local hashing; and the
-               answers that share cells, sum over x != v of (n_x^2 - n_x) / (k (g - 1)), which more people do not
-               average out
+    Collisions M is the share of the k hash functions that put two answers into one cell. Of a list of up to 256 answers
+               it is known, and M^-1 (C - n q) / (p - q) is exactly unbiased for this very pool of hash functions, with
+               C_v the reports that support v
+    Error      of a count, f -> 0: n (e + g - 1)^2 / ((e - 1)^2 (g - 1)), e = e^first, as for local hashing, times about
+               1 / (1 - d / (k (g - 1))) for undoing the collisions. Of text and longer lists without that factor, but
+               with the answers that share cells, sum over x != v of (n_x^2 - n_x) / (k (g - 1)), which more people do
+               not average out
     Report     the cohort in 1 byte, then the cell in 1 or 2 bytes; the state has the same form
     Cost       three random words and a SHA-256 for the state, two words per report; k (g + 1) counters
     Source     Arcolezi, Pinzon, Palamidessi and Gambs 2023 (LOLOHA), with exact chaining and a public pool of hashes
@@ -245,6 +305,66 @@ class LOLOHA(Memoized, SketchProtocol):
         # Of another answer, whose cell the hash function chooses.
         even = Fraction(1, self.hashing.cells)
         return self.inner.response.true, even, self.inner.p, even
+
+    # -- collisions that are known -----------------------------------------------------------------
+
+    @cached_property
+    def known(self) -> Collisions | None:
+        """How the listed answers share their cells; None where that is not known, or cannot be undone."""
+        if self.is_open or self.domain.size > MOST_KNOWN:
+            return None
+        return collisions(tuple(as_text(label) for label in self.domain.labels), self.hashing)
+
+    @cached_property
+    def _known_spread(self) -> Floats:
+        assert self.known is not None
+        return self.known.spread(float(self.inner.p), float(self.inner.q))
+
+    def _decode(self, tally: Tally, labels: Sequence[Label]) -> TextEstimate:
+        known = self.known if not self.is_open and tuple(labels) == tuple(self.domain.labels) else None
+        if known is None:
+            return super()._decode(tally, labels)
+        p, q, n = float(self.inner.p), float(self.inner.q), tally.n
+        _, blocks = self._parts(tally.counts)
+        supported = sum(block[known.cells[:, cohort]] for cohort, block in enumerate(blocks))
+        counts = known.inverse @ (supported - n * q) / (p - q)
+        held = np.clip(counts, 0.0, None)
+        held *= n / held.sum() if held.sum() > 0 else 0.0
+        spread = self._known_spread @ held
+        return TextEstimate(
+            labels, n, counts, spread[:-1], self.name, unlisted_noise=math.sqrt(max(0.0, float(spread[-1]))) / n
+        )
+
+    def variance(
+        self, n: int, frequency: ArrayLike = 0.0, population: bool = True, others: ArrayLike | None = None
+    ) -> Any:
+        """Of the answers where it is largest, where collisions are known; else see `SketchProtocol`."""
+        if self.known is None:
+            return super().variance(n, frequency, population, others)
+        f, each = np.asarray(frequency, dtype=np.float64), self._known_spread[:-1]
+        own = np.eye(len(each), dtype=np.bool_)
+        spread = n * (f * each[own].max() + (1 - f) * each[~own].max())
+        if population:
+            spread = spread + n * f * (1 - f)
+        return float(spread) if np.ndim(spread) == 0 else spread
+
+    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        if self.known is None:
+            return super().figure_variances(answers, people)
+        n = len(answers) if people is None else int(np.sum(people))
+        each: NDArray[np.float64] = self._known_spread[:-1] @ self.truth(answers, people) / n
+        return each
+
+    def _kept_shares(self) -> tuple[float, float]:
+        if self.known is None:
+            return super()._kept_shares()
+        # A report is its state's estimate on average, so the state's own spread is what every report repeats.
+        law = self.inner.response
+        shares = (self.known.spread(float(law.true), float(law.false)) / self._known_spread)[:-1]
+        return float(shares.max()), float(shares.min())
+
+    def floor(self, n: int) -> float:
+        return super().floor(n) if self.known is None else math.sqrt(self.kept_noise) * self.noise(n)
 
     @property
     def state_forms(self) -> int:
