@@ -8,12 +8,15 @@ Methods    direct: tables of triples, unbiased, made shares by the nearest ones.
            CALM (`max-entropy`), shrink, latent, blend, each with its processor seconds
 People     as many as the table has, and ten times as many, drawn with replacement
 Coverage   how often a 95 % interval holds the population's share: of unbiased cells of pairs, and of modelled cells
+Wide       50 made-up columns of 5 answers, a million people of four classes, a public list of 100 pairs: the processor
+           seconds of reports and tally, of the latent model, and of a million synthetic records, and the most memory
 Classifier the income of the test half from the other columns, by a logistic regression on synthetic records, beside one
            on the true records; AUC, where 0.5 is a guess
 """
 
 from __future__ import annotations
 
+import resource
 import time
 from itertools import combinations
 
@@ -28,7 +31,7 @@ from deniable.results.models import METHODS, simplex
 Floats = NDArray[np.float64]
 Codes = dict[str, NDArray[np.int64]]
 
-GROUP, USES = "joint", "joint-uses"
+GROUP, USES, WIDE = "joint", "joint-uses", "joint-wide"
 SEEDS, FEWER = 20, 3
 EPSILONS = (1, 2, 4)
 CUTS = {"age": (25, 35, 45, 55), "education_num": (8, 9, 10, 12, 13), "hours_per_week": (34, 40, 50)}
@@ -181,3 +184,29 @@ def auc(weights: Floats, columns: Codes, shape: dict[str, int]) -> float:
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     ones = int(y.sum())
     return float((ranks[y].sum() - ones * (ones + 1) / 2) / (ones * (y.size - ones)))
+
+
+@benchmark("joint-wide", "50 columns, a million people: model and synthetic records", group=WIDE)
+def wide(size: Size) -> Case:
+    n, count, answers = size(1_000_000, 20_000), 50, 5
+    random = np.random.default_rng(1)
+    classes = random.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])
+    laws = np.cumsum(random.dirichlet(np.full(answers, 0.7), (4, count)), axis=2)
+    columns = {
+        f"q{place}": (random.random(n)[:, None] > laws[:, place][classes]).sum(axis=1).clip(max=answers - 1)
+        for place in range(count)
+    }
+    pairs = [(f"q{place}", f"q{(place + step) % count}") for place in range(count) for step in (1, 7)]
+    protocol = dn.Attributes(dict.fromkeys(columns, answers), 1, people=n, ask=pairs)
+    facts: dict[str, str | int | float] = {"pairs": len(pairs), "people": n, "bytes per report": protocol.report_bytes}
+    begun = time.process_time()
+    tally = protocol.tally(protocol.privatize(columns, dn.Simulation(1)))
+    facts["reports and tally"] = f"{time.process_time() - begun:.1f} s"
+    begun = time.process_time()
+    model = protocol.estimate(tally).model("latent")
+    facts["latent model"] = f"{time.process_time() - begun:.1f} s"
+    begun = time.process_time()
+    model.sample(n, 1)
+    facts["synthetic records"] = f"{time.process_time() - begun:.1f} s"
+    facts["most memory"] = f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB"
+    return Case({"reports": work(lambda: protocol.privatize(columns), n, "report")}, (), facts)
