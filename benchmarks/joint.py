@@ -8,7 +8,7 @@ Methods    direct: tables of triples, unbiased, made shares by the nearest ones.
            CALM (`max-entropy`), shrink, latent, blend, each with its processor seconds
 People     as many as the table has, and ten times as many, drawn with replacement
 Coverage   how often a 95 % interval holds the population's share: of unbiased cells of pairs, and of modelled cells
-Wide       50 made-up columns of 5 answers, a million people of four classes, all 1,225 pairs at epsilon 2: the processor
+Wide       50 made-up columns of 5 answers, a million people of four classes, all 1,225 pairs at epsilon 2: processor
            seconds of reports and tally, of the latent model, and of a million synthetic records, and the most memory
 Classifier the income of the test half from the other columns, by a logistic regression on synthetic records, beside one
            on the true records; AUC, where 0.5 is a guess

@@ -90,6 +90,10 @@ def test_columns_in_several_tables_are_put_together() -> None:
     assert abs(both.frequencies[0] - 0.3) < 4 * both.stderr[0]
     assert found.table("smoke", "age").independent().rejected(1e-6)
     assert not found.table("age", "warm").independent().rejected(1e-4)
+    turned = found.table("age", "smoke")
+    assert turned.independent().p_value == pytest.approx(found.table("smoke", "age").independent().p_value)
+    assert np.allclose(turned.interval()[1], found.table("smoke", "age").interval()[3])
+    assert np.allclose(turned.consistent().array, found.table("smoke", "age").consistent().array.T)
     assert found.table("warm").labels == ["0 to 0.5", "0.5 to 1"]
     assert len(found.table()) == 6 + 4 + 6
     assert found.to_dict()["rows"][0]["group"] == "smoke & age"

@@ -20,6 +20,7 @@ from itertools import combinations
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable._extras import require
 from deniable.errors import LabelError, MismatchError, NumberError
@@ -111,10 +112,7 @@ class Crosstab(Estimate):
 
         axes = tuple(self.axes[place] for place in places)
         if not rest:
-            moved = replace(
-                self, counts=summed(self.counts), noise=summed(self.noise), labels=combined(axes), axes=axes
-            )
-            return replace(moved, law=None, support=None, raw=None)
+            return self._turned(np.transpose(np.arange(len(self.labels)).reshape(self.shape), places).reshape(-1), axes)
         raw = self.raw or self
         counts = summed(self.counts)
         if not self.n:
@@ -127,6 +125,30 @@ class Crosstab(Estimate):
         total = noise + (1 - heard) * spread
         how = {"method": self.method, "people": heard * drawn, "axes": axes, "heard": self.heard}
         return Crosstab(combined(axes), self.n, counts, total, self.protocol, **how)  # type: ignore[arg-type]
+
+    def _turned(self, cells: NDArray[np.intp], axes: tuple[tuple[str, tuple[str, ...]], ...]) -> Crosstab:
+        """The same table with its cells in another order."""
+        back, law, support, raw = np.argsort(cells), self.law, self.support, self.raw
+
+        def turned_law(shares: Floats) -> Floats:
+            assert law is not None
+            found: Floats = law(shares[back])[np.ix_(cells, cells)]
+            return found
+
+        if support is not None:
+            worth = support.worth[cells] if isinstance(support.worth, np.ndarray) else support.worth
+            support = replace(support, counts=support.counts[cells], worth=worth)
+        return replace(
+            self,
+            labels=combined(axes),
+            axes=axes,
+            counts=self.counts[cells],
+            noise=self.noise[cells],
+            people=self.people[cells] if isinstance(self.people, np.ndarray) else self.people,
+            support=support,
+            law=None if law is None else turned_law,
+            raw=raw._turned(cells, axes) if isinstance(raw, Crosstab) else None,
+        )
 
     def _known(self, names: Sequence[str]) -> Sequence[str]:
         for name in names:
