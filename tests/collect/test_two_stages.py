@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from deniable.cli import app
 from deniable.cli.demo import DemoService, running
 from deniable.collect.analyst import Analyst
-from deniable.collect.client import Client
+from deniable.collect.client import Client, Ledger
 from deniable.surveys import Survey
 
 DAY = 86_400
@@ -107,3 +107,31 @@ def test_a_plan_for_two_stages_on_the_command_line() -> None:
         "simulate", "--protocol", "LGRR", "--epsilon", "1", "--people", "1000", "--categories", "4", "--runs", "5"
     )
     assert "LGRR" in simulated
+
+
+def test_minutes_of_use_keep_one_state_per_mark(tmp_path: Path) -> None:
+    """A number that is recorded every day, from a draft to the ledger: a state per mark, up to the cap."""
+    question = {"id": "minutes", "text": "Minutes?", "answers": {"number": {"low": 0, "high": 1440, "unit": "minutes"}}}
+    question |= {"protocol": "LOneBitMean", "parameters": {"steps": 24}}
+    rule = {"rule": "two-stage", "first": "1", "forever": "2", "values": 3, "epochs": 20}
+    survey = Survey.from_draft(DRAFT | {"longitudinal": rule, "questions": [question]})
+    protocol = survey["minutes"].protocol
+    assert (protocol.name, protocol.steps, survey.budget_epsilon) == ("LOneBitMean", 24, 6)
+    assert survey.terms is not None
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    day, first = [0], survey.terms.opens + 3600
+    client = Client(
+        "http://127.0.0.1:9", survey.fingerprint, ledger, clock=lambda: first + DAY * day[0], idle={"minutes": 0}
+    )
+    ledger.pin(survey)
+    for minutes in (600, 601, 600, 1300, 20, 601, 777):
+        client.record("minutes", minutes)
+        day[0] += 1
+    client.settle()
+    made = ledger.submissions(survey.fingerprint)
+    assert {body[24:] for body in (one.body for one in made)} <= {b"\0", b"\1"}
+    kept = ledger.remembered(survey.fingerprint)
+    assert kept == [(survey.fingerprint, "minutes", 3)], "three marks, and beyond them the first"
+    (spent,) = ledger.budgets()
+    assert spent.spent == 6
+    assert [float(one.epsilon) for one in made] == [2, 2, 2, 0, 0, 0, 0], "debits say nothing about the numbers"
