@@ -43,7 +43,7 @@ MODULES = (
     "benchmarks.pages",
 )
 """Where benchmarks are; importing one registers those in it."""
-APART = ("load", "ten-minutes", "census", "joint", "joint-uses", "joint-wide")
+APART = ("load", "ten-minutes", "census", "joint", "joint-uses", "joint-wide", "graphs")
 """Groups that are run only when they are named: they take long, or need a machine to themselves or data."""
 
 ROOT = Path(__file__).parents[1]

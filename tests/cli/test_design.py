@@ -115,3 +115,14 @@ def test_equal_hypotheses_and_impossible_ones(run):
     assert "solver     no solver was needed" in out
     err = run("design", "extremal", "--p0", "0,0", "--p1", "1/2,1/2", "--epsilon", "1", code=2).err
     assert "something must be possible" in err
+
+
+def test_parties_compute_together(run):
+    said = run("design", "together", "and", "--parties", 2, "--epsilon", 1, "--check").out
+    assert "0.76722" in said
+    assert "0.77356" in said
+    assert "gives an outsider 0.76722" in said
+    found = run("design", "together", "0,0,0,1", "--epsilon", "1,2", "--json").json
+    assert found["epsilons"] == ["1", "2"]
+    assert found["parties"][0] > found["parties"][1]
+    assert "1 to 12" in run("design", "together", "xor", "--parties", 99, "--epsilon", 1, code=2).err

@@ -6,6 +6,7 @@ several      any number of hypotheses: a CSV with a column for each, or one opti
 bayes        a prior and a loss become a mechanism and a certificate
 compromise   several users share one mechanism: what that costs them
 mean         the mechanism and read-out with the smallest worst-case variance of a mean
+together     parties compute a function of their bits: who is right how often
 information  what a report of each protocol tells, and what no report can exceed
 profiles     profiles in CSV, with a header "profile" and the values (one column "p" for Bernoulli), and edges in CSV,
              two names per line below a header; or both in JSON, which may come from standard input. The epsilon is the
@@ -1018,6 +1019,68 @@ def _profiles_document(
 
 
 # -- verify: check what was saved ----------------------------------------------------------------------
+
+
+# -- together: a function of everybody's bits ----------------------------------------------------------
+
+
+@app.command(
+    epilog=examples(
+        "deniable design together xor --parties 2 --epsilon 1",
+        "deniable design together majority --parties 5 --epsilon 0.5,0.5,1,1,2",
+        "deniable design together 0,0,0,1 --epsilon 1                the values at 00, 01, 10 and 11",
+        "deniable design together and --parties 2 --epsilon 1 --check",
+    )
+)
+def together(
+    function: Annotated[
+        str, typer.Argument(metavar="FUNCTION", help="xor, and, or, majority, sum, or the values of the function.")
+    ],
+    epsilon: Annotated[
+        str, typer.Option(metavar="EPSILON", help="For all parties, or one for each: 0.5,1.", show_default=False)
+    ],
+    parties: Annotated[
+        int | None, typer.Option(metavar="N", help="How many there are.", show_default="by the lists that are given")
+    ] = None,
+    prior: Annotated[
+        str, typer.Option(metavar="P", help="How likely a bit is 1, for all or one for each: 0.5,0.2.")
+    ] = "1/2",
+    check: Annotated[
+        bool, typer.Option("--check", help="Of two parties: look for a better protocol of three messages on a grid.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Compute a function of everybody's bits from randomized bits: who is right how often, exactly.
+
+    An outsider hears all published bits, a party also knows its own, and a curator is trusted with all bits.
+    """
+
+    def each(given: str) -> Any:
+        return given.split(",") if "," in given else given
+
+    made = designs.together(each(function), each(epsilon), parties, each(prior))
+    if check and made.size != 2:
+        raise SpecError("--check is for two parties")
+    best = designs.best_of_rounds(made.values, made.epsilons, (0, 1, 0), 8) if check else None
+    if as_json:
+        output.document(
+            {
+                "function": made.name,
+                "values": [label_spec(value) for value in made.values],
+                "epsilons": list(map(exact.canonical, made.epsilons)),
+                "priors": list(map(exact.canonical, made.priors)),
+                "blind": float(made.blind),
+                "outsider": float(made.outsider),
+                "parties": list(map(float, made.parties)),
+                "curator": {"value": made.curator.value, "bound": made.curator.bound},
+            }
+            | ({} if best is None else {"three_messages": best})
+        )
+        return
+    output.heading(str(made).split("\n")[0])
+    output.table(["who guesses", "is right"], [[who, f"{value:.5f}"] for who, value in made.rows()])
+    if best is not None:
+        output.prose(f"The best protocol of three messages on a grid gives an outsider {best:.5f}.")
 
 
 @app.command(epilog=examples("deniable design verify proof.json", "deniable design verify proof.json --json"))

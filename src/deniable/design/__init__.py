@@ -31,6 +31,7 @@ from deniable.design.staircase import (
     pattern_matrix,
     staircase,
 )
+from deniable.design.together import Together, best_of_rounds, together
 from deniable.trace import Step
 
 __all__ = [
@@ -52,9 +53,11 @@ __all__ = [
     "ScanPoint",
     "StaircaseCertificate",
     "Step",
+    "Together",
     "Verdict",
     "bayes",
     "best_columns",
+    "best_of_rounds",
     "binary_guarantee",
     "compromise",
     "extremal",
@@ -72,4 +75,5 @@ __all__ = [
     "robust",
     "several",
     "staircase",
+    "together",
 ]
