@@ -196,8 +196,9 @@ export function cumulative(points, marks, { title, unit }) {
 /**
  * Two numbers at once: `rows` are rectangles { begin, end } of the first, upwards, and { second_begin, second_end } of the second,
  * each with its share. Darker is more people per area, so that a narrow rectangle does not look empty; a dot where the interval contains zero.
+ * `square` draws both numbers to one scale.
  */
-export function heatMap(rows, { title, names, interval }) {
+export function heatMap(rows, { title, names, interval, square = false }) {
   const area = (row) => (row.end - row.begin) * (row.second_end - row.second_begin);
   const density = (row) => Math.max(0, row.value) / area(row);
   const most = Math.max(...rows.map(density)) || 1;
@@ -206,7 +207,7 @@ export function heatMap(rows, { title, names, interval }) {
   const x = (value) => (100 * (value - left)) / (right - left);
   const y = (value) => 100 - (100 * (value - bottom)) / (top - bottom);
   const words = (row) => `${row.label}: ${[row.value, row.low, row.high].map((share) => percent(share, digitsFor(row.stderr))).join(", from ").replace(/, from ([^,]*)$/, " to $1")} (${interval})`;
-  return svg(
+  const map = svg(
     "svg",
     { class: "lines numbered map", role: "img", "aria-label": title },
     rows.map((row) => {
@@ -222,6 +223,11 @@ export function heatMap(rows, { title, names, interval }) {
     svg("text", { x: "50%", y: "100%", dy: 38, "text-anchor": "middle" }, names[1]),
     svg("text", { x: 0, y: 0, dx: -8, dy: -12 }, names[0]),
   );
+  if (square) {
+    const ratio = (right - left) / (top - bottom);
+    Object.assign(map.style, { aspectRatio: `${ratio}`, height: "auto", width: `min(calc(100% - 4.2rem), ${(30 * ratio).toFixed(1)}rem)` });
+  }
+  return map;
 }
 
 const swatch = (kind) => svg("svg", { "aria-hidden": "true" }, svg("rect", { width: "100%", height: "100%", class: kind }));

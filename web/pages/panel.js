@@ -435,7 +435,8 @@ export class QuestionPanel {
   #drawMap() {
     const { rows, headline, method } = this.#raw;
     const { level, at, about } = this.#asked;
-    const names = this.#question.protocol.domain.columns.map(({ name, domain: { unit } }) => (unit ? `${name}, ${unit}` : name));
+    const { columns, cell } = this.#question.protocol.domain;
+    const names = columns.map(({ name, domain: { unit } }) => [name, unit || (cell && `cells of ${cell}`)].filter(Boolean).join(", "));
     const whom = about === "population" ? "" : ", among those who answered";
     const interval = `${percent(level, 0)} interval${at === "once" ? ", all at once" : ""}${whom}`;
     update(
@@ -444,7 +445,7 @@ export class QuestionPanel {
       this.#notes(),
       (this.#rangeForm ??= this.#newRangeForm(this.#question.protocol.domain.columns.map(({ name }) => name))),
       this.#rangeShare(),
-      heatMap(rows, { title: `Map of “${this.text}”: a rectangle is darker where more people are; the table has the numbers`, names, interval }),
+      heatMap(rows, { title: `Map of “${this.text}”: a rectangle is darker where more people are; the table has the numbers`, names, interval, square: cell !== undefined }),
       legend([["bar", `${method}: darker where more people are`]]),
       h("p", { class: "note" }, "A dot marks a rectangle whose interval contains zero. There are as many rectangles as stand out of the noise; “Bins” shows more rows and columns, with wider intervals."),
     );
@@ -477,7 +478,7 @@ export class QuestionPanel {
     };
     for (const pair of pairs) for (const { input } of pair) input.addEventListener("input", () => pair[1].input.setCustomValidity(""));
     const fields = pairs.flat();
-    return h("form", { class: "row", onsubmit: submit }, ...fields.flatMap(({ label: words, input }) => [words, input]), h("button", { type: "submit", class: "second small" }, "Show"));
+    return h("form", { class: "row ends", onsubmit: submit }, ...fields.flatMap(({ label: words, input }) => [words, input]), h("button", { type: "submit", class: "second small" }, "Show"));
   }
 
   /** The share of the range that was asked for, in words. */
