@@ -180,3 +180,15 @@ def test_the_image_is_small_and_serves(tmp_path):
         finally:
             served.terminate()
     assert served.returncode == 0
+
+
+def test_the_relay_is_started_with_options_that_it_has():
+    """By the unit and by the container, and neither of them has a secret."""
+    unit = (ROOT / "deploy" / "deniable-relay.service").read_text(encoding="utf-8")
+    started = unit.partition("ExecStart=")[2].partition("#")[0]
+    relay = yaml.safe_load((ROOT / "deploy" / "compose.relay.yaml").read_text(encoding="utf-8"))["services"]["relay"]
+    known = set(re.findall(r"--[a-z-]+", CliRunner().invoke(app, ["relay", "serve", "--help"]).stdout))
+    for words in (started.split(), relay["command"]):
+        assert {word for word in words if word.startswith("--")} <= known
+    assert all(port.startswith("127.0.0.1:") for port in relay["ports"])
+    assert "environment" not in relay

@@ -61,6 +61,7 @@ export function promise(survey, lasting = true) {
     said.distance ? h("p", {}, words(said.distance)) : null,
     said.parts ? h("p", {}, said.parts) : null,
     h("p", {}, survey.relation === "profiles" ? "Chance decides in your browser what leaves. " : "Your browser changes the answer by chance before anything leaves. ", said.address),
+    said.relay ? h("p", {}, said.relay) : null,
     survey.terms.longitudinal.epochs > 1 ? h("p", {}, said.often) : null,
     said.round ? h("p", {}, said.round) : null,
     said.storage ? h("p", { class: "card warn" }, said.storage) : null,

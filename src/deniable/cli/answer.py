@@ -21,6 +21,7 @@ from deniable.cli.options import IngestToken, Json, LedgerFile, is_json, named, 
 from deniable.cli.output import examples, shown
 from deniable.collect.client import Client, OptedOut, Receipt, Submission, TookPart
 from deniable.collect.client.records import OPTED_OUT, check_id, encoded, from_text, listed, preview
+from deniable.collect.sealing import POINT_BYTES, TAG_BYTES
 from deniable.collect.wire import HEADER_BYTES, ID_BYTES
 from deniable.domains import Domain
 from deniable.errors import DeniableError, LabelError, SpecError
@@ -31,7 +32,7 @@ from deniable.surveys import Question, Survey
 from deniable.surveys.campaign import round_of
 from deniable.surveys.diff import Edit
 from deniable.surveys.promises import promises
-from deniable.surveys.terms import write_time
+from deniable.surveys.terms import Terms, write_time
 
 app = new_app()
 
@@ -215,7 +216,7 @@ def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool, explain: 
         }
         some = listed(f"{id}={shown(one)}" for id, one in typed.items() if id not in texts)
         output.prose(f"An example of what would leave, for {some}:")
-    output.facts(fields(body))
+    output.facts(fields(body, survey.terms))
     output.prose(
         "This was a rehearsal: the bytes above were drawn with throw-away randomness, and a real submission will have "
         "others. Nothing was recorded or sent."
@@ -370,7 +371,7 @@ def _introduce(survey: Survey, numbers: bool = False) -> None:
     output.write("\n")
     rest = ("factor", "questions") if numbers else ()
     numbered = (("band", "sure", "rare"), ("people",), ("seen",), ("clear",), ("profiles",), ("parts",))
-    order = (*numbered, ("often", "round"), ("device",), ("address",), rest)
+    order = (*numbered, ("often", "round"), ("device",), ("address",), ("relay",), rest)
     for names in order:
         said = " ".join(promised[name] for name in names if name in promised)
         if said:
@@ -430,7 +431,7 @@ def _law(question: Question) -> None:
     output.table(["your answer", *(f"sends {label}" for label in channel.outputs)], rows)
 
 
-def fields(body: bytes) -> list[tuple[str, str]]:
+def fields(body: bytes, terms: Terms | None = None) -> list[tuple[str, str]]:
     """What leaves, field by field, each with its size: the answers are a small part of it.
 
     >>> fields(bytes(27))[-1]
@@ -439,8 +440,11 @@ def fields(body: bytes) -> list[tuple[str, str]]:
     start = HEADER_BYTES + ID_BYTES
     header, id, answers = body[:HEADER_BYTES], body[HEADER_BYTES:start], body[start:]
     size = f"{len(answers)} byte{'' if len(answers) == 1 else 's'}"
+    relay = None if terms is None else terms.relay
+    size_sent = len(body) if relay is None else len(body) + POINT_BYTES + TAG_BYTES
+    where = "" if relay is None else f", id and answers sealed, to the relay {relay.host}"
     return [
-        ("leaves", f"{len(body)} bytes in all, over HTTP without cookies or user agent"),
+        ("leaves", f"{size_sent} bytes in all{where}, over HTTP without cookies or user agent"),
         ("header", f"{header[:4].hex()} {header[4:].hex()} ({HEADER_BYTES} bytes: format, epoch)"),
         ("id", f"{id.hex()} ({ID_BYTES} bytes, random, so that a repeat counts once)"),
         ("answers", f"{answers.hex()} ({size}, randomized)"),
@@ -468,7 +472,7 @@ def _report(client: Client, receipt: Receipt, earlier: Submission | None) -> Non
         ("budget", f"{spent} of {cap}{deltas} spent in the group {shown(spending.group)} of {shown(spending.owner)}"),
     ]
     if receipt.fresh:
-        output.facts(fields(receipt.body) + facts)
+        output.facts(fields(receipt.body, client.terms()) + facts)
         return
     begins = _next_epoch(client, receipt.epoch)
     waited = earlier is not None and earlier.state == "queued"
