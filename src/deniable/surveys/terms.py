@@ -234,7 +234,7 @@ class Budget:
 class Relay:
     """Who mixes sealed submissions before the collector gets them.
 
-    >>> Relay("https://relay.example.org", "B" * 87, 1000).host
+    >>> Relay("https://relay.example.org", "B" + 85 * "a" + "A", 1000).host
     'relay.example.org'
     """
 
