@@ -1,5 +1,6 @@
 """What all that is known about one person adds up to."""
 
+from deniable.privacy.aggregation import Collector, SecureSum, TooFewShares, close_epoch
 from deniable.privacy.composition import (
     Account,
     CannotCompose,
@@ -17,10 +18,14 @@ __all__ = [
     "Account",
     "CannotCompose",
     "CannotShuffle",
+    "Collector",
     "Composition",
     "Loss",
     "OverBudget",
+    "SecureSum",
     "Shuffled",
+    "TooFewShares",
+    "close_epoch",
     "compose",
     "fewest_people",
     "largest_epsilon",
