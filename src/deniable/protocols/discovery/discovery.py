@@ -55,7 +55,7 @@ LEAST_MEMORY, MOST_MEMORY, MEMORY_PER_PERSON = 4_000_000, 34_000_000, 340
 """Bytes of a tally."""
 _SMALLEST_TALLY = 1 << 15
 
-_WEIGHT, _LAST_WEIGHT, _CONFIRM_WEIGHT = 10, 13, 6
+_WEIGHT, _LAST_WEIGHT, _CONFIRM_WEIGHT = 10, 13, 4
 """The last search group gets more people: nothing after it speaks for its bits. Counting needs fewer than finding."""
 _TAIL = 2
 """New bits of the last search group."""
@@ -117,7 +117,7 @@ class Discovery(Groups):
     """The common ones among answers that nobody can list.
 
     `people` is about how many will answer, `memory` how many bytes a tally may have. They choose the settings, which
-    may be given as well.
+    may be given as well, and so may the `weights` of the groups, the one that counts last.
 
     >>> from deniable.domains import ShortText
     >>> words = Discovery(ShortText(8), epsilon=4, people=20_000)
@@ -147,6 +147,7 @@ class Discovery(Groups):
         cell_bits: int | None = None,
         prefixes: Sequence[int] | None = None,
         hash_bits: int = 0,
+        weights: Sequence[int] | None = None,
     ) -> None:
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "epsilon", epsilon)
@@ -156,8 +157,11 @@ class Discovery(Groups):
         if cell_bits is None or prefixes is None:
             cell_bits, prefixes = settings(self.domain, people, memory)
         _check_settings(self.domain, cell_bits, prefixes)
-        weights = [_WEIGHT] * (len(prefixes) - 1) + [_LAST_WEIGHT, _CONFIRM_WEIGHT]
+        if weights is None:
+            weights = [_WEIGHT] * (len(prefixes) - 1) + [_LAST_WEIGHT, _CONFIRM_WEIGHT]
         lengths = (*prefixes, self.domain.size_in_bits)
+        if len(weights) != len(lengths):
+            raise NumberError(f"there are {len(lengths)} groups, and one weight for each")
         sizes = [min(cell_bits, length) for length in lengths]
         first = weights[0] / sum(weights) * people
         inner = hash_bits or _best_hash_bits(self.domain, self.epsilon, sizes[0], round(first), len(prefixes))
@@ -205,8 +209,8 @@ class Discovery(Groups):
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
-        yield cls(BitStrings(3), 1, cell_bits=2, prefixes=[2, 3], hash_bits=1)
-        yield cls(BitStrings(4, "key"), 2, cell_bits=3, prefixes=[2, 4], hash_bits=1)
+        yield cls(BitStrings(3), 1, cell_bits=2, prefixes=[2, 3], hash_bits=1, weights=[10, 13, 6])
+        yield cls(BitStrings(4, "key"), 2, cell_bits=3, prefixes=[2, 4], hash_bits=1, weights=[10, 13, 6])
 
     @property
     def waived(self) -> Mapping[str, str]:

@@ -21,7 +21,7 @@ from deniable.errors import NumberError
 from deniable.labels import Label
 from deniable.protocols.discovery.search import ACCEPT
 from deniable.protocols.frequency.open_text import TextEstimate
-from deniable.results import NOTHING, Rows
+from deniable.results import NOTHING, Estimate, Rows
 from deniable.results.base import Floats, quantile
 
 _STEPS = 80
@@ -149,6 +149,10 @@ class Found(TextEstimate):
     @property
     def notes(self) -> list[str]:
         return [*super().notes, self.verdict] if self.n else super().notes
+
+    def __str__(self) -> str:
+        rest = f"unlisted: {self.unlisted:.4f} +- {self.unlisted_stderr:.4f}"
+        return f"{Estimate.__str__(self)}\n{rest}" if self.n else Estimate.__str__(self)
 
 
 def _truncated(shares: Floats, errors: Floats, limit: float, tail: float) -> Floats:

@@ -1,0 +1,177 @@
+"""Discovery: how many of the common answers are found that nobody listed, against prefix extending, and what it costs.
+
+Planted    32 uniform strings of bits, each of the share s; everybody else has a string of their own
+Recall     of the planted ones, those that are found; precision: of those that are found, the planted ones
+Rival      prefix extending (Wang, Li and Jha 2017), idealised: each group has as many more bits as give 2^18
+           candidates, of which the 32 largest are kept; local hashing at the full epsilon with the best real
+           number of cells; no candidate collides; noise drawn from its normal law; all people search
+Words      of a text: every word of the documentation's pages by its own share, said by so many people; those with the
+           share that the planner names, or more, and whether they come back as they were written
+Cover      95 percent intervals of what was found, as it was found, with the share among everybody who was asked
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import deniable as dn
+from benchmarks.registry import Case, Size, at_most, benchmark, seconds, work
+from deniable.domains import BitRows, BitStrings
+from deniable.protocols import Discovery, Found
+
+Floats = NDArray[np.float64]
+
+GROUP = "discovery"
+PLANTED = 32
+GOALS = ((128, 4, 0.0050), (128, 2, 0.0155), (64, 4, 0.0033))
+"""Bits, epsilon, and the share at which nine of ten are to be found."""
+COVERED = 0.95
+
+
+def crowd(bits: int, share: float, people: int, seed: int) -> tuple[list[str], BitRows]:
+    """The planted answers, and everybody's."""
+    random = np.random.default_rng(seed)
+    width = -(-bits // 8)
+    rows = random.integers(0, 256, (PLANTED + people, width), dtype=np.uint8)
+    which = (random.random(people) / share).astype(np.int64)
+    which = np.where(which < PLANTED, which, PLANTED + np.arange(people))
+    return [rows[i].tobytes().hex() for i in range(PLANTED)], BitRows(which, rows)
+
+
+def search(bits: int, epsilon: int, share: float, people: int, seed: int) -> tuple[Floats, Discovery]:
+    """Recall, precision, intervals that cover and intervals, seconds of tally and decoding; and the protocol."""
+    planted, column = crowd(bits, share, people, seed)
+    protocol = Discovery(BitStrings(bits), epsilon, people=people)
+    reports = protocol._many(column, dn.Simulation(seed))
+    start = time.perf_counter()
+    tally = protocol.tally(reports)
+    middle = time.perf_counter()
+    result: Found = protocol.estimate(tally)
+    end = time.perf_counter()
+    held = np.bincount(column.which[column.which < PLANTED], minlength=PLANTED) / people
+    truth = dict(zip(planted, held.tolist(), strict=True))
+    hits = [label for label in result.values if label in truth]
+    ends = result.interval(COVERED, population=False)
+    inside = sum(
+        low <= truth.get(str(name), 0.0) <= high for name, (low, high) in zip(result.values, ends, strict=True)
+    )
+    found = len(result.values)
+    return np.array(
+        [len(hits) / PLANTED, len(hits) / max(1, found), inside, found, middle - start, end - middle]
+    ), protocol
+
+
+def prefix_extending(bits: int, epsilon: int, share: float, people: int, seed: int) -> float:
+    """The recall of the rival."""
+    random = np.random.default_rng(seed)
+    more = 18 - math.ceil(math.log2(PLANTED))
+    ends = [min(18, bits)]
+    while ends[-1] < bits:
+        ends.append(min(bits, ends[-1] + more))
+    each, e = people / len(ends), math.exp(epsilon)
+    noise = 2 * math.sqrt(e) / (e - 1) / math.sqrt(each)
+    alive = PLANTED
+    for place in range(len(ends)):
+        candidates = (1 << 18) if place == 0 else PLANTED * (1 << (ends[place] - ends[place - 1]))
+        own = share + math.sqrt(noise**2 + share * (1 - share) / each) * random.normal(size=alive)
+        others = noise * random.normal(size=max(0, candidates - alive))
+        cut = np.partition(others, -PLANTED)[-PLANTED:] if others.size >= PLANTED else others
+        ranked = np.sort(np.concatenate([own, cut]))[-PLANTED:]
+        alive = int((own >= ranked[0]).sum())
+    return alive / PLANTED
+
+
+@cache
+def words_of_pages() -> tuple[list[str], Floats]:
+    """The words of the documentation's pages of four letters and more, with their shares."""
+    pages = sorted((Path(__file__).parent.parent / "docs").rglob("*.md"))
+    text = " ".join(page.read_text(encoding="utf-8") for page in pages)
+    counts = Counter(re.findall(r"[^\W\d_]{4,}", text)).most_common()
+    numbers = np.array([count for _, count in counts], dtype=np.float64)
+    return [word for word, _ in counts], numbers / numbers.sum()
+
+
+def words(epsilon: int, people: int, seed: int) -> Floats:
+    """Found among the words that the planner promises, how many those are, wrong ones, intervals that cover, found."""
+    listed, shares = words_of_pages()
+    random = np.random.default_rng(seed)
+    domain = dn.ShortText(16)
+    protocol = Discovery(domain, epsilon, people=people)
+    drawn = random.choice(len(listed), people, p=shares)
+    column = BitRows(drawn, domain.encode(listed).entries[domain.encode(listed).which])
+    held = np.bincount(drawn, minlength=len(listed)) / people
+    result = protocol.estimate(protocol.tally(protocol._many(column, dn.Simulation(seed))))
+    truth = {str(domain.label(domain.encode_one(word))): share for word, share in zip(listed, held, strict=True)}
+    smallest = protocol.visible(people) or 1.0
+    wanted = {name for name, share in truth.items() if share >= smallest}
+    named = {str(value) for value in result.values}
+    ends = result.interval(COVERED, population=False)
+    inside = sum(low <= truth.get(str(one), 0.0) <= high for one, (low, high) in zip(result.values, ends, strict=True))
+    return np.array([len(wanted & named), len(wanted), len(named - set(truth)), inside, len(named)])
+
+
+@benchmark("discovery", "32 planted strings among 1,000,000 people, against prefix extending", group=GROUP, rounds=1)
+def planted_strings(size: Size) -> Case:
+    people, runs = size(1_000_000, 30_000), size(20, 1)
+    facts, inside, found = {}, 0.0, 0.0
+    for bits, epsilon, share in GOALS:
+        got, rival = [], []
+        for seed in range(runs):
+            figures, protocol = search(bits, epsilon, share, people, seed)
+            got.append(figures)
+            rival.append(prefix_extending(bits, epsilon, share, people, seed))
+        recall, precision, _, _, tally, decode = np.mean(got, axis=0)
+        inside, found = inside + sum(one[2] for one in got), found + sum(one[3] for one in got)
+        facts[f"{bits} bits, epsilon {epsilon}, share {share:.2%}"] = (
+            f"recall {recall:.3f}, precision {precision:.3f}; prefix extending {np.mean(rival):.3f}; a tally of "
+            f"{8 * protocol.tally_size / 1e6:.1f} MB, {tally:.1f} s to count and {decode:.1f} s to decode"
+        )
+    facts["intervals of what was found"] = f"cover {inside / max(1, found):.1%} of {found:.0f}"
+    _, column = crowd(64, 0.0033, people, 0)
+    protocol = Discovery(BitStrings(64), 4, people=people)
+    reports = protocol._many(column, dn.Simulation(1))
+    tally_of = protocol.tally(reports)
+    tasks = {
+        "privatize": work(lambda: protocol._many(column, dn.Simulation(2)), people, "report"),
+        "tally": work(lambda: protocol.tally(reports), people, "report"),
+        "decode": work(lambda: protocol.estimate(tally_of), 1, "search"),
+    }
+    return Case(tasks, [seconds("decode", at_most(15.0, full_only=True))], facts)
+
+
+@benchmark(
+    "discovery of words", "words of the documentation, of up to 16 bytes, that nobody listed", group=GROUP, rounds=1
+)
+def words_of_a_text(size: Size) -> Case:
+    people, runs = size(1_000_000, 20_000), size(20, 1)
+    facts = {}
+    for epsilon in (4, 2):
+        got = np.sum([words(epsilon, people, seed) for seed in range(runs)], axis=0)
+        facts[f"epsilon {epsilon}"] = (
+            f"{got[0] / max(1, got[1]):.1%} of the {got[1] / runs:.0f} words that the planner promises, intact; "
+            f"{got[4] / runs:.1f} found in all, of which {got[2] / runs:.2f} are no word of the text; intervals cover "
+            f"{got[3] / max(1, got[4]):.1%}"
+        )
+    return Case({}, [], facts)
+
+
+@benchmark("cost of discovery", "seconds of a tally and a search over people, bits and groups", group=GROUP, rounds=1)
+def costs(size: Size) -> Case:
+    facts = {}
+    for people in (250_000, 500_000, 1_000_000):
+        figures, _ = search(64, 4, 0.01, size(people, 10_000), 1)
+        facts[f"64 bits, {people:,} people"] = f"{figures[4]:.2f} s to count, {figures[5]:.2f} s to decode"
+    for bits in (32, 64, 128, 256):
+        figures, protocol = search(bits, 4, 0.02, size(250_000, 10_000), 1)
+        facts[f"{bits} bits, 250,000 people"] = (
+            f"{len(protocol.groups)} groups, {figures[4]:.2f} s to count, {figures[5]:.2f} s to decode"
+        )
+    return Case({}, [], facts)
