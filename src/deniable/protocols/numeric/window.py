@@ -201,7 +201,7 @@ class Window(OnGrid, Protocol):
 
     def blankets(self) -> tuple[Blanket, ...]:
         """The two ends are the worst pair: their windows have the fewest outputs in common."""
-        rest = 1 - self.keep.value
+        rest = 1 - self.kept
         common = max(0, self.width - self.positions + 1)
         return (supporting(rest, self.ratio, rest * common / self.outputs),)
 
