@@ -3,7 +3,8 @@
 Commands   one module per command, named like it, with its Typer `app`; it is loaded when the command is called
 Output     tables on a terminal, plain text in a pipe, one JSON document with --json
 Errors     one line on standard error, never a traceback; DENIABLE_DEBUG=1 adds it
-Exit code  0 done, 1 what was asked is false or incomplete, 2 bad input or usage, 70 a bug, 75 waits to be sent,
+Exit code  0 done, 1 what was asked is false or incomplete, 2 bad input or usage, 3 an audit that cannot decide,
+           70 a bug, 75 waits to be sent,
            130 and 143 interrupted, 141 pipe closed
 """
 
@@ -45,6 +46,7 @@ COMMANDS = {
     "graph": "Figures of a graph whose nodes hand in noisy messages only: edges, degrees, stars, triangles, cores.",
     "simulate": "Repeat whole collections with made-up people, and compare the errors with the formulas.",
     "conformance": "Check that protocols do what they promise, on the small instances that their examples() give.",
+    "audit": "Check the epsilon that a survey, a protocol or a program claims.",
     "serve": "Collect reports over HTTP, add them up, and answer analysts.",
     "relay": "Mix sealed submissions on their way to the collector.",
     "answer": "Answer a survey: the answers are randomized here, written to the ledger, and only then sent.",

@@ -1,6 +1,7 @@
-"""What all that is known about one person adds up to."""
+"""What all that is known about one person adds up to, and whether a client keeps the epsilon that it claims."""
 
 from deniable.privacy.aggregation import Collector, SecureSum, TooFewShares, close_epoch
+from deniable.privacy.audit import Audit, audit
 from deniable.privacy.composition import (
     Account,
     CannotCompose,
@@ -16,6 +17,7 @@ from deniable.privacy.shuffle import CannotShuffle, Shuffled, fewest_people, lar
 
 __all__ = [
     "Account",
+    "Audit",
     "CannotCompose",
     "CannotShuffle",
     "Collector",
@@ -25,6 +27,7 @@ __all__ = [
     "SecureSum",
     "Shuffled",
     "TooFewShares",
+    "audit",
     "close_epoch",
     "compose",
     "fewest_people",

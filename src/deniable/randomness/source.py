@@ -13,6 +13,7 @@ keep_or_uniform   bernoulli(keep), then integers(m), always both
 
 kept_and_drawn    the same as a truth value and a number, for one value
 integer_list      integers(m), so many times
+flipped           a row of bits xor packed(Q, d)
 
 An array is drawn in whatever order is fastest; its law is the same.
 
@@ -151,6 +152,10 @@ class Bits(ABC):
             drawn |= true << start
         return drawn
 
+    def flipped(self, row: bytes, probability: Dyadic, lanes: int) -> bytes:
+        """A row of bits, of which the first `lanes` are flipped with the given probability each: xor with `lanes`."""
+        return (int.from_bytes(row, "little") ^ self.lanes(probability, lanes)).to_bytes(len(row), "little")
+
     def kept_and_drawn(self, keep: Dyadic, below: int) -> tuple[bool, int]:
         """`bernoulli(keep)`, then `integers(below)`; always both."""
         if below == 1:
@@ -239,7 +244,7 @@ class Tied(Bits):
 T = TypeVar("T", bound=Hashable)
 
 
-class _Abandoned(Exception):
+class Impossible(Exception):
     """The branch has become lighter than the smallest weight that is followed."""
 
 
@@ -274,7 +279,7 @@ class Exhaustive(Bits):
         self.weight *= weights[outcome]
         # `<=` so that impossible outcomes are never followed, whatever the smallest weight.
         if self.weight <= self._smallest:
-            raise _Abandoned
+            raise Impossible
         return outcome
 
     def _uniform(self, below: int) -> int:
@@ -342,7 +347,7 @@ def exhaust(function: Callable[[Bits], T], smallest: Fraction = Fraction(0), mos
         bits = Exhaustive(path, smallest)
         try:
             result = function(bits)
-        except _Abandoned:
+        except Impossible:
             missing += bits.weight
         else:
             if bits._depth != len(path):

@@ -232,8 +232,7 @@ class DBitFlip(Memoized, ShareProtocol):
 
     def _instant(self, state: bytes, bits: Bits) -> bytes:
         head = self._head
-        flipped = int.from_bytes(state[head:], "little") ^ bits.lanes(self.second, self.bits)
-        return state[:head] + flipped.to_bytes(len(state) - head, "little")
+        return state[:head] + bits.flipped(state[head:], self.second, self.bits)
 
     def _states(self, values: Positions, bits: Bits) -> Bytes:
         blocks = bits.integers(self.blocks, values.size)

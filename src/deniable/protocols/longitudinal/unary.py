@@ -129,8 +129,7 @@ class LongitudinalUnary(Memoized, UnaryProtocol):
         return UnaryProtocol._many(self, values, bits)
 
     def _instant(self, state: bytes, bits: Bits) -> bytes:
-        flipped = int.from_bytes(state, "little") ^ bits.lanes(self.flip, self.domain.size)
-        return flipped.to_bytes(self.report_bytes, "little")
+        return bits.flipped(state, self.flip, self.domain.size)
 
     def _instants(self, states: Bytes, bits: Bits) -> Bytes:
         rows = bits.packed(self.flip, self.domain.size, len(states))
@@ -336,8 +335,7 @@ class LRAPPOR(Memoized, RAPPOR):
 
     def _instant(self, state: bytes, bits: Bits) -> bytes:
         head = self._cohort_bytes
-        flipped = int.from_bytes(state[head:], "little") ^ bits.lanes(self.second, self.bloom_bits)
-        return state[:head] + flipped.to_bytes(len(state) - head, "little")
+        return state[:head] + bits.flipped(state[head:], self.second, self.bloom_bits)
 
     def _states(self, values: Any, bits: Bits) -> Bytes:
         return TextProtocol._many(self, values, bits)

@@ -1,0 +1,152 @@
+"""`deniable audit`: does a survey, a protocol or somebody's program keep the epsilon that it claims?"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import deniable
+from deniable.cli import output
+from deniable.cli.load_survey import read_target
+from deniable.cli.options import Json, new_app, read_text
+from deniable.cli.output import examples, shown
+from deniable.errors import SpecError
+from deniable.privacy.audit import Audit
+from deniable.privacy.audit import audit as judge
+from deniable.protocols import Protocol
+from deniable.surveys import Survey
+from deniable.surveys.audit_report import report_html, reviewed
+
+app = new_app()
+
+
+@app.command(
+    epilog=examples(
+        "deniable audit survey.json                                          exactly, question by question",
+        "deniable audit survey.json --report audit.html                      a page that a reviewer can sign",
+        "deniable audit --client './client --quiet' --values yes,no --epsilon 1   a program in any language",
+        "deniable audit protocol.json --client 'node client.js'              a program that says it follows a spec",
+        "deniable audit --client ./client --streams streams.txt --epsilon 2  devices that answer again and again",
+    )
+)
+def audit(
+    survey: Annotated[
+        str | None, typer.Argument(metavar="[SURVEY]", help="A survey or a protocol.", show_default=False)
+    ] = None,
+    client: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="A program that reads one value per line and writes one report in hexadecimal digits per line.",
+            show_default=False,
+        ),
+    ] = None,
+    values: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="The values that the program is given.", show_default=False)
+    ] = None,
+    streams: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Instead of values: the answers of one device over the epochs per line, with commas between them. "
+            "The program gets one answer per line, and an empty line before the next device, which it answers by one.",
+            show_default=False,
+        ),
+    ] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="EPSILON", help="The claim of the program.", show_default=False)
+    ] = None,
+    samples: Annotated[int, typer.Option(metavar="N", help="Samples of each input, where it takes samples.")] = 20_000,
+    level: Annotated[float, typer.Option(metavar="P", help="Confidence of bounds from samples.")] = 0.95,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the audit of a survey as one HTML page.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check the epsilon that a survey, a protocol or a program claims.
+
+    What this package can follow is judged exactly: the real code is run along every branch, or on symbols where a
+    report is too large to list. A program is judged by its reports: the event that tells two inputs apart best is
+    chosen on one half of the samples and bounded on the other. The exit code is 0 if the claim is cleared, 1 if it is
+    violated, 3 if it is undecided, and 2 if the call is wrong.
+    """
+    target = None if survey is None else read_target(survey)
+    if client is None:
+        if target is None:
+            raise SpecError("give a survey or a protocol, or a program with --client")
+        if values is not None or streams is not None or epsilon is not None:
+            raise SpecError("--values, --streams and --epsilon go with --client")
+        found = judge(target, samples=samples, level=level)
+    else:
+        if isinstance(target, Survey):
+            raise SpecError("a program follows one protocol: give the spec of a protocol, or none")
+        if report is not None:
+            raise SpecError("--report is for a survey")
+        found = _of_client(client, target, values, streams, epsilon, samples, level)
+    content = None
+    if isinstance(target, Survey) and client is None and (report is not None or as_json):
+        content = reviewed(target, found, deniable.__version__)
+    if report is not None:
+        if content is None:
+            raise SpecError("--report is for a survey")
+        report.write_text(report_html(content), encoding="utf-8")
+    if as_json:
+        output.document(found.to_dict() if content is None else content)
+    else:
+        _print(found)
+        output.files(written=report)
+    raise typer.Exit(found.exit_code)
+
+
+def _of_client(
+    client: str,
+    protocol: Protocol | None,
+    values: str | None,
+    streams: str | None,
+    epsilon: str | None,
+    samples: int,
+    level: float,
+) -> Audit:
+    if values is not None and streams is not None:
+        raise SpecError("--values and --streams exclude each other: choose one")
+    inputs: list[object] | None = None
+    if values is not None:
+        inputs = list(values.split(","))
+    if streams is not None:
+        inputs = [line.split(",") for line in read_text(streams).splitlines() if line.strip()]
+    if inputs is None and protocol is None:
+        raise SpecError("a program is given values: say which with --values or --streams, or give the spec it follows")
+    if epsilon is None and protocol is None:
+        raise SpecError("say with --epsilon what the program claims")
+    return judge(
+        shlex.split(client), epsilon, samples, inputs=inputs, protocol=protocol, stream=streams is not None, level=level
+    )
+
+
+def _print(found: Audit) -> None:
+    output.heading(shown(found.subject))
+    output.prose(found.words)
+    if found.parts:
+        output.write("\n")
+        rows = [
+            [
+                shown(part.subject),
+                part.verdict,
+                part.method,
+                f"{part.epsilon:.6g}",
+                "-" if part.exact is None else output.number(part.exact, 6),
+                output.number(part.lower, 4),
+            ]
+            for part in found.parts
+        ]
+        output.table(["question", "verdict", "by", "claim", "exact", "at least"], rows, left=3)
+    for one in (found, *found.parts):
+        pairs = [] if one.pair is None else [f"told apart best: {shown(one.pair[0])} and {shown(one.pair[1])}"]
+        pairs += [f"by: {shown(one.event)}"] if one.event else []
+        for note in (*pairs, *one.notes):
+            output.write("\n")
+            output.prose(f"{shown(one.subject)}: {note}" if one is not found else note)

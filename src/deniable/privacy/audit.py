@@ -1,0 +1,457 @@
+"""Does a client keep the epsilon that it claims? Exactly where the code can be followed, else from what it sends.
+
+Enumeration  where report forms x inputs are at most 2^16: the law of the bytes, from the real code along every branch
+Structure    beyond that: the real code runs on symbols, and the parts of a report that turn out to be independent are
+             enumerated each by itself (`structure`). The class's own statements about its law are not used
+Samples      for what cannot be followed, and for any client in any language: the most telling event, chosen on one part
+             of the samples and bounded on the other (`sampled`)
+Verdict      "violated": the exact epsilon, or the lower bound, is above the claim. "cleared": the exact epsilon is not;
+             or from samples, the bound is not, and the event explains most of the claim, so that a violation would
+             show: the smallest one that would is stated. "undecided": neither, with the samples that would decide
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import islice
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from deniable import exact
+from deniable.channels import Channel
+from deniable.channels.adjacency import related_factor
+from deniable.domains import Interval, ListedDomain
+from deniable.errors import ChannelError, DomainError, NumberError, SpecError
+from deniable.exact import epsilon_text, exp_at_least
+from deniable.privacy.sampled import Batches, Client, Command, Found, Function, search
+from deniable.privacy.structure import Ratio, largest_ratio
+from deniable.protocols import Protocol
+from deniable.protocols.base import ANY
+from deniable.randomness import Simulation, exhaust
+from deniable.randomness.symbolic import Run, TooManyRuns, follow
+
+CLEARED, VIOLATED, UNDECIDED = "cleared", "violated", "undecided"
+EXIT_CODES = {CLEARED: 0, VIOLATED: 1, UNDECIDED: 3}
+
+MOST_CELLS = 1 << 16
+MOST_RUNS = 1 << 14
+_SOME_INPUTS = 64
+_EXPLAINED, _ENOUGH = 0.8, 0.5
+_AGREE = 16
+_COLUMNS, _COLUMN_SAMPLES, _COLUMN_LEVEL = 4, 2000, 1 - 1e-6
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found out."""
+
+    subject: str
+    epsilon: float
+    """The claim."""
+    verdict: str
+    """"cleared", "violated" or "undecided"."""
+    method: str
+    """"enumeration", "structure", "samples", or for a survey "questions"."""
+    lower: float
+    """The epsilon of the client is at least this: exactly, or with the confidence `level`."""
+    exact: float | None = None
+    """The exact epsilon, where it is known; infinite where a report rules an input out."""
+    smallest_visible: float | None = None
+    """The smallest epsilon that would have been found out; None where the audit has no power."""
+    pair: tuple[str, str] | None = None
+    """The two inputs that are told apart best."""
+    event: str = ""
+    """By what they are told apart."""
+    level: float | None = None
+    samples: int | None = None
+    """Samples of each of the two inputs."""
+    more: int | None = None
+    """Of an undecided audit: with how many samples of each input it would be decided; None if no number would do."""
+    notes: tuple[str, ...] = ()
+    """What was looked at, and what was not."""
+    parts: tuple[Audit, ...] = field(default=(), repr=False)
+    """The questions of a survey."""
+
+    @property
+    def exit_code(self) -> int:
+        """Of the command: 0 cleared, 1 violated, 3 undecided."""
+        return EXIT_CODES[self.verdict]
+
+    @property
+    def words(self) -> str:
+        """The verdict in one sentence."""
+        claim = f"epsilon {self.epsilon:.6g}"
+        if self.exact is not None:
+            found = "infinite" if math.isinf(self.exact) else f"{self.exact:.6g}"
+            return f"{self.verdict}: the exact epsilon is {found}, the claim is {claim} (by {self.method})"
+        if self.verdict == VIOLATED and math.isinf(self.lower):
+            return f"{self.verdict}: {self.event}; the claim is {claim}"
+        sure = "" if self.level is None else f" with {100 * self.level:g} % confidence"
+        said = f"{self.verdict}: epsilon is at least {self.lower:.4g}{sure}, the claim is {claim}"
+        if self.verdict == CLEARED and self.smallest_visible is not None:
+            said += f"; {self.smallest_visible:.4g} or more would have been found out"
+        if self.verdict == UNDECIDED:
+            said += (
+                f"; {self.more:,} samples of each input would decide"
+                if self.more is not None
+                else "; no power: no event was found that the claim would allow"
+            )
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit as JSON values; infinities are "inf"."""
+
+        def number(value: float | None) -> float | str | None:
+            return "inf" if value is not None and math.isinf(value) else value
+
+        return {
+            "subject": self.subject,
+            "epsilon": number(self.epsilon),
+            "verdict": self.verdict,
+            "method": self.method,
+            "exact": number(self.exact),
+            "lower": number(self.lower),
+            "smallest_visible": number(self.smallest_visible),
+            "pair": None if self.pair is None else list(self.pair),
+            "event": self.event,
+            "level": self.level,
+            "samples": self.samples,
+            "more": self.more,
+            "notes": list(self.notes),
+            "parts": [part.to_dict() for part in self.parts],
+        }
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.words}"
+
+
+def audit(
+    target: Any,
+    epsilon: exact.Number | None = None,
+    samples: int = 20_000,
+    *,
+    inputs: Sequence[Any] | None = None,
+    protocol: Protocol | None = None,
+    stream: bool = False,
+    level: float = 0.95,
+    seed: int | None = None,
+    processes: bool = True,
+) -> Audit:
+    """Check a claimed epsilon: of a protocol, a channel, a survey, a Python function or a program.
+
+    `epsilon` is the claim; a protocol, a survey and a spec bring their own. `inputs` are what a client may be given:
+    answers, records, batches, or with `stream=True` the answers of one device over the epochs; then the target is a
+    function that makes a device, called once per epoch. A program is a command line, or its words; it reads one value
+    per line and writes one report in hexadecimal digits per line. `protocol` is the spec that a client says it follows:
+    it makes the audit sharper. `samples` are those of each input, of which the two that are told apart best are judged.
+    With `processes` two processes are started beforehand, to see whether they draw the same noise.
+
+    >>> import deniable as dn
+    >>> audit(dn.OUE(1000, epsilon=1)).words
+    'cleared: the exact epsilon is 1, the claim is epsilon 1 (by structure)'
+    >>> audit(lambda answer: answer.encode(), epsilon=1, inputs=["yes", "no"], samples=1000, processes=False).verdict
+    'violated'
+    """
+    if isinstance(target, Protocol):
+        return _of_protocol(target, epsilon, samples, level, seed)
+    if isinstance(target, Channel):
+        return _of_channel(target, epsilon)
+    if hasattr(target, "questions"):
+        if epsilon is not None or inputs is not None:
+            raise SpecError("a survey brings its own claims and answers")
+        return _of_survey(target, samples, level, seed)
+    if protocol is not None:
+        epsilon = protocol.epsilon if epsilon is None else epsilon
+        inputs = _answers(protocol) if inputs is None else inputs
+        protocol = protocol if hasattr(protocol, "support") else None
+    if epsilon is None or inputs is None:
+        raise SpecError("an audit of a client needs the claimed epsilon and the inputs that it may be given")
+    claim = exact.fraction(epsilon, "epsilon")
+    client = _client(target, stream)
+    try:
+        found = search(client, list(inputs), samples, level, protocol, processes)
+    finally:
+        client.close()
+    name = getattr(target, "__name__", None) or (
+        target if isinstance(target, str) else type(target).__name__ if callable(target) else str(target[0])
+    )
+    return _judged(str(name), claim, found, samples, level, len(inputs))
+
+
+def _client(target: Any, stream: bool) -> Client:
+    if isinstance(target, Client):
+        return target
+    if isinstance(target, str | PathLike):
+        return Command(shlex.split(str(target)), stream)
+    if isinstance(target, list | tuple) and target and all(isinstance(word, str) for word in target):
+        return Command(target, stream)
+    if callable(target):
+        return Function(target, stream)
+    raise SpecError(
+        f"an audit is of a protocol, a channel, a survey, a function or a command, not {type(target).__name__}"
+    )
+
+
+def _judged(
+    subject: str, claim: Fraction, found: Found, samples: int, level: float, count: int, notes: tuple[str, ...] = ()
+) -> Audit:
+    """The verdict on what samples show."""
+    epsilon = float(claim)
+    powerful = found.guess >= _EXPLAINED * epsilon and found.weakest >= _ENOUGH * epsilon
+    more: int | None = None
+    if found.lower > epsilon:
+        verdict = VIOLATED
+    elif powerful and found.lower >= _ENOUGH * epsilon:
+        verdict = CLEARED
+    else:
+        verdict = UNDECIDED
+        goal = _ENOUGH if found.counts[1] else _EXPLAINED
+        more = found.needed(goal * epsilon) if powerful or found.counts[1] == 0 else None
+    visible = None if found.same or not powerful else found.visible(epsilon)
+    said = [f"{count:,} inputs were tried with {samples:,} samples each of the two that are told apart best", *notes]
+    if found.weakest < _ENOUGH * epsilon:
+        said.append("for some inputs no telling event was found: the audit is blind for them")
+    return Audit(
+        subject,
+        epsilon,
+        verdict,
+        "samples",
+        found.lower,
+        smallest_visible=visible,
+        pair=(_shown(found.pair[0]), _shown(found.pair[1])),
+        event=found.event,
+        level=level,
+        samples=samples,
+        more=more,
+        notes=tuple(said),
+    )
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# -- protocols -----------------------------------------------------------------------------------------
+
+
+def _answers(protocol: Protocol) -> list[Any]:
+    """The answers of a protocol's domain that an audit tries: all of them where they are few enough."""
+    return list(islice(_every_answer(protocol), _SOME_INPUTS))
+
+
+def _every_answer(protocol: Protocol) -> Iterator[Any]:
+    """Every answer, as the domain lists them, not as the protocol says; of what cannot be listed, some."""
+    domain = protocol.domain
+    if isinstance(domain, ListedDomain):
+        yield from domain.labels
+        return
+    if isinstance(domain, Interval):  # numbers between two positions, too
+        low, high = domain.ends
+        yield from (low + (high - low) * part / 17 for part in range(1, 17))
+    try:
+        yield from (domain.answer(label) for label, _ in protocol._inputs())
+    except ChannelError:
+        yield from _made_up(domain)
+
+
+def _made_up(domain: Any) -> Iterator[Any]:
+    """Some answers of a domain that cannot be listed."""
+    yield domain.example
+    for number in range(256):
+        for made in (f"value {number}", number, format(number, "02x") * 16):
+            try:
+                domain.encode_one(made)
+            except DomainError:
+                continue
+            yield made
+
+
+def _of_protocol(
+    protocol: Protocol, epsilon: exact.Number | None, samples: int, level: float, seed: int | None
+) -> Audit:
+    claim = protocol.epsilon if epsilon is None else exact.fraction(epsilon, "epsilon")
+    subject = f"{protocol.name} for {protocol.domain.short}"
+    promise = protocol.guarantee
+    if promise.relation != ANY or promise.delta or protocol.clear:
+        return _of_relation(protocol, claim, subject)
+    listed = list(islice(_every_answer(protocol), MOST_RUNS + 1))
+    whole = isinstance(protocol.domain, ListedDomain) or _can_list(protocol)
+    complete = whole and len(listed) <= MOST_RUNS
+    answers = listed if complete else listed[:_SOME_INPUTS]
+    odd = _disagreement(protocol, answers)
+    if odd:
+        return Audit(subject, float(claim), VIOLATED, "samples", math.inf, event=odd)
+    notes = ["the report of one answer was followed through the code, byte by byte"]
+    if not complete:
+        notes.append(f"{len(answers):,} answers were looked at; the others were not")
+    try:
+        method, ratio, reached, pair, rules = _followed(protocol, answers)
+    except TooManyRuns as why:
+        bits = None if seed is None else Simulation(seed)
+        spec = protocol if complete and hasattr(protocol, "support") else None
+        tried = answers[:_SOME_INPUTS]
+        found = search(Batches(protocol, bits), tried, samples, level, spec)
+        return _judged(subject, claim, found, samples, level, len(tried), (f"exact was not possible: {why}",))
+    known = math.inf if isinstance(ratio, float) else exact.log(ratio)
+    over = isinstance(ratio, float) or not exp_at_least(claim, ratio)
+    said = ""
+    if not over:
+        columns = _columns(protocol, answers, claim, seed)
+        if columns.lower > float(claim):
+            return _judged(subject, claim, columns, _COLUMN_SAMPLES, _COLUMN_LEVEL, _COLUMNS, ("of whole columns",))
+        said = (
+            f"columns of answers are drawn by other code: from {_COLUMN_SAMPLES:,} samples its epsilon is at least "
+            f"{columns.lower:.3g}, and `deniable conformance` compares its law"
+        )
+    verdict = CLEARED if not over else VIOLATED if reached else UNDECIDED
+    return Audit(
+        subject,
+        float(claim),
+        verdict,
+        method,
+        known if reached else 0.0,
+        exact=known if reached and complete else None,
+        smallest_visible=float(claim) if complete else None,
+        pair=(_shown(answers[pair[0]]), _shown(answers[pair[1]])),
+        notes=(*notes, *rules, said),
+    )
+
+
+def _can_list(protocol: Protocol) -> bool:
+    try:
+        protocol._input_count()
+    except ChannelError:
+        return False
+    return True
+
+
+def _disagreement(protocol: Protocol, answers: Sequence[Any]) -> str:
+    """Whether `privatize` sends other bytes than the code that is followed, in words."""
+    for seed in range(_AGREE):
+        answer = answers[seed * len(answers) // _AGREE]
+        single = protocol._one(protocol.domain.encode_one(answer), Simulation(seed))
+        if protocol.privatize([answer], Simulation(seed)).to_bytes() != bytes(single):
+            return "privatize() sends other bytes than the code that draws one report"
+    return ""
+
+
+def _followed(protocol: Protocol, answers: Sequence[Any]) -> tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]]:
+    """The exact ratio between these answers: by enumeration where that is small, else by structure."""
+
+    def sent(answer: Any) -> Callable[[Any], Any]:
+        encoded = protocol.domain.encode_one(answer)
+        return lambda bits: protocol._one(encoded, bits)
+
+    if protocol.report_forms * len(answers) <= MOST_CELLS:
+        try:
+            laws = [exhaust(sent(answer), most_runs=MOST_CELLS).law for answer in answers]
+        except NumberError:
+            pass  # it has more forms than it says, or draws more than it uses
+        else:
+            return "enumeration", *_largest(laws), ()
+    runs: list[list[Run]] = []
+    left = MOST_RUNS
+    for answer in answers:
+        runs.append(follow(sent(answer), left))
+        left -= len(runs[-1])
+        if left < 1:
+            raise TooManyRuns(f"the code has more than {MOST_RUNS:,} ways through it")
+    worst = largest_ratio(runs)
+    return "structure", worst.ratio, worst.reached, worst.pair, worst.rules
+
+
+def _largest(laws: Sequence[Mapping[bytes, Fraction]]) -> tuple[Ratio, bool, tuple[int, int]]:
+    best: Ratio = Fraction(1)
+    pair = (0, 0)
+    for report in set().union(*laws):
+        column = [law.get(report, Fraction(0)) for law in laws]
+        high, low = max(column), min(column)
+        ratio: Ratio = high / low if low else math.inf
+        if ratio > best:
+            best, pair = ratio, (column.index(high), column.index(low))
+    return best, True, pair
+
+
+def _columns(protocol: Protocol, answers: Sequence[Any], claim: Fraction, seed: int | None) -> Found:
+    """What whole columns of answers show, which other code draws: a leak of the truth would be seen at once."""
+    bits = None if seed is None else Simulation(seed)
+    some = [answers[0], *answers[1 :: max(1, len(answers) // _COLUMNS)][: _COLUMNS - 1]]
+    return search(Batches(protocol, bits), some, _COLUMN_SAMPLES, _COLUMN_LEVEL)
+
+
+def _of_relation(protocol: Protocol, claim: Fraction, subject: str) -> Audit:
+    """Guarantees about other pairs than any two answers, or with a delta: from the whole channel, or whole streams."""
+    over = protocol.guarantee.over
+    laws = protocol.stream_laws() if protocol.guarantee.relation == "stream" and _few_streams(protocol) else {}
+    ratio: Ratio
+    if laws:
+        ratio = _largest(list(laws.values()))[0]
+    elif protocol.guarantee.relation == "stream":
+        return Audit(
+            subject, float(claim), UNDECIDED, "enumeration", 0.0, notes=("there are too many streams to list",)
+        )
+    else:
+        try:
+            ratio = related_factor(protocol.channel(), protocol.related(), protocol.guarantee.delta)
+        except ChannelError as why:
+            return Audit(subject, float(claim), UNDECIDED, "enumeration", 0.0, notes=(str(why),))
+    known = math.inf if isinstance(ratio, float) else exact.log(ratio)
+    kept = not isinstance(ratio, float) and exp_at_least(claim, ratio)
+    verdict = CLEARED if kept else VIOLATED
+    notes = [f"the pairs are those of its guarantee: {over}"]
+    if protocol.clear:
+        notes.append(f"sent in clear, without noise: {', '.join(protocol.clear)}")
+    return Audit(subject, float(claim), verdict, "enumeration", known, known, float(claim), notes=tuple(notes))
+
+
+def _few_streams(protocol: Any) -> bool:
+    return bool(protocol.domain.size**protocol.epochs <= 1 << 8)
+
+
+def _of_channel(channel: Channel, epsilon: exact.Number | None) -> Audit:
+    if epsilon is None:
+        raise SpecError("an audit of a channel needs the claimed epsilon")
+    claim = exact.fraction(epsilon, "epsilon")
+    ratio = channel.ratio
+    kept = not isinstance(ratio, float) and exp_at_least(claim, ratio)
+    known = channel.epsilon
+    return Audit("channel", float(claim), CLEARED if kept else VIOLATED, "enumeration", known, known, float(claim))
+
+
+# -- surveys -------------------------------------------------------------------------------------------
+
+
+def _of_survey(survey: Any, samples: int, level: float, seed: int | None) -> Audit:
+    """Each question, and all of them together: a submission answers every question, so epsilons add up."""
+    parts = []
+    for question in survey.questions:
+        found = _of_protocol(question.protocol, None, samples, level, seed)
+        parts.append(_renamed(found, f"{question.id}: {found.subject}"))
+    verdicts = {part.verdict for part in parts}
+    verdict = VIOLATED if VIOLATED in verdicts else UNDECIDED if UNDECIDED in verdicts else CLEARED
+    known = [part.exact for part in parts]
+    total = None if any(one is None for one in known) else float(np.sum([one for one in known if one is not None]))
+    claim = sum((question.protocol.epsilon for question in survey.questions), Fraction(0))
+    methods = " and ".join(dict.fromkeys(part.method for part in parts))
+    return Audit(
+        f"survey {survey.name}",
+        float(claim),
+        verdict,
+        methods,
+        float(sum(part.lower for part in parts)),
+        exact=total,
+        smallest_visible=float(claim) if total is not None else None,
+        notes=(f"one submission answers every question, so their epsilons add up to {epsilon_text(claim)}",),
+        parts=tuple(parts),
+    )
+
+
+def _renamed(found: Audit, subject: str) -> Audit:
+    return replace(found, subject=subject)

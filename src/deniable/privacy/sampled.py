@@ -1,0 +1,694 @@
+"""How much a client tells at least, from what it sends: for any client in any language, without its source.
+
+Chosen     on one part of the samples: the two inputs and the event that tell them apart best. Events are about the
+           bytes of a report: bits, bytes, values that occur anywhere, common reports, thresholds of the report as a
+           number, counts over the epochs of a stream; and up to three of them together. With a spec at hand the event
+           is "the report supports this answer and not that one", and a tenth of the samples finds the answers
+Bounded    on the other part: ln(p / p') with Clopper and Pearson's bounds of both probabilities. Nothing is chosen
+           there. Nine tenths of the error goes to the event, one tenth to the best event of the opposite direction
+Visible    the smallest epsilon of a client that would be found out in nine of ten audits of this size, by this event
+Power      an audit that finds no event with at least half of the claimed epsilon has no power: it clears nobody
+Client     a function of an input; with `stream=True` a function that makes a device, which is called once per epoch;
+           or a command, which reads one value per line and writes one report per line in hexadecimal digits. Of
+           streams an empty line begins the next device, and is answered by an empty line
+Source     Clopper and Pearson 1934; Jagielski, Ullman and Oprea 2020; Arcolezi and Gambs 2024 (LDP-Auditor);
+           Bichsel et al. 2021 (DP-Sniper)
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import subprocess
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import NumberError, ReportError
+from deniable.protocols import Protocol, Reports
+from deniable.randomness import Bits
+
+Rows = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+Held = NDArray[np.bool_]
+
+MOST_SAMPLES = 10**8
+_PATIENCE = 30.0
+_MOST_VALUES, _LITERALS, _BEAM, _PAIRS, _DEPTH = 256, 48, 4, 4, 3
+_GLANCE, _KEPT = 2000, 160
+"""Samples of each input on which features are looked at first, and how many features are then counted on all."""
+_SURE = 4.0
+"""Standard errors that are taken off before events are compared, because the best of thousands is chosen."""
+_CHUNK = 512
+_OTHERS = 4
+_SAME = 64
+_OPPOSITE = 0.1
+NINE_OF_TEN = 1.2816
+
+
+# -- clients -------------------------------------------------------------------------------------------
+
+
+class Client(ABC):
+    """Something that sends a report for an input."""
+
+    steps: int = 1
+    """How many reports of equal length one sample is made of, where that is known."""
+
+    @abstractmethod
+    def sample(self, value: Any, count: int) -> list[bytes] | Rows:
+        """So many reports of one input, each by a device of its own."""
+
+    def twice(self, value: Any, count: int) -> tuple[list[bytes], list[bytes]] | None:
+        """What two processes send that begin at the same time; None where that cannot be tried."""
+        return None
+
+    def close(self) -> None:  # noqa: B027  # most clients start nothing
+        """End what was started."""
+
+
+class Function(Client):
+    """A Python function: `function(value)`, or of streams `make()(value)` once per epoch."""
+
+    def __init__(self, function: Callable[..., Any], stream: bool = False) -> None:
+        self.function, self.stream = function, stream
+
+    def _one(self, value: Any) -> bytes:
+        if not self.stream:
+            return as_bytes(self.function(value))
+        device = self.function()
+        sent = [as_bytes(device(one)) for one in value]
+        self.steps = len(sent)
+        return b"".join(sent)
+
+    def sample(self, value: Any, count: int) -> list[bytes]:
+        return [self._one(value) for _ in range(count)]
+
+    def twice(self, value: Any, count: int) -> tuple[list[bytes], list[bytes]] | None:
+        if not hasattr(os, "fork"):
+            return None
+        pipes = []
+        for _ in range(2):
+            reading, writing = os.pipe()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                child = os.fork()
+            if child == 0:
+                try:
+                    sent = "\n".join(one.hex() for one in self.sample(value, count))
+                    os.write(writing, sent.encode()[: 1 << 15])
+                finally:
+                    os._exit(0)
+            os.close(writing)
+            pipes.append((child, reading))
+        found = []
+        for child, reading in pipes:
+            with os.fdopen(reading, "rb") as file:
+                found.append([bytes.fromhex(line) for line in file.read().decode().split("\n")[:-1]])
+            os.waitpid(child, 0)
+        return found[0], found[1]
+
+
+class Batches(Client):
+    """A protocol of this package, privatizing whole columns."""
+
+    def __init__(self, protocol: Protocol, bits: Bits | None = None) -> None:
+        self.protocol, self.bits = protocol, bits
+
+    def sample(self, value: Any, count: int) -> Rows:
+        return self.protocol.privatize([value] * count, self.bits).array
+
+
+class Command(Client):
+    """A program that stays: one value per line in, one report in hexadecimal digits per line out, flushed."""
+
+    def __init__(self, arguments: Sequence[str], stream: bool = False, patience: float = _PATIENCE) -> None:
+        self.arguments, self.stream, self.patience = list(arguments), stream, patience
+        self._process: subprocess.Popen[str] | None = None
+
+    def _start(self) -> subprocess.Popen[str]:
+        try:
+            return subprocess.Popen(
+                self.arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", bufsize=-1
+            )
+        except OSError as wrong:
+            raise ReportError(f"{self.arguments[0]!r} cannot be started: {wrong.strerror}") from None
+
+    def _asked(self, process: subprocess.Popen[str], lines: list[str]) -> list[str]:
+        """The lines that a process answers, one for each."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        stdin, answers = process.stdin, []
+        watch = [threading.Timer(0, lambda: None)]
+
+        def write() -> None:
+            with suppress(OSError, ValueError):  # if the process has gone, whoever reads finds out
+                for start in range(0, len(lines), _CHUNK):
+                    stdin.write("".join(line + "\n" for line in lines[start : start + _CHUNK]))
+                    stdin.flush()
+
+        writer = threading.Thread(target=write, daemon=True)
+        writer.start()
+        late: list[bool] = []
+
+        def give_up() -> None:
+            late.append(True)
+            process.kill()
+
+        for number in range(len(lines)):
+            if number % _CHUNK == 0:
+                watch[0].cancel()
+                watch[0] = threading.Timer(self.patience, give_up)
+                watch[0].daemon = True
+                watch[0].start()
+            line = process.stdout.readline()
+            if not line:
+                watch[0].cancel()
+                why = f"within {self.patience:g} s: flush after every line" if late else "and then ended"
+                raise ReportError(f"the client answered {number:,} of {len(lines):,} lines {why}")
+            answers.append(line.strip())
+        watch[0].cancel()
+        writer.join()
+        return answers
+
+    def _sampled(self, process: subprocess.Popen[str], value: Any, count: int) -> list[bytes]:
+        device = [_line(one) for one in value] if self.stream else [_line(value)]
+        if self.stream:
+            self.steps = len(device)
+            device.append("")
+        answers = self._asked(process, device * count)
+        try:
+            sent = ["".join(answers[at : at + len(device)]) for at in range(0, len(answers), len(device))]
+            return [bytes.fromhex(one) for one in sent]
+        except ValueError:
+            raise ReportError("a line of the client is no report: reports are hexadecimal digits") from None
+
+    def sample(self, value: Any, count: int) -> list[bytes]:
+        if self._process is None:
+            self._process = self._start()
+        return self._sampled(self._process, value, count)
+
+    def twice(self, value: Any, count: int) -> tuple[list[bytes], list[bytes]] | None:
+        both = [self._start(), self._start()]
+        try:
+            first, second = (self._sampled(process, value, count) for process in both)
+        finally:
+            for process in both:
+                _end(process)
+        return first, second
+
+    def close(self) -> None:
+        if self._process is not None:
+            _end(self._process)
+            self._process = None
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+    try:
+        process.wait(1)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _line(value: Any) -> str:
+    text = str(value)
+    if not text or "\n" in text or "\r" in text:
+        raise ReportError("a value for a command is one line of text that is not empty")
+    return text
+
+
+def as_bytes(sent: Any) -> bytes:
+    """Whatever a client returns, as bytes: equal for equal reports."""
+    if isinstance(sent, bytes | bytearray | memoryview):
+        return bytes(sent)
+    if isinstance(sent, Reports):
+        return sent.to_bytes()
+    if isinstance(sent, bool | np.bool_):
+        return bytes([int(sent)])
+    if isinstance(sent, int | np.integer):
+        number = int(sent)
+        return number.to_bytes(max(1, -(-(number.bit_length() + (number < 0)) // 8)), "little", signed=number < 0)
+    if isinstance(sent, float | np.floating):
+        return struct.pack("<d", float(sent))
+    if isinstance(sent, str):
+        return sent.encode()
+    if isinstance(sent, np.ndarray):
+        return np.ascontiguousarray(sent).tobytes()
+    if isinstance(sent, list | tuple):
+        parts = [as_bytes(one) for one in sent]
+        even = len({len(part) for part in parts}) == 1
+        return b"".join(part if even else len(part).to_bytes(4, "little") + part for part in parts)
+    raise ReportError(f"a client returns bytes, numbers, text or lists of them, not {type(sent).__name__}")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Reports of one input, as rows of equal length."""
+
+    rows: Rows
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, sent: list[bytes] | Rows, width: int) -> Sample:
+        if isinstance(sent, np.ndarray):
+            return cls(sent, np.full(len(sent), sent.shape[1]))
+        lengths = np.array([len(one) for one in sent], dtype=np.int64)
+        joined = b"".join(one[:width].ljust(width, b"\0") for one in sent)
+        return cls(np.frombuffer(joined, dtype=np.uint8).reshape(len(sent), width), lengths)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def head(self, count: int) -> Sample:
+        return Sample(self.rows[:count], self.lengths[:count])
+
+
+# -- events --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Something that is so or not so of a report, in words and as a function of samples."""
+
+    words: str
+    holds: Callable[[Sample], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Some features at once, each of which has to be so, or has to be not so."""
+
+    literals: tuple[tuple[Feature, bool], ...]
+
+    @property
+    def words(self) -> str:
+        return " and ".join(feature.words if wanted else f"not ({feature.words})" for feature, wanted in self.literals)
+
+    def count(self, sample: Sample) -> int:
+        held = np.ones(len(sample), dtype=np.bool_)
+        for feature, wanted in self.literals:
+            held &= feature.holds(sample) == wanted
+        return int(held.sum())
+
+
+def features(samples: Sequence[Sample], steps: int = 1) -> list[Feature]:
+    """What can be seen in the bytes of reports like these."""
+    rows = np.concatenate([sample.rows for sample in samples])
+    lengths = np.unique(np.concatenate([sample.lengths for sample in samples])).tolist()
+    width = rows.shape[1]
+    found = []
+    if len(lengths) > 1:
+        found += [Feature(f"the report has {one} bytes", partial(_has_length, one)) for one in lengths[:_MOST_VALUES]]
+    ones = np.bincount(np.unpackbits(rows, axis=1, bitorder="little").nonzero()[1], minlength=8 * width)
+    for bit in np.flatnonzero((ones > 0) & (ones < len(rows))).tolist():
+        found.append(Feature(f"bit {bit} is set", partial(_has_bit, bit)))
+    for at in range(width if width <= 16 else 0):
+        for value in _common(np.bincount(rows[:, at], minlength=256)):
+            found.append(Feature(f"byte {at} is {value}", partial(_has_byte, at, value)))
+    if width > 1:
+        ordered = np.sort(rows, axis=1)
+        first = np.hstack([np.ones((len(rows), 1), dtype=np.bool_), ordered[:, 1:] != ordered[:, :-1]])
+        held = np.bincount(ordered[first], minlength=256)
+        for value in _common(held * (held < len(rows))):
+            found.append(Feature(f"some byte is {value}", partial(_has_somewhere, value)))
+        whole = np.ascontiguousarray(rows).view(f"V{width}")[:, 0]
+        for one, count in Counter(whole.tolist()).most_common(_MOST_VALUES // 4):
+            if count > 9:
+                found.append(Feature(f"the report is {one.hex()[:32]}", partial(_is_report, one)))
+    found += _thresholds(rows)
+    if steps > 1 and width % steps == 0:
+        found += _counts(rows, steps)
+    return found
+
+
+def _has_length(length: int, sample: Sample) -> Held:
+    return np.asarray(sample.lengths == length)
+
+
+def _has_bit(bit: int, sample: Sample) -> Held:
+    return np.asarray(sample.rows[:, bit // 8] >> np.uint8(bit % 8) & np.uint8(1) == 1)
+
+
+def _has_byte(at: int, value: int, sample: Sample) -> Held:
+    return np.asarray(sample.rows[:, at] == value)
+
+
+def _has_somewhere(value: int, sample: Sample) -> Held:
+    return np.asarray((sample.rows == value).any(axis=1))
+
+
+def _is_report(report: bytes, sample: Sample) -> Held:
+    return np.asarray((sample.rows == np.frombuffer(report, dtype=np.uint8)).all(axis=1))
+
+
+def _is_above(read: Callable[[Rows], Floats], cut: float, sample: Sample) -> Held:
+    return np.asarray(read(sample.rows) >= cut)
+
+
+def _common(counts: NDArray[np.int64]) -> list[int]:
+    order = np.argsort(-counts)[:_MOST_VALUES]
+    return [int(place) for place in order if counts[place] > 9]
+
+
+def _thresholds(rows: Rows) -> list[Feature]:
+    """Quantiles of the reports as numbers."""
+    width = rows.shape[1]
+    kinds: dict[str, Callable[[Rows], Floats]] = {}
+    if 1 < width <= 8:
+        kinds = {"little-endian": _number, "big-endian": _turned}
+    if width == 8:
+        kinds["floating-point"] = _real
+    found = []
+    for name, read in kinds.items():
+        for cut in np.unique(np.quantile(read(rows), np.arange(1, 32) / 32)).tolist():
+            found.append(Feature(f"the {name} number is at least {cut:.6g}", partial(_is_above, read, cut)))
+    return found
+
+
+def _number(rows: Rows) -> Floats:
+    padded = np.zeros((len(rows), 8), dtype=np.uint8)
+    padded[:, : rows.shape[1]] = rows
+    return padded.view("<u8")[:, 0].astype(np.float64)
+
+
+def _turned(rows: Rows) -> Floats:
+    return _number(rows[:, ::-1])
+
+
+def _real(rows: Rows) -> Floats:
+    return np.nan_to_num(np.ascontiguousarray(rows).view("<f8")[:, 0].astype(np.float64))
+
+
+def _counts(rows: Rows, steps: int) -> list[Feature]:
+    """How often something occurs over the epochs of a stream: bits, bytes, and what was sent first."""
+    each = rows.shape[1] // steps
+    tests: list[tuple[str, Callable[[Rows], NDArray[Any]]]] = []
+    for bit in range(min(8 * each, 64)):
+        tests.append((f"bit {bit} is set", partial(_bit_of, bit)))
+    for value in _common(np.bincount(rows.reshape(-1), minlength=256))[:32]:
+        tests.append((f"a byte is {value}", partial(_byte_of, value)))
+    tests.append(("the report is the first one", _as_first))
+    found = []
+    for words, test in tests:
+        for least in np.unique(_times(test, steps, rows))[1:][:33].tolist():
+            said = f"{words} in at least {least} of {steps} epochs"
+            found.append(Feature(said, partial(_is_above, partial(_times, test, steps), least)))
+    return found
+
+
+def _times(test: Callable[[Rows], NDArray[Any]], steps: int, rows: Rows) -> Floats:
+    """In how many epochs of each row."""
+    parts = np.ascontiguousarray(rows).reshape(len(rows), steps, -1)
+    return np.asarray(test(parts).sum(axis=1), dtype=np.float64)
+
+
+def _bit_of(bit: int, parts: Rows) -> NDArray[Any]:
+    return np.asarray(parts[:, :, bit // 8] >> np.uint8(bit % 8) & np.uint8(1))
+
+
+def _byte_of(value: int, parts: Rows) -> NDArray[Any]:
+    return np.asarray((parts == value).any(axis=2))
+
+
+def _as_first(parts: Rows) -> NDArray[Any]:
+    return np.asarray((parts == parts[:, :1]).all(axis=2))
+
+
+# -- bounds --------------------------------------------------------------------------------------------
+
+
+def clopper_pearson(count: int, n: int, alpha: float, upper: bool) -> float:
+    """A bound of a probability that is wrong with probability alpha at most.
+
+    >>> round(clopper_pearson(0, 1000, 0.05, upper=True), 6)
+    0.002991
+    """
+    from scipy.special import betaincinv
+
+    if upper:
+        return 1.0 if count >= n else float(betaincinv(count + 1, n - count, 1 - alpha))
+    return 0.0 if count <= 0 else float(betaincinv(count, n - count + 1, alpha))
+
+
+def _spread(p: Any, n: float) -> Any:
+    """The standard error of the logarithm of a share."""
+    return np.sqrt((1 - p) / (n * p))
+
+
+def split_error(p: float, q: float, n: int, alpha: float) -> tuple[float, float]:
+    """How to give the error to the bounds of p and q, so that the bound of ln(p / q) is largest."""
+    from scipy.special import ndtri
+
+    shares = np.linspace(0.02, 0.98, 97)
+    cost = -ndtri(alpha * shares) * _spread(p, n) - ndtri(alpha * (1 - shares)) * _spread(q, n)
+    share = float(shares[np.argmin(cost)])
+    return alpha * share, alpha * (1 - share)
+
+
+def lower_bound(count: int, other: int, n: int, alpha: float, split: tuple[float, float] | None = None) -> float:
+    """ln(p / q) at least, from two counts of n; wrong with probability alpha at most."""
+    first, second = split or (alpha / 2, alpha / 2)
+    low, high = clopper_pearson(count, n, first, False), clopper_pearson(other, n, second, True)
+    return math.log(low / high) if low > 0 else -math.inf
+
+
+def expected_lower(p: float, q: float, n: float, alpha: float, spare: float = 0.0) -> float:
+    """About what the bound will be with n samples of each input, less `spare` standard errors."""
+    from scipy.special import ndtri
+
+    first, second = split_error(p, q, max(2, int(n)), alpha)
+    own, other = float(_spread(p, n)), float(_spread(q, n))
+    return math.log(p / q) + float(ndtri(first)) * own + float(ndtri(second)) * other - spare * math.hypot(own, other)
+
+
+# -- the audit -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the samples show."""
+
+    lower: float
+    """The client's epsilon is at least this, with the stated confidence; 0 where nothing is seen."""
+    pair: tuple[Any, Any]
+    event: str
+    counts: tuple[int, int]
+    judged: int
+    """Samples of each of the two inputs on which the event was bounded."""
+    alpha: float
+    same: bool = False
+    """Whether two processes sent the same reports."""
+    weakest: float = math.inf
+    """The least of what other inputs were told apart by, as a guess: where it is small the audit is blind for some."""
+
+    @property
+    def guess(self) -> float:
+        """The logarithm of the ratio of the two shares."""
+        return _guess(*self.counts)
+
+    def visible(self, claim: float) -> float | None:
+        """The smallest epsilon that nine of ten such audits would find out; None where there is no power."""
+        n = self.judged
+        q = max(self.counts[1], 1) / n
+        p = max(self.counts[0], 1) / n
+        most = -math.log(q) if q < 1 else 0.0
+        if p <= q:
+            return None
+        low, high = claim, min(most, 64.0) - 1e-9
+        if high <= low or expected_lower(q * math.exp(high), q, n, self.alpha, NINE_OF_TEN) < claim:
+            return None
+        for _ in range(50):
+            middle = (low + high) / 2
+            seen = expected_lower(q * math.exp(middle), q, n, self.alpha, NINE_OF_TEN) >= claim
+            low, high = (low, middle) if seen else (middle, high)
+        return high
+
+    def needed(self, goal: float) -> int | None:
+        """With how many samples of each input the bound would reach a goal, if the shares are as they were seen."""
+        n = self.judged
+        p, q = (max(count, 0.5) / n for count in self.counts)
+        p = min(p, 1 - 0.5 / n)
+        if self.counts[1] == 0:  # never seen: the bound grows with the logarithm of the samples
+            more = math.exp(min(goal + 1.3 - math.log(p), 100.0))
+            return int(2 * more) if more < 1e15 else None
+        if math.log(p / q) <= goal * 1.0001:
+            return None
+        while n < MOST_SAMPLES**2:
+            n *= 2
+            if expected_lower(p, q, n, self.alpha) > goal:
+                return 2 * n
+        return None
+
+
+def search(
+    client: Client,
+    inputs: Sequence[Any],
+    samples: int,
+    level: float = 0.95,
+    protocol: Protocol | None = None,
+    processes: bool = False,
+) -> Found:
+    """The best event between two of the inputs, bounded on samples that did not choose it."""
+    if len(inputs) < 2:
+        raise NumberError("an audit compares inputs: give at least two")
+    if not 100 <= samples <= MOST_SAMPLES:
+        raise NumberError(f"an audit takes from 100 to {MOST_SAMPLES:,} samples per input, not {samples}")
+    if not 0.5 <= level < 1:
+        raise NumberError("the confidence level of an audit lies between 0.5 and 1")
+    both = client.twice(inputs[0], _SAME) if processes else None
+    alpha = 1 - level
+    if both is not None and both[0] == both[1] and len(set(both[0])) > 1 and len(both[0]) >= _SAME // 2:
+        words = f"two processes that begin at the same time send the same {len(both[0])} reports"
+        return Found(math.inf, (inputs[0], inputs[0]), words, (len(both[0]), 0), len(both[0]), alpha, same=True)
+    choosing = samples // 10 if protocol is not None else samples // 2
+    sent = [client.sample(value, choosing) for value in inputs]
+    width = max(max(map(len, one), default=0) if isinstance(one, list) else one.shape[1] for one in sent)
+    drawn = [Sample.of(one, max(1, width)) for one in sent]
+    if protocol is not None:
+        chosen = _from_spec(protocol, inputs, drawn)
+    else:
+        chosen = _best(drawn, _telling([sample.head(_GLANCE) for sample in drawn], client.steps))
+    (first, second), event, opposite, weakest = chosen
+    judged = samples - choosing
+    here, there = (Sample.of(client.sample(inputs[one], judged), max(1, width)) for one in (first, second))
+    best = -math.inf
+    counts = (0, 0)
+    for one, a, b, share, turned in (
+        (event, here, there, 1 - _OPPOSITE, False),
+        (opposite, there, here, _OPPOSITE, True),
+    ):
+        if one is None:
+            continue
+        # How the error is split is chosen on the first part as well.
+        expected = [(one.count(sample) + 0.5) / (choosing + 1) for sample in (drawn[first], drawn[second])]
+        p, q = expected[::-1] if turned else expected
+        found = one.count(a), one.count(b)
+        lower = lower_bound(*found, judged, alpha * share, split_error(p, q, judged, alpha * share))
+        if lower > best or not turned:
+            best, counts, event = lower, found, one
+            pair = (inputs[second], inputs[first]) if turned else (inputs[first], inputs[second])
+    return Found(max(0.0, best), pair, event.words, counts, judged, alpha * (1 - _OPPOSITE), weakest=weakest)
+
+
+def _from_spec(protocol: Any, inputs: Sequence[Any], drawn: list[Sample]) -> Any:
+    """The pair of answers, and the event that one is supported and the other is not."""
+    labels = [protocol.domain.encode_one(value) for value in inputs]
+
+    def supported(sample: Sample) -> NDArray[np.bool_]:
+        held: NDArray[np.bool_] = protocol.support(np.ascontiguousarray(sample.rows))[:, labels]
+        return held
+
+    held = [supported(sample) for sample in drawn]
+    n, size = len(held[0]), len(inputs)
+    own = np.array([[(one[:, v] & ~one[:, w]).sum() for w in range(size)] for v, one in enumerate(held)])
+    other = np.array([[(held[w][:, v] & ~held[w][:, w]).sum() for w in range(size)] for v in range(size)])
+    scores = _scores(own, other, n)
+    np.fill_diagonal(scores, -math.inf)
+    v, w = np.unravel_index(int(scores.argmax()), scores.shape)
+
+    def event(v: int, w: int) -> Event:
+        def holds(sample: Sample) -> NDArray[np.bool_]:
+            found = supported(sample)
+            both: NDArray[np.bool_] = found[:, v] & ~found[:, w]
+            return both
+
+        return Event(((Feature(f"the report supports {inputs[v]!r} and not {inputs[w]!r}", holds), True),))
+
+    weakest = float(np.log((own + 0.5) / (other + 0.5)).max(axis=1).min())
+    return (int(v), int(w)), event(int(v), int(w)), event(int(w), int(v)), weakest
+
+
+def _scores(counts: Any, others: Any, n: int) -> Any:
+    """A careful guess of ln(p / q): few counts make it small."""
+    p, q = (np.asarray(counts) + 0.5) / (n + 1), (np.asarray(others) + 0.5) / (n + 1)
+    return np.log(p / q) - _SURE * (np.sqrt((1 - p) / (n * p)) + np.sqrt((1 - q) / (n * q)))
+
+
+def _telling(drawn: list[Sample], steps: int) -> list[Feature]:
+    """The features that tell inputs apart best, at a glance."""
+    known = features(drawn, steps)
+    low, high = _ends(drawn, known)
+    best = (low.max(axis=0) - high.min(axis=0)).reshape(-1, 2).max(axis=1)
+    return [known[place] for place in np.argsort(-best)[:_KEPT].tolist()]
+
+
+def _ends(drawn: list[Sample], known: list[Feature]) -> tuple[Floats, Floats]:
+    """For each input, and for each feature and its opposite: careful bounds of the logarithm of their share."""
+    n = len(drawn[0])
+    counts = np.array([[int(feature.holds(sample).sum()) for feature in known] for sample in drawn])
+    table = np.stack([counts, n - counts], axis=2).reshape(len(drawn), -1)
+    p = (table + 0.5) / (n + 1)
+    wide = _SURE * np.sqrt((1 - p) / (n * p))
+    return np.log(p) - wide, np.log(p) + wide
+
+
+def _best(drawn: list[Sample], known: list[Feature]) -> Any:
+    """The two inputs and the event with the largest careful guess, and the best event of the opposite direction."""
+    if not known:
+        return (0, 1), Event(()), None, 0.0
+    low, high = _ends(drawn, known)
+    best = low.max(axis=0) - high.min(axis=0)
+    pairs: dict[tuple[int, int], None] = {}
+    for place in np.argsort(-best).tolist():
+        one, other = int(low[:, place].argmax()), int(high[:, place].argmin())
+        if one == other:
+            one, other = (0, 1)
+        pairs[one, other] = None
+        if len(pairs) == _PAIRS:
+            break
+    found = [(*_conjunction(drawn[a], drawn[b], known, low[a] - high[b]), (a, b)) for a, b in pairs]
+    _, event, pair = max(found, key=lambda one: one[0])
+    back = _conjunction(drawn[pair[1]], drawn[pair[0]], known, low[pair[1]] - high[pair[0]])[1]
+    weakest = math.inf
+    others = [place for place in range(len(drawn)) if place not in pair]
+    for place in others[:: max(1, len(others) // _OTHERS)][:_OTHERS]:
+        seen = [_conjunction(drawn[place], drawn[end], known, low[place] - high[end])[1] for end in pair]
+        told = [_guess(one.count(drawn[place]), one.count(drawn[end])) for one, end in zip(seen, pair, strict=True)]
+        weakest = min(weakest, max(told))
+    return pair, event, back, weakest
+
+
+def _guess(count: int, other: int) -> float:
+    return math.log((count + 0.5) / (other + 0.5))
+
+
+def _conjunction(here: Sample, there: Sample, known: list[Feature], single: Floats) -> tuple[float, Event]:
+    """The best event of up to three literals, by a beam search over the best single ones."""
+    n = len(here)
+    order = np.argsort(-single)[:_LITERALS].tolist()
+    literals = [(known[place // 2], place % 2 == 0) for place in order]
+    own, other = (
+        np.stack([feature.holds(sample) == wanted for feature, wanted in literals], axis=1).astype(np.float32)
+        for sample in (here, there)
+    )
+    beam: list[Any] = [((place,), own[:, place], other[:, place], float(single[order[place]])) for place in range(_BEAM)
+            if place < len(order)]  # fmt: skip
+    best = beam[0]
+    for _ in range(_DEPTH - 1):
+        grown = []
+        for chosen, mine, theirs, _ in beam:
+            scores = _scores(mine @ own, theirs @ other, n)
+            scores[list(chosen)] = -math.inf
+            for place in np.argsort(-scores)[:_BEAM].tolist():
+                grown.append(((*chosen, place), mine * own[:, place], theirs * other[:, place], float(scores[place])))
+        grown.sort(key=lambda one: -one[3])
+        beam = grown[:_BEAM]
+        if not beam or beam[0][3] <= best[3]:
+            break
+        best = beam[0]
+    return best[3], Event(tuple(literals[place] for place in best[0]))

@@ -1,0 +1,514 @@
+"""The exact largest likelihood ratio of reports that are too many to list, from the structure that the code shows.
+
+`follow` runs the real code on symbols. From its runs, for every input:
+
+Cases      bits that are known in every run of every input (a group, a cohort) tell reports apart: the ratio is the
+           largest one of a case, with the case's own probabilities
+Factors    bits that share no coin are independent. Two runs that differ in one factor are one run with a mixture there.
+           The product rule: likelihoods of independent factors multiply, and each factor takes its worst outcome
+           whatever the others do, so the largest ratio of two inputs is the product over their factors
+Mixture    the factors in which runs of one input differ that cannot be put together are looked at as one. Its outcomes
+           are listed where they are at most 2^16. Else every run is uniform on the solutions of linear equations
+           (a hash and its matrix): likelihoods then follow from the sizes of such sets, without listing them
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.randomness.symbolic import Run, Span, TooManyRuns
+
+Ratio = Fraction | float
+"""A likelihood ratio; infinite as a float."""
+
+MOST_LISTED = 1 << 16
+_MOST_SPLIT = 1 << 8
+_MOST_PAIRS = 1 << 18
+_TRIED = 64
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The largest ratio of the reports of two inputs."""
+
+    ratio: Ratio
+    reached: bool
+    """Whether two inputs reach it; else it is an upper bound."""
+    pair: tuple[int, int] = (0, 0)
+    rules: tuple[str, ...] = ()
+    """What was used, for people."""
+
+
+def largest_ratio(inputs: Sequence[Sequence[Run]]) -> Worst:
+    """Of all pairs of inputs, given the runs of the code on each.
+
+    Raises `TooManyRuns` where the structure is beyond it.
+    """
+    if len(inputs) < 2:
+        return Worst(Fraction(1), True)
+    worst = Worst(Fraction(1), True)
+    rules: dict[str, None] = {}
+    cases = _cases(inputs)
+    if len(cases) > 1:
+        rules[f"{len(cases):,} cases that a report tells apart"] = None
+    for case in cases:
+        missing = [place for place, runs in enumerate(case) if not runs]
+        if missing:
+            some = next(place for place, runs in enumerate(case) if runs)
+            return Worst(math.inf, True, (some, missing[0]), ("a report of one input is impossible for another",))
+        found = _Case(case).worst()
+        rules |= dict.fromkeys(found.rules)
+        if found.ratio > worst.ratio:
+            worst = found
+    return Worst(worst.ratio, worst.reached, worst.pair, tuple(rules))
+
+
+def _cases(inputs: Sequence[Sequence[Run]]) -> list[list[list[Run]]]:
+    """The runs of each input, apart by length and by the bits that are known in all runs of all inputs."""
+    known: dict[int, set[int]] = {}
+    for run in (run for runs in inputs for run in runs):
+        size = len(run.forms)
+        sure = {place for place, form in enumerate(run.forms) if form < 2}
+        for span in run.spans:
+            sure -= set(range(8 * span.byte, 8 * (span.byte + span.width)))
+        known[size] = known[size] & sure if size in known else sure
+    places = {size: sorted(sure) for size, sure in known.items()}
+    cases: dict[tuple[int, ...], list[list[Run]]] = {}
+    for number, runs in enumerate(inputs):
+        for run in runs:
+            size = len(run.forms)
+            key = (size, *(run.forms[place] for place in places[size]))
+            cases.setdefault(key, [[] for _ in inputs])[number].append(run)
+    return list(cases.values())
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """The uniform law on offset + span(basis), bits of a factor as whole numbers; the basis is reduced."""
+
+    basis: tuple[int, ...]
+    offset: int
+
+    @classmethod
+    def of(cls, vectors: Iterable[int], offset: int) -> _Affine:
+        basis: list[int] = []
+        for vector in vectors:
+            vector = _cleared(vector, basis)
+            if vector:
+                top = vector.bit_length() - 1
+                basis = [one ^ vector if one >> top & 1 else one for one in basis] + [vector]
+        basis.sort(reverse=True)
+        return cls(tuple(basis), _cleared(offset, basis))
+
+    @property
+    def size(self) -> int:
+        return 1 << len(self.basis)
+
+    def meet(self, other: _Affine) -> _Affine | None:
+        """The intersection; None where there is none."""
+        # offset + sum a_i b_i = offset' + sum a'_j b'_j: eliminate, remembering which of our vectors was used.
+        rows: list[tuple[int, int]] = []  # (combination, what it uses of ours)
+        kernel: list[int] = []
+        for vector, mine in [*((one, one) for one in self.basis), *((one, 0) for one in other.basis)]:
+            for row, uses in rows:
+                if vector ^ row < vector:
+                    vector, mine = vector ^ row, mine ^ uses
+            if vector:
+                rows.append((vector, mine))
+                rows.sort(reverse=True)
+            else:
+                kernel.append(mine)
+        gap, start = self.offset ^ other.offset, 0
+        for row, uses in rows:
+            if gap ^ row < gap:
+                gap, start = gap ^ row, start ^ uses
+        return None if gap else _Affine.of(kernel, self.offset ^ start)
+
+    def listed(self) -> NDArray[np.int64]:
+        found = np.array([self.offset], dtype=np.int64)
+        for vector in self.basis:
+            found = np.concatenate([found, found ^ vector])
+        return found
+
+
+def _cleared(vector: int, basis: Iterable[int]) -> int:
+    for one in basis:
+        if vector >> one.bit_length() - 1 & 1:
+            vector ^= one
+    return vector
+
+
+Law = Fraction | _Affine | tuple[int, int]
+"""Of a factor in one run: how likely its only bit is 1; uniform on an affine set; uniform on a range."""
+
+
+@dataclass
+class _Path:
+    """A run, or several put together: its weight, and the number of the law of each factor."""
+
+    weight: Fraction
+    laws: NDArray[np.int64]
+
+
+@dataclass
+class _Case:
+    """The runs of each input that send one of the reports of a case."""
+
+    runs: list[list[Run]]
+    laws: list[Law] = field(default_factory=list)
+    numbers: dict[Law, int] = field(default_factory=dict)
+    single: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def worst(self) -> Worst:
+        self.factors = self._factors()
+        paths = [self._merged([self._path(run) for run in runs]) for runs in self.runs]
+        self.mixed = self._differing(paths)
+        alone = [np.delete(own[0].laws, self.mixed) for own in paths]
+        same = all((one == alone[0]).all() for one in alone)
+        if not self.mixed:
+            weights = [sum((path.weight for path in own), Fraction(0)) for own in paths]
+            if not same:
+                return self._products(alone, weights)
+            high, low = max(weights), min(weights)
+            return Worst(high / low, True, (weights.index(high), weights.index(low)))
+        if not same:
+            raise TooManyRuns("factors differ beside a mixture")
+        mixtures = [self._mixture(own) for own in paths]
+        return self._listed(mixtures) if self._span <= MOST_LISTED else self._affine(mixtures)
+
+    # -- factors -----------------------------------------------------------------------------------
+
+    def _factors(self) -> list[list[int]]:
+        """Bits of the report that share a coin or a range in some run, together."""
+        every = [run for runs in self.runs for run in runs]
+        parent = list(range(len(every[0].forms)))
+
+        def root(place: int) -> int:
+            while parent[place] != place:
+                parent[place] = place = parent[parent[place]]
+            return place
+
+        used = set()
+        for run in every:
+            seen = shared = 0
+            for place, form in enumerate(run.forms):
+                if form > 1:
+                    used.add(place)
+                    shared |= seen & form
+                    seen |= form
+            shared &= ~1
+            owners: dict[int, int] = {}
+            for place, form in enumerate(run.forms if shared else ()):
+                both = form & shared
+                while both:
+                    coin = both & -both
+                    both ^= coin
+                    parent[root(place)] = root(owners.setdefault(coin, place))
+            for span in run.spans:
+                first = 8 * span.byte
+                used.update(range(first, first + 8 * span.width))
+                for place in range(first, first + 8 * span.width):
+                    parent[root(place)] = root(first)
+        for place in range(len(parent)):
+            if place not in used and len({run.forms[place] for run in every}) > 1:
+                used.add(place)
+        groups: dict[int, list[int]] = {}
+        for place in sorted(used):
+            groups.setdefault(root(place), []).append(place)
+        return list(groups.values())
+
+    def _path(self, run: Run) -> _Path:
+        spans = {8 * span.byte: span for span in run.spans}
+        return _Path(run.weight, np.array([self._law(run, places, spans) for places in self.factors], dtype=np.int64))
+
+    def _law(self, run: Run, places: list[int], spans: dict[int, Span]) -> int:
+        law: Law
+        if places[0] in spans:
+            span = spans[places[0]]
+            law = (span.low, span.high)
+        elif len(places) == 1:
+            form = run.forms[places[0]]
+            coin = form & ~1
+            if coin and coin & (coin - 1) == 0:  # one coin: looked up by the object, for fractions are slow to compare
+                key = id(run.coins[coin.bit_length() - 2]), form & 1
+                if key not in self.single:
+                    self.single[key] = self._number(run.chance(form))
+                return self.single[key]
+            law = Fraction(form) if form < 2 else run.chance(form)
+        else:
+            forms = [run.forms[place] for place in places]
+            law = self._joint(run, forms)
+        return self._number(law)
+
+    def _joint(self, run: Run, forms: list[int]) -> _Affine:
+        coins: dict[int, int] = {}
+        offset = 0
+        for place, form in enumerate(forms):
+            offset |= (form & 1) << place
+            rest = form & ~1
+            while rest:
+                coin = rest & -rest
+                rest ^= coin
+                coins[coin] = coins.get(coin, 0) | 1 << place
+        if any(run.coins[coin.bit_length() - 2] * 2 != 1 for coin in coins):
+            raise TooManyRuns("bits share a coin that is not fair")
+        return _Affine.of(coins.values(), offset)
+
+    def _number(self, law: Law) -> int:
+        if law not in self.numbers:
+            self.numbers[law] = len(self.laws)
+            self.laws.append(law)
+        return self.numbers[law]
+
+    def _merged(self, paths: list[_Path]) -> list[_Path]:
+        """Paths that differ in one factor of one bit, or in none, are one path."""
+        changed = True
+        while changed and len(paths) > 1:
+            changed, kept = False, []
+            while paths:
+                path = paths.pop()
+                for place, other in enumerate(paths):
+                    differ = np.flatnonzero(path.laws != other.laws)
+                    if differ.size > 1:
+                        continue
+                    if differ.size == 1:
+                        a, b = self.laws[path.laws[differ[0]]], self.laws[other.laws[differ[0]]]
+                        if not (isinstance(a, Fraction) and isinstance(b, Fraction)):
+                            continue
+                        total = path.weight + other.weight
+                        laws = path.laws.copy()
+                        laws[differ[0]] = self._number((a * path.weight + b * other.weight) / total)
+                        path = _Path(total, laws)
+                    else:
+                        path = _Path(path.weight + other.weight, path.laws)
+                    del paths[place]
+                    paths.append(path)
+                    changed = True
+                    break
+                else:
+                    kept.append(path)
+            paths = kept
+        return paths
+
+    @staticmethod
+    def _differing(paths: list[list[_Path]]) -> list[int]:
+        """The factors in which paths of one input differ."""
+        found: set[int] = set()
+        for own in paths:
+            for other in own[1:]:
+                found |= set(np.flatnonzero(own[0].laws != other.laws).tolist())
+        return sorted(found)
+
+    # -- inputs that are products ------------------------------------------------------------------
+
+    def _products(self, alone: list[NDArray[np.int64]], weights: list[Fraction]) -> Worst:
+        """The largest product over the factors; only factors in which two inputs differ count."""
+        table = np.array(alone)
+        usual = np.array([np.bincount(column).argmax() for column in table.T])
+        odd = [
+            dict(zip(np.flatnonzero(row != usual).tolist(), row[row != usual].tolist(), strict=True)) for row in table
+        ]
+        ratios: dict[tuple[int, int], Ratio] = {}
+        best, pair = Fraction(1), (0, 0)
+        known: dict[tuple[tuple[int, int], ...], Ratio] = {}
+        for i, j in self._pairs(odd, usual, weights):
+            own, other = odd[i], odd[j]
+            sides = sorted((own.get(f, int(usual[f])), other.get(f, int(usual[f]))) for f in own.keys() | other.keys())
+            for turn, (a, b) in enumerate(((i, j), (j, i))):
+                key = tuple(sides) if not turn else tuple((second, first) for first, second in sides)
+                if key not in known:
+                    product: Ratio = Fraction(1)
+                    for one in key:
+                        if one not in ratios:
+                            ratios[one] = self._bit_ratio(*one)
+                        product = math.inf if math.inf in (product, ratios[one]) else product * ratios[one]
+                    known[key] = product
+                ratio = known[key]
+                if ratio is not math.inf:
+                    ratio = ratio * weights[a] / weights[b]
+                if ratio > best:
+                    best, pair = ratio, (a, b)  # type: ignore[assignment]
+        return Worst(best, True, pair, (f"the product over {table.shape[1]:,} independent factors",))
+
+    @staticmethod
+    def _pairs(odd: list[dict[int, int]], usual: Any, weights: list[Fraction]) -> Iterator[tuple[int, int]]:
+        """Pairs of inputs, one of each kind: what is unusual in different factors differs by its kind alone."""
+        if sum(map(len, odd)) > len(set().union(*odd)):
+            if len(odd) * (len(odd) - 1) > _MOST_PAIRS:
+                raise TooManyRuns("too many pairs of inputs")
+            yield from combinations(range(len(odd)), 2)
+            return
+        kinds: dict[Any, list[int]] = {}
+        for number, own in enumerate(odd):
+            kind = (tuple(sorted((law, int(usual[place])) for place, law in own.items())), weights[number])
+            kinds.setdefault(kind, []).append(number)
+        for first, second in combinations(kinds.values(), 2):
+            yield first[0], second[0]
+        yield from ((alike[0], alike[1]) for alike in kinds.values() if len(alike) > 1)
+
+    def _bit_ratio(self, one: int, other: int) -> Ratio:
+        if one == other:
+            return Fraction(1)
+        a, b = self.laws[one], self.laws[other]
+        if isinstance(a, Fraction) and isinstance(b, Fraction):
+            if (b == 0 and a > 0) or (b == 1 and a < 1):
+                return math.inf
+            return max(a / b if b else Fraction(0), (1 - a) / (1 - b) if b < 1 else Fraction(0))
+        if isinstance(a, _Affine) and isinstance(b, _Affine):
+            common = a.meet(b)
+            inside = common is not None and common.size == a.size
+            return Fraction(b.size, a.size) if inside else math.inf
+        if isinstance(a, tuple) and isinstance(b, tuple):
+            inside = b[0] <= a[0] and a[1] <= b[1]
+            return Fraction(b[1] - b[0], a[1] - a[0]) if inside else math.inf
+        raise TooManyRuns("two inputs have a factor of different kinds")
+
+    # -- inputs that are mixtures ------------------------------------------------------------------
+
+    @property
+    def _span(self) -> int:
+        """How many values the bits of the mixture have."""
+        ranges = [self.laws[n][1] for n in range(len(self.laws)) if isinstance(self.laws[n], tuple)]  # type: ignore[index]
+        if ranges and len(self.mixed) == 1:
+            return int(max(max(ranges), 1 << 8 * (max(ranges).bit_length() // 8)))
+        return 1 << sum(len(self.factors[place]) for place in self.mixed)
+
+    def _mixture(self, paths: list[_Path]) -> list[tuple[Fraction, _Affine | tuple[int, int]]]:
+        """The laws of the mixed factors together, each path uniform on a set; loaded bits are split."""
+        found = []
+        for path in paths:
+            for weight, law in self._split(path):
+                found.append((weight, law))
+        return found
+
+    def _split(self, path: _Path) -> Iterator[tuple[Fraction, _Affine | tuple[int, int]]]:
+        laws = [self.laws[path.laws[place]] for place in self.mixed]
+        if len(laws) == 1 and isinstance(laws[0], tuple):
+            yield path.weight, laws[0]
+            return
+        parts: list[tuple[Fraction, list[int], int]] = [(path.weight, [], 0)]
+        shift = 0
+        for place, law in zip(self.mixed, laws, strict=True):
+            if isinstance(law, tuple):
+                raise TooManyRuns("a range is mixed with other bits")
+            if isinstance(law, _Affine):
+                moved, base = [one << shift for one in law.basis], law.offset << shift
+                parts = [(weight, [*vectors, *moved], at | base) for weight, vectors, at in parts]
+            elif law * 2 == 1:
+                parts = [(weight, [*vectors, 1 << shift], at) for weight, vectors, at in parts]
+            else:
+                each = [(chance, value) for chance, value in ((1 - law, 0), (law, 1)) if chance]
+                parts = [(w * chance, v, at | value << shift) for w, v, at in parts for chance, value in each]
+            if len(parts) > _MOST_SPLIT:
+                raise TooManyRuns("too many bits of one report depend on each other")
+            shift += len(self.factors[place])
+        for weight, vectors, offset in parts:
+            yield weight, _Affine.of(vectors, offset)
+
+    def _listed(self, mixtures: list[list[tuple[Fraction, _Affine | tuple[int, int]]]]) -> Worst:
+        """Every outcome: which inputs make it likeliest and least likely."""
+        values: dict[Fraction, int] = {}
+        rows: list[NDArray[np.int64]] = []
+        size = self._span
+        for laws in mixtures:
+            marks = np.zeros(size, dtype=np.int64)
+            if len(laws) > 62:
+                marks = marks.astype(object)
+            for number, (_, law) in enumerate(laws):
+                where = slice(*law) if isinstance(law, tuple) else law.listed()
+                marks[where] |= 1 << number
+            sets, place = np.unique(marks, return_inverse=True)
+            numbers = []
+            for mark in sets.tolist():
+                held = [laws[n] for n in range(len(laws)) if mark >> n & 1]
+                value = sum((weight / _size(law) for weight, law in held), Fraction(0))
+                numbers.append(values.setdefault(value, len(values)))
+            rows.append(np.array(numbers, dtype=np.int64)[place])
+        order = sorted(values)
+        rank = np.empty(len(values), dtype=np.int64)
+        rank[[values[value] for value in order]] = np.arange(len(order))
+        ranked = [rank[row] for row in rows]
+        high, low = ranked[0].copy(), ranked[0].copy()
+        top, bottom = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        for number, row in enumerate(ranked[1:], 1):
+            top[row > high], bottom[row < low] = number, number
+            np.maximum(high, row, out=high)
+            np.minimum(low, row, out=low)
+        best, at = Fraction(1), 0
+        pairs, first = np.unique(high * len(order) + low, return_index=True)
+        for code, place in zip(pairs.tolist(), first.tolist(), strict=True):
+            one, other = order[code // len(order)], order[code % len(order)]
+            ratio = (math.inf if one else Fraction(1)) if not other else one / other
+            if ratio > best:
+                best, at = ratio, place  # type: ignore[assignment]
+        return Worst(best, True, (int(top[at]), int(bottom[at])), (f"{size:,} outcomes of one factor listed",))
+
+    def _affine(self, mixtures: list[list[tuple[Fraction, _Affine | tuple[int, int]]]]) -> Worst:
+        """Bounds from each input's own largest and smallest likelihood; and whether some pair reaches them."""
+        rules = ("a hash and its matrix: sets of solutions of linear equations, counted",)
+        sets = [[(weight, law) for weight, law in laws if isinstance(law, _Affine)] for laws in mixtures]
+        if any(len(own) != len(laws) or len(own) > 6 for own, laws in zip(sets, mixtures, strict=True)):
+            raise TooManyRuns("a factor is too large to list")
+        bits = sum(len(self.factors[place]) for place in self.mixed)
+        likely = {key: _likelihoods([own], bits) for key, own in {repr(own): own for own in sets}.items()}
+        each = [[pair[0] for pair in likely[repr(own)]] for own in sets]
+        high, low = max(map(max, each)), min(map(min, each))
+        top = [n for n, own in enumerate(each) if max(own) == high][:_TRIED]
+        bottom = [n for n, own in enumerate(each) if min(own) == low][:_TRIED]
+        bound: Ratio = math.inf if not low else high / low
+        best: Ratio = Fraction(1)
+        pair = (0, 0)
+        for one, other in ((a, b) for a in top[:8] for b in bottom if a != b):
+            for a, b in _likelihoods([sets[one], sets[other]], bits):
+                ratio: Ratio = (math.inf if a else Fraction(1)) if not b else a / b
+                if ratio > best:
+                    best, pair = ratio, (one, other)
+            if best == bound:
+                break
+        return Worst(bound, best == bound, pair, rules)
+
+
+def _size(law: _Affine | tuple[int, int]) -> int:
+    return law[1] - law[0] if isinstance(law, tuple) else law.size
+
+
+def _likelihoods(sides: list[list[tuple[Fraction, _Affine]]], bits: int) -> set[tuple[Fraction, ...]]:
+    """The likelihoods of one outcome under each of some mixtures, for every outcome that there is.
+
+    An outcome is in some of the sets and in no other: how many there are is found by inclusion and exclusion.
+    """
+    members = [(side, weight / law.size, law) for side, own in enumerate(sides) for weight, law in own]
+    everything = _Affine.of([1 << place for place in range(bits)], 0)
+    meets: dict[frozenset[int], int] = {}
+
+    def size(chosen: frozenset[int]) -> int:
+        if chosen not in meets:
+            common: _Affine | None = everything
+            for number in sorted(chosen):
+                common = common.meet(members[number][2]) if common is not None else None
+            meets[chosen] = common.size if common is not None else 0
+        return meets[chosen]
+
+    found = set()
+    every = range(len(members))
+    for count in range(len(members) + 1):
+        for inside in combinations(every, count):
+            outside = [number for number in every if number not in inside]
+            exactly = 0
+            for more in range(len(outside) + 1):
+                for added in combinations(outside, more):
+                    exactly += (-1) ** more * size(frozenset(inside + added))
+            if exactly:
+                totals = [Fraction(0)] * len(sides)
+                for number in inside:
+                    totals[members[number][0]] += members[number][1]
+                found.add(tuple(totals))
+    return found

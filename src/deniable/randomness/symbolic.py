@@ -1,0 +1,557 @@
+"""Bits for proofs about large reports: the real code runs on draws that stay symbols as long as nobody looks at them.
+
+`Exhaustive` runs the code once for each outcome of each draw, which a report of a thousand bits does not allow. Here a
+draw is a symbol. What only moves, adds or writes it keeps it whole; what looks at it (a condition, an index, a product)
+decides it, and the code is run along every outcome of that decision, with exact weights. So each run ends with a
+report whose bits are independent coins, sums of coins or numbers of a range, and the structure of a report is found
+by running the code: nobody states it.
+
+Coins      a bit is a sum modulo 2 of coins, kept as a whole number: bit 0 is the constant, bit k + 1 is coin k
+Decisions  a sum with a fair coin in it is fair; once it is decided, that coin is replaced by the sum of the others
+Ranges     a comparison with a number decides the comparison only, and leaves a smaller range
+Fallback   whatever a symbol cannot do decides it, so that every result is exact; with too many runs `follow` gives up
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from deniable.errors import NumberError
+from deniable.exact import Dyadic
+from deniable.randomness.source import Exhaustive, Impossible
+
+HALF = Fraction(1, 2)
+
+
+class TooManyRuns(NumberError):
+    """The code looks at too many of its draws, or does with them what symbols cannot do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A whole number in the bytes of a report, little-endian: each of low .. high - 1 is equally likely."""
+
+    byte: int
+    width: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One way through the code: how likely it is, and the report that it sends."""
+
+    weight: Fraction
+    forms: tuple[int, ...]
+    """A sum of coins for each bit of the report; 0 and 1 are constants. Bits of a span are 0 here."""
+    spans: tuple[Span, ...]
+    coins: tuple[Fraction, ...]
+    """How likely each coin is to be 1."""
+
+    def chance(self, form: int) -> Fraction:
+        """How likely a sum of coins is to be 1."""
+        first = next(_coins(form))
+        if form & ~1 == 1 << first + 1:
+            return 1 - self.coins[first] if form & 1 else self.coins[first]
+        tilt = Fraction(1)
+        for coin in _coins(form):
+            tilt *= 1 - 2 * self.coins[coin]
+        return (1 - tilt) / 2 if not form & 1 else (1 + tilt) / 2
+
+
+def _coins(form: int) -> Iterator[int]:
+    """The coins of a sum."""
+    form >>= 1
+    while form:
+        low = form & -form
+        yield low.bit_length() - 1
+        form ^= low
+
+
+class _Symbol:
+    """What stands for a whole number that is not known yet; every operation without a rule of its own decides it."""
+
+    __slots__ = ()
+
+    def __index__(self) -> int:
+        raise NotImplementedError
+
+    def __int__(self) -> int:
+        return self.__index__()
+
+    def __bool__(self) -> bool:
+        return bool(int(self))
+
+    def __hash__(self) -> int:
+        return hash(int(self))
+
+    def __str__(self) -> str:
+        return str(int(self))
+
+    __repr__ = __str__
+
+    def __format__(self, spec: str) -> str:
+        return format(int(self), spec)
+
+    def __float__(self) -> float:
+        return float(int(self))
+
+
+def _decided(name: str) -> Callable[..., Any]:
+    def operation(self: _Symbol, *others: Any) -> Any:
+        return getattr(int(self), name)(*(int(one) if isinstance(one, _Symbol) else one for one in others))
+
+    return operation
+
+
+def _part_of(name: str, self: _Symbol) -> Any:
+    return getattr(int(self), name)
+
+
+for _name in (
+    *("add", "radd", "sub", "rsub", "mul", "rmul", "floordiv", "rfloordiv", "truediv", "rtruediv", "mod", "rmod"),
+    *("divmod", "rdivmod", "pow", "rpow", "lshift", "rlshift", "rshift", "rrshift", "and", "rand", "or", "ror", "xor"),
+    *("rxor", "neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "eq", "ne"),
+):
+    setattr(_Symbol, f"__{_name}__", _decided(f"__{_name}__"))
+for _name in ("bit_length", "bit_count", "to_bytes", "conjugate", "as_integer_ratio"):
+    setattr(_Symbol, _name, _decided(_name))
+for _name in ("real", "imag", "numerator", "denominator"):
+    setattr(_Symbol, _name, property(partial(_part_of, _name)))
+
+
+class _Word(_Symbol):
+    """A whole number of which each bit is a sum of coins, the lowest first."""
+
+    __slots__ = ("forms", "source")
+    __hash__ = _Symbol.__hash__
+
+    def __init__(self, source: Symbolic, forms: list[int]) -> None:
+        self.source, self.forms = source, forms
+
+    def __index__(self) -> int:
+        return sum(self.source.decide(form) << place for place, form in enumerate(self.forms))
+
+    def _made(self, forms: list[int]) -> Any:
+        """The number of these bits, as a plain one where all are known."""
+        if self.source._known:
+            forms = [self.source.reduced(form) for form in forms]
+        if all(form < 2 for form in forms):
+            return sum(form << place for place, form in enumerate(forms))
+        return _Word(self.source, forms)
+
+    def _bitwise(self, other: Any, rule: Callable[[int, int], int | None], plain: Callable[[int, int], int]) -> Any:
+        if isinstance(other, _Number):
+            other = other.word()
+        if isinstance(other, _Word):
+            forms = other.forms
+        elif isinstance(other, int) and other >= 0:
+            forms = [other >> place & 1 for place in range(max(other.bit_length(), len(self.forms)))]
+        else:
+            return plain(int(self), int(other))
+        size, forms = max(len(forms), len(self.forms)), list(forms)
+        pairs = zip(self.forms + [0] * (size - len(self.forms)), forms + [0] * (size - len(forms)), strict=True)
+        found = [rule(self.source.reduced(a), self.source.reduced(b)) for a, b in pairs]
+        if any(form is None for form in found):
+            return plain(int(self), int(other))
+        return self._made([form for form in found if form is not None])
+
+    def __xor__(self, other: Any) -> Any:
+        return self._bitwise(other, lambda a, b: a ^ b, lambda a, b: a ^ b)
+
+    def __and__(self, other: Any) -> Any:
+        if isinstance(other, int) and other < 0:
+            return self._made([form if other >> place & 1 else 0 for place, form in enumerate(self.forms)])
+        return self._bitwise(other, _both, lambda a, b: a & b)
+
+    def __or__(self, other: Any) -> Any:
+        return self._bitwise(other, _either, lambda a, b: a | b)
+
+    __rxor__, __rand__, __ror__ = __xor__, __and__, __or__
+
+    def __lshift__(self, by: Any) -> Any:
+        return self._made([0] * int(by) + self.forms)
+
+    def __rshift__(self, by: Any) -> Any:
+        return self._made(self.forms[int(by) :])
+
+    def __mod__(self, by: Any) -> Any:
+        by = int(by)
+        return self & (by - 1) if by > 0 and by & (by - 1) == 0 else int(self) % by
+
+    def __add__(self, other: Any) -> Any:
+        free = isinstance(other, int) and other >= 0 and other % (1 << len(self.forms)) == 0
+        return self | other if free else int(self) + int(other)
+
+    __radd__ = __add__
+
+    def bit_count(self) -> Any:
+        return _Count(self)
+
+    def to_bytes(self, length: int = 1, byteorder: str = "big", *, signed: bool = False) -> Any:
+        width = 8 * length
+        if signed or any(self.source.reduced(form) for form in self.forms[width:]):
+            return int(self).to_bytes(length, byteorder, signed=signed)  # type: ignore[arg-type]
+        forms = self.forms[:width] + [0] * (width - len(self.forms))
+        rows: list[Any] = [tuple(forms[place : place + 8]) for place in range(0, width, 8)]
+        return _Sent(self.source, rows if byteorder == "little" else rows[::-1])
+
+
+def _both(a: int, b: int) -> int | None:
+    if a == b or b == 1:
+        return a
+    if a == 1:
+        return b
+    return 0 if a == 0 or b == 0 else None
+
+
+def _either(a: int, b: int) -> int | None:
+    if a == b or b == 0:
+        return a
+    if a == 0:
+        return b
+    return 1 if a == 1 or b == 1 else None
+
+
+class _Count(_Symbol):
+    """How many bits of a word are set; its parity is a sum of coins."""
+
+    __slots__ = ("word",)
+    __hash__ = _Symbol.__hash__
+
+    def __init__(self, word: _Word) -> None:
+        self.word = word
+
+    def __index__(self) -> int:
+        return int(self.word).bit_count()
+
+    def __and__(self, other: Any) -> Any:
+        if other == 1:
+            parity = 0
+            for form in self.word.forms:
+                parity ^= form
+            return self.word._made([parity])
+        return int(self) & int(other)
+
+    def __mod__(self, by: Any) -> Any:
+        return self & 1 if by == 2 else int(self) % int(by)
+
+    __rand__ = __and__
+
+
+class _Range:
+    """One draw of a whole number: what is known of it by now."""
+
+    __slots__ = ("high", "low", "size", "source", "word")
+
+    def __init__(self, source: Symbolic, size: int) -> None:
+        self.source, self.size, self.low, self.high = source, size, 0, size
+        self.word: _Word | None = None
+
+    @property
+    def whole_bits(self) -> bool:
+        """Whether it is as good as a row of fair coins."""
+        return self.high - self.low == self.size and self.size & (self.size - 1) == 0
+
+    def as_word(self) -> _Word:
+        if self.word is None:
+            self.word = _Word(self.source, self.source._row(HALF, self.size.bit_length() - 1))
+        return self.word
+
+    def value(self) -> int:
+        if self.word is not None:
+            return int(self.word)
+        if self.high - self.low > 1:
+            self.low += self.source._uniform(self.high - self.low)
+            self.high = self.low + 1
+        return self.low
+
+
+class _Number(_Symbol):
+    """A draw of a whole number, with something known added."""
+
+    __slots__ = ("drawn", "offset")
+    __hash__ = _Symbol.__hash__
+
+    def __init__(self, drawn: _Range, offset: int = 0) -> None:
+        self.drawn, self.offset = drawn, offset
+
+    def __index__(self) -> int:
+        return self.drawn.value() + self.offset
+
+    def word(self) -> Any:
+        """The same as bits, where its bits are fair coins; else the number itself."""
+        whole = self.offset == 0 and (self.drawn.word is not None or self.drawn.whole_bits)
+        return self.drawn.as_word() if whole else int(self)
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, int):
+            return _Number(self.drawn, self.offset + other)
+        return int(self) + int(other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other if isinstance(other, int) else int(self) - int(other)
+
+    def __lt__(self, other: Any) -> bool:
+        drawn = self.drawn
+        if not isinstance(other, int) or drawn.word is not None:
+            return bool(int(self) < other)
+        bound = other - self.offset
+        if drawn.low < bound < drawn.high:
+            share = Fraction(bound - drawn.low, drawn.high - drawn.low)
+            if drawn.source._branch([1 - share, share]):
+                drawn.high = bound
+            else:
+                drawn.low = bound
+        return drawn.low < bound
+
+    def __ge__(self, other: Any) -> bool:
+        return not self < other
+
+    def __le__(self, other: Any) -> bool:
+        return self < other + 1 if isinstance(other, int) else int(self) <= other
+
+    def __gt__(self, other: Any) -> bool:
+        return not self <= other
+
+    def to_bytes(self, length: int = 1, byteorder: str = "big", *, signed: bool = False) -> Any:
+        drawn = self.drawn
+        whole = byteorder == "little" and not signed and self.offset + drawn.low >= 0
+        if not whole or self.offset + drawn.high > 1 << 8 * length or drawn.high - drawn.low == 1:
+            return int(self).to_bytes(length, byteorder, signed=signed)  # type: ignore[arg-type]
+        return _Sent(drawn.source, [(drawn, self.offset, place, length) for place in range(length)])
+
+
+def _as_bits(name: str) -> Callable[..., Any]:
+    def operation(self: _Number, *others: Any) -> Any:
+        word = self.word()
+        return getattr(word, name)(*(int(one) if isinstance(one, _Symbol) and isinstance(word, int) else one
+                                     for one in others))  # fmt: skip
+
+    return operation
+
+
+for _name in ("and", "rand", "or", "ror", "xor", "rxor", "lshift", "rshift", "mod"):
+    setattr(_Number, f"__{_name}__", _as_bits(f"__{_name}__"))
+_Number.bit_count = _as_bits("bit_count")  # type: ignore[attr-defined]
+
+
+class _Sent:
+    """Bytes of which some are not known: each is a number, eight sums of coins, or a place in a range's bytes."""
+
+    __slots__ = ("rows", "source")
+
+    def __init__(self, source: Symbolic, rows: list[Any]) -> None:
+        self.source, self.rows = source, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __add__(self, other: Any) -> _Sent:
+        return _Sent(self.source, self.rows + _rows(other))
+
+    def __radd__(self, other: Any) -> _Sent:
+        return _Sent(self.source, _rows(other) + self.rows)
+
+    def ljust(self, width: int, fill: bytes = b" ") -> _Sent:
+        return _Sent(self.source, self.rows + list(fill) * (width - len(self.rows)))
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            part = self.rows[place]
+            return bytes(part) if all(isinstance(row, int) for row in part) else _Sent(self.source, part)
+        return self._byte(self.rows[place])
+
+    def _byte(self, row: Any) -> int:
+        if isinstance(row, int):
+            return row
+        if isinstance(row[0], _Range):
+            drawn, offset, place, _ = row
+            value: int = drawn.value() + offset
+            return value >> 8 * place & 255
+        return sum(self.source.decide(form) << place for place, form in enumerate(row))
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._byte(row) for row in self.rows)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(bytes(self))
+
+    def hex(self) -> str:
+        return bytes(self).hex()
+
+    def __hash__(self) -> int:
+        return hash(bytes(self))
+
+    def __eq__(self, other: Any) -> bool:
+        return bytes(self) == (bytes(other) if isinstance(other, _Sent) else other)
+
+
+def _rows(sent: Any) -> list[Any]:
+    return sent.rows if isinstance(sent, _Sent) else list(sent)
+
+
+class Symbolic(Exhaustive):
+    """One run of the code; made by `follow`, handed to the code under test."""
+
+    __slots__ = ("_known", "coins")
+
+    def __init__(self, path: list[tuple[int, int]]) -> None:
+        super().__init__(path, Fraction(0))
+        self.coins: list[Fraction] = []
+        self._known: dict[int, int] = {}  # what a coin was found to be: a sum of others
+
+    def reduced(self, form: int) -> int:
+        """A sum without the coins of which more is known."""
+        if form < 2 or not self._known:
+            return form
+        for coin, known in self._known.items():
+            if form >> coin + 1 & 1:
+                form ^= 1 << coin + 1 ^ known
+        return form
+
+    def decide(self, form: int) -> int:
+        """Whether a sum of coins is 1, in this run."""
+        while (form := self.reduced(form)) > 1:
+            coins = list(_coins(form))
+            fair = next((coin for coin in coins if self.coins[coin] == HALF), None)
+            if fair is not None:
+                found = self._branch([HALF, HALF])
+                self._learn(fair, form ^ 1 << fair + 1 ^ found)
+                return found
+            first = coins[0]
+            self._learn(first, self._branch([1 - self.coins[first], self.coins[first]]))
+        return form
+
+    def _learn(self, coin: int, known: int) -> None:
+        for other, sum_ in self._known.items():
+            if sum_ >> coin + 1 & 1:
+                self._known[other] = sum_ ^ 1 << coin + 1 ^ known
+        self._known[coin] = known
+
+    def integers(self, below: int, size: int | None = None) -> Any:
+        if size is not None or below < 2:
+            return super().integers(below, size)
+        return _Number(_Range(self, below))
+
+    def integer_list(self, below: int, count: int) -> list[int]:
+        return [self.integers(below) for _ in range(count)]
+
+    def kept_and_drawn(self, keep: Dyadic, below: int) -> tuple[bool, int]:
+        return self.bernoulli(keep), self.integers(below)
+
+    def word(self) -> Any:
+        return self.integers(1 << 64)
+
+    def lanes(self, probability: Dyadic, count: int) -> Any:
+        word = _Word(self, self._row(probability.value, count))
+        return word._made(word.forms)
+
+    def _row(self, chance: Fraction, count: int) -> list[int]:
+        """So many new coins."""
+        if chance in (0, 1):
+            return [int(chance)] * count
+        first = len(self.coins) + 1
+        self.coins += [chance] * count
+        return [1 << place for place in range(first, first + count)]
+
+    def flipped(self, row: Any, probability: Dyadic, lanes: int) -> Any:
+        if not isinstance(row, _Sent):
+            return super().flipped(row, probability, lanes)
+        forms: list[int] = []
+        for one in row.rows:
+            whole = isinstance(one, tuple) and not isinstance(one[0], _Range)
+            byte = one if isinstance(one, int) or whole else row._byte(one)
+            forms += list(byte) if isinstance(byte, tuple) else [byte >> place & 1 for place in range(8)]
+        noise = self._row(probability.value, lanes) + [0] * (len(forms) - lanes)
+        return _Word(self, [a ^ b for a, b in zip(forms, noise, strict=True)]).to_bytes(len(row), "little")
+
+    def settle(self, sent: Any) -> tuple[tuple[int, ...], tuple[Span, ...]]:
+        """The bits and spans of a report, once everything is decided that two parts of it share in another way."""
+        rows = _rows(sent)
+        forms: list[int] = []
+        spans: list[Span] = []
+        uses = Counter(id(row[0]) for row in rows if isinstance(row, tuple) and isinstance(row[0], _Range))
+        for place, row in enumerate(rows):
+            if isinstance(row, int):
+                forms += [row >> bit & 1 for bit in range(8)]
+            elif not isinstance(row[0], _Range):
+                forms += row
+            else:
+                drawn, offset, byte, width = row
+                together = rows[place - byte : place - byte + width]
+                split = uses[id(drawn)] != width or place < byte or len(together) != width or any(
+                    not isinstance(one, tuple) or one != (drawn, offset, at, width) for at, one in enumerate(together)
+                )  # fmt: skip
+                bits = drawn.word is not None or drawn.whole_bits
+                if bits and offset == 0:
+                    whole = drawn.as_word().forms
+                    part = whole[8 * byte : 8 * byte + 8]
+                    forms += part + [0] * (8 - len(part))
+                elif split or bits or drawn.high - drawn.low == 1:
+                    value = drawn.value() + offset
+                    forms += [value >> 8 * byte + bit & 1 for bit in range(8)]
+                else:
+                    forms += [0] * 8
+                    if byte == 0:
+                        spans.append(Span(place, width, offset + drawn.low, offset + drawn.high))
+        self._part(forms)
+        # A range that was looked at meanwhile is narrower than when its bytes were written, which is what counts.
+        return tuple(self.reduced(form) for form in forms), tuple(spans)
+
+    def _part(self, forms: list[int]) -> None:
+        """Decide every coin that is not fair and that two bits share."""
+        while True:
+            seen = shared = 0
+            for form in forms:
+                form = self.reduced(form) & ~1
+                shared |= seen & form
+                seen |= form
+            loaded = [coin for coin in _coins(shared) if self.coins[coin] != HALF]
+            if not loaded:
+                return
+            self.decide(1 << loaded[0] + 1)
+
+
+def follow(function: Callable[[Any], Any], most_runs: int = 1 << 16) -> list[Run]:
+    """Every way through `function(bits)`, which returns bytes; raises `TooManyRuns`.
+
+    >>> runs = follow(lambda bits: (bits.lanes(Dyadic(1 << 62), 100) | 1).to_bytes(13, "little"))
+    >>> len(runs), runs[0].forms[0], float(runs[0].chance(runs[0].forms[1]))
+    (1, 1, 0.25)
+    """
+    runs: list[Run] = []
+    path: list[tuple[int, int]] = []
+    for _ in range(most_runs):
+        bits = Symbolic(path)
+        try:
+            forms, spans = bits.settle(_result(function, bits))
+        except Impossible:
+            pass
+        else:
+            if bits._depth != len(path):
+                raise NumberError("the code does not depend on its random bits alone: a replay ended early")
+            runs.append(Run(bits.weight, forms, spans, tuple(bits.coins)))
+        while path and path[-1][0] + 1 == path[-1][1]:
+            path.pop()
+        if not path:
+            if sum(run.weight for run in runs) != 1:
+                raise NumberError("the runs of the code do not add up to one")
+            return runs
+        outcome, options = path[-1]
+        path[-1] = (outcome + 1, options)
+    raise TooManyRuns(f"the code has more than {most_runs:,} ways through it")
+
+
+def _result(function: Callable[[Any], Any], bits: Symbolic) -> Any:
+    try:
+        return function(bits)
+    except (TypeError, AttributeError, NotImplementedError, OverflowError) as wrong:
+        raise TooManyRuns(f"the code does something with a draw that cannot be followed: {wrong}") from wrong

@@ -1,0 +1,69 @@
+"""`deniable audit`: verdicts, exit codes, programs and the page that a reviewer signs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import deniable as dn
+from deniable.cli import app
+
+CLIENT = "import sys\nfor line in sys.stdin: print(format({value}, '02x'), flush=True)"
+
+
+def _run(*words: object) -> object:
+    return CliRunner().invoke(app, ["audit", *map(str, words)])
+
+
+def _client(value: str) -> str:
+    return shlex.join([sys.executable, "-c", CLIENT.format(value=value)])
+
+
+@pytest.fixture
+def survey(tmp_path: Path) -> Path:
+    smoke = dn.Question("smoke", "Do you <smoke>?", dn.GRR(["yes", "no"], epsilon=1))
+    drink = dn.Question("drink", "How often?", dn.OUE(["never", "weekly", "daily"], epsilon="1/2"))
+    path = tmp_path / "survey.json"
+    dn.Survey("habits", [smoke, drink]).save(path)
+    return path
+
+
+def test_a_survey_is_cleared_and_its_page_says_so(survey: Path, tmp_path: Path) -> None:
+    page = tmp_path / "audit.html"
+    result = _run(survey, "--report", page, "--json")
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    assert content["audit"]["verdict"] == "cleared"
+    assert content["audit"]["exact"] == pytest.approx(1.5)
+    text = page.read_text(encoding="utf-8")
+    assert dn.Survey.load(survey).fingerprint in text
+    assert "Do you &lt;smoke&gt;?" in text and "<smoke>" not in text
+    assert "src=" not in text and "href=" not in text  # nothing is loaded
+
+
+def test_exit_codes_say_the_verdict() -> None:
+    told = _run("--client", _client("int(line)"), "--values", "0,1", "--epsilon", "1", "--samples", "1000")
+    assert told.exit_code == 1, told.output
+    silent = _run("--client", _client("7"), "--values", "0,1", "--epsilon", "1", "--samples", "1000")
+    assert silent.exit_code == 3, silent.output
+    assert "no power" in silent.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "give a survey"),
+        (["--client", "./client"], "--values"),
+        (["--client", "./client", "--values", "0,1"], "--epsilon"),
+        (["--client", "./no-such", "--values", "0,1", "--epsilon", "1"], "cannot be started"),
+    ],
+)
+def test_a_wrong_call_is_two(words: list[str], said: str) -> None:
+    result = _run(*words)
+    assert result.exit_code == 2
+    assert said in result.output
