@@ -282,7 +282,7 @@ def test_a_float_threshold_is_caught_by_enumeration_and_undecided_as_a_black_box
         return follow(lambda bits: bytes([value ^ (bits.integers(65536) >= keep)]))
 
     assert largest_ratio([sixteen_bits(12, value) for value in (0, 1)]).ratio == math.inf
-    assert math.log(largest_ratio([sixteen_bits(8, value) for value in (0, 1)]).ratio) > 8
+    assert math.log(largest_ratio([sixteen_bits(11, value) for value in (0, 1)]).ratio) > 11
     found = audit(lambda value: bytes([value]), 37, 2000, inputs=[0, 1], processes=False)
     assert found.verdict == "undecided"
 

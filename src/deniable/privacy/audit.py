@@ -44,7 +44,7 @@ MOST_RUNS = 1 << 14
 _SOME_INPUTS = 64
 _EXPLAINED, _ENOUGH = 0.8, 0.5
 _AGREE = 16
-_COLUMNS, _COLUMN_SAMPLES, _COLUMN_LEVEL = 4, 2000, 1 - 1e-6
+_COLUMNS, _COLUMN_SAMPLES, _COLUMN_LEVEL = 3, 1000, 1 - 1e-6
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def audit(
     With `processes` two processes are started beforehand, to see whether they draw the same noise.
 
     >>> import deniable as dn
-    >>> audit(dn.OUE(1000, epsilon=1)).words
+    >>> audit(dn.OUE(100, epsilon=1)).words
     'cleared: the exact epsilon is 1, the claim is epsilon 1 (by structure)'
     >>> audit(lambda answer: answer.encode(), epsilon=1, inputs=["yes", "no"], samples=1000, processes=False).verdict
     'violated'
