@@ -376,7 +376,8 @@ class _Sent:
             drawn, offset, place, _ = row
             value: int = drawn.value() + offset
             return value >> 8 * place & 255
-        return sum(self.source.decide(form) << place for place, form in enumerate(row))
+        found: int = sum(self.source.decide(form) << place for place, form in enumerate(row))
+        return found
 
     def __bytes__(self) -> bytes:
         return bytes(self._byte(row) for row in self.rows)
