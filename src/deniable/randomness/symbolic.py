@@ -374,8 +374,8 @@ class _Sent:
             return row
         if isinstance(row[0], _Range):
             drawn, offset, place, _ = row
-            value: int = drawn.value() + offset
-            return value >> 8 * place & 255
+            byte: int = drawn.value() + offset >> 8 * place & 255
+            return byte
         found: int = sum(self.source.decide(form) << place for place, form in enumerate(row))
         return found
 
