@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from deniable.domains import Interval
+from deniable.domains import Integers, Interval
 from deniable.errors import DomainError, ReportError
-from deniable.protocols import GRR, OUE, Protocol, SubsetSelection, Window, registered
+from deniable.protocols import GRR, LGRR, OUE, Protocol, Ranges, SubsetSelection, Window, registered
+from deniable.randomness import exhaust
 
 OURS = {name: kind for name, kind in registered().items() if kind.__module__.startswith("deniable.")}
 
@@ -26,7 +27,7 @@ def test_every_protocol_tells_its_own_steps(name):
 
 def stated(protocol, answer):
     """The probabilities in the steps, as shares."""
-    text = " ".join(step.text for step in protocol.explain(answer, protocol.report(answer)))
+    text = " ".join(step.text for step in protocol.explain(answer, protocol.privatize([answer]).to_bytes()))
     return [float(number) / 100 for number in re.findall(r"([0-9.]+)\N{NO-BREAK SPACE}%", text)]
 
 
@@ -48,6 +49,24 @@ def test_the_stated_probabilities_are_those_of_the_bytes():
     assert stated(subset, 0) == pytest.approx([float(subset.p)], abs=1e-4)
     window = Window(Interval(0, 10), 1, 3, 1)
     assert stated(window, 6.0) == pytest.approx([0.2, float(window.keep)], abs=1e-4)
+
+
+def test_each_stage_has_its_own_probability():
+    lgrr = LGRR(["a", "b", "c"], first=1, forever=2)
+    kept, sent = stated(lgrr, "a")
+    states = exhaust(lambda bits: lgrr.permanent("a", bits)).law
+    assert kept + (1 - kept) / 3 == pytest.approx(float(states[bytes([0])]), abs=1e-4)
+    reports = exhaust(lambda bits: lgrr.report(bytes([0]), bits)).law
+    assert sent + (1 - sent) / 3 == pytest.approx(float(reports[bytes([0])]), abs=1e-4)
+
+
+def test_the_range_that_is_named_holds_the_number():
+    ranges = Ranges(Integers(0, 3), 1, fanout=2)
+    said = {ranges.explain(2, ranges.privatize([2]).to_bytes())[1].text for _ in range(40)}  # one level: 2e-12
+    assert {re.search(r"Of (\d) ranges.* lies in range (\d)\.", text).groups() for text in said} == {
+        ("2", "1"),
+        ("4", "2"),
+    }
 
 
 def test_what_is_no_answer_or_no_report_is_refused():
