@@ -358,8 +358,9 @@ def test_identical_inputs_tell_nothing() -> None:
     assert (found.verdict, found.lower, found.more) == ("undecided", 0.0, None)
 
 
-def test_hashes_without_their_decoder_are_never_cleared() -> None:
-    protocol = dn.OLH(50, 1)
+@pytest.mark.parametrize("kind", [dn.OLH, dn.BLH])
+def test_hashes_without_their_decoder_are_never_cleared(kind: type[dn.Protocol]) -> None:
+    protocol = kind(50, 1)
     found = search(Batches(protocol, dn.Simulation(1)), range(0, 50, 3), 2000)
     from deniable.privacy.audit import _judged
 

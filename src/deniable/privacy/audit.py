@@ -42,7 +42,7 @@ EXIT_CODES = {CLEARED: 0, VIOLATED: 1, UNDECIDED: 3}
 MOST_CELLS = 1 << 16
 MOST_RUNS = 1 << 14
 _SOME_INPUTS = 64
-_EXPLAINED, _ENOUGH = 0.8, 0.5
+_EXPLAINED, _ENOUGH, _SEEN = 0.8, 0.5, 0.25
 _AGREE = 16
 _COLUMNS, _COLUMN_SAMPLES, _COLUMN_LEVEL = 3, 1000, 1 - 1e-6
 
@@ -203,7 +203,7 @@ def _judged(
 ) -> Audit:
     """The verdict on what samples show."""
     epsilon = float(claim)
-    powerful = found.guess >= _EXPLAINED * epsilon and found.weakest >= _ENOUGH * epsilon
+    powerful = found.guess >= _EXPLAINED * epsilon and found.weakest >= _SEEN * epsilon
     more: int | None = None
     if found.lower > epsilon:
         verdict = VIOLATED
@@ -215,7 +215,7 @@ def _judged(
         more = found.needed(goal * epsilon) if powerful or found.counts[1] == 0 else None
     visible = None if found.same or not powerful else found.visible(epsilon)
     said = [f"{count:,} inputs were tried with {samples:,} samples each of the two that are told apart best", *notes]
-    if found.weakest < _ENOUGH * epsilon:
+    if found.weakest < _SEEN * epsilon:
         said.append("for some inputs no telling event was found: the audit is blind for them")
     return Audit(
         subject,

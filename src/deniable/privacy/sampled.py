@@ -494,7 +494,7 @@ class Found:
     same: bool = False
     """Whether two processes sent the same reports."""
     weakest: float = math.inf
-    """The least of what other inputs were told apart by, as a guess: where it is small the audit is blind for some."""
+    """The least of what other inputs were told apart by, carefully: where it is small the audit is blind for some."""
 
     @property
     def guess(self) -> float:
@@ -657,8 +657,7 @@ def _best(drawn: list[Sample], known: list[Feature]) -> Any:
     weakest = math.inf
     others = [place for place in range(len(drawn)) if place not in pair]
     for place in others[:: max(1, len(others) // _OTHERS)][:_OTHERS]:
-        seen = [_conjunction(drawn[place], drawn[end], known, low[place] - high[end])[1] for end in pair]
-        told = [_guess(one.count(drawn[place]), one.count(drawn[end])) for one, end in zip(seen, pair, strict=True)]
+        told = [_conjunction(drawn[place], drawn[end], known, low[place] - high[end])[0] for end in pair]
         weakest = min(weakest, max(told))
     return pair, event, back, weakest
 
