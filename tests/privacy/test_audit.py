@@ -428,3 +428,24 @@ def test_a_survey_is_the_sum_of_its_questions() -> None:
     assert found.verdict == "cleared"
     assert found.exact == pytest.approx(1.5, abs=1e-9)
     assert [part.subject.split(":")[0] for part in found.parts] == ["smoke", "drink"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("protocol", "verdict"),
+    [
+        (dn.BLH(50, 1), "undecided"),
+        (dn.OLH(50, 1), "undecided"),
+        (dn.OLH(50, 2), "undecided"),
+        (dn.OUE(50, 1), "cleared"),
+        (dn.SubsetSelection(50, 1), "cleared"),
+        (dn.GRR(100, 4), "cleared"),
+    ],
+    ids=str,
+)
+def test_only_an_audit_that_sees_all_inputs_clears(protocol: dn.Protocol, verdict: str) -> None:
+    from deniable.privacy.audit import _judged
+
+    size = protocol.domain.size
+    found = search(Batches(protocol, dn.Simulation(3)), range(size), 20_000)
+    assert _judged("client", protocol.epsilon, found, 20_000, 0.95, size).verdict == verdict
