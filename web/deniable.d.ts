@@ -408,3 +408,5 @@ export class Client {
 export function advance(key: Uint8Array, epochs: number): Uint8Array;
 /** The id of an epoch's submission, from the key of that epoch. */
 export function reportId(key: Uint8Array, pinnedFingerprint: string, epoch: number): Uint8Array;
+/** The number from which the public coins of a report follow, the hash function of a set say. */
+export function publicNumber(pinnedFingerprint: string, question: string, id: Uint8Array): bigint;

@@ -15,6 +15,8 @@ stages      of protocols in two stages: an answer, random bytes, the kept state,
 streams     of answers that change: a device's state after each epoch, and what it sends, from its random bytes
 surveys     specs, canonical bytes and fingerprints
 ids         a survey's key for the epoch `start`, the key of a later epoch, and the id of that epoch's submission
+tied        of reports whose hash function follows from the submission's id: fingerprint, question, ids, the public number
+            of each id (decimal), and the report that its seed (`first` + i) gives for the answer
 stories     a spec, an answer and a seed, and what chance does to the answer, in sentences
 changes     two surveys, and what is different in the second: [what, what it does to privacy]
 """
@@ -36,11 +38,22 @@ from numpy.typing import NDArray
 
 from deniable.channels import Channel
 from deniable.collect.client.ledger import advance, report_id
+from deniable.collect.wire import public_number
 from deniable.domains import BitStrings, Categories, Domain, Integers, Interval, KeyNumbers, Records, Sets, Strings
 from deniable.exact import WORD, Dyadic
 from deniable.labels import label_spec
-from deniable.protocols import Attributes, KeyValue, Memoized, Protocol, Stratified, Table, registered
-from deniable.randomness import Bits
+from deniable.protocols import (
+    Attributes,
+    CollisionSets,
+    ItemSets,
+    KeyValue,
+    Memoized,
+    Protocol,
+    Stratified,
+    Table,
+    registered,
+)
+from deniable.randomness import Bits, Tied
 from deniable.specs import canonical_bytes
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
 from deniable.surveys.diff import diff
@@ -429,6 +442,33 @@ def two_stages(daily: Terms, values: int, forever: str = "3/2") -> Survey:
     return Survey("two stages", [smoke, bread], replace(daily, longitudinal=rule))
 
 
+def tied() -> Iterator[dict[str, Any]]:
+    """Reports on sets as devices send them: the hash function follows from fingerprint, question and id."""
+    laws = [
+        (CollisionSets(Sets(30, at_most=2), 1, cells=4, cohorts=64), [3, 5]),
+        (CollisionSets(Sets(300, at_most=3), 2, cells=7, cohorts=1000), [7, 299]),
+        (ItemSets(Sets(20_000, at_most=3), epsilon=1, largest=2), [3, 5]),
+    ]
+    for place, (protocol, answer) in enumerate(laws):
+        for pinned, question in (("0123456789abcdef" * 4, "apps"), (protocol.fingerprint, "äpps 🥖")):
+            ids = [bytes(16), bytes([255] * 16)]
+            ids += [hashlib.sha256(f"{question} {i}".encode()).digest()[:16] for i in range(10)]
+            publics = [public_number(pinned, question, id) for id in ids]
+            drawn = [
+                protocol.report(answer, Tied(Hashed((place << 40) + i), public)) for i, public in enumerate(publics)
+            ]
+            yield {
+                "spec": protocol.spec(),
+                "fingerprint": pinned,
+                "question": question,
+                "answer": answer,
+                "first": place << 40,
+                "ids": [id.hex() for id in ids],
+                "publics": list(map(str, publics)),
+                "reports": [report.hex() for report in drawn],
+            }
+
+
 def ids() -> Iterator[dict[str, Any]]:
     """Ids of epochs from the key of an earlier one."""
     for survey in surveys()[2:4]:
@@ -534,6 +574,7 @@ def document() -> dict[str, Any]:
         "canonical": [{"value": value, "bytes": canonical_bytes(value).hex()} for value in CANONICAL],
         "surveys": published,
         "ids": list(ids()),
+        "tied": list(tied()),
         "stories": list(stories()),
         "changes": list(changes()),
     }

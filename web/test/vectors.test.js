@@ -13,6 +13,7 @@ import {
   hex,
   hmac,
   loadProtocol,
+  publicNumber,
   reportId,
   sha256,
   surveyChanges,
@@ -196,6 +197,20 @@ test("ids, and the keys that they come from", () => {
     assert.equal(hex(advance(bytes(key), epoch - start)), later);
     assert.equal(hex(reportId(bytes(later), pinned, epoch)), id);
   }
+});
+
+test("the hash function of a set follows from fingerprint, question and id, as in Python", () => {
+  const seen = new Set();
+  for (const { spec, fingerprint: pinned, question, answer: items, first, ids, publics, reports } of vectors.tied) {
+    const protocol = loadProtocol(spec);
+    ids.forEach((id, i) => {
+      const number = publicNumber(pinned, question, Uint8Array.from(Buffer.from(id, "hex")));
+      assert.equal(String(number), publics[i]);
+      assert.equal(hex(protocol.privatize(items, Object.assign(seeded(first + i), { public: number }))), reports[i]);
+      seen.add(number);
+    });
+  }
+  assert.equal(seen.size, 48, "another fingerprint, question or id is another number");
 });
 
 test("what is different in a survey that replaces another", async () => {
