@@ -15,8 +15,8 @@ stages      of protocols in two stages: an answer, random bytes, the kept state,
 streams     of answers that change: a device's state after each epoch, and what it sends, from its random bytes
 surveys     specs, canonical bytes and fingerprints
 ids         a survey's key for the epoch `start`, the key of a later epoch, and the id of that epoch's submission
-tied        of reports whose hash function follows from the submission's id: fingerprint, question, ids, the public number
-            of each id (decimal), and the report that its seed (`first` + i) gives for the answer
+tied        of reports whose hash function follows from the submission's id: fingerprint, question, ids, the public
+            number of each id (decimal), and the report that its seed (`first` + i) gives for the answer
 stories     a spec, an answer and a seed, and what chance does to the answer, in sentences
 changes     two surveys, and what is different in the second: [what, what it does to privacy]
 """
