@@ -116,11 +116,18 @@ def following(
                 known.save(to)
             output.write(f"round {round_of(known).number} is published already: {analyst.address(after)}\n")
             return
+        kept = _kept(to)
+        if kept is not None and kept.fingerprint == given.fingerprint and round_of(kept).number > 1:
+            # A name stands for the last round, and the file holds that one: this command has been here before.
+            output.write(f"round {round_of(kept).number} is published already: {analyst.address(kept.fingerprint)}\n")
+            return
         state = "unknown" if listed is None else listed.state
         if state not in ("closed", "over"):
             if not publish or not yes or listed is None:
                 how = "say --yes if it is to be closed now" if publish else "close it first with deniable survey close"
                 raise SpecError(f"round {round_of(given).number} is {state} there, so its tally may change: {how}")
+            _made(given, analyst.tally(given), opens, days, None)  # what refuses does so before the round is closed
+            _refuse_other(given, kept, to)
             analyst.close_survey(given.fingerprint)
             output.write(f"closed: {analyst.address(given.fingerprint)}\n")
         counts = analyst.tally(given)
@@ -163,13 +170,28 @@ def _round_at(analyst: Analyst, source: str) -> Survey:
     return found
 
 
+def _kept(to: Path | None) -> Survey | None:
+    """The survey that the file holds already, of a command that broke off say."""
+    known = read_target(str(to)) if to is not None and to.is_file() else None
+    return known if isinstance(known, Survey) else None
+
+
+def _refuse_other(given: Survey, kept: Survey | None, to: Path | None) -> None:
+    place = None if kept is None or kept.terms is None else kept.terms.campaign
+    if kept is not None and (place is None or place.before != given.fingerprint):
+        raise SpecError(
+            f"{str(to)!r} holds another survey than the round after round {round_of(given).number}: "
+            "give another -o FILE"
+        )
+
+
 def _made(given: Survey, counts: SurveyTally, opens: str | None, days: int | None, to: Path | None) -> Survey:
     """The next round: the one that the file holds already, or a new one."""
-    if to is not None and to.exists() and opens is None and days is None:
-        known = read_target(str(to))
-        if isinstance(known, Survey):
-            check_round(given, counts, known)
-            return known
+    kept = _kept(to) if opens is None and days is None else None
+    if kept is not None:
+        _refuse_other(given, kept, to)
+        check_round(given, counts, kept)
+        return kept
     terms = given.terms
     assert terms is not None
     begins = int(time.time()) // 3600 * 3600 if opens is None else read_time(opens)

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deniable.cli import app
+from deniable.collect.analyst import Analyst
 from deniable.collect.wire import ID_BYTES
 from deniable.randomness import Simulation
 from deniable.surveys import Survey, SurveyTally
@@ -114,13 +115,20 @@ def test_serve_leaves_later_rounds_to_a_running_service(tmp_path):
     assert "is round 2 of a campaign, which a running service checks against the tally" in done.stderr
 
 
-def test_the_command_line_follows_a_campaign_at_a_service(live, tmp_path):
-    def ran(*arguments, role="analyst", code=0):
+@pytest.fixture
+def ran(tmp_path):
+    """Runs a command with somebody's token."""
+
+    def run(*arguments, role="analyst", code=0):
         whole = [str(one) for one in (*arguments, "--token-file", token_file(tmp_path, role))]
         done = CliRunner().invoke(app, whole)
         assert done.exit_code == code, done.output
         return done
 
+    return run
+
+
+def test_the_command_line_follows_a_campaign_at_a_service(live, ran, tmp_path):
     server, file = f"http://127.0.0.1:{live.port}", tmp_path / "round-2.json"
     live.send(FIRST, 0, people(FIRST, 600, 1))
     early = ran("campaign", "next", "work", "--from", server, "-o", file, code=2)
@@ -134,3 +142,100 @@ def test_the_command_line_follows_a_campaign_at_a_service(live, tmp_path):
     for survey in (FIRST, second):
         read = json.loads(ran("estimate", survey.fingerprint, "--combined", "--from", server, "--json").stdout)
         assert read["questions"][0]["rows"][0]["value"] == pytest.approx(expected.value)
+
+
+def published(live):
+    """State and next round of each round, the first round first."""
+    known = [one for one in live.get("/v1/surveys").json["surveys"] if one["round"] is not None]
+    return [(one["state"], one["next_round"]) for one in sorted(known, key=lambda one: one["round"])]
+
+
+STOPPED = 137
+
+
+def stopped(patch, name, after=0, first=False):
+    """The command dies when it calls the service for this, after so many calls; `first` has that call arrive."""
+    called, kept = [], getattr(Analyst, name)
+
+    def dies(self, *given):
+        called.append(name)
+        if len(called) <= after:
+            return kept(self, *given)
+        if first:
+            kept(self, *given)
+        raise SystemExit(STOPPED)
+
+    patch.setattr(Analyst, name, dies)
+
+
+def test_a_command_that_broke_off_anywhere_is_called_again_and_publishes_one_round(live, ran, tmp_path, monkeypatch):
+    server, file = f"http://127.0.0.1:{live.port}", tmp_path / "round-2.json"
+    command = ("campaign", "next", "work", "--from", server, "--publish", "--yes", "-o", file)
+    live.send(FIRST, 0, people(FIRST, 600, 1))
+    with monkeypatch.context() as patch:
+        stopped(patch, "tally", after=1)
+        ran(*command, role="admin", code=STOPPED)
+    assert (published(live), file.exists()) == ([("closed", None)], False)
+    with monkeypatch.context() as patch:
+        stopped(patch, "publish")
+        ran(*command, role="admin", code=STOPPED)
+    second = Survey.load(file)
+    assert published(live) == [("closed", None)]
+    # An hour later the file still decides: made anew, the round would open at another time.
+    with monkeypatch.context() as patch:
+        patch.setattr("deniable.cli.campaign.time.time", lambda: TODAY + 2 * DAY)
+        stopped(patch, "publish", first=True)
+        ran(*command, role="admin", code=STOPPED)
+    both = [("closed", second.fingerprint), ("collecting", None)]
+    assert published(live) == both
+    for source in ("work", FIRST.fingerprint):
+        told = ran("campaign", "next", source, *command[3:], role="admin").stdout
+        assert f"round 2 is published already: {server}/v1/surveys/{second.fingerprint}" in told
+        assert published(live) == both, "the round that was just published is not closed"
+    assert Survey.load(file) == second
+    last = ran(*command[:-1], tmp_path / "round-3.json", role="admin", code=2)
+    assert "round 2 of 2 is the last" in last.stderr
+    assert published(live) == both
+
+    live.send(second, 0, people(second, 900, 2))
+    shown = ran("campaign", "show", "work", "--from", server).stdout
+    assert "2 of 2 published" in shown
+    assert "verified: each round follows from the tally of the one before" in shown
+    assert "next:" not in shown
+    read = json.loads(ran("campaign", "show", file, "--from", server, "--json").stdout)
+    rows = [[one[key] for key in ("round", "fingerprint", "state", "n", "made_from")] for one in read["published"]]
+    assert rows == [
+        [1, FIRST.fingerprint, "closed", 600, None],
+        [2, second.fingerprint, "collecting", 900, tally(live, FIRST).digest],
+    ]
+    FIRST.save(tmp_path / "round-1.json")
+    tally(live, FIRST).save(tmp_path / "tally-1.json")
+    files = [tmp_path / name for name in ("round-1.json", "tally-1.json", "round-2.json")]
+    done = CliRunner().invoke(app, ["campaign", "verify", *map(str, files)])
+    assert (done.exit_code, second.fingerprint in done.stdout) == (0, True)
+    assert "verified: each round follows" in done.stdout
+
+
+def test_what_stands_against_the_next_round_is_said_before_this_one_is_closed(live, ran, tmp_path):
+    server, file = f"http://127.0.0.1:{live.port}", tmp_path / "round-2.json"
+    command = ("campaign", "next", "work", "--from", server, "--publish", "--yes")
+    shown = ran("campaign", "show", "work", "--from", server).stdout
+    assert "1 of 2 published" in shown
+    assert f"next: deniable campaign next {FIRST.fingerprint[:12]} --from {server} -o FILE" in shown
+    few = ran(*command, "-o", file, role="admin", code=2)
+    assert "has 0 answers" in few.stderr
+    live.send(FIRST, 0, people(FIRST, 600, 1))
+    assert "open for one day at least" in ran(*command, "-o", file, "--days", 0, role="admin", code=2).stderr
+    for other in (FIRST, plain()):
+        other.save(file)
+        wrong = ran(*command, "-o", file, role="admin", code=2).stderr.replace("\n", " ")
+        assert "holds another survey than the round after round 1: give another -o FILE" in wrong
+        assert Survey.load(file) == other
+    file.unlink()
+    assert "--publish goes with" in ran(*command, role="admin", code=2).stderr
+    asked = ran(*command[:-1], "-o", file, role="admin", code=2)
+    assert "say --yes if it is to be closed now" in asked.stderr.replace("\n", " ")
+    assert ran(*command, "-o", file, role="analyst", code=2).stdout == "", "an analyst closes nothing"
+    assert published(live) == [("collecting", None)]
+    done = ran("campaign", "next", FIRST.fingerprint[:12], *command[3:], "-o", file, role="admin")
+    assert f"answer: {server}/s/{Survey.load(file).fingerprint}" in done.stdout.replace("\n", "")

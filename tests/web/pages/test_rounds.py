@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.request
 from collections.abc import Callable
 from typing import Any
@@ -96,3 +97,18 @@ def test_a_campaign_from_the_first_answer_to_the_result_of_both_rounds(
     card.get_by_role("link", name="Round 1").click()
     expect(board.get_by_label("All rounds together", exact=True)).to_contain_text("Round 1, shown below")
     assert board.url.endswith(first.fingerprint)
+
+    # Before a survey is chosen, both rounds are one entry: the title leads to the last round, the list to each.
+    listing = open_tab(f"{service.address}/dashboard")
+    sign_in(listing, service)
+    entries = listing.locator("section.card").filter(has=listing.get_by_role("link", name="work", exact=True))
+    expect(entries).to_have_count(1)
+    expect(entries.locator("h2 a")).to_have_attribute("href", re.compile(f"{second.fingerprint}$"))
+    expect(entries).to_contain_text("round 2 of 2")
+    rounds = entries.get_by_label("Rounds", exact=True).get_by_role("listitem")
+    expect(rounds).to_have_text(["Round 1, closed", "Round 2, collecting"])
+    others = listing.locator("section.card").filter(has_not=listing.get_by_role("link", name="work", exact=True))
+    expect(others.get_by_label("Rounds", exact=True)).to_have_count(0)
+    rounds.nth(0).get_by_role("link").click()
+    expect(listing.get_by_label("All rounds together", exact=True)).to_contain_text("Round 1, shown below")
+    assert listing.url.endswith(first.fingerprint)
