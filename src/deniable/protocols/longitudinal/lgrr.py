@@ -335,6 +335,10 @@ class LOLOHA(Memoized, SketchProtocol):
             labels, n, counts, spread[:-1], self.name, unlisted_noise=math.sqrt(max(0.0, float(spread[-1]))) / n
         )
 
+    @property
+    def waived(self) -> Mapping[str, str]:
+        return super().waived if self.known is None else {}
+
     def variance(
         self, n: int, frequency: ArrayLike = 0.0, population: bool = True, others: ArrayLike | None = None
     ) -> Any:
