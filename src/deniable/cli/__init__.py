@@ -47,6 +47,7 @@ COMMANDS = {
     "simulate": "Repeat whole collections with made-up people, and compare the errors with the formulas.",
     "conformance": "Check that protocols do what they promise, on the small instances that their examples() give.",
     "audit": "Check the epsilon that a survey, a protocol or a program claims.",
+    "risk": "Say what an attacker, a forger and the analyst gain from each question, at epsilon 0.1 to 8.",
     "serve": "Collect reports over HTTP, add them up, and answer analysts.",
     "relay": "Mix sealed submissions on their way to the collector.",
     "answer": "Answer a survey: the answers are randomized here, written to the ledger, and only then sent.",

@@ -1,6 +1,7 @@
 """What all that is known about one person adds up to, and whether a client keeps the epsilon that it claims."""
 
 from deniable.privacy.aggregation import Collector, SecureSum, TooFewShares, close_epoch
+from deniable.privacy.attacks import Attack, Repeated, attack, averaging, surest
 from deniable.privacy.audit import Audit, audit
 from deniable.privacy.composition import (
     Account,
@@ -17,6 +18,7 @@ from deniable.privacy.shuffle import CannotShuffle, Shuffled, fewest_people, lar
 
 __all__ = [
     "Account",
+    "Attack",
     "Audit",
     "CannotCompose",
     "CannotShuffle",
@@ -24,10 +26,13 @@ __all__ = [
     "Composition",
     "Loss",
     "OverBudget",
+    "Repeated",
     "SecureSum",
     "Shuffled",
     "TooFewShares",
+    "attack",
     "audit",
+    "averaging",
     "close_epoch",
     "compose",
     "fewest_people",
@@ -36,4 +41,5 @@ __all__ = [
     "ratios",
     "sequential",
     "shuffled",
+    "surest",
 ]

@@ -477,7 +477,7 @@ class _Grid:
         places = self.first + np.arange(self.likely.size)
         gap = places * float(self.step) - float(epsilon)
         slack = _PAD * (1 + float(epsilon) + abs(places).max() * float(self.step))
-        weight = np.clip(-np.expm1(-gap) + slack, 0.0, 1.0)
+        weight = np.clip(-np.expm1(np.minimum(-gap, 1.0)) + slack, 0.0, 1.0)  # zero from there on, without overflow
         found = float(np.dot(self.likely, weight))
         return min(1.0, found * (1 + (self.likely.size + 4) * 2.0**-52) + 1e-300)
 

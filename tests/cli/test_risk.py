@@ -1,0 +1,58 @@
+"""`deniable risk`: words, table, JSON, picture and refusals."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import deniable as dn
+from deniable.privacy import attack, averaging
+
+
+@pytest.fixture
+def survey(write):
+    draft = {
+        "name": "habits",
+        "questions": [
+            {"id": "smoke", "text": "Do you smoke?", "answers": ["yes", "no"], "epsilon": 1, "protocol": "GRR"},
+            {"id": "sleep", "text": "How long?", "answers": ["short", "fair", "long"], "epsilon": 2, "protocol": "OUE"},
+        ],
+    }
+    return write(dn.Survey.from_draft(draft).to_json(), "survey.json")
+
+
+def test_words_and_a_table_for_every_question(run, survey):
+    told = " ".join(run("risk", survey).out.split())
+    assert "Who thought an answer as likely as not becomes 73.1 % sure of it at most by one report" in told
+    assert "gave it one chance in ten 23.2 %" in told
+    assert "right in 95.2 % after 12 fresh reports of one person" in told
+    assert "1 * GRR" in told
+    assert "2 * OUE" in told
+    assert "gives away epsilon 3 each time" in told
+
+
+@pytest.mark.floats
+def test_json_and_picture_of_one_question(run, survey, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "risk.png"
+    found = run("risk", survey, "--question", "sleep", "--reports", "3", "--plot", picture, "--json").json
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    (rows,) = found["questions"].values()
+    assert [row["epsilon"] for row in rows] == [0.1, 0.25, 0.5, 1, 2, 4, 8]
+    (own,) = (row for row in rows if row["own"])
+    protocol = dn.OUE(["short", "fair", "long"], 2)
+    assert own["protocol"] == "OUE"
+    assert own["guess"] == pytest.approx(attack(protocol).success)
+    assert own["year"] == pytest.approx(averaging(protocol, 3).success)
+    assert own["leverage"] == pytest.approx(protocol.leverage)
+    for name in ("sure_from_half", "sure_from_tenth"):
+        assert [row[name] for row in rows] == sorted(row[name] for row in rows)
+
+
+def test_a_number_and_refusals(run, survey, write):
+    number = write(json.dumps(dn.plan(dn.Interval(0, 24), epsilon=1, n=1000).best.spec()), "number.json")
+    assert "<= " in run("risk", number, "--people", "1000").out
+    assert "goes with a survey" in run("risk", number, "--question", "x", code=2).err
+    assert "weight" in run("risk", survey, "--question", "weight", code=2).err
+    assert "Examples:" in run("risk", "--help").out
