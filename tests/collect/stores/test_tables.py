@@ -95,6 +95,17 @@ def test_tables_that_cannot_be_made_leave_nothing(durable_url: str, monkeypatch:
         assert opened.surveys() == []
 
 
+def test_megabytes_that_the_server_does_not_take_at_once_are_sent_all_the_same(postgres_url: str) -> None:
+    """The driver keeps what does not fit; nobody may wait for the answer to what never left."""
+    with open_store(postgres_url) as opened:
+        store: Any = opened
+        store._seconds = 2.0
+        with store._adding():
+            store._send("SELECT pg_sleep(0.05)")
+            store._send("SELECT length(?::bytea)", bytes(1 << 24))
+            assert store._query("SELECT 7") == [(7,)]
+
+
 if __name__ == "__main__":
     GOLDEN.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:

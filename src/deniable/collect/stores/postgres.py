@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import os
 import re
+import selectors
 import socket
 import threading
 import time
@@ -233,7 +234,10 @@ class PostgresStore(SqlStore):
         with self._errors():
             connection = self._connection
             with DEADLINES.set(connection, self._seconds):
-                return connection.execute(_percent(sql), parameters or None, binary=True)
+                cursor = connection.execute(_percent(sql), parameters or None, binary=True)
+                if self._pipeline is not None:
+                    _flush(connection)
+                return cursor
 
     def _send(self, sql: str, *parameters: Any) -> None:
         self._execute(sql, *parameters)
@@ -623,6 +627,20 @@ class PostgresStore(SqlStore):
         if self._open is not None:
             self._open.close()
             self._open = None
+
+
+def _flush(connection: Any) -> None:
+    """Hand over all that was sent. In pipeline mode psycopg keeps what the system does not take at once, megabytes of
+    sums say, and would then wait for the answer to what never left."""
+    server = connection.pgconn
+    if not server.flush():
+        return
+    with selectors.DefaultSelector() as ready:
+        ready.register(connection.fileno(), selectors.EVENT_READ | selectors.EVENT_WRITE)
+        while server.flush():
+            for _, events in ready.select():
+                if events & selectors.EVENT_READ:
+                    server.consume_input()
 
 
 class Deadlines:
