@@ -50,6 +50,40 @@ def test_json_and_picture_of_one_question(run, survey, tmp_path):
         assert [row[name] for row in rows] == sorted(row[name] for row in rows)
 
 
+def test_a_survey_that_repeats_reports_says_that_a_year_is_not_its_own(run, write):
+    question = {"id": "smoke", "text": "Do you smoke?", "answers": ["yes", "no"], "epsilon": 1, "protocol": "GRR"}
+    draft = {
+        "name": "habits",
+        "owner": "Institute",
+        "purpose": "a study",
+        "epochs": {"days": 7},
+        "days": 60,
+        "questions": [question],
+    }
+    for rule, says in (("memoize", True), ("none", False)):
+        made = dn.Survey.from_draft(draft | {"longitudinal": {"rule": rule, "epochs": 5}})
+        told = " ".join(run("risk", write(made.to_json(), "survey.json")).out.split())
+        assert ("This survey repeats what a device drew" in told) == says
+
+
+def test_somebody_who_knows_the_shares(run, survey):
+    told = " ".join(run("risk", survey, "--question", "smoke", "--shares", "0.1,0.9").out.split())
+    assert "guesses right in 90.0 % of all cases without a report, and in 90.0 % with one." in told
+    assert "knowing shares" in told
+    rows = run("risk", survey, "--question", "smoke", "--shares", "0.1,0.9", "--json").json["questions"]["smoke"]
+    assert [row["knowing"] for row in rows][-1] == pytest.approx(attack(dn.GRR(2, 8)).success, abs=1e-9)
+    assert "choose it with --question" in run("risk", survey, "--shares", "1,0", code=2).err
+    for wrong in ("1", "x,y", "0.5,0.6"):
+        run("risk", survey, "--question", "smoke", "--shares", wrong, code=2)
+
+
+def test_groups_that_are_told_as_they_are_and_kinds_that_the_planner_does_not_build(run, write):
+    grouped = dn.Stratified({"country": ["A", "B"]}, dn.GRR(["yes", "no"], 1), "smoke")
+    told = run("risk", write(json.dumps(grouped.spec()), "grouped.json")).out
+    assert "country is told as it is" in " ".join(told.split())
+    assert "0.25     Stratified" in told
+
+
 def test_a_number_and_refusals(run, survey, write):
     number = write(json.dumps(dn.plan(dn.Interval(0, 24), epsilon=1, n=1000).best.spec()), "number.json")
     assert "<= " in run("risk", number, "--people", "1000").out

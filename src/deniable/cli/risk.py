@@ -15,7 +15,7 @@ from deniable.cli.load_survey import read_target
 from deniable.cli.options import About, Json, Plot, new_app
 from deniable.cli.output import examples, save_figure, shown
 from deniable.errors import DeniableError, SpecError
-from deniable.exact import epsilon_text
+from deniable.exact import epsilon_text, fraction
 from deniable.privacy import attack, averaging, surest
 from deniable.privacy.composition import CannotCompose
 from deniable.protocols import Protocol
@@ -39,6 +39,8 @@ class Risk:
     sure_from_tenth: float
     guess: float | None
     """How often the best guess is right, every answer being equally likely."""
+    knowing: float | None
+    """How often it is right for somebody who knows how common each answer is, where --shares says that."""
     year: float | None
     household: float | None
     exact: bool
@@ -49,9 +51,10 @@ class Risk:
 
 @app.command(
     epilog=examples(
-        "deniable risk survey.json                                  every question, from epsilon 0.1 to 8",
+        "deniable risk survey.json                                   every question, from epsilon 0.1 to 8",
         "deniable risk survey.json --question smoke --plot risk.png  one of them, with a picture",
         "deniable risk survey.json --people 2000 --reports 365       a small survey that asks every day",
+        "deniable risk survey.json --question smoke --shares .2,.8  somebody who knows the shares",
         "deniable risk protocol.json --json                          the spec of a single protocol",
     )
 )
@@ -67,6 +70,15 @@ def risk(
     household: Annotated[
         int, typer.Option(metavar="K", help="How many people of a household share an answer.", min=1, max=1000)
     ] = 4,
+    shares: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P,P,...",
+            help="How common each answer is, in their order, such as an estimate's: also say how often somebody who "
+            "knows that guesses right.",
+            show_default=False,
+        ),
+    ] = None,
     plot: Plot = None,
     as_json: Json = False,
 ) -> None:
@@ -74,14 +86,17 @@ def risk(
 
     sure from 1/2 and from 1/10 is how sure anybody becomes at most of an answer that was so likely before one report.
     guess is how often the best guess of an answer is right, if all were equally likely. year and household are how
-    often the best guess between two answers is right after so many fresh reports of the same answer. error is the
+    often the best guess between two such answers is right after so many fresh reports of one. error is the
     standard error of the headline figure, sampling included. leverage is how many honest reports one fake report
     outweighs. The row with a star is the question as it stands; the others are what the planner would choose at that
     epsilon.
     """
     target = read_target(about)
     asked = _asked(target, question)
-    found = {name: _rows(protocol, people, reports, household) for name, protocol in asked.items()}
+    if shares is not None and len(asked) > 1:
+        raise SpecError("--shares are those of one question: choose it with --question")
+    known = None if shares is None else _shares(shares)
+    found = {name: _rows(protocol, people, reports, household, known) for name, protocol in asked.items()}
     if plot is not None:
         save_figure(plot, lambda: _draw(found, people, reports, household))
     if as_json:
@@ -91,9 +106,9 @@ def risk(
     for name, rows in found.items():
         output.heading(f"{shown(name)}: {asked[name].name}, epsilon {epsilon_text(asked[name].epsilon)}")
         output.write("\n")
-        output.prose(_words(next(row for row in rows if row.own), asked[name], people, reports, household))
+        output.prose(_words(next(row for row in rows if row.own), asked[name], people, reports, household, known))
         output.write("\n")
-        output.table(_head(reports, household), [_cells(row) for row in rows], left=2)
+        output.table(_head(reports, household, known), [_cells(row, known) for row in rows], left=2)
         output.write("\n")
     if isinstance(target, Survey) and target.terms is not None and target.terms.longitudinal.rule != "none":
         output.prose(
@@ -123,20 +138,29 @@ def _asked(target: Survey | Protocol, question: str | None) -> dict[str, Protoco
     return asked
 
 
-def _rows(protocol: Protocol, people: int, reports: int, household: int) -> list[Risk]:
-    found = [_risk(protocol, people, reports, household, own=True)]
-    for level in LEVELS:
-        if level == protocol.epsilon:
-            continue
-        try:
-            other = planning.build_one(protocol.domain, level, people, protocol.reads)
-        except DeniableError:  # none exists at this epsilon
-            continue
-        found.append(_risk(other, people, reports, household))
+def _rows(
+    protocol: Protocol, people: int, reports: int, household: int, shares: list[float] | None = None
+) -> list[Risk]:
+    levels = [level for level in LEVELS if level != protocol.epsilon]
+    others = [other for level in levels if (other := _at(protocol, level, people)) is not None]
+    found = [_risk(one, people, reports, household, shares, own=one is protocol) for one in (protocol, *others)]
     return sorted(found, key=lambda row: row.epsilon)
 
 
-def _risk(protocol: Protocol, people: int, reports: int, household: int, own: bool = False) -> Risk:
+def _at(protocol: Protocol, level: Fraction, people: int) -> Protocol | None:
+    """What the planner would choose for the question, else the same kind; None where neither exists at this epsilon."""
+    try:
+        return planning.build_one(protocol.domain, level, people, protocol.reads)
+    except DeniableError:
+        pass
+    try:
+        other = protocol.scaled(level / protocol.epsilon)
+    except DeniableError:
+        return None
+    return other if other.epsilon == level else None
+
+
+def _risk(protocol: Protocol, people: int, reports: int, household: int, shares: list[float] | None, own: bool) -> Risk:
     try:
         several = [averaging(protocol, reports), averaging(protocol, household, how="group")]
     except CannotCompose:
@@ -148,7 +172,8 @@ def _risk(protocol: Protocol, people: int, reports: int, household: int, own: bo
         own=own,
         sure_from_half=surest(protocol.ratio),
         sure_from_tenth=surest(protocol.ratio, "1/10"),
-        guess=attack(protocol).success,
+        guess=attack(protocol).success if protocol.attack is None else protocol.attack,
+        knowing=None if shares is None else attack(protocol, shares).success,
         year=year,
         household=home,
         exact=bool(several) and all(one.is_exact for one in several),
@@ -157,7 +182,15 @@ def _risk(protocol: Protocol, people: int, reports: int, household: int, own: bo
     )
 
 
-def _words(row: Risk, protocol: Protocol, people: int, reports: int, household: int) -> str:
+def _shares(given: str) -> list[float]:
+    """
+    >>> _shares("0.7,0.2,0.1")
+    [0.7, 0.2, 0.1]
+    """
+    return [float(fraction(part.strip(), "a share")) for part in given.split(",")]
+
+
+def _words(row: Risk, protocol: Protocol, people: int, reports: int, household: int, shares: list[float] | None) -> str:
     most = "" if row.exact else " of all cases at most"
     told = [
         f"Who thought an answer as likely as not becomes {_percent(row.sure_from_half)} sure of it at most by one "
@@ -167,11 +200,22 @@ def _words(row: Risk, protocol: Protocol, people: int, reports: int, household: 
         told.append(
             f"If all answers were equally likely, the best guess is right in {_percent(row.guess)} of all cases."
         )
+    if shares is not None and row.knowing is not None:
+        told.append(
+            f"Somebody who knows how common each answer is guesses right in {_percent(max(shares))} of all cases "
+            f"without a report, and in {_percent(row.knowing)} with one."
+        )
+    elif shares is not None:
+        told.append(
+            "How much one helps somebody who knows how common each answer is cannot be listed for this protocol."
+        )
+    if protocol.clear:
+        told.append(f"All this is about the rest of an answer: {', '.join(protocol.clear)} is told as it is.")
     if row.year is not None and row.household is not None:
         told.append(
-            f"Between two answers it is right in {_percent(row.year)}{most} after {reports:,} fresh reports of one "
-            f"person, and in {_percent(row.household)}{most} if {household:,} people of a household share the answer "
-            "and each report once."
+            f"Between two equally likely answers the best guess is right in {_percent(row.year)}{most} after "
+            f"{reports:,} fresh reports of one person, and in {_percent(row.household)}{most} if {household:,} people "
+            "of a household share the answer and each report once."
         )
     unit = f" {protocol.unit}" if protocol.unit else ""
     told.append(f"With {people:,} people the analyst has a standard error of {row.error:.3g}{unit}.")
@@ -180,19 +224,21 @@ def _words(row: Risk, protocol: Protocol, people: int, reports: int, household: 
     return " ".join(told)
 
 
-def _head(reports: int, household: int) -> list[str]:
+def _head(reports: int, household: int, shares: list[float] | None) -> list[str]:
     together = [f"year, {reports:,} reports", f"household of {household:,}"]
-    return ["epsilon", "protocol", "sure from 1/2", "from 1/10", "guess", *together, "error", "leverage"]
+    guess = ["guess"] if shares is None else ["guess", "knowing shares"]
+    return ["epsilon", "protocol", "sure from 1/2", "from 1/10", *guess, *together, "error", "leverage"]
 
 
-def _cells(row: Risk) -> list[str]:
+def _cells(row: Risk, shares: list[float] | None) -> list[str]:
+    guesses = [row.guess] if shares is None else [row.guess, row.knowing]
     several = ["-" if share is None else _at_most(share, row.exact) for share in (row.year, row.household)]
     return [
         f"{row.epsilon:.4g}{' *' if row.own else ''}",
         row.protocol,
         _percent(row.sure_from_half),
         _percent(row.sure_from_tenth),
-        "-" if row.guess is None else _percent(row.guess),
+        *("-" if share is None else _percent(share) for share in guesses),
         *several,
         f"{row.error:.3g}",
         "-" if row.leverage is None else f"{row.leverage:.3g}",
