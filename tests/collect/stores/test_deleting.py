@@ -121,12 +121,14 @@ def test_deleting_while_others_add(durable_url: str) -> None:
     def add(shard: int) -> Callable[[], None]:
         def run() -> None:
             with open_store(durable_url, shard) as store:
-                for seed in range(200):
-                    people = crowd(small, 5, 1000 * shard + seed)
+                for seed in range(10_000):
+                    people = crowd(small, 5, 10_000 * shard + seed)
                     added = store.add(
-                        [people.batch(small, 10), people.batch(small, seed)], {(small.fingerprint, 1, "late"): 1}
+                        [people.batch(small, 10), people.batch(small, seed % 200)], {(small.fingerprint, 1, "late"): 1}
                     )
                     counted.append(added)
+                    if len(counted) >= 6:
+                        time.sleep(0.002)  # SQLite has no queue: whoever adds without a pause lets nobody delete
                     if added[0].closed:
                         with pytest.raises(SurveyDeleted):
                             store.close_epoch(small.fingerprint, 10)
