@@ -32,7 +32,6 @@ def test_words_and_a_table_for_every_question(run, survey):
     assert "gives away epsilon 3 each time" in told
 
 
-@pytest.mark.floats
 def test_json_and_picture_of_one_question(run, survey, tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "risk.png"
