@@ -69,3 +69,23 @@ def test_a_wrong_call_is_two(words: list[str], said: str) -> None:
     result = _run(*words)
     assert result.exit_code == 2
     assert said in result.output
+
+
+@pytest.mark.parametrize("values", [1, 3])
+def test_the_page_states_a_number_for_all_reports_only_where_one_holds(tmp_path: Path, values: int) -> None:
+    draft = {
+        "name": "habits",
+        "owner": "Institute",
+        "purpose": "a study",
+        "days": 60,
+        "epochs": {"days": 7},
+        "longitudinal": {"rule": "memoize", "values": values, "epochs": 4},
+        "questions": [{"id": "smoke", "text": "?", "answers": ["yes", "no", "never"], "epsilon": 1, "protocol": "GRR"}],
+    }
+    asked, page = tmp_path / "survey.json", tmp_path / "audit.html"
+    survey = dn.Survey.from_draft(draft)
+    survey.save(asked)
+    assert _run(asked, "--report", page).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert ("no epsilon bounds all reports together" in text) is (survey.lifetime_epsilon is None) is (values == 3)
+    assert ("All that a device may ever send: epsilon 1." in text) is (values == 1)

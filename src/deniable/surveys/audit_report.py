@@ -17,12 +17,13 @@ import numpy as np
 
 from deniable.exact import epsilon_text
 from deniable.privacy.audit import Audit
+from deniable.surveys.promises import lifetime
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import write_time
 
 NOT_TESTED = (
     "the device's operating system, its source of randomness and its clock",
-    "whether the software on devices is this one: its fingerprint stands in every batch of reports",
+    "whether the software on devices is this one",
     "what the connection of a device gives away, such as its address",
     "whether people answer truthfully",
 )
@@ -56,7 +57,7 @@ def reviewed(survey: Survey, found: Audit, version: str) -> dict[str, Any]:
         "spec": survey.spec(),
         "audit": {key: value for key, value in found.to_dict().items() if key != "parts"},
         "questions": questions,
-        "lifetime": None if terms is None else epsilon_text(survey.budget_epsilon),
+        "lifetime": None if terms is None else lifetime(survey),
         "budget": None if terms is None else epsilon_text(terms.budget.epsilon),
         "shuffler": "no shuffler is assumed: every figure is about what the collector sees of each device",
         "not_tested": list(NOT_TESTED),
@@ -83,10 +84,10 @@ def report_html(content: dict[str, Any]) -> str:
     notes = [note for question in content["questions"] for note in question["audit"]["notes"]]
     tested = "".join(f"<li>{_text(note)}</li>" for note in dict.fromkeys([*found["notes"], *notes]))
     missing = "".join(f"<li>{_text(note)}</li>" for note in content["not_tested"])
-    lifetime = (
+    in_all = (
         "This survey is for files: it says nothing about how often a device answers."
         if content["lifetime"] is None
-        else f"Over its lifetime a device gives away epsilon {_text(content['lifetime'])} at most, of a budget of "
+        else f"All that a device may ever send: {_text(content['lifetime'])}. The budget of its ledger is epsilon "
         f"{_text(content['budget'])}."
     )
     exact = _number(found["exact"]) if found["exact"] is not None else f"at least {_number(found['lower'])}"
@@ -100,7 +101,7 @@ def report_html(content: dict[str, Any]) -> str:
 {_number(found["epsilon"])}</p>
 <p>Fingerprint <code>{_text(content["fingerprint"])}</code>. Written {_text(content["written"])} with
 {_text(versions)}.</p>
-<p>{lifetime} {_text(content["shuffler"]).capitalize()}.</p>
+<p>{in_all} {_text(content["shuffler"]).capitalize()}.</p>
 <h2>Questions</h2>
 <table><thead><tr><th>question</th><th>protocol</th><th>verdict</th><th>epsilon, claimed</th><th>best guess</th>
 <th>one forged report outweighs</th></tr></thead><tbody>{rows}</tbody></table>
