@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import deniable
+from deniable import protocols
+from deniable.protocols.base import FAMILIES, registered
 
 SOURCE = Path(deniable.__file__)
 
@@ -20,7 +24,7 @@ def test_every_public_name_is_there(name: str) -> None:
     assert name in dir(deniable)
 
 
-@pytest.mark.parametrize("room", ["channels", "collect", "files"])
+@pytest.mark.parametrize("room", ["channels", "collect", "files", "protocols", "results"])
 def test_every_name_at_a_door_that_loads_late_is_there(room: str) -> None:
     package = getattr(deniable, room)
     assert [name for name in package.__all__ if not hasattr(package, name)] == []
@@ -44,9 +48,27 @@ def test_unknown_names_are_refused() -> None:
         ("import deniable", ["scipy", "matplotlib", "pyarrow", "rich", "typer", "deniable.channels"]),
         ("import deniable as dn; dn.OLH(4, 1).estimate", ["scipy", "matplotlib", "pyarrow", "rich", "typer"]),
         ("import deniable as dn; dn.plan, dn.Survey, dn.infer", ["scipy", "matplotlib", "pyarrow", "rich", "typer"]),
+        (
+            "import deniable as dn; dn.plan(9, epsilon=1, people=5000)",
+            ["importlib.metadata", *(f"deniable.protocols.{family}" for family in FAMILIES if family != "frequency")],
+        ),
+        (
+            "import deniable as dn; dn.load(dn.GRR(4, 1).spec())",
+            [*(f"deniable.protocols.{family}" for family in FAMILIES if family != "frequency")],
+        ),
     ],
 )
 def test_importing_loads_no_more_than_it_needs(code: str, absent: list[str]) -> None:
     check = f"import sys\n{code}\nprint([name for name in {absent!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_module_that_defines_kinds_is_a_family() -> None:
+    # Import all of the package: a kind that no family brings would be registered by chance only.
+    found = {name: set(registered(name)) for name in FAMILIES}
+    assert all(found.values())
+    for module in pkgutil.walk_packages(protocols.__path__, "deniable.protocols."):
+        importlib.import_module(module.name)
+    assert set(registered()) == set().union(*found.values())
+    assert sum(map(len, found.values())) == len(registered())

@@ -15,7 +15,7 @@ from deniable import exact
 from deniable.domains import Categories, Integers, Interval, Strings
 from deniable.errors import DomainError, NumberError
 from deniable.planning import Plan, half_width, plan
-from deniable.protocols import BLH, GRR, OLH, OUE, HadamardResponse, SubsetSelection, load
+from deniable.protocols import BLH, GRR, OLH, OUE, HadamardResponse, SubsetSelection, choice, load, registered
 from deniable.protocols.choice import SAME, build, choose
 from deniable.protocols.frequency.local_hashing import mean_image
 from deniable.randomness import Bits, Simulation
@@ -432,3 +432,12 @@ def test_the_flat_oracle_has_the_error_of_its_sums():
         for seed in range(200)
     ]
     assert np.std(each) == pytest.approx(oracle.figures("ranges").error(2000, False), rel=0.25)
+
+
+@pytest.mark.parametrize("domain", [Categories(["a", "b", "c"]), Integers(0, 8), Strings()], ids=str)
+@pytest.mark.parametrize("rivals", [False, True])
+def test_only_frequency_oracles_are_offered_for_shares(domain, rivals, monkeypatch):
+    # The planner does not load the other families for this question: they would add nothing.
+    few = choice.build(domain, 1, n=1000, rivals=rivals)
+    monkeypatch.setattr(choice, "registered", lambda family: registered())
+    assert choice.build(domain, 1, n=1000, rivals=rivals) == few

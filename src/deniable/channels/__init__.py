@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deniable.channels import inference
+from deniable._extras import late
 from deniable.channels.adjacency import ALL, HAMMING, LINE, Adjacency, Witness, hamming, line
 from deniable.channels.channel import Channel
 from deniable.channels.closed_forms import (
@@ -17,18 +16,6 @@ from deniable.channels.closed_forms import (
     randomized_response,
     subset_selection,
     warner,
-)
-from deniable.channels.compose import Collection, Query, collection, group_ratio, mixture, product
-from deniable.channels.divergences import DIVERGENCES, FDivergence, divergence, marginal_divergence
-from deniable.channels.noise import (
-    DiscreteLaplace,
-    GridLaplace,
-    Noise,
-    noisy_count,
-    noisy_max_law,
-    report_noisy_max,
-    truncated_geometric,
-    two_sided_geometric,
 )
 from deniable.channels.utility import (
     Capacity,
@@ -44,7 +31,19 @@ from deniable.channels.utility import (
 )
 
 if TYPE_CHECKING:
-    from deniable.channels import hypothesis
+    from deniable.channels import hypothesis, inference
+    from deniable.channels.compose import Collection, Query, collection, group_ratio, mixture, product
+    from deniable.channels.divergences import DIVERGENCES, FDivergence, divergence, marginal_divergence
+    from deniable.channels.noise import (
+        DiscreteLaplace,
+        GridLaplace,
+        Noise,
+        noisy_count,
+        noisy_max_law,
+        report_noisy_max,
+        truncated_geometric,
+        two_sided_geometric,
+    )
 
 __all__ = [
     "ALL",
@@ -95,9 +94,22 @@ __all__ = [
     "warner",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # Loaded when first used: most programs do without it.
-    if name == "hypothesis":
-        return import_module("deniable.channels.hypothesis")
-    raise AttributeError(f"module 'deniable.channels' has no attribute {name!r}")
+# Loaded when first used: a client that randomizes needs the laws above only. (`utility` is a function and a module.)
+__getattr__ = late(
+    __name__,
+    {
+        "": ("hypothesis", "inference"),
+        "compose": ("Collection", "Query", "collection", "group_ratio", "mixture", "product"),
+        "divergences": ("DIVERGENCES", "FDivergence", "divergence", "marginal_divergence"),
+        "noise": (
+            "DiscreteLaplace",
+            "GridLaplace",
+            "Noise",
+            "noisy_count",
+            "noisy_max_law",
+            "report_noisy_max",
+            "truncated_geometric",
+            "two_sided_geometric",
+        ),
+    },
+)

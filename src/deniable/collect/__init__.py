@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from deniable._extras import late
 
 if TYPE_CHECKING:
     from deniable.collect.analyst import Analyst
@@ -12,10 +13,4 @@ if TYPE_CHECKING:
 __all__ = ["Analyst", "AsyncClient", "Client"]
 
 # A service needs no client and a client no service: each loads what it uses.
-_HOMES = {"Analyst": "analyst", "AsyncClient": "client", "Client": "client"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'deniable.collect' has no attribute {name!r}")
-    return getattr(import_module(f"deniable.collect.{_HOMES[name]}"), name)
+__getattr__ = late(__name__, {"analyst": ("Analyst",), "client": ("AsyncClient", "Client")})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from deniable._extras import late
 
 if TYPE_CHECKING:
     from deniable.files.answers import privatize_file
@@ -24,15 +25,12 @@ __all__ = [
 ]
 
 # A reader of files needs no pool of processes, and a counter no writer: each loads what it uses.
-_HOMES = {
-    "Source": "places",
-    "privatize_file": "answers",
-    **dict.fromkeys(("Outcome", "count_files", "tally_files"), "local"),
-    **dict.fromkeys(("Layout", "read_batches", "report_writer", "write_reports"), "reports"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'deniable.files' has no attribute {name!r}")
-    return getattr(import_module(f"deniable.files.{_HOMES[name]}"), name)
+__getattr__ = late(
+    __name__,
+    {
+        "answers": ("privatize_file",),
+        "local": ("Outcome", "count_files", "tally_files"),
+        "places": ("Source",),
+        "reports": ("Layout", "read_batches", "report_writer", "write_reports"),
+    },
+)

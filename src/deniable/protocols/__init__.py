@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from deniable.protocols import frequency, longitudinal, numeric, profiles
-from deniable.protocols.attributes import Attributes
-from deniable.protocols.base import Cost, Guarantee, Protocol, load, registered
-from deniable.protocols.discovery import Discovery, Found
-from deniable.protocols.frequency import *  # noqa: F403  # one list of them, in their own package
-from deniable.protocols.frequency.histogram import FrequencyProtocol, PureProtocol, ShareProtocol
-from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
-from deniable.protocols.groups import Group, Groups
-from deniable.protocols.longitudinal import *  # noqa: F403
-from deniable.protocols.memoized import Level, Levels, Memoized
-from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Window
-from deniable.protocols.places import Places
-from deniable.protocols.ranges import Ranges, Rectangles
+from typing import TYPE_CHECKING
+
+from deniable._extras import late
+from deniable.protocols.base import FAMILIES, Cost, Guarantee, Protocol, load, registered
 from deniable.protocols.reports import Reports
-from deniable.protocols.sets import CollisionSets, ItemSets, KeyValue, SubsetSets
-from deniable.protocols.stratified import Stratified
-from deniable.protocols.table import Table
 from deniable.protocols.tally import Tally
 from deniable.results import Difference, Estimate, combine
 
-__all__ = [
+if TYPE_CHECKING:
+    from deniable.protocols import frequency, longitudinal, numeric, profiles
+    from deniable.protocols.attributes import Attributes
+    from deniable.protocols.discovery import Discovery, Found
+    from deniable.protocols.frequency import *  # noqa: F403  # one list of them, in their own package
+    from deniable.protocols.frequency import EXCHANGEABLE
+    from deniable.protocols.frequency.histogram import FrequencyProtocol, PureProtocol, ShareProtocol
+    from deniable.protocols.frequency.open_text import TextEstimate, TextProtocol
+    from deniable.protocols.groups import Group, Groups
+    from deniable.protocols.longitudinal import *  # noqa: F403
+    from deniable.protocols.longitudinal import LRAPPOR
+    from deniable.protocols.memoized import Level, Levels, Memoized
+    from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Window
+    from deniable.protocols.places import Places
+    from deniable.protocols.ranges import Ranges, Rectangles
+    from deniable.protocols.sets import CollisionSets, ItemSets, KeyValue, SubsetSets
+    from deniable.protocols.stratified import Stratified
+    from deniable.protocols.table import Table
+
+__all__ = [  # and the names of `frequency` and `longitudinal`, which most people take from `deniable`
+    "EXCHANGEABLE",
+    "LRAPPOR",
     "Attributes",
     "CollisionSets",
     "Cost",
@@ -64,5 +73,24 @@ __all__ = [
     "profiles",
     "registered",
 ]
-__all__ += frequency.__all__
-__all__ += longitudinal.__all__
+
+# A family is loaded when one of its names is first used.
+__getattr__ = late(
+    __name__,
+    {
+        "": FAMILIES,
+        "attributes": ("Attributes",),
+        "discovery": ("Discovery", "Found"),
+        "frequency.histogram": ("FrequencyProtocol", "PureProtocol", "ShareProtocol"),
+        "frequency.open_text": ("TextEstimate", "TextProtocol"),
+        "groups": ("Group", "Groups"),
+        "memoized": ("Level", "Levels", "Memoized"),
+        "numeric": ("MeanTable", "Moments", "OneBitMean", "Window"),
+        "places": ("Places",),
+        "ranges": ("Ranges", "Rectangles"),
+        "sets": ("CollisionSets", "ItemSets", "KeyValue", "SubsetSets"),
+        "stratified": ("Stratified",),
+        "table": ("Table",),
+    },
+    opened=("frequency", "longitudinal"),
+)

@@ -31,6 +31,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -780,10 +781,40 @@ def percent(share: float, digits: int = 2) -> str:
     return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
-def registered() -> Mapping[str, type[Protocol]]:
-    """Every protocol that a spec or a draft may name, those of installed packages included."""
+FAMILIES = (
+    *("frequency", "numeric", "table", "ranges", "places", "sets", "discovery", "attributes", "stratified"),
+    *("longitudinal", "profiles"),
+)
+"""The modules of `deniable.protocols` that define kinds, the most common first: each is loaded when it is needed."""
+
+
+def registered(family: str | None = None) -> Mapping[str, type[Protocol]]:
+    """Every protocol that a spec or a draft may name, those of installed packages included; in the order of the names.
+
+    With a `family` of ours, only its kinds and those of others: the rest is not loaded.
+    """
     load_plugins()
-    return dict(_KINDS)
+    wanted = FAMILIES if family is None else (family,)
+    for module in wanted:
+        import_module(f"deniable.protocols.{module}")
+
+    def asked_for(kind: type[Protocol]) -> bool:
+        package, _, module = kind.__module__.partition(".protocols.")
+        return package != "deniable" or module.partition(".")[0] in wanted
+
+    return {name: kind for name, kind in sorted(_KINDS.items()) if asked_for(kind)}
+
+
+def kind_named(name: Any) -> type[Protocol]:
+    """The protocol that a spec calls so; loads no more families than it takes to find it."""
+    for module in FAMILIES:
+        if name in _KINDS:
+            break
+        import_module(f"deniable.protocols.{module}")
+    kinds = _KINDS if isinstance(name, str) and name in _KINDS else registered()
+    if not isinstance(name, str) or name not in kinds:
+        raise SpecError(f"there is no protocol {name!r}; there are {', '.join(sorted(kinds))}")
+    return kinds[name]
 
 
 _HEAD = {"kind", "version", "protocol", "domain", "epsilon"}
@@ -802,9 +833,7 @@ def load(spec: Any) -> Protocol:
     if spec.get("version") != 1:
         raise SpecError(f"protocol specs of version {spec.get('version')!r} are unknown here: only 1 is")
     name = spec.get("protocol")
-    kinds = _KINDS if isinstance(name, str) and name in _KINDS else registered()
-    if not isinstance(name, str) or name not in kinds:
-        raise SpecError(f"there is no protocol {name!r}; there are {', '.join(sorted(kinds))}")
+    kind = kind_named(name)
     missing = _HEAD - set(spec)
     if missing:
         raise SpecError(f"the spec misses {', '.join(sorted(missing))}")
@@ -812,7 +841,7 @@ def load(spec: Any) -> Protocol:
         raise SpecError('epsilon stands in a spec as text, like "1" or "1/2"')
     parameters = {key: value for key, value in spec.items() if key not in _HEAD}
     try:
-        protocol = kinds[name]._from_parameters(load_domain(spec["domain"]), spec["epsilon"], parameters)
+        protocol = kind._from_parameters(load_domain(spec["domain"]), spec["epsilon"], parameters)
     except TypeError:
         raise SpecError(f"the spec gives {name} parameters that it does not have: {', '.join(parameters)}") from None
     if protocol.spec() != spec:

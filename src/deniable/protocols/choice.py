@@ -46,8 +46,10 @@ def build(
     answers this question, too.
     """
     reads = domain.reads if read is None else read
+    # Shares of an answer that is asked once are what frequency oracles are for: nothing else offers them.
+    plain = reads == "shares" and forever is None and changes is None
     built: dict[str, Protocol] = {}
-    for kind in registered().values():
+    for kind in registered("frequency" if plain else None).values():
         if isinstance(kind.reads, str) and kind.reads != reads and not (rivals and reads in kind.serves):
             continue  # it is read in other ways only
         if quick and kind.slow_to_build:

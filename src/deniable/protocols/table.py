@@ -34,7 +34,7 @@ from deniable.channels.laws import Laws, plain_weights, read_laws
 from deniable.domains import Categories, Domain, Integers, ListedDomain
 from deniable.errors import ChannelError, DeniableError, DomainError, MismatchError, ShapeError, SpecError
 from deniable.labels import Label, as_labels, label_key, label_spec, load_label, text
-from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol, percent, registered
+from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Positions, Protocol, kind_named, percent
 from deniable.protocols.blanket import Blanket, of_laws
 from deniable.protocols.frequency.histogram import ShareProtocol
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
@@ -102,7 +102,7 @@ class Table(ShareProtocol):
         is what the kind takes besides, such as `read` or `domain`.
         """
         kind: Any = getattr(mechanism, "table_kind", cls) if cls is Table else cls
-        made: Self = super().__new__(registered()[kind] if isinstance(kind, str) else kind)
+        made: Self = super().__new__(kind_named(kind) if isinstance(kind, str) else kind)
         return made
 
     def __init__(

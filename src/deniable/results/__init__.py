@@ -1,5 +1,10 @@
 """What an estimate can be: shares of answers, a mean, a distribution, ... all of them one table with the same forms."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deniable._extras import late
 from deniable.results.base import (
     NOTHING,
     RESPONDENTS,
@@ -12,13 +17,15 @@ from deniable.results.base import (
     number,
     quantile,
 )
-from deniable.results.distribution import Distribution, Figure
-from deniable.results.joint import Crosstab, Joint
-from deniable.results.mean import Mean
-from deniable.results.sets import ItemShares, KeyMeans, TogetherShares, TopShares
-from deniable.results.several import MomentFigures, Series, Several, Strata
-from deniable.results.shares import Estimate, Fit, Support, Winner, combine
-from deniable.results.significance import Misfit, SignificanceTest, compare, independence
+
+if TYPE_CHECKING:
+    from deniable.results.distribution import Distribution, Figure
+    from deniable.results.joint import Crosstab, Joint
+    from deniable.results.mean import Mean
+    from deniable.results.sets import ItemShares, KeyMeans, TogetherShares, TopShares
+    from deniable.results.several import MomentFigures, Series, Several, Strata
+    from deniable.results.shares import Estimate, Fit, Support, Winner, combine
+    from deniable.results.significance import Misfit, SignificanceTest, compare, independence
 
 __all__ = [
     "NOTHING",
@@ -54,3 +61,17 @@ __all__ = [
     "number",
     "quantile",
 ]
+
+# Loaded when first used: who counts shares does not wait for tables of many columns.
+__getattr__ = late(
+    __name__,
+    {
+        "distribution": ("Distribution", "Figure"),
+        "joint": ("Crosstab", "Joint"),
+        "mean": ("Mean",),
+        "sets": ("ItemShares", "KeyMeans", "TogetherShares", "TopShares"),
+        "several": ("MomentFigures", "Series", "Several", "Strata"),
+        "shares": ("Estimate", "Fit", "Support", "Winner", "combine"),
+        "significance": ("Misfit", "SignificanceTest", "compare", "independence"),
+    },
+)

@@ -54,7 +54,7 @@ from deniable.domains.text import as_key, text_digest
 from deniable.errors import DomainError, NumberError
 from deniable.exact import Dyadic, Number
 from deniable.labels import Label
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent, registered
+from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, kind_named, percent
 from deniable.protocols.blanket import Blanket, power, supporting
 from deniable.protocols.frequency.bit_rows import positional_popcount, row_weights, usual_weights
 from deniable.protocols.frequency.open_text import MOST_COUNTERS, TextEstimate, TextProtocol, as_text, cohort_step
@@ -105,7 +105,7 @@ class RAPPOR(TextProtocol):
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """With `first` and `forever` it is RAPPOR in full: a filter that is kept, and flipped again for each report."""
         if cls is RAPPOR and not {"first", "forever"}.isdisjoint(given):
-            return object.__new__(registered()["LRAPPOR"])  # type: ignore[return-value]
+            return object.__new__(kind_named("LRAPPOR"))  # type: ignore[return-value]
         return object.__new__(cls)
 
     def __post_init__(self) -> None:
