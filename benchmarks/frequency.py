@@ -321,11 +321,14 @@ def growth(what: str, goal: Goal | None) -> Ratio:
 TIME = "time"
 """The group of what is asked again and again, beside the package that has such protocols, too."""
 
+FEW = 16
+"""How many answers they have: with 1024 and twenty thousand people both packages would show noise only."""
+
 AGAIN: dict[str, tuple[Callable[[], Any], int, int]] = {
-    "LGRR": (lambda: dn.LGRR(DOMAIN, **LEVELS), 10_000, 100_000),
-    "LSUE": (lambda: dn.LSUE(DOMAIN, **LEVELS), 2_000, 5_000),
-    "LOSUE": (lambda: dn.LOSUE(DOMAIN, **LEVELS), 2_000, 5_000),
-    "LOLOHA": (lambda: dn.LOLOHA(DOMAIN, **LEVELS), 5_000, 200),
+    "LGRR": (lambda: dn.LGRR(FEW, **LEVELS), 10_000, 100_000),
+    "LSUE": (lambda: dn.LSUE(FEW, **LEVELS), 2_000, 5_000),
+    "LOSUE": (lambda: dn.LOSUE(FEW, **LEVELS), 2_000, 5_000),
+    "LOLOHA": (lambda: dn.LOLOHA(FEW, **LEVELS), 5_000, 200),
     "DBitFlip": (lambda: dn.DBitFlip(32, **LEVELS, bits=8), 20_000, 5_000),
 }
 """Protocols in two stages, and how many answers and reports the other package is timed on."""
@@ -358,7 +361,9 @@ def against(name: str, size: Size) -> Case:
 
 
 def _register_again(name: str) -> None:
-    title = f"{name} against multi-freq-ldpy, epsilon = 1 per report and 2 for ever"
+    title = (
+        f"{name} against multi-freq-ldpy, {AGAIN[name][0]().domain.size} answers, epsilon = 1 per report and 2 for ever"
+    )
 
     @benchmark(f"{name}-again", title, peers=("multi-freq-ldpy",), group=TIME, rounds=5)
     def prepare(size: Size) -> Case:

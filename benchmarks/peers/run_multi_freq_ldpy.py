@@ -21,6 +21,7 @@ from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_MI, UE_Clien
 
 PACKAGE = "multi-freq-ldpy"
 ANSWERS = 1024
+FEW = 16  # of those in two stages
 EPSILON = 1.0
 
 Made = tuple[Callable[..., Any], Callable[..., Any]]
@@ -47,9 +48,9 @@ def unary(optimized: bool) -> Made:
 
 def kept(client: Callable[..., Any], aggregate: Callable[..., Any], counts: bool = False) -> Made:
     """In two stages. Its clients draw both anew in every call: nothing is kept."""
-    sizes = (ANSWERS,) if counts else ()
+    sizes = (FEW,) if counts else ()
     return oracle(
-        lambda value: client(value, ANSWERS, 2 * EPSILON, EPSILON),
+        lambda value: client(value * FEW // ANSWERS, FEW, 2 * EPSILON, EPSILON),
         lambda reports: aggregate(reports, *sizes, 2 * EPSILON, EPSILON),
     )
 
