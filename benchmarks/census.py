@@ -1,10 +1,13 @@
-"""The census table of 1994: mean hours of work by education, and median age by income, with the coverage of intervals.
+"""The census table of 1994: figures by stratum with the coverage of intervals, and who of the table sent some reports.
 
 Data       UCI's "Adult" (Becker and Kohavi, CC BY 4.0), 32,561 people, as CSV with a header and perhaps gzip; its path
            is in the environment variable DENIABLE_CENSUS. The table is no part of this project
 People     as many as the table has, drawn from it with replacement in every repetition: the table is the population
 Strata     education and income are public here, and sent in clear; hours and age are randomized
 Coverage   how often the 95 % interval holds the figure of the table, over all repetitions
+Who        an attacker knows ten columns of everybody and sees all reports of one device, from surveys that ask all ten
+           or one of them, at an epsilon per report. The share of devices whose person is the likeliest, or among the
+           ten likeliest, of everybody; beside it the bound of theory
 """
 
 from __future__ import annotations
@@ -19,10 +22,15 @@ from numpy.typing import NDArray
 
 import deniable as dn
 from benchmarks.registry import Case, Size, UnavailableError, benchmark, work
+from deniable.privacy import reidentify
 
 GROUP = "census"
 WHERE = "DENIABLE_CENSUS"
 REPEATS = 200
+KNOWN = (
+    *("age", "workclass", "education", "marital_status", "occupation"),
+    *("relationship", "race", "sex", "hours_per_week", "native_country"),
+)
 HOURS, AGES = dn.Interval(1, 99, unit="hours"), dn.Integers(17, 90)
 
 
@@ -37,6 +45,26 @@ def census(size: Size) -> Case:
     protocol = dn.Stratified({"education": levels(table, "education")}, dn.OneBitMean(HOURS, 1), "hours")
     answers = {"education": table["education"], "hours": table["hours_per_week"].astype(float)}
     return Case({"reports": work(lambda: protocol.privatize(answers), len(table["age"]), "report")}, (), facts)
+
+
+@benchmark("census-who", "census table: who of 32,561 people sent the reports of a device", group=GROUP)
+def who(size: Size) -> Case:
+    table, devices = read(), size(1000, 50)
+    people = {name: table[name].tolist() for name in KNOWN}
+    facts: dict[str, str | int | float] = {}
+    for ask, rounds in (("all", (1, 5, 20)), ("one", (1, 20, 100))):
+        for epsilon in ("0.5", 1, 2) if devices > 50 else (2,):
+            asked = {name: dn.plan(levels(table, name), epsilon=epsilon, n=len(table["age"])).best for name in KNOWN}
+            for surveys in rounds:
+                found = reidentify(people, asked, surveys, ask)
+                seen = found.simulate(devices, seed=surveys, top=(1, 10))
+                words = (
+                    f"top {top}: {100 * share:.1f} % (bound {100 * found.bound(top):.3g} %, blind "
+                    f"{100 * found.blind(top):.3g} %)"
+                    for top, share in zip((1, 10), seen, strict=True)
+                )
+                facts[f"epsilon {epsilon}, {ask} of ten, {surveys} surveys"] = "; ".join(words)
+    return Case({"device": work(lambda: found.simulate(10, top=1), 10, "device")}, (), facts)
 
 
 def read() -> dict[str, NDArray[np.str_]]:

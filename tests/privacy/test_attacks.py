@@ -38,6 +38,14 @@ def test_golden_values_of_the_uniform_prior(d):
 
 
 @pytest.mark.floats
+def test_linear_hashing_tells_less_than_random_hashing():
+    p, g, d = E / (E + 3), 4, 16
+    random_hash = p * g * (1 - (1 - 1 / g) ** d) / d + (1 - p) * (1 - 1 / g) ** (d - 1) / d
+    assert random_hash == pytest.approx(0.1181, abs=5e-5)
+    assert attack(dn.OLH(d, 1, hash_bits=2)).success == pytest.approx(0.1120, abs=5e-5)
+
+
+@pytest.mark.floats
 def test_enumeration_agrees_with_each_protocols_own_formula(small):
     for protocol in small:
         found = attack(protocol)

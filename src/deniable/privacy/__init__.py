@@ -14,6 +14,16 @@ from deniable.privacy.composition import (
     ratios,
     sequential,
 )
+from deniable.privacy.guesses import (
+    Case,
+    Evidence,
+    Guess,
+    correlated,
+    household,
+    profile_inference,
+    recurrence,
+    reidentify,
+)
 from deniable.privacy.shuffle import CannotShuffle, Shuffled, fewest_people, largest_epsilon, shuffled
 
 __all__ = [
@@ -22,8 +32,11 @@ __all__ = [
     "Audit",
     "CannotCompose",
     "CannotShuffle",
+    "Case",
     "Collector",
     "Composition",
+    "Evidence",
+    "Guess",
     "Loss",
     "OverBudget",
     "Repeated",
@@ -35,10 +48,15 @@ __all__ = [
     "averaging",
     "close_epoch",
     "compose",
+    "correlated",
     "fewest_people",
+    "household",
     "largest_epsilon",
     "parallel",
+    "profile_inference",
     "ratios",
+    "recurrence",
+    "reidentify",
     "sequential",
     "shuffled",
     "surest",

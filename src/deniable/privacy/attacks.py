@@ -32,7 +32,7 @@ from deniable.privacy.composition import GROUP, LONGITUDINAL, compose
 from deniable.protocols import Protocol
 from deniable.protocols.base import ANY
 from deniable.protocols.frequency.histogram import PureProtocol
-from deniable.randomness import Simulation
+from deniable.randomness import Bits, Simulation
 
 _MOST_CELLS, _MOST_COMPOSED = 1 << 16, 1 << 12
 """Answers times reports up to which laws are listed, and up to which they are composed pair by pair."""
@@ -78,10 +78,12 @@ class Attack:
     @property
     def words(self) -> str:
         """The finding in a sentence or two."""
-        before = "" if self.blind is None else f"Without a report the best guess is right in {_percent(self.blind)}"
-        after = None if self.success is None else f"in {_percent(self.success)}"
+        before = (
+            "" if self.blind is None else f"Without a report the best guess is right in {percent_of_cases(self.blind)}"
+        )
+        after = None if self.success is None else f"in {percent_of_cases(self.success)}"
         if self.bound is not None and self.success is None:
-            after = f"in {_percent(self.bound)} at most"
+            after = f"in {percent_of_cases(self.bound)} at most"
         if after is None:
             return f"{before or 'How often a guess is right is not known'}."
         return f"{before}, with one {after}." if before else f"With one report the best guess is right {after}."
@@ -93,37 +95,57 @@ class Attack:
         """
         if exact.whole(n, "the number of people") < 1:
             raise NumberError("a simulation needs one person at least")
-        if not isinstance(self.protocol.domain, ListedDomain):
-            raise ChannelError(f"the answers of {self.protocol.domain} are not listed, so none is guessed here")
-        prior = np.array(self.prior)
+        reader, prior = self._reader, np.array(self.prior)
         random = np.random.default_rng([seed, n])
         truth = random.choice(prior.size, size=n, p=prior)
-        labels = self.protocol.domain.labels
-        rows = self.protocol.privatize([labels[place] for place in truth], bits=Simulation(seed)).array
-        return float((self._guesses(rows, prior) == truth).mean())
+        return float((self._guesses(reader.sent(truth, Simulation(seed)), prior) == truth).mean())
 
     def _guesses(self, rows: NDArray[np.uint8], prior: NDArray[np.float64]) -> NDArray[np.intp]:
         """The likeliest answer given each report."""
-        guesses: NDArray[np.intp]
-        if self._channel is not None:
-            best = (prior[:, None] * self._channel.rows).argmax(axis=0)
-            places = [self._channel.output_index(row.tobytes().hex()) for row in rows]
-            guesses = best[places]
-        elif isinstance(self.protocol, PureProtocol):
-            # A report is `ratio` times as likely for every answer that it supports as for every other one.
-            odds = float(self.protocol.ratio)
-            parts = np.array_split(rows, max(1, rows.shape[0] * prior.size >> 22))
-            found = [(np.where(self.protocol.support(part), odds, 1.0) * prior).argmax(axis=1) for part in parts]
-            guesses = np.concatenate(found)
-        else:
+        parts = np.array_split(rows, max(1, rows.shape[0] * prior.size >> 22))
+        return np.concatenate([(self._reader.likelihoods(part) * prior).argmax(axis=1) for part in parts])
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return Reader(self.protocol)
+
+
+class Reader:
+    """How likely the reports of a protocol are for each of its answers: by its law where that is listed, else by what
+    a report supports. Raises ChannelError where answers are not listed, or neither way is open."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        if not isinstance(protocol.domain, ListedDomain):
+            raise ChannelError(f"the answers of {protocol.domain} are not listed, so none is guessed here")
+        self.protocol = protocol
+        self.labels = list(protocol.domain.labels)
+        self.size = len(self.labels)
+
+    @cached_property
+    def listed(self) -> Channel | None:
+        return _listed(self.protocol)
+
+    @property
+    def channel(self) -> Channel:
+        """The exact law of a report."""
+        if self.listed is None:
             raise ChannelError(
                 f"the reports of this {self.protocol.name} are too many to list: simulate the attack with fewer answers"
             )
-        return guesses
+        return self.listed
 
-    @cached_property
-    def _channel(self) -> Channel | None:
-        return _listed(self.protocol)
+    def sent(self, answers: NDArray[np.intp], bits: Bits) -> NDArray[np.uint8]:
+        """Real reports of these answers, given by their places."""
+        return self.protocol.privatize([self.labels[place] for place in answers], bits=bits).array
+
+    def likelihoods(self, rows: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Of each answer given each report, up to a factor per report."""
+        if self.listed is None and isinstance(self.protocol, PureProtocol):
+            # A report is `ratio` times as likely for every answer that it supports as for every other one.
+            return np.where(self.protocol.support(rows), float(self.protocol.ratio), 1.0)
+        forms, place = np.unique(rows, axis=0, return_inverse=True)
+        columns = [self.channel.output_index(form.tobytes().hex()) for form in forms]
+        return np.asarray(self.channel.rows.T[columns][place.reshape(-1)])
 
 
 def attack(protocol: Protocol, prior: Any = None) -> Attack:
@@ -226,5 +248,5 @@ def _chance(prior: Any) -> Fraction:
     return found
 
 
-def _percent(share: float) -> str:
+def percent_of_cases(share: float) -> str:
     return f"{100 * share:.1f} % of all cases"
