@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -49,7 +50,8 @@ def test_json_and_picture_of_one_question(run, survey, tmp_path):
         assert [row[name] for row in rows] == sorted(row[name] for row in rows)
 
 
-def test_a_survey_that_repeats_reports_says_that_a_year_is_not_its_own(run, write):
+def test_a_year_is_that_of_the_survey(run, write):
+    """Memoized reports tell no more in a year than once; fresh ones as many as there are epochs of a year."""
     question = {"id": "smoke", "text": "Do you smoke?", "answers": ["yes", "no"], "epsilon": 1, "protocol": "GRR"}
     draft = {
         "name": "habits",
@@ -59,10 +61,34 @@ def test_a_survey_that_repeats_reports_says_that_a_year_is_not_its_own(run, writ
         "days": 60,
         "questions": [question],
     }
-    for rule, says in (("memoize", True), ("none", False)):
+    for rule, says, reports in (("memoize", "73.1 % after 5 reports", 1), ("none", "after 5 fresh reports", 5)):
         made = dn.Survey.from_draft(draft | {"longitudinal": {"rule": rule, "epochs": 5}})
-        told = " ".join(run("risk", write(made.to_json(), "survey.json")).out.split())
-        assert ("This survey repeats what a device drew" in told) == says
+        file = write(made.to_json(), "survey.json")
+        told = " ".join(run("risk", file).out.split())
+        assert says in told
+        assert ("because they repeat one" in told) == (rule == "memoize")
+        (own,) = (row for row in run("risk", file, "--json").json["questions"]["smoke"] if row["own"])
+        assert own["year"] == pytest.approx(averaging(dn.GRR(2, 1), reports).success)
+
+
+def test_somebody_who_knows_the_estimate_of_the_survey(run, survey, write):
+    read = dn.Survey.from_spec(json.loads(Path(survey).read_text()))
+    bits = dn.Simulation(3)
+    reports = {
+        "smoke": read["smoke"].protocol.privatize(["yes"] * 900 + ["no"] * 2100, bits),
+        "sleep": read["sleep"].protocol.privatize(["short"] * 2400 + ["long"] * 600, bits),
+    }
+    tallies = {name: read[name].protocol.tally(own, read.source(name)) for name, own in reports.items()}
+    file = write(dn.SurveyTally(read.fingerprint, tallies).to_json(), "tally.json")
+    told = " ".join(run("risk", survey, "--tally", file).out.split())
+    smoke = read["smoke"].protocol.estimate(tallies["smoke"]).consistent().frequencies
+    assert f"gave no {100 * smoke[1]:.1f} % before" in told
+    assert "gave short" in told
+    found = run("risk", survey, "--tally", file, "--json").json["questions"]
+    (own,) = (row for row in found["smoke"] if row["own"])
+    assert own["knowing"] == pytest.approx(attack(dn.GRR(2, 1), smoke).success)
+    assert own["sure_from_share"] == pytest.approx(float(dn.privacy.surest(dn.GRR(2, 1).ratio, smoke[1])))
+    assert "choose one" in run("risk", survey, "--tally", file, "--shares", "1,0", code=2).err
 
 
 def test_somebody_who_knows_the_shares(run, survey):

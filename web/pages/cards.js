@@ -33,7 +33,7 @@ export function specCard(survey) {
       terms.replaces ? fact("Replaces", h("code", {}, terms.replaces)) : null,
       fact("Fingerprint", h("code", {}, fingerprint)),
     ),
-    h("p", {}, h("a", { href: `${ROOT}s/${fingerprint}` }, "The page that asks"), " · ", h("a", { href: `${ROOT}v1/surveys/${fingerprint}` }, "The very bytes")),
+    h("p", {}, h("a", { href: `${ROOT}s/${fingerprint}` }, "The page that asks"), " · ", h("a", { href: `${ROOT}v1/surveys/${fingerprint}` }, "The very bytes"), " · ", h("a", { href: `${ROOT}audit/${fingerprint}` }, "Audit"), " · ", h("a", { href: `${ROOT}audit/${fingerprint}#risk` }, "What it risks")),
   );
 }
 

@@ -106,8 +106,8 @@ function rounds({ terms: { campaign } }) {
   return [`${which}, made after the survey `, h("code", {}, campaign.before), " from the sums with the digest ", h("code", {}, campaign.tally)];
 }
 
-/** `budget` is an element that says what was spent so far. */
-export function terms(survey, budget, lasting = true) {
+/** `budget` is an element that says what was spent so far; `server` has the audit of the survey. */
+export function terms(survey, budget, lasting = true, server = null) {
   const own = survey.terms;
   const said = promises(survey, "this browser", lasting);
   const { longitudinal } = own;
@@ -137,5 +137,6 @@ export function terms(survey, budget, lasting = true) {
     h("summary", {}, "The terms of this survey"),
     h("dl", { class: "facts" }, facts.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
     h("p", { class: "note" }, `The fingerprint is in this page’s address. Your browser has checked that these ${count(survey.bytes.length)} bytes of terms and questions are the ones that it stands for.`),
+    server && h("p", { class: "note" }, h("a", { href: `${server}audit/${survey.fingerprint}`, target: "_blank", rel: "noopener" }, "Audit of this survey"), ": the exact epsilon of each question, and what somebody could find out. The service makes that page; anybody can make it again from the terms."),
   );
 }

@@ -111,7 +111,7 @@ class SurveyView {
   /** The promise, and what it stands on: of several reports it holds only if the browser keeps its record. */
   #say(lasting) {
     this.#lasting = lasting;
-    update(this.#promise, promise(this.#survey, lasting), terms(this.#survey, this.#spent, lasting)); // what is open stays so
+    update(this.#promise, promise(this.#survey, lasting), terms(this.#survey, this.#spent, lasting, this.#server)); // what is open stays so
   }
 
   async #persist() {

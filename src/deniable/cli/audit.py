@@ -61,6 +61,14 @@ def audit(
     ] = None,
     samples: Annotated[int, typer.Option(metavar="N", help="Samples of each input, where it takes samples.")] = 20_000,
     level: Annotated[float, typer.Option(metavar="P", help="Confidence of bounds from samples.")] = 0.95,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Draw the samples of a survey or protocol from this seed, to see the same again.",
+            show_default="from the system",
+        ),
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the audit of a survey as one HTML page.", show_default=False),
@@ -80,8 +88,10 @@ def audit(
             raise SpecError("give a survey or a protocol, or a program with --client")
         if values is not None or streams is not None or epsilon is not None:
             raise SpecError("--values, --streams and --epsilon go with --client")
-        found = judge(target, samples=samples, level=level)
+        found = judge(target, samples=samples, level=level, seed=seed)
     else:
+        if seed is not None:
+            raise SpecError("--seed is for a survey or a protocol: a program draws for itself")
         if isinstance(target, Survey):
             raise SpecError("a program follows one protocol: give the spec of a protocol, or none")
         if report is not None:
@@ -89,7 +99,7 @@ def audit(
         found = _of_client(client, target, values, streams, epsilon, samples, level)
     content = None
     if isinstance(target, Survey) and client is None and (report is not None or as_json):
-        content = reviewed(target, found, deniable.__version__)
+        content = reviewed(target, found, deniable.__version__, seed)
     if report is not None:
         if content is None:
             raise SpecError("--report is for a survey")

@@ -2,59 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import Annotated, Any
 
 import typer
 
-from deniable import planning
 from deniable._extras import require
 from deniable.cli import output
 from deniable.cli.load_survey import read_target
 from deniable.cli.options import About, Json, Plot, new_app
 from deniable.cli.output import examples, save_figure, shown
-from deniable.errors import DeniableError, SpecError
+from deniable.cli.tally import counted
+from deniable.domains import ListedDomain
+from deniable.errors import SpecError
 from deniable.exact import epsilon_text, fraction
-from deniable.privacy import attack, averaging, surest
-from deniable.privacy.composition import CannotCompose
-from deniable.protocols import Protocol
-from deniable.protocols.base import ANY
+from deniable.labels import text
+from deniable.protocols import Protocol, Tally
 from deniable.surveys import Survey
+from deniable.surveys.risk import LEVELS, YEAR, Known, Risk, Risks, estimated, of_survey, percent, risks, to_dict
 
 app = new_app()
-
-LEVELS = tuple(Fraction(level) for level in ("0.1", "0.25", "0.5", "1", "2", "4", "8"))
-
-
-@dataclass(frozen=True)
-class Risk:
-    """One question at one epsilon; None where something is not known."""
-
-    epsilon: float
-    protocol: str
-    own: bool
-    """Whether this is the question as it stands, and not what the planner would choose."""
-    sure_from_half: float
-    sure_from_tenth: float
-    guess: float | None
-    """How often the best guess is right, every answer being equally likely."""
-    knowing: float | None
-    """How often it is right for somebody who knows how common each answer is, where --shares says that."""
-    year: float | None
-    household: float | None
-    exact: bool
-    """Whether `year` and `household` are those of the law itself; else they are so at most."""
-    error: float
-    leverage: float | None
 
 
 @app.command(
     epilog=examples(
         "deniable risk survey.json                                   every question, from epsilon 0.1 to 8",
         "deniable risk survey.json --question smoke --plot risk.png  one of them, with a picture",
+        "deniable risk survey.json --tally tally.json                somebody who knows the survey's own estimate",
         "deniable risk survey.json --people 2000 --reports 365       a small survey that asks every day",
-        "deniable risk survey.json --question smoke --shares .2,.8  somebody who knows the shares",
+        "deniable risk survey.json --question smoke --shares .2,.8   somebody who knows the shares",
         "deniable risk protocol.json --json                          the spec of a single protocol",
     )
 )
@@ -65,8 +40,15 @@ def risk(
     ] = None,
     people: Annotated[int, typer.Option(metavar="N", help="How many people answer.", min=1)] = 10_000,
     reports: Annotated[
-        int, typer.Option(metavar="N", help="How many fresh reports somebody sends in a year.", min=1, max=10_000)
-    ] = 12,
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="How many reports somebody sends in a year.",
+            min=1,
+            max=10_000,
+            show_default=f"as the survey says, else {YEAR}",
+        ),
+    ] = None,
     household: Annotated[
         int, typer.Option(metavar="K", help="How many people of a household share an answer.", min=1, max=1000)
     ] = 4,
@@ -74,8 +56,16 @@ def risk(
         str | None,
         typer.Option(
             metavar="P,P,...",
-            help="How common each answer is, in their order, such as an estimate's: also say how often somebody who "
-            "knows that guesses right.",
+            help="How common each answer is, in their order: also say how often somebody who knows that guesses right.",
+            show_default=False,
+        ),
+    ] = None,
+    tally: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A tally, or reports, of this survey: the same for somebody who knows its own estimate. May be "
+            "repeated.",
             show_default=False,
         ),
     ] = None,
@@ -85,206 +75,127 @@ def risk(
     """Say what an attacker, a forger and the analyst gain from each question, at epsilon 0.1 to 8.
 
     sure from 1/2 and from 1/10 is how sure anybody becomes at most of an answer that was so likely before one report.
-    guess is how often the best guess of an answer is right, if all were equally likely. year and household are how
-    often the best guess between two such answers is right after so many fresh reports of one. error is the
-    standard error of the headline figure, sampling included. leverage is how many honest reports one fake report
-    outweighs. The row with a star is the question as it stands; the others are what the planner would choose at that
-    epsilon.
+    guess is how often the best guess of an answer is right, if all were equally likely, and knowing shares if the
+    attacker knows how common each is. year and household are how often the best guess between two equally likely
+    answers is right after so many reports of one; a survey that repeats reports, or draws them from a kept state, is
+    judged by that. error is the standard error of the headline figure, sampling included. leverage is how many honest
+    reports one fake report outweighs. The row with a star is the question as it stands; the others are what the planner
+    would choose at that epsilon.
     """
     target = read_target(about)
-    asked = _asked(target, question)
-    if shares is not None and len(asked) > 1:
-        raise SpecError("--shares are those of one question: choose it with --question")
-    known = None if shares is None else _shares(shares)
-    found = {name: _rows(protocol, people, reports, household, known) for name, protocol in asked.items()}
-    if plot is not None:
-        save_figure(plot, lambda: _draw(found, people, reports, household))
-    if as_json:
-        given = {"people": people, "reports": reports, "household": household}
-        output.document(given | {"questions": {name: [asdict(row) for row in rows] for name, rows in found.items()}})
-        return
-    for name, rows in found.items():
-        output.heading(f"{shown(name)}: {asked[name].name}, epsilon {epsilon_text(asked[name].epsilon)}")
-        output.write("\n")
-        output.prose(_words(next(row for row in rows if row.own), asked[name], people, reports, household, known))
-        output.write("\n")
-        output.table(_head(reports, household, known), [_cells(row, known) for row in rows], left=2)
-        output.write("\n")
-    if isinstance(target, Survey) and target.terms is not None and target.terms.longitudinal.rule != "none":
-        output.prose(
-            "This survey repeats what a device drew, so the column of a year does not apply to it: deniable survey "
-            "show says what all its reports tell."
-        )
-    if isinstance(target, Survey) and len(target) > 1:
-        output.prose(f"Who answers all questions gives away epsilon {epsilon_text(target.epsilon)} each time.")
-    output.files(drawn=plot)
-
-
-def _asked(target: Survey | Protocol, question: str | None) -> dict[str, Protocol]:
-    """The protocols by question; guarantees that are not between any two answers have no such table."""
+    if shares is not None and tally is not None:
+        raise SpecError("--shares and --tally say the same: choose one")
     if isinstance(target, Protocol):
         if question is not None:
             raise SpecError("--question goes with a survey, and this is a single protocol")
         asked = {"protocol": target}
     else:
-        chosen = list(target) if question is None else [target[question]]
-        asked = {one.id: one.protocol for one in chosen}
-    for name, protocol in asked.items():
-        if protocol.guarantee.relation != ANY or protocol.guarantee.delta:
-            raise SpecError(
-                f"{shown(name)} does not promise epsilon between any two answers, so this table is not for it: choose "
-                "others with --question"
-            )
-    return asked
+        asked = {one.id: one.protocol for one in (target if question is None else [target[question]])}
+    if shares is not None and len(asked) > 1:
+        raise SpecError("--shares are those of one question: choose it with --question")
+    known = _known(target, about, asked, shares, tally)
+    if isinstance(target, Protocol):
+        found = {"protocol": risks(target, people, reports or YEAR, household, known.get("protocol"))}
+    else:
+        found = of_survey(target, people, reports, household, known, question=question)
+    if plot is not None:
+        save_figure(plot, lambda: _draw(found))
+    if as_json:
+        first = next(iter(found.values()))
+        given = {"people": people, "reports": first.reports, "household": household}
+        output.document(given | {"questions": to_dict(found)})
+        return
+    for name, one in found.items():
+        output.heading(f"{shown(name)}: {one.protocol.name}, epsilon {epsilon_text(one.protocol.epsilon)}")
+        output.write("\n")
+        output.prose(" ".join(one.words))
+        output.write("\n")
+        output.table(_head(one), [_cells(row, one) for row in one.rows], left=2)
+        output.write("\n")
+    if isinstance(target, Survey) and len(target) > 1:
+        output.prose(f"Who answers all questions gives away epsilon {epsilon_text(target.epsilon)} each time.")
+    output.files(drawn=plot)
 
 
-def _rows(
-    protocol: Protocol, people: int, reports: int, household: int, shares: list[float] | None = None
-) -> list[Risk]:
-    levels = [level for level in LEVELS if level != protocol.epsilon]
-    others = [other for level in levels if (other := _at(protocol, level, people)) is not None]
-    found = [_risk(one, people, reports, household, shares, own=one is protocol) for one in (protocol, *others)]
-    return sorted(found, key=lambda row: row.epsilon)
+def _known(
+    target: Survey | Protocol, about: str, asked: dict[str, Protocol], shares: str | None, tally: list[str] | None
+) -> dict[str, Known]:
+    """What an attacker knows of each question beforehand, where something is given."""
+    if shares is not None:
+        ((name, protocol),) = asked.items()
+        if not isinstance(protocol.domain, ListedDomain):
+            raise SpecError(f"the answers of {shown(name)} are not listed, so they have no shares here")
+        read = [float(fraction(part.strip(), "a share")) for part in shares.split(",")]
+        labels = tuple(text(label) for label in protocol.domain.labels)
+        if len(read) != len(labels) or min(read) < 0 or abs(sum(read) - 1) > 1e-6:
+            raise SpecError(f"there are {len(labels)} answers: give as many shares, which sum to 1")
+        return {name: Known(labels, tuple(read))}
+    if tally is None:
+        return {}
+    counts = counted(target, about, tally)
+    parts = {name: counts if isinstance(counts, Tally) else counts[name] for name in asked}
+    found = {name: estimated(protocol, parts[name]) for name, protocol in asked.items()}
+    return {name: one for name, one in found.items() if one is not None}
 
 
-def _at(protocol: Protocol, level: Fraction, people: int) -> Protocol | None:
-    """What the planner would choose for the question, else the same kind; None where neither exists at this epsilon."""
-    try:
-        return planning.build_one(protocol.domain, level, people, protocol.reads)
-    except DeniableError:
-        pass
-    try:
-        other = protocol.scaled(level / protocol.epsilon)
-    except DeniableError:
-        return None
-    return other if other.epsilon == level else None
-
-
-def _risk(protocol: Protocol, people: int, reports: int, household: int, shares: list[float] | None, own: bool) -> Risk:
-    try:
-        several = [averaging(protocol, reports), averaging(protocol, household, how="group")]
-    except CannotCompose:
-        several = []
-    year, home = (one.success for one in several) if several else (None, None)
-    return Risk(
-        epsilon=float(protocol.epsilon),
-        protocol=protocol.name,
-        own=own,
-        sure_from_half=surest(protocol.ratio),
-        sure_from_tenth=surest(protocol.ratio, "1/10"),
-        guess=attack(protocol).success if protocol.attack is None else protocol.attack,
-        knowing=None if shares is None else attack(protocol, shares).success,
-        year=year,
-        household=home,
-        exact=bool(several) and all(one.is_exact for one in several),
-        error=protocol.error(people),
-        leverage=protocol.leverage,
-    )
-
-
-def _shares(given: str) -> list[float]:
-    """
-    >>> _shares("0.7,0.2,0.1")
-    [0.7, 0.2, 0.1]
-    """
-    return [float(fraction(part.strip(), "a share")) for part in given.split(",")]
-
-
-def _words(row: Risk, protocol: Protocol, people: int, reports: int, household: int, shares: list[float] | None) -> str:
-    most = "" if row.exact else " of all cases at most"
-    told = [
-        f"Who thought an answer as likely as not becomes {_percent(row.sure_from_half)} sure of it at most by one "
-        f"report, and who gave it one chance in ten {_percent(row.sure_from_tenth)}."
-    ]
-    if row.guess is not None:
-        told.append(
-            f"If all answers were equally likely, the best guess is right in {_percent(row.guess)} of all cases."
-        )
-    if shares is not None and row.knowing is not None:
-        told.append(
-            f"Somebody who knows how common each answer is guesses right in {_percent(max(shares))} of all cases "
-            f"without a report, and in {_percent(row.knowing)} with one."
-        )
-    elif shares is not None:
-        told.append(
-            "How much one helps somebody who knows how common each answer is cannot be listed for this protocol."
-        )
-    if protocol.clear:
-        told.append(f"All this is about the rest of an answer: {', '.join(protocol.clear)} is told as it is.")
-    if row.year is not None and row.household is not None:
-        told.append(
-            f"Between two equally likely answers the best guess is right in {_percent(row.year)}{most} after "
-            f"{reports:,} fresh reports of one person, and in {_percent(row.household)}{most} if {household:,} people "
-            "of a household share the answer and each report once."
-        )
-    unit = f" {protocol.unit}" if protocol.unit else ""
-    told.append(f"With {people:,} people the analyst has a standard error of {row.error:.3g}{unit}.")
-    if row.leverage is not None:
-        told.append(f"One fake report outweighs {row.leverage:.3g} honest ones.")
-    return " ".join(told)
-
-
-def _head(reports: int, household: int, shares: list[float] | None) -> list[str]:
-    together = [f"year, {reports:,} reports", f"household of {household:,}"]
-    guess = ["guess"] if shares is None else ["guess", "knowing shares"]
+def _head(found: Risks) -> list[str]:
+    together = [f"year, {found.reports:,} reports", f"household of {found.household:,}"]
+    guess = ["guess"] if found.known is None else ["guess", "knowing shares"]
     return ["epsilon", "protocol", "sure from 1/2", "from 1/10", *guess, *together, "error", "leverage"]
 
 
-def _cells(row: Risk, shares: list[float] | None) -> list[str]:
-    guesses = [row.guess] if shares is None else [row.guess, row.knowing]
+def _cells(row: Risk, found: Risks) -> list[str]:
+    guesses = ["-" if row.guess is None else percent(row.guess)]
+    if found.known is not None:
+        about = "" if row.knowing_is_exact else "~ "
+        guesses.append("-" if row.knowing is None else f"{about}{percent(row.knowing)}")
     several = ["-" if share is None else _at_most(share, row.exact) for share in (row.year, row.household)]
     return [
         f"{row.epsilon:.4g}{' *' if row.own else ''}",
         row.protocol,
-        _percent(row.sure_from_half),
-        _percent(row.sure_from_tenth),
-        *("-" if share is None else _percent(share) for share in guesses),
+        percent(row.sure_from_half),
+        percent(row.sure_from_tenth),
+        *guesses,
         *several,
         f"{row.error:.3g}",
         "-" if row.leverage is None else f"{row.leverage:.3g}",
     ]
 
 
-def _percent(share: float) -> str:
-    """
-    >>> _percent(0.7311), _percent(0.99999), _percent(1.0)
-    ('73.1 %', '> 99.9 %', '> 99.9 %')
-    """
-    return f"{100 * share:.1f} %" if share < 0.9995 else "> 99.9 %"
-
-
 def _at_most(share: float, is_exact: bool) -> str:
-    return _percent(share) if is_exact else f"<= {_percent(share) if share < 0.9995 else '100 %'}"
+    return percent(share) if is_exact else f"<= {percent(share) if share < 0.9995 else '100 %'}"
 
 
-def _draw(found: dict[str, list[Risk]], people: int, reports: int, household: int) -> Any:
-    """What an attacker and an analyst see against epsilon, one row of panels per question."""
+def _draw(found: dict[str, Risks]) -> Any:
+    """What an attacker, an analyst and a forger see against epsilon, one row of panels per question."""
     pyplot = require("matplotlib.pyplot", "plot")
-    size = (10, 3.8 * len(found))
-    _, panels = pyplot.subplots(len(found), 2, figsize=size, layout="constrained", squeeze=False)
-    curves = (
-        ("sure_from_half", "sure at most, from 1/2"),
-        ("sure_from_tenth", "sure at most, from 1/10"),
-        ("guess", "best guess among all answers"),
-        ("year", f"between two, after {reports:,} reports"),
-        ("household", f"between two, household of {household:,}"),
-    )
-    for (name, rows), (left, right) in zip(found.items(), panels, strict=True):
-        own = next(row.epsilon for row in rows if row.own)
+    size = (13, 3.8 * len(found))
+    _, panels = pyplot.subplots(len(found), 3, figsize=size, layout="constrained", squeeze=False)
+    for (name, one), (left, middle, right) in zip(found.items(), panels, strict=True):
+        curves = (
+            ("sure_from_half", "sure at most, from 1/2"),
+            ("sure_from_tenth", "sure at most, from 1/10"),
+            ("guess", "best guess among all answers"),
+            ("knowing", "best guess, knowing the shares"),
+            ("year", f"between two, after {one.reports:,} reports"),
+            ("household", f"between two, household of {one.household:,}"),
+        )
         for attribute, label in curves:
-            known = [
-                (row.epsilon, 100 * getattr(row, attribute)) for row in rows if getattr(row, attribute) is not None
-            ]
+            known = [(row.epsilon, 100 * getattr(row, attribute)) for row in one.rows if getattr(row, attribute)]
             if known:
                 left.plot(*zip(*known, strict=True), marker=".", label=label)
         left.set(title=f"{name}: what an attacker knows", ylabel="%", ylim=(0, 101))
         left.legend(fontsize="small")
-        right.plot([row.epsilon for row in rows], [row.error for row in rows], marker=".", color="black")
-        right.set(title=f"what the analyst sees, {people:,} people", ylabel="standard error", yscale="log")
-        for panel in (left, right):
+        middle.plot([row.epsilon for row in one.rows], [row.error for row in one.rows], marker=".", color="black")
+        middle.set(title=f"what the analyst sees, {one.people:,} people", ylabel="standard error", yscale="log")
+        forged = [(row.epsilon, row.leverage) for row in one.rows if row.leverage is not None]
+        if forged:
+            right.plot(*zip(*forged, strict=True), marker=".", color="C3")
+        right.set(title="what a forger moves", ylabel="honest reports that one fake outweighs", yscale="log")
+        for panel in (left, middle, right):
             panel.set(xscale="log", xlabel="epsilon of one report")
             panel.set_xticks([float(level) for level in LEVELS], [f"{float(level):g}" for level in LEVELS])
             panel.minorticks_off()
             panel.yaxis.set_major_formatter("{x:.3g}")
-            panel.axvline(own, color="0.6", linestyle=":")
+            panel.axvline(one.own.epsilon, color="0.6", linestyle=":")
     return panels.flat[0]

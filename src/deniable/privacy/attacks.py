@@ -148,10 +148,11 @@ class Reader:
         return np.asarray(self.channel.rows.T[columns][place.reshape(-1)])
 
 
-def attack(protocol: Protocol, prior: Any = None) -> Attack:
+def attack(protocol: Protocol, prior: Any = None, most_cells: int = _MOST_CELLS) -> Attack:
     """The Bayes-optimal guess of an answer from one report, for any protocol and prior.
 
     `prior` is a vector in the order of the answers or a mapping by answer; every answer is equally likely without it.
+    The law is listed where answers times reports are at most `most_cells`.
 
     >>> from deniable.protocols import GRR
     >>> attack(GRR(["yes", "no"], epsilon=1), {"yes": 0.1, "no": 0.9}).words
@@ -164,7 +165,7 @@ def attack(protocol: Protocol, prior: Any = None) -> Attack:
         return Attack(protocol, (), protocol.attack, None, UNKNOWN if protocol.attack is None else FORMULA)
     uniform = np.full(domain.size, 1 / domain.size)
     weights = uniform if prior is None else read_prior(prior, list(domain.labels))
-    listed = _listed(protocol)
+    listed = _listed(protocol, most_cells)
     success, method = None, UNKNOWN
     if listed is not None:
         success, method = posterior_vulnerability(listed, weights), ENUMERATED
@@ -230,7 +231,8 @@ def averaging(protocol: Protocol, reports: int, prior: Any = Fraction(1, 2), how
     larger = max(before, 1 - before)
     told = whole.delta(math.log(larger / (1 - larger)))
     success = float(larger) + float(1 - larger) * told
-    known = protocol.fresh and listed is not None and _alike(listed)
+    composed = all(loss.is_exact for parts in whole.options for loss, _ in parts)
+    known = protocol.fresh and composed and listed is not None and _alike(listed)
     most = 1.0 if whole.unbounded else surest(whole.ratio, before)
     return Repeated(reports, float(before), min(success, 1.0), most, known)
 

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.channels import Channel
 from deniable.errors import ChannelError, DeniableError, NumberError
-from deniable.protocols.base import ANY, Guarantee, Protocol
+from deniable.protocols.base import ANY, STREAM, Guarantee, Protocol
 
 Floats = NDArray[np.float64]
 
@@ -96,11 +96,11 @@ class Loss:
     def of_protocol(cls, protocol: Protocol) -> Loss:
         """One report: by its exact law where that can be listed, else by its exact ratio."""
         promised = protocol.guarantee
-        if protocol.whole_ratio != protocol.ratio:  # what is promised is about more than one report
+        if promised.relation == STREAM or protocol.whole_ratio != protocol.ratio:  # promised of all reports together
             whole = cls._of_ratio(promised.epsilon, protocol.whole_ratio, promised.delta, promised.relation)
             return replace(whole, fresh=False)
         try:
-            channel = protocol.channel(max_cells=_MOST_CELLS)
+            channel = protocol.channel(max_cells=_MOST_CELLS // max(1, protocol._input_count()))
             if channel.shape[0] ** 2 * channel.shape[1] <= _MOST_CELLS:
                 laws = (tuple(_mixed(channel, mix) for mix in pair) for pair in protocol.related())
                 return cls(promised.epsilon, _curve(laws), promised.relation, fresh=protocol.fresh)

@@ -35,7 +35,7 @@ from deniable.channels.utility import read_prior
 from deniable.errors import ChannelError, NumberError, ShapeError
 from deniable.privacy.attacks import Reader, percent_of_cases
 from deniable.protocols import Protocol
-from deniable.protocols.base import ANY
+from deniable.protocols.base import ANY, STREAM
 from deniable.protocols.memoized import Memoized
 from deniable.protocols.profiles import ProfileMechanism, ProfileTable
 from deniable.randomness import Bits, Simulation
@@ -478,7 +478,7 @@ def recurrence(
         raise ShapeError("an attacker tells two streams or more apart, of the same number of epochs")
     (epochs,) = lengths
     prior = (Fraction(1, len(streams)),) * len(streams)
-    if protocol.guarantee.relation == "stream":
+    if protocol.guarantee.relation == STREAM:
         return _evolving(protocol, streams, prior)
     device = _Device(protocol, epochs, repeat, values)
     rows = [device.places(stream).tolist() for stream in streams]

@@ -350,7 +350,12 @@ class Attributes(Groups):
 
     @property
     def attack(self) -> float | None:
-        """Of the column where that is easiest: a report about another column leaves only a guess."""
+        """Of the column where that is easiest: a report about another column leaves only a guess.
+
+        Unknown where a report is about several columns together, for that tells of each of them.
+        """
+        if self.combines:
+            return None
         found = []
         for chance, (_, protocol) in zip(self.chances, self.groups, strict=True):
             if protocol.attack is None or not isinstance(protocol.domain, ListedDomain):

@@ -79,8 +79,7 @@ class Figures(NamedTuple):
     unit: str = ""
 
 
-ANY = "any"
-RELATIONS = (ANY, "metric", "profiles", "edge", "stream")
+ANY, METRIC, PROFILES, EDGE, STREAM = RELATIONS = ("any", "metric", "profiles", "edge", "stream")
 """Between which inputs a guarantee holds: any two answers, answers by their distance, laws of answers, ..."""
 
 

@@ -1,23 +1,32 @@
 """The audit of a survey as one page that a reviewer can sign, and as JSON.
 
 Contents   the survey and its fingerprint; the exact epsilon of each question and of all; what a device gives away over
-           its lifetime; how often the best guess of an answer is right; what a forged report outweighs; what was
-           tested, how, and what was not; versions
+           its lifetime; how often the best guess of an answer is right; what a forged report outweighs; what a relay
+           proves; what each question would risk at other epsilons, in words, a table and a picture; what was tested,
+           how, and what was not; versions and seed
 """
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
+import math
 import platform
 import time
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import asdict
+from fractions import Fraction
 from typing import Any
 
+import cryptography
 import numpy as np
 
 from deniable.exact import epsilon_text
 from deniable.privacy.audit import Audit
-from deniable.surveys.promises import lifetime
+from deniable.surveys.promises import amplified, lifetime
+from deniable.surveys.risk import LEVELS, of_survey, percent
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import write_time
 
@@ -29,9 +38,15 @@ NOT_TESTED = (
 )
 
 
-def reviewed(survey: Survey, found: Audit, version: str) -> dict[str, Any]:
-    """Everything that the page says, as JSON values; `version` is that of this package."""
+def reviewed(
+    survey: Survey, found: Audit, version: str, seed: int | None = None, levels: Sequence[Fraction] = LEVELS
+) -> dict[str, Any]:
+    """Everything that the page says, as JSON values.
+
+    `version` is that of this package, `seed` that of samples, and `levels` are the epsilons of the table of risks.
+    """
     questions = []
+    risked = of_survey(survey, levels=levels)
     for question, part in zip(survey, found.parts, strict=True):
         protocol = question.protocol
         size = getattr(protocol.domain, "size", None)
@@ -46,6 +61,13 @@ def reviewed(survey: Survey, found: Audit, version: str) -> dict[str, Any]:
                 "leverage": protocol.leverage,
                 "clear": list(protocol.clear),
                 "audit": part.to_dict(),
+                "risk": {
+                    "words": risked[question.id].words,
+                    "people": risked[question.id].people,
+                    "reports": risked[question.id].reports,
+                    "household": risked[question.id].household,
+                    "rows": [asdict(row) for row in risked[question.id].rows],
+                },
             }
         )
     terms = survey.terms
@@ -59,11 +81,29 @@ def reviewed(survey: Survey, found: Audit, version: str) -> dict[str, Any]:
         "questions": questions,
         "lifetime": None if terms is None else lifetime(survey),
         "budget": None if terms is None else epsilon_text(terms.budget.epsilon),
-        "shuffler": "no shuffler is assumed: every figure is about what the collector sees of each device",
+        "shuffler": _shuffler(survey),
         "not_tested": list(NOT_TESTED),
         "written": write_time(int(time.time())),
-        "versions": {"deniable": version, "python": platform.python_version(), "numpy": np.__version__},
+        "seed": seed,
+        "versions": {
+            "deniable": version,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "cryptography": cryptography.__version__,
+        },
     }
+
+
+def _shuffler(survey: Survey) -> str:
+    """Whether somebody mixes reports on their way, and what that proves."""
+    if survey.terms is None or survey.terms.relay is None:
+        return "No shuffler is assumed: every figure is about what the collector sees of each device."
+    relay = survey.terms.relay
+    proven = amplified(survey) or "What that proves beyond the figures here is not known for this survey."
+    return (
+        f"A relay ({relay.host}) mixes submissions in batches of {relay.batch:,} or more. {proven} Every other "
+        "figure is about what relay and collector see together of each device."
+    )
 
 
 _STYLE = """
@@ -71,14 +111,23 @@ body{font:16px/1.5 system-ui,sans-serif;color:#1b2733;max-width:60rem;margin:2re
 table{border-collapse:collapse;width:100%}th,td{border-bottom:1px solid #d9dee3;padding:.35rem .6rem;text-align:left;
 vertical-align:top}code{overflow-wrap:anywhere}.cleared{color:#2b6b3a}.violated{color:#b3261e}.undecided{color:#8a5a00}
 .verdict{font-size:1.3rem;font-weight:600}.sign{margin-top:3rem;display:grid;grid-template-columns:1fr 1fr;gap:2rem}
-.sign div{border-top:1px solid #1b2733;padding-top:.3rem}
+.sign div{border-top:1px solid #1b2733;padding-top:.3rem}.wide{overflow-x:auto}.wide td,.wide th{white-space:nowrap}
+svg{width:100%;max-width:40rem;height:auto;font:12px system-ui,sans-serif}svg text{fill:currentColor}
+.own td{font-weight:600}
 @media(prefers-color-scheme:dark){body{color:#e6e9ec;background:#14181c}th,td{border-color:#333c45}
 .cleared{color:#7fd18f}.violated{color:#ff8a80}.undecided{color:#f0c36d}.sign div{border-color:#e6e9ec}}
 """
 
 
-def report_html(content: dict[str, Any]) -> str:
-    """The page: one file, nothing is loaded."""
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What a server says of the page: nothing is loaded, no script is run."""
+
+
+def report_html(content: dict[str, Any], note: str = "") -> str:
+    """The page: one file, nothing is loaded. `note` says who made it, where that matters."""
     found = content["audit"]
     rows = "".join(_row(question) for question in content["questions"])
     notes = [note for question in content["questions"] for note in question["audit"]["notes"]]
@@ -92,6 +141,8 @@ def report_html(content: dict[str, Any]) -> str:
     )
     exact = _number(found["exact"]) if found["exact"] is not None else f"at least {_number(found['lower'])}"
     versions = ", ".join(f"{name} {number}" for name, number in content["versions"].items())
+    seed = "samples from the system's generator" if content["seed"] is None else f"samples of seed {content['seed']}"
+    risk = "".join(_risk(question) for question in content["questions"])
     data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
@@ -100,13 +151,17 @@ def report_html(content: dict[str, Any]) -> str:
 <p class="verdict {_text(found["verdict"])}">{_text(found["verdict"]).capitalize()}: epsilon {exact}, claimed
 {_number(found["epsilon"])}</p>
 <p>Fingerprint <code>{_text(content["fingerprint"])}</code>. Written {_text(content["written"])} with
-{_text(versions)}.</p>
-<p>{in_all} {_text(content["shuffler"]).capitalize()}.</p>
+{_text(versions)}, {seed}.</p>
+{f"<p>{_text(note)}</p>" if note else ""}<p>{in_all} {_text(content["shuffler"])}</p>
 <h2>Questions</h2>
 <table><thead><tr><th>question</th><th>protocol</th><th>verdict</th><th>epsilon, claimed</th><th>best guess</th>
 <th>one forged report outweighs</th></tr></thead><tbody>{rows}</tbody></table>
 <p>The best guess is how often an attacker is right who sees one report, knows the protocol and holds every answer
 equally likely beforehand; in brackets, without the report.</p>
+<h2 id="risk">What it risks, and at other epsilons</h2>
+<p>Sure is how sure anybody becomes at most of something that was as likely as not, or had one chance in ten. A guess
+is among all answers; year and household are between two. The bold row is the question as it stands; the others are what
+the planner would choose.</p>{risk}
 <h2>What was tested</h2><ul>{tested}</ul>
 <h2>What was not tested</h2><ul>{missing}</ul>
 <h2>Specification</h2><details><summary>the survey as it is published</summary>
@@ -129,6 +184,88 @@ def _row(question: dict[str, Any]) -> str:
         f"<td>{_text(question['protocol'])}{clear}</td>"
         f"<td class='{_text(found['verdict'])}'>{_text(found['verdict'])}, by {_text(found['method'])}</td>"
         f"<td>{exact}, {_number(found['epsilon'])}</td><td>{guess}</td><td>{moved}</td></tr>"
+    )
+
+
+def _risk(question: dict[str, Any]) -> str:
+    """What one question risks: words, a picture and a table."""
+    own = question["risk"]
+    head = (
+        *("epsilon", "protocol", "sure from 1/2", "from 1/10", "guess"),
+        *(f"year, {own['reports']:,} reports", f"household of {own['household']:,}"),
+        *(f"error, {own['people']:,} people", "one fake outweighs"),
+    )
+    rows = "".join(
+        f"<tr{' class=own' if row['own'] else ''}>{''.join(f'<td>{_text(cell)}</td>' for cell in _cells(row))}</tr>"
+        for row in own["rows"]
+    )
+    return (
+        f"<h3>{_text(question['text'])}</h3><p>{_text(' '.join(own['words']))}</p>{_picture(own['rows'])}"
+        f'<div class="wide"><table><thead><tr>{"".join(f"<th>{_text(name)}</th>" for name in head)}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    most = "" if row["exact"] else "≤ "
+    several = ["-" if row[name] is None else most + percent(row[name]) for name in ("year", "household")]
+    return [
+        f"{row['epsilon']:.4g}",
+        row["protocol"],
+        percent(row["sure_from_half"]),
+        percent(row["sure_from_tenth"]),
+        "-" if row["guess"] is None else percent(row["guess"]),
+        *several,
+        f"{row['error']:.3g}",
+        "-" if row["leverage"] is None else f"{row['leverage']:.3g}",
+    ]
+
+
+_CURVES = (
+    ("sure_from_half", "#2f6f9f", "sure at most, from 1/2"),
+    ("sure_from_tenth", "#7aa6c8", "sure at most, from 1/10"),
+    ("guess", "#5b8c3e", "best guess among all answers"),
+    ("year", "#d08a2e", "between two, after a year"),
+    ("household", "#9a4f6d", "between two, a household"),
+)
+
+
+def _picture(rows: Sequence[dict[str, Any]]) -> str:
+    """What an attacker knows against epsilon, in percent."""
+    low, high = (math.log(float(end)) for end in (LEVELS[0], LEVELS[-1]))
+
+    def at(epsilon: float, share: float) -> str:
+        x = 40 + 330 * (min(max(math.log(epsilon), low), high) - low) / (high - low)
+        return f"{x:.1f},{190 - 170 * share:.1f}"
+
+    lines, names = [], []
+    for number, (key, color, name) in enumerate(_CURVES):
+        points = [at(row["epsilon"], row[key]) for row in rows if row[key] is not None]
+        if len(points) > 1:
+            lines.append(f'<polyline points="{" ".join(points)}" fill="none" stroke="{color}" stroke-width="2"/>')
+            y = 30 + 20 * number
+            names.append(
+                f'<line x1="385" x2="405" y1="{y - 4}" y2="{y - 4}" stroke="{color}" stroke-width="2"/>'
+                f'<text x="410" y="{y}">{name}</text>'
+            )
+    if not lines:
+        return ""
+    marks = "".join(
+        f'<text x="{at(float(level), 0).split(",")[0]}" y="206" text-anchor="middle">{float(level):g}</text>'
+        for level in LEVELS
+    )
+    grid = "".join(
+        f'<line x1="40" x2="370" y1="{y}" y2="{y}" stroke="#8885"/>'
+        f'<text x="34" y="{y + 4}" text-anchor="end">{share}</text>'
+        for share, y in ((0, 190), (50, 105), (100, 20))
+    )
+    own = next(row["epsilon"] for row in rows if row["own"])
+    here = at(own, 0).split(",")[0]
+    return (
+        '<svg viewBox="0 0 600 220" role="img" aria-label="What an attacker knows in percent, against the epsilon of '
+        f'one report">{grid}<line x1="{here}" x2="{here}" y1="20" y2="190" stroke="#888" stroke-dasharray="3 3"/>'
+        f'{"".join(lines)}{marks}{"".join(names)}<text x="205" y="219" text-anchor="middle">epsilon of one report'
+        "</text></svg>"
     )
 
 

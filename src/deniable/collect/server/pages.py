@@ -6,6 +6,7 @@ Caching    files stand under a hash of all of them and never change there; "curr
            and is asked for again each time
 Size       each file is compressed once and held in memory
 Loading    a page names all modules that it will import, so that they are fetched at once and not one after the other
+Audit      a survey as a reviewer looks at it, worked out once beside the collection: `surveys.audit_report`
 Unknown    for unknown addresses people get an error page, and programs a problem document
 Place      the folder `web` of the package, or of the repository where the package is installed editable
 """
@@ -32,7 +33,10 @@ from deniable.collect.server.service import Service
 from deniable.collect.server.surveys import IMMUTABLE, Listed, listing
 from deniable.errors import DeniableError
 from deniable.exact import epsilon_text
+from deniable.privacy.audit import audit
 from deniable.surveys import Survey
+from deniable.surveys.audit_report import POLICY as AUDIT_POLICY
+from deniable.surveys.audit_report import report_html, reviewed
 from deniable.surveys.promises import band, kept, lifetime
 
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
@@ -299,7 +303,7 @@ def _links(shown: Listed) -> str:
     answer = f'<a class="button" href="s/{shown.fingerprint}">Answer</a>' if shown.open else ""
     return (
         f'{answer}<a href="dashboard/{shown.fingerprint}">Dashboard</a>'
-        f'<a href="v1/surveys/{shown.fingerprint}">Specification</a>'
+        f'<a href="v1/surveys/{shown.fingerprint}">Specification</a><a href="audit/{shown.fingerprint}">Audit</a>'
     )
 
 
@@ -310,6 +314,27 @@ async def front(call: Call) -> Response:
     shown = await listing(service, first, now)
     content = front_page(first, shown, len(entries) - len(first), service.settings.origin)
     return Response(content, 200, {"Content-Security-Policy": FRONT_POLICY}, "text/html")
+
+
+AUDIT_SAMPLES = 2_000
+"""Of each input, where a protocol is judged by samples."""
+MADE_HERE = (
+    "This page was made by the service that collects the reports, with the software that it runs. Whoever does not "
+    "want to trust it saves the specification and makes the page again: deniable audit survey.json --report audit.html."
+)
+
+
+async def audited(call: Call) -> Response:
+    if not call.service.settings.plans:
+        raise Problem("notFound", "this service makes no audits: deniable audit survey.json makes the same page")
+    entry = await call.service.registry.find(call.path["survey"])
+
+    def work() -> bytes:
+        found = audit(entry.survey, samples=AUDIT_SAMPLES)
+        return report_html(reviewed(entry.survey, found, deniable.__version__), MADE_HERE).encode()
+
+    content = await call.service.side_work.answer(("audit", entry.fingerprint), work)
+    return Response(content, 200, {"Content-Security-Policy": AUDIT_POLICY, "Cache-Control": "no-cache"}, "text/html")
 
 
 OPERATIONS = (
@@ -325,5 +350,15 @@ OPERATIONS = (
     _page_operation("/dashboard", "dashboardPage", "dashboard", "What was collected, for analysts with a token."),
     _page_operation("/dashboard/{survey}", "surveyDashboardPage", "dashboard", "The same for one survey."),
     _page_operation("/plan", "planPage", "plan", "The planner, for people."),
+    Operation(
+        "GET",
+        "/audit/{survey}",
+        "auditPage",
+        "The audit of the survey and what it risks, for people and reviewers.",
+        audited,
+        {200: Answer("A page.", {"text/html": {"type": "string"}})},
+        problems=("notFound", "unknownSurvey", "surveyDeleted", "overloaded"),
+        parameters=(Parameter("survey", {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "a fingerprint"),),
+    ),
     *(_file_operation(folder) for folder in FOLDERS),
 )

@@ -1,0 +1,334 @@
+"""What an attacker, a forger and the analyst gain from a question, from epsilon 0.1 to 8: words and one table.
+
+Sure       how sure anybody becomes at most of something that was so likely before: an answer, or what the guarantee is
+           about. By one report; by all reports of a device, where the guarantee is about these
+Guess      how often the best guess of an answer is right: all answers equally likely, or as common as an estimate says
+Year       the best guess between two equally likely answers after a year of reports. A survey says how they hang
+           together: drawn afresh, repeated, from a kept state, or as differences; without a survey they are fresh
+Household  the same, of one report each of several people who share the answer
+Analyst    the standard error of the headline figure, sampling included; and what forgers move
+Row        at other epsilons: what the planner would choose for the question, else the same kind
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from deniable import planning
+from deniable.domains import ListedDomain
+from deniable.errors import ChannelError, DeniableError
+from deniable.labels import text
+from deniable.privacy import Repeated, attack, averaging, surest
+from deniable.privacy.composition import CannotCompose
+from deniable.protocols import Protocol, Tally
+from deniable.protocols.base import ANY, METRIC, PROFILES, STREAM
+from deniable.surveys.survey import Survey
+from deniable.surveys.terms import MEMOIZE, Longitudinal
+
+LEVELS = tuple(Fraction(level) for level in ("0.1", "0.25", "0.5", "1", "2", "4", "8"))
+YEAR = 12
+"""Reports in a year, where no survey says how often it asks."""
+_YEAR_SECONDS = 365 * 86_400
+_GUESSES = 20_000
+_FORGED = 0.01
+_MOST_CELLS = 1 << 12
+"""Answers times reports up to which laws are listed: a table has many rows."""
+_NEVER = Longitudinal()
+_SECRETS = {PROFILES: "profile", METRIC: "place", STREAM: "stream of answers"}
+"""What is guessed, where a guarantee is not between any two answers."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What somebody knows beforehand: how common each answer is."""
+
+    labels: tuple[str, ...]
+    shares: tuple[float, ...]
+
+    @property
+    def foremost(self) -> tuple[str, float]:
+        """The most common answer, and how common it is."""
+        share = max(self.shares)
+        return self.labels[self.shares.index(share)], share
+
+
+@dataclass(frozen=True)
+class Risk:
+    """One question at one epsilon; None where something is not known."""
+
+    epsilon: float
+    protocol: str
+    own: bool
+    """Whether this is the question as it stands, and not what the planner would choose."""
+    sure_from_half: float
+    sure_from_tenth: float
+    sure_from_share: float | None
+    """The same of the most common answer, by an attacker who knows how common it is."""
+    guess: float | None
+    """How often the best guess is right, every answer being equally likely."""
+    knowing: float | None
+    """How often it is right for somebody who knows how common each answer is."""
+    knowing_is_exact: bool
+    """Whether that is so exactly; else it was simulated with real reports."""
+    year: float | None
+    household: float | None
+    exact: bool
+    """Whether `year` and `household` are those of the law itself; else they are so at most."""
+    error: float
+    leverage: float | None
+    moved: float | None
+    """By how much one forged report in a hundred moves the headline figure at most, in the question's unit."""
+
+
+@dataclass(frozen=True)
+class Risks:
+    """A question as it stands, and at other epsilons."""
+
+    protocol: Protocol
+    rows: tuple[Risk, ...]
+    people: int
+    reports: int
+    household: int
+    rule: Longitudinal
+    known: Known | None
+
+    @property
+    def own(self) -> Risk:
+        return next(row for row in self.rows if row.own)
+
+    @property
+    def words(self) -> list[str]:
+        """The question as it stands, a sentence each."""
+        row, protocol = self.own, self.protocol
+        told = [self._sure()]
+        if row.guess is not None:
+            what = "profiles" if protocol.guarantee.relation == PROFILES else "answers"
+            part = " of the part that is easiest to guess" if len(protocol.parts(1)) > 1 and not protocol.clear else ""
+            told.append(
+                f"If all {what} were equally likely, the best guess{part} from one report is right in "
+                f"{percent(row.guess)} of all cases."
+            )
+        told += self._knowing()
+        if protocol.clear:
+            are = "is told as it is" if len(protocol.clear) == 1 else "are told as they are"
+            told.append(f"All this is about the rest of an answer: {' and '.join(protocol.clear)} {are}.")
+        told += self._several()
+        unit = f" {protocol.unit}" if protocol.unit else ""
+        told.append(f"With {self.people:,} people the analyst has a standard error of {row.error:.3g}{unit}.")
+        if row.leverage is not None:
+            told.append(f"One fake report outweighs {row.leverage:.3g} honest ones.")
+        if row.moved is not None:
+            told.append(f"One fake report in a hundred moves the figure by {row.moved:.3g}{unit} at most.")
+        return told
+
+    def _sure(self) -> str:
+        half, tenth = percent(self.own.sure_from_half), percent(self.own.sure_from_tenth)
+        promised = self.protocol.guarantee
+        if promised.relation == ANY:
+            said = (
+                f"Who thought an answer as likely as not becomes {half} sure of it at most by one report, and who gave "
+                f"it one chance in ten {tenth}"
+            )
+        else:
+            by = "all reports of a device" if promised.relation == STREAM else "one report"
+            said = (
+                f"Of {promised.over}: who thought both equally likely becomes {half} sure of one at most by {by}, and "
+                f"who gave it one chance in ten {tenth}"
+            )
+        rare = f", up to a probability of {float(promised.delta):.3g}" if promised.delta else ""
+        return f"{said}{rare}."
+
+    def _knowing(self) -> list[str]:
+        known, row = self.known, self.own
+        if known is None:
+            return []
+        name, share = known.foremost
+        told = []
+        if row.sure_from_share is not None:
+            told.append(
+                f"Who knows how common each answer is gave {name} {percent(share)} before, and is "
+                f"{percent(row.sure_from_share)} sure of it at most afterwards."
+            )
+        if row.knowing is None:
+            told.append(
+                "How much one helps somebody who knows how common each answer is cannot be listed for this protocol."
+            )
+        else:
+            about = "" if row.knowing_is_exact else "about "
+            told.append(
+                f"Somebody who knows how common each answer is guesses right in {percent(share)} of all cases without "
+                f"a report, and in {about}{percent(row.knowing)} with one."
+            )
+        return told
+
+    def _several(self) -> list[str]:
+        row, most = self.own, "" if self.own.exact else " of all cases at most"
+        if row.year is None or row.household is None:
+            return []
+        relation = self.protocol.guarantee.relation
+        number = "one report" if self.reports == 1 else f"{self.reports:,} reports"
+        if relation == STREAM:
+            how = "all reports of one person"
+        elif self.rule.rule == MEMOIZE:
+            how = f"{number} of one person who never changes the answer, because they repeat one"
+        elif self.protocol.fresh:
+            how = f"{number.replace('reports', 'fresh reports')} of one person"
+        else:
+            how = f"{number} of one person who never changes the answer, from one kept state"
+        what = "two equally likely answers" if relation == ANY else "two of them"
+        each = "report in all epochs" if relation == STREAM else "report once"
+        return [
+            f"Between {what} the best guess is right in {percent(row.year)}{most} after {how}, and in "
+            f"{percent(row.household)}{most} if {self.household:,} people of a household share the "
+            f"{_SECRETS.get(relation, 'answer')} and each {each}."
+        ]
+
+
+def percent(share: float) -> str:
+    """
+    >>> percent(0.7311), percent(0.99999), percent(1.0)
+    ('73.1 %', '> 99.9 %', '> 99.9 %')
+    """
+    return f"{100 * share:.1f} %" if share < 0.9995 else "> 99.9 %"
+
+
+def risks(
+    protocol: Protocol,
+    people: int = 10_000,
+    reports: int = YEAR,
+    household: int = 4,
+    known: Known | None = None,
+    rule: Longitudinal = _NEVER,
+    levels: Sequence[Fraction] = LEVELS,
+) -> Risks:
+    """What a question risks as it stands, and at these epsilons.
+
+    >>> from deniable.protocols import GRR
+    >>> found = risks(GRR(["yes", "no"], epsilon=1), levels=())
+    >>> found.words[1]
+    'If all answers were equally likely, the best guess from one report is right in 73.1 % of all cases.'
+    """
+    others = [_at(protocol, level, people) for level in levels if level != protocol.epsilon]
+    rows = [
+        _risk(one, people, reports, household, known, rule, own=one is protocol)
+        for one in (protocol, *others)
+        if one is not None
+    ]
+    ordered = tuple(sorted(rows, key=lambda row: row.epsilon))
+    return Risks(protocol, ordered, people, reports, household, rule, known)
+
+
+def of_survey(
+    survey: Survey,
+    people: int = 10_000,
+    reports: int | None = None,
+    household: int = 4,
+    known: Mapping[str, Known] | None = None,
+    levels: Sequence[Fraction] = LEVELS,
+    question: str | None = None,
+) -> dict[str, Risks]:
+    """The same of each question of a survey, by its rule for answers that repeat, or of one of them."""
+    rule = _NEVER if survey.terms is None else survey.terms.longitudinal
+    number = reports_in_a_year(survey) if reports is None else reports
+    chosen = list(survey) if question is None else [survey[question]]
+    return {
+        one.id: risks(one.protocol, people, number, household, (known or {}).get(one.id), rule, levels)
+        for one in chosen
+    }
+
+
+def reports_in_a_year(survey: Survey) -> int:
+    """How many reports of one question a device sends in a year."""
+    if survey.terms is None:
+        return YEAR
+    return max(1, min(survey.terms.longitudinal.epochs, _YEAR_SECONDS // survey.terms.epochs.seconds))
+
+
+def estimated(protocol: Protocol, tally: Tally) -> Known | None:
+    """What everybody knows who reads the result: how common each answer is; None where answers are not listed."""
+    if not isinstance(protocol.domain, ListedDomain) or protocol.reads != "shares" or not tally.n:
+        return None
+    found = protocol.estimate(tally).consistent()
+    labels = [text(label) for label in protocol.domain.labels]
+    if len(found.frequencies) != len(labels):
+        return None
+    return Known(tuple(labels), tuple(float(share) for share in found.frequencies))
+
+
+def _at(protocol: Protocol, level: Fraction, people: int) -> Protocol | None:
+    """What the planner would choose for the question, else the same kind; None where neither exists at this epsilon."""
+    if protocol.fresh and protocol.guarantee.relation == ANY:
+        try:
+            return planning.build_one(protocol.domain, level, people, protocol.reads)
+        except DeniableError:
+            pass
+    try:
+        other = protocol.scaled(level / protocol.epsilon)
+    except DeniableError:
+        return None
+    return other if other.epsilon == level else None
+
+
+def _risk(
+    protocol: Protocol,
+    people: int,
+    reports: int,
+    household: int,
+    known: Known | None,
+    rule: Longitudinal,
+    own: bool,
+) -> Risk:
+    several = _together(protocol, reports, household, rule)
+    year, home = (one.success for one in several) if several else (None, None)
+    ratio = protocol.whole_ratio
+    knowing, is_exact = _knowing(protocol, known)
+    sure = None
+    if known is not None and 0 < known.foremost[1] < 1 and protocol.guarantee.relation == ANY and not protocol.clear:
+        sure = surest(ratio, known.foremost[1])
+    return Risk(
+        epsilon=float(protocol.epsilon),
+        protocol=protocol.name,
+        own=own,
+        sure_from_half=surest(ratio),
+        sure_from_tenth=surest(ratio, "1/10"),
+        sure_from_share=sure,
+        guess=attack(protocol, most_cells=_MOST_CELLS).success if protocol.attack is None else protocol.attack,
+        knowing=knowing,
+        knowing_is_exact=is_exact,
+        year=year,
+        household=home,
+        exact=bool(several) and all(one.is_exact for one in several),
+        error=protocol.error(people),
+        leverage=protocol.leverage,
+        moved=None if protocol.poisoning is None else _FORGED * protocol.poisoning,
+    )
+
+
+def _together(protocol: Protocol, reports: int, household: int, rule: Longitudinal) -> list[Repeated]:
+    """A year and a household; nothing where reports cannot be composed."""
+    try:
+        times = 1 if rule.rule == MEMOIZE else reports
+        return [averaging(protocol, times), averaging(protocol, household, how="group")]
+    except CannotCompose:
+        return []
+
+
+def _knowing(protocol: Protocol, known: Known | None) -> tuple[float | None, bool]:
+    """How often somebody who knows the shares is right with a report, and whether that is exact."""
+    if known is None:
+        return None, False
+    found = attack(protocol, list(known.shares), _MOST_CELLS)
+    if found.success is not None:
+        return found.success, True
+    try:
+        return max(found.simulate(_GUESSES), max(known.shares)), False
+    except ChannelError:
+        return None, False
+
+
+def to_dict(found: Mapping[str, Risks]) -> dict[str, Any]:
+    """As JSON values: one list of rows per question."""
+    return {name: [asdict(row) for row in one.rows] for name, one in found.items()}
