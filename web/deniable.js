@@ -1704,12 +1704,13 @@ function choose(n, k) {
 }
 
 const MOST_ELEMENTS = 4096;
+const MOST_SINGLE = 2 ** 20; // of which one element is reported
 
 /** Subset mechanism for sets: k of the items and dummies, more often with something of the set than without. */
 function subsetSets(domain, epsilon, { subset_size: k }) {
   const { most } = domain;
   const size = domain.items.size + most;
-  check(size <= MOST_ELEMENTS && isWhole(k, 1, size - most), "the size of a subset is not usable");
+  check(size <= (k === 1 ? MOST_SINGLE : MOST_ELEMENTS) && isWhole(k, 1, size - most), "the size of a subset is not usable");
   const apart = choose(size - most, k);
   const met = choose(size, k) - apart;
   const meets = threshold(floorOf([met, 0n, met, apart], epsilon));

@@ -225,10 +225,11 @@ export class Board {
     return { level, intervals: at === "once" ? "simultaneous" : "each" };
   }
 
-  /** Ask for all questions; those of open text are asked one by one, each with its own texts. */
+  /** Ask for all questions; those for which texts are named are asked one by one, each with its own. */
   async #ask(path, query) {
-    const closed = [...new Set(this.panels.filter(({ open }) => !open).map(({ id }) => id))];
-    const asked = this.panels.filter(({ open }) => open).map(({ id, candidates }) => ({ question: [id], candidates }));
+    const own = ({ open, candidates }) => open || candidates.length > 0;
+    const closed = [...new Set(this.panels.filter((panel) => !own(panel)).map(({ id }) => id))];
+    const asked = this.panels.filter(own).map(({ id, candidates }) => ({ question: [id], candidates }));
     if (closed.length) asked.push({ question: closed });
     return Promise.all(asked.map((one) => this.#api.json(`${this.#base}/${path}`, { ...query, ...this.#intervals, ...one })));
   }
@@ -354,7 +355,7 @@ export class Board {
       panel.range && panel.shape ? `--range=${panel.range}` : "",
       about === "respondents" ? "--respondents" : "",
       post === "none" || panel.kind === "found" ? "" : `--consistent ${post}`,
-      panel.open ? "--candidates words.txt" : "",
+      panel.open || panel.candidates.length ? "--candidates words.txt" : "",
     ].filter(Boolean).join(" ");
   }
 }

@@ -26,6 +26,7 @@ export class QuestionPanel {
   #about = h("p", { class: "note" });
   #warning = h("div", { role: "status" });
   #decision = h("div", { role: "status" });
+  #expected = h("details", { hidden: true }); // of what is discovered: the form for texts that somebody expects
   #tablePlace = h("div", {});
   #command = h("div", {});
   #details;
@@ -60,8 +61,9 @@ export class QuestionPanel {
       this.#about,
       this.#warning,
       this.#decision,
-      this.open ? this.#candidateForm() : null,
+      this.open ? this.#candidateForm("Texts to look for, one per line", "The answers are open text: how common one is can be estimated, but not which there are.", "Look for these") : null,
       this.#chart,
+      this.#expected,
       this.#fakes.element,
       this.#details,
       this.over,
@@ -92,8 +94,8 @@ export class QuestionPanel {
     return this.#question.columns;
   }
 
-  /** Open text is estimated for texts that somebody names. */
-  #candidateForm() {
+  /** Open text is estimated for texts that somebody names; what is discovered is found sooner if somebody expects it. */
+  #candidateForm(words, help, button) {
     const id = newId("candidates");
     const field = h("textarea", { id, rows: 3, placeholder: "rye\nsourdough", "aria-describedby": `${id}-help` });
     const submit = (event) => {
@@ -104,11 +106,18 @@ export class QuestionPanel {
     return h(
       "form",
       { onsubmit: submit },
-      h("label", { for: id }, "Texts to look for, one per line"),
+      h("label", { for: id }, words),
       field,
-      h("p", { class: "note", id: `${id}-help` }, "The answers are open text: how common one is can be estimated, but not which there are."),
-      h("button", { type: "submit", class: "second" }, "Look for these"),
+      h("p", { class: "note", id: `${id}-help` }, help),
+      h("button", { type: "submit", class: "second" }, button),
     );
+  }
+
+  #expect() {
+    this.#expected.hidden = this.kind !== "found" || !this.#raw.enough || !this.#raw.n;
+    if (this.#expected.hidden || this.#expected.firstChild) return;
+    const help = "Answers that you expect are found at smaller shares than others. The stated rate of false finds still holds.";
+    this.#expected.append(h("summary", {}, "Expected answers"), this.#candidateForm("Texts that you expect, one per line", help, "Search again"));
   }
 
   #slider() {
@@ -161,6 +170,7 @@ export class QuestionPanel {
     const { n, noise_floor: floor, protocol, epsilon } = raw;
     const answers = n ? raw.rows : []; // before the first answer the rows have no values
     const smallest = this.kind === "found" ? raw.smallest : floor;
+    this.#expect();
     this.#about.textContent = `${this.key} · ${protocol} · epsilon ${decimal(epsilon)} · ${this.#board.counted(n)}${n && this.shares && smallest !== null && smallest < 1 ? ` · smallest visible share ${percent(smallest, digitsFor(smallest))}` : ""}`;
     update(this.#warning, raw.warning && h("p", { class: "card warn" }, sentence(raw.warning)));
     update(this.#decision, raw.decision && this.#verdict(raw.decision));

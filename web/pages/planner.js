@@ -32,6 +32,9 @@ const FIGURES = {
   pairs: { around: "around the share of any combination of two parts", of: "the share of any combination", write: (width) => percent(width, 2) },
   triples: { around: "around the share of any combination of three parts", of: "the share of any combination", write: (width) => percent(width, 2) },
   places: { around: "around the share of a typical rectangle of cells, if all cells are equally common", of: "the share of a typical rectangle", write: (width) => percent(width, 2) },
+  items: { around: "around the share of any item", of: "the share of any item", write: (width) => percent(width, 2) },
+  keys: { around: "around the share of any key", of: "the share of any key", write: (width) => percent(width, 2) },
+  found: { around: "around the share of what is found", of: "the share of what is found", write: (width) => percent(width, 2) },
   attributes: { around: "of its range around the figure of any part", of: "the figure of any part, of its range", write: (width) => percent(width, 2) },
 };
 
@@ -39,7 +42,7 @@ function result(plan, query) {
   const { around, of, write } = FIGURES[plan.reads] ?? FIGURES.shares;
   const wide = (width) => write(width, plan.unit);
   const within = wide(plan.within);
-  const shares = plan.reads === "shares";
+  const shares = ["shares", "items", "keys", "found"].includes(plan.reads);
   const chosen = plan.table.find(({ name }) => name === plan.choice);
   const level = `${percent(plan.level, 0)} confidence${plan.population ? "" : ", among those who answer"}`;
   const answer = {
@@ -83,7 +86,7 @@ function result(plan, query) {
         "div",
         { class: "tiles" },
         tile(`± ${within}`, `interval of ${of}, at most`),
-        shares ? tile(visible(chosen), "smallest visible share") : null,
+        shares ? tile(visible(chosen), plan.reads === "found" ? "smallest share that is found, nine times out of ten" : "smallest visible share") : null,
         tile(plural(chosen.report_bytes, "byte"), `of randomized answer, ${chosen.report_bytes + 24} sent in all`),
         tile(`× ${factor(fraction(plan.epsilon))}`, "the most that odds change"),
         tile(count(plan.n), plan.n === 1 ? "person answers" : "people answer"),
@@ -102,17 +105,19 @@ function result(plan, query) {
       "section",
       { class: "card" },
       h("h2", {}, `The interval ± against epsilon, for ${plural(plan.n, "person", "people")}`),
-      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: plan.unit ? `interval ±, ${plan.unit}` : "interval ±", write: ["shares", "attributes", "pairs", "triples", "ranges", "rectangles", "places"].includes(plan.reads) ? undefined : short, mark: [fraction(plan.epsilon), chosen.half_width] }),
+      lines(series, { title: "Half-width of the interval of each protocol against epsilon; the table above has the numbers at the chosen epsilon", xName: "epsilon", yName: plan.unit ? `interval ±, ${plan.unit}` : "interval ±", write: ["mean", "distribution"].includes(plan.reads) ? short : undefined, mark: [fraction(plan.epsilon), chosen.half_width] }),
     ),
   ];
 }
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-function cli({ categories, number, unit, read, record, places, epsilon, people, within, level, about }) {
+function cli({ categories, at_most: most, discover, number, unit, read, record, places, epsilon, people, within, level, about }) {
   return [
     "deniable plan",
-    categories ? `--categories ${categories}` : number || record || places ? "" : "--text",
+    categories ? `--categories ${categories}` : number || record || places || discover ? "" : "--text",
+    most ? `--at-most ${most}` : "",
+    discover ? `--discover ${discover}` : "",
     number ? `--number=${number}` : "",
     unit ? `--unit ${quoted(unit)}` : "",
     read ? `--read ${read}` : "",
@@ -149,7 +154,11 @@ const number = () => ({ number: `${text("low")}..${text("high")}`, unit: fields.
 /** What can be asked for: the fields that say more about it, and how they become a query. */
 const KINDS = {
   list: { words: "one of a list", fields: ["categories"], query: () => ({ categories: text("categories") }) },
-  text: { words: "open text", fields: [], query: () => ({}) },
+  several: { words: "several of a list", fields: ["categories", "most"], query: () => ({ categories: text("categories"), at_most: text("most") }) },
+  keys: { words: "several of a list, with a number each", fields: ["categories", "most", ...NUMBER], query: () => ({ categories: text("categories"), at_most: text("most"), ...number() }) },
+  text: { words: "open text, counted for a list of texts", fields: [], query: () => ({}) },
+  discover: { words: "open text, to find the common ones", fields: ["bytes"], query: () => ({ discover: text("bytes") }) },
+  bits: { words: "an identifier, to find the common ones", fields: ["bits"], query: () => ({ discover: `${text("bits")}bits` }) },
   number: { words: "a number (its mean)", fields: NUMBER, query: number },
   shape: { words: "a number (its distribution)", fields: NUMBER, query: () => ({ ...number(), read: "distribution" }) },
   ranges: { words: "a number (shares of ranges)", fields: NUMBER, query: () => ({ ...number(), read: "ranges" }) },
@@ -186,7 +195,7 @@ function arrange() {
   for (const name of ["epsilon", "people", "within"]) fields[name].element.hidden = name === solved;
   const used = KINDS[kind()].fields;
   for (const one of Object.values(KINDS).flatMap(({ fields: own }) => own)) fields[one].element.hidden = !used.includes(one);
-  const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], shape: ["Interval ±", "around the median, in its unit"], ranges: ["Interval ± (percent)", "around the share of a typical range"], record: ["Interval ± (percent)", "of the range of any part"], pairs: ["Interval ± (percent)", "around the share of any combination"], plane: ["Interval ± (percent)", "around the share of a typical rectangle"], places: ["Interval ± (percent)", "around the share of a typical rectangle"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
+  const [label, help] = { number: ["Interval ±", "around the mean, in its unit"], shape: ["Interval ±", "around the median, in its unit"], ranges: ["Interval ± (percent)", "around the share of a typical range"], record: ["Interval ± (percent)", "of the range of any part"], pairs: ["Interval ± (percent)", "around the share of any combination"], plane: ["Interval ± (percent)", "around the share of a typical rectangle"], places: ["Interval ± (percent)", "around the share of a typical rectangle"], several: ["Interval ± (percent)", "around the share of any item"], keys: ["Interval ± (percent)", "around the share of any key"], discover: ["Interval ± (percent)", "around the share of what is found"], bits: ["Interval ± (percent)", "around the share of what is found"] }[kind()] ?? ["Interval ± (percent)", "around any share"];
   fields.within.element.querySelector("label").textContent = label;
   fields.within.element.querySelector(".note").textContent = help;
 }
@@ -246,6 +255,9 @@ show(
       { class: "controls" },
       h("div", {}, h("label", { for: kindId }, "An answer is"), fields.kind.input),
       field("categories", "Possible answers", "from 2 on", { type: "number", min: 2, value: 10, inputmode: "numeric" }),
+      field("most", "At most", "so many of them are reported", { type: "number", min: 1, value: 3, inputmode: "numeric" }),
+      field("bytes", "Bytes", "of the longest text that is told whole", { type: "number", min: 4, max: 128, value: 12, inputmode: "numeric" }),
+      field("bits", "Bits", "of an identifier", { type: "number", min: 2, max: 1024, value: 64, inputmode: "numeric" }),
       field("low", "From", "the smallest number", { type: "text", value: 0, inputmode: "decimal" }),
       field("high", "To", "the largest number", { type: "text", value: 24, inputmode: "decimal" }),
       field("unit", "Unit", "may be empty", { type: "text", value: "hours" }),

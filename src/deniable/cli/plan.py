@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,14 +16,14 @@ from deniable.cli.output import examples, save_figure
 from deniable.domains import (
     PLACES_ARE_READ_AS,
     RECORDS_ARE_READ_AS,
-    BitStrings,
     Domain,
     Grid,
     Interval,
+    KeyNumbers,
     Sets,
-    ShortText,
     Strings,
     as_domain,
+    read_discovered,
     read_record,
 )
 from deniable.errors import SpecError
@@ -52,6 +51,7 @@ READS = {
         "deniable plan --number 0..24 --unit hours --read distribution --epsilon 1 --people 20000    and its shape",
         "deniable plan --record parts.json --epsilon 1 --people 20000         one part of a record per person",
         "deniable plan --categories 30 --at-most 4 --epsilon 1 --people 20000    several of 30 items",
+        "deniable plan --categories 30 --at-most 4 --number 1..5 --epsilon 1 --people 20000    ratings of them",
         "deniable plan --categories 50 --epsilon 1 --people 100000 --shuffled 1e-8    what a shuffler would gain",
         "deniable plan --record two.json --read rectangles --epsilon 1 --people 50000    two numbers together",
         "deniable plan --record parts.json --read pairs --epsilon 1 --people 50000    tables of two parts each",
@@ -108,7 +108,8 @@ def plan(
         int | None,
         typer.Option(
             metavar="M",
-            help="Several of --categories may be an answer; so many of them are reported at most.",
+            help="Several of --categories may be an answer; so many of them are reported at most. With --number, each "
+            "has a number.",
             show_default=False,
         ),
     ] = None,
@@ -196,11 +197,15 @@ def plan(
     tables of so many parts together.
     For --discover a visible share is found nine times out of ten, whatever the answer is, and the last line says so.
     """
-    domain = _domain(categories, text, number, unit, record, discover, places)
-    if at_most is not None:
-        if categories is None:
-            raise SpecError("--at-most goes with --categories, of which several may be an answer")
-        domain = Sets(domain, at_most)
+    if at_most is None:
+        domain = _domain(categories, text, number, unit, record, discover, places)
+    elif categories is None:
+        raise SpecError("--at-most goes with --categories, of which several may be an answer")
+    else:
+        listed = _domain(categories, text, None, "", record, discover, places)
+        domain = (
+            Sets(listed, at_most) if number is None else KeyNumbers(listed, Interval.between(number, unit), at_most)
+        )
     if sum(given is not None for given in (epsilon, people, within)) != 2:
         raise SpecError("give two of --epsilon, --people and --within: the third follows")
     if forever is not None and epsilon is None:
@@ -212,7 +217,7 @@ def plan(
         )
     if changes is not None and (epochs is None or forever is not None):
         raise SpecError("--changes goes with --epochs, and not with --forever: --epsilon is that of all reports")
-    kind = "number" if number else "record" if record else "places" if places else ""
+    kind = "number" if number and at_most is None else "record" if record else "places" if places else ""
     if read is not None and read not in READS.get(kind, ()):
         raise SpecError(
             "--read is mean, distribution or ranges with --number, pairs, triples or rectangles with --record, and "
@@ -242,20 +247,6 @@ def _bytes(memory: float) -> int:
     return round(memory * 1e6)
 
 
-def _discovered(size: str) -> Domain:
-    """
-    >>> _discovered("16"), _discovered("64bits")
-    (ShortText(bytes=16, key=''), BitStrings(bits=64, key=''))
-    """
-    found = re.fullmatch(r"([0-9]{1,6}) *(bytes|bits|)", size.strip())
-    if found is None:
-        raise SpecError(
-            f"--discover is how long texts may be, such as 16 (bytes), or identifiers (64bits), not {size!r}"
-        )
-    number, unit = found.groups()
-    return BitStrings(int(number)) if unit == "bits" else ShortText(int(number))
-
-
 def _domain(
     categories: str | None,
     text: bool,
@@ -273,7 +264,7 @@ def _domain(
     if discover is not None:
         if unit:
             raise SpecError("--unit goes with --number")
-        return _discovered(discover)
+        return read_discovered(discover)
     if places is not None:
         return Grid.parse(places)
     if record is not None:

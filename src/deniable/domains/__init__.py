@@ -13,7 +13,7 @@ ShortText    short texts, to be discovered
 """
 
 from deniable.domains.base import Domain, domain_of_answers, load_domain
-from deniable.domains.bit_strings import BitDomain, BitRows, BitStrings, ShortText
+from deniable.domains.bit_strings import BitDomain, BitRows, BitStrings, ShortText, read_discovered
 from deniable.domains.interval import Interval
 from deniable.domains.listed import Categories, DomainLike, Integers, Labels, ListedDomain, as_domain, as_listed
 from deniable.domains.records import PLACES_ARE_READ_AS, RECORDS_ARE_READ_AS, Grid, RecordColumns, Records, read_record
@@ -46,5 +46,6 @@ __all__ = [
     "as_listed",
     "domain_of_answers",
     "load_domain",
+    "read_discovered",
     "read_record",
 ]

@@ -11,6 +11,7 @@ Bit i of a string is bit 7 - i % 8 of byte i // 8: the first bits are the beginn
 from __future__ import annotations
 
 import hashlib
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -340,6 +341,22 @@ class ShortText(BitDomain):
 
     def __str__(self) -> str:
         return f"any text, of which {self.bytes} bytes are told"
+
+
+def read_discovered(size: str) -> BitDomain:
+    """What is to be discovered, by its size: texts of up to so many bytes, or identifiers of so many bits.
+
+    >>> read_discovered("16"), read_discovered("64bits")
+    (ShortText(bytes=16, key=''), BitStrings(bits=64, key=''))
+    """
+    found = re.fullmatch(r"([0-9]{1,6}) *(bytes|bits|)", size.strip())
+    if found is None:
+        raise SpecError(
+            f"what is discovered is said by how long texts may be, such as 16 (bytes), or identifiers (64bits), not "
+            f"{size!r}"
+        )
+    number, unit = found.groups()
+    return BitStrings(int(number)) if unit == "bits" else ShortText(int(number))
 
 
 def _is_hex(text: str) -> bool:

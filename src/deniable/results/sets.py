@@ -7,7 +7,8 @@ Top        the k items with the largest estimates were chosen because they are l
            items have their share in their interval; of an item that was just chosen it reaches far down
 Sizes      how many people have no item, one, two, ...; the last size has all larger ones
 Together   sets of items that were scored in another group of the respondents, so that choosing candidates by the shares
-           of items leaves their errors alone. lift = share of the set / product of the shares of its items
+           of items leaves their errors alone. lift = share of the set / product of the shares of its items. They are
+           ranked by a best guess, between the unbiased share and the product, each by its error
 Means      of the numbers of keys: a ratio of two estimates, with Fieller's interval
 """
 
@@ -60,6 +61,8 @@ class ItemShares(Estimate):
     @property
     def notes(self) -> list[str]:
         said = super().notes
+        if self.n and self.together is not None:
+            said = [*said, RANKED_BY_GUESS]
         if not self.n or not self.at_most or self.sizes is None:
             return said
         share = float(np.clip(self.sizes.frequencies[-1], 0.0, 1.0))
@@ -163,51 +166,28 @@ class TogetherShares(Estimate):
     lift: Floats | None = None
     """How many times as common the set is as if its items had nothing to do with each other."""
     lift_stderr: Floats | None = None
-    expected: Floats | None = None
-    """The product of the shares of the items: what the share would be if they had nothing to do with each other."""
+    guess: Floats | None = None
+    """Shares by `best_guess`: biased, and without intervals."""
 
     @property
     def blended(self) -> Floats:
-        """Shares that are pulled from the unbiased ones towards the product of the shares of the items.
-
-        The product is nearly free of noise and wrong by how far items go together; how far they do on average is
-        estimated from all candidates. The ranking is better than either alone; these shares are biased and have no
-        intervals.
-        """
-        raw = self.unbiased
-        if self.expected is None or not raw.n:
-            return raw.frequencies
-        shares, noise = raw.frequencies, raw.errors() ** 2
-        known = np.isfinite(shares) & np.isfinite(self.expected)
-        product = np.where(known, np.clip(self.expected, 0.0, 1.0), 0.0)
-        seen = np.where(known, shares, 0.0)
-        weight = np.where(known, 1 / np.maximum(noise, 1e-300), 0.0)
-        total = float((weight * product**2).sum())
-        if total <= 0:
-            return shares
-        # Subsampling shrinks pairs more than items: one factor for all of them.
-        product = product * max(_LEAST, (float((weight * product * seen).sum()) + _SURE) / (total + _SURE))
-        apart = np.where(known, (seen - product) ** 2 - noise, 0.0)
-        worth = weight**2 * product**2
-        # How far items go together is taken at its lower end: what may be noise is left to the products.
-        sure = float((worth * apart).sum()) - math.sqrt(2 * float(np.square(worth * np.where(known, noise, 0.0)).sum()))
-        spread = max(0.0, sure / max(float((worth * product**2).sum()), 1e-300))
-        own = spread * product**2
-        return np.where(known, product + own / (own + noise) * (seen - product), shares)
+        """The best guess of each share, which ranks better than the unbiased share; it is biased, without interval."""
+        return self.unbiased.frequencies if self.guess is None else self.guess
 
     def likely(self, k: int) -> TogetherShares:
         """The k candidates that are most common by the best guess, `blended`, with their unbiased shares."""
-        return self._take(np.argsort(-np.nan_to_num(self.blended, nan=-1.0), kind="stable")[:k])
+        order = np.argsort(-np.nan_to_num(self.blended, nan=-1.0), kind="stable")[:k]
+        return replace(self._take(order), method="unbiased, ranked by a best guess")
 
     @property
     def shown(self) -> TogetherShares:
-        """The candidates with the largest estimates."""
-        return self if len(self.labels) <= MOST_SHOWN else self.top(MOST_SHOWN)
+        """The candidates that look most common."""
+        return self.likely(MOST_SHOWN)
 
     def top(self, k: int) -> TogetherShares:
         """The k candidates with the largest estimates; their intervals are those of all candidates."""
         order = np.argsort(-self.unbiased.counts, kind="stable")[:k] if self.n else np.arange(min(k, len(self.labels)))
-        return self._take(order)
+        return replace(self._take(order), method="unbiased, ranked by the unbiased shares")
 
     def chosen(self, k: int) -> TopShares:
         """The k candidates with the largest estimates, with intervals that allow for having chosen them."""
@@ -223,7 +203,7 @@ class TogetherShares(Estimate):
             noise=self.noise[places],
             lift=None if self.lift is None else self.lift[places],
             lift_stderr=None if self.lift_stderr is None else self.lift_stderr[places],
-            expected=None if self.expected is None else self.expected[places],
+            guess=None if self.guess is None else self.guess[places],
             raw=None if self.raw is None else self.raw._take(places),  # type: ignore[attr-defined]
         )
 
@@ -240,7 +220,7 @@ class TogetherShares(Estimate):
         unknown = np.full(len(self.labels), math.nan)
         lift = unknown if self.lift is None else self.lift
         errors = unknown if self.lift_stderr is None else self.lift_stderr
-        return replace(rows, more={**rows.more, "lift": lift, "lift_stderr": errors})
+        return replace(rows, more={**rows.more, "lift": lift, "lift_stderr": errors, "guess": self.blended})
 
     def consistent(self, method: str = "norm-sub") -> TogetherShares:
         raw = self.raw or self
@@ -270,8 +250,66 @@ class TogetherShares(Estimate):
 
 MOST_SHOWN = 100
 
+RANKED_BY_GUESS = (
+    "items that occur together are listed by a best guess, from the shares of single items and of sets; the shares "
+    "beside them are unbiased"
+)
+
 _SURE, _LEAST = 4.0, 0.05
 """Before any data the factor of pairs is one, by about a half; and it is at least so much."""
+_CLEAR, _FINE, _PASSES = 6.0, 4, 200
+"""Standard errors above which a share is taken as it is; steps of the prior per standard error; passes of its fit."""
+
+
+def shrunk(shares: Floats, errors: Floats) -> tuple[Floats, Floats]:
+    """The mean and the mean square of each true share, given all estimates: of many, most of the largest are luck.
+
+    By empirical Bayes: the prior of the true shares is fitted to the estimates by EM (nonparametric maximum
+    likelihood, on a grid). Shares that stand far out of the noise stay as they are.
+
+    >>> shares = np.append(np.random.default_rng(1).normal(size=999), 20.0)
+    >>> means, _ = shrunk(shares, np.ones(1000))
+    >>> bool(means[:999].max() < 2), float(means[999])
+    (True, 20.0)
+    """
+    z = shares / errors
+    clear = z > _CLEAR
+    means, squares = np.where(clear, shares, 0.0), np.where(clear, shares**2 + errors**2, 0.0)
+    if clear.all():
+        return means, squares
+    atoms = np.arange(_FINE * (_CLEAR + 2) + 1) / _FINE
+    places, often = np.unique(np.round(np.maximum(z[~clear], -_CLEAR) * 2 * _FINE), return_counts=True)
+    likely = np.exp(-np.square(places[:, None] / (2 * _FINE) - atoms) / 2)
+    prior = np.full(atoms.size, 1 / atoms.size)
+    for _ in range(_PASSES):
+        prior *= (often / (likely @ prior)) @ likely / often.sum()
+    after = np.exp(-np.square(np.maximum(z[~clear], -_CLEAR)[:, None] - atoms) / 2) * prior
+    after /= after.sum(axis=1, keepdims=True)
+    means[~clear], squares[~clear] = errors[~clear] * (after @ atoms), errors[~clear] ** 2 * (after @ atoms**2)
+    return means, squares
+
+
+def best_guess(shares: Floats, noise: Floats, products: Floats, squares: Floats) -> Floats:
+    """Shares of sets, pulled from the unbiased ones towards the products of the shares of their items.
+
+    Products have little noise and are wrong by how far items go together. Both errors are estimated: `products` and
+    `squares` are the mean and the mean square of each product given what is known of the items (`shrunk`), and how
+    far items go together comes from all sets.
+    """
+    weight = 1 / np.maximum(noise, 1e-300)
+    # Subsampling shrinks pairs more than items: one factor for all of them.
+    factor = (float((weight * products * shares).sum()) + _SURE) / (float((weight * products**2).sum()) + _SURE)
+    prior, square = max(_LEAST, factor) * products, max(_LEAST, factor) ** 2 * squares
+    unknown = np.maximum(square - prior**2, 0.0)
+    # How far items go together is taken at its lower end: what may be noise is left to the products.
+    worth = weight**2 * square
+    apart, doubt = (shares - prior) ** 2 - noise - unknown, 2 * np.square(worth * (noise + unknown)).sum()
+    spread = max(0.0, float((worth * apart).sum()) - math.sqrt(float(doubt))) / max(
+        float((worth * square).sum()), 1e-300
+    )
+    own = unknown + spread * square
+    found: Floats = prior + own / (own + noise) * (shares - prior)
+    return found
 
 
 def set_label(items: Sequence[Label]) -> str:

@@ -230,7 +230,7 @@ def find(
     repeats: Repeats = ONCE,
     bins: int | None = None,
     ranges: Sequence[tuple[float, ...]] = (),
-    values: Sequence[str] = (),
+    values: Sequence[str] | None = None,
 ) -> Finding:
     """Estimate from a tally; open text needs the candidates to look for; a distribution may have `bins` and `ranges`.
 
@@ -242,7 +242,7 @@ def find(
     >>> [round(found.table.records()[0][name], 2) for name in NUMBERS], round(noise_floor(smoke, 1000, 0.95), 2)
     ([0.72, 0.03, 0.65, 0.78], 0.06)
     """
-    if values and protocol.finds:
+    if values is not None and protocol.finds:
         estimated: Any = protocol.estimate_of(tally, values)
     elif protocol.takes_candidates and candidates is not None:
         estimated = protocol.estimate(tally, candidates)  # type: ignore[call-arg]

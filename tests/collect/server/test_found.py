@@ -11,6 +11,8 @@ import pytest
 from deniable.collect.wire import ID_BYTES
 from deniable.domains import ShortText
 from deniable.protocols import Discovery
+from deniable.protocols.discovery import discovery
+from deniable.protocols.discovery.search import search
 from deniable.randomness import Simulation
 from deniable.surveys import Question, Survey
 from tests.collect.server.live import in_thread
@@ -51,7 +53,27 @@ def test_what_was_found_has_p_values_and_the_rate_of_false_finds(live):
     assert [float(row["p_value"]) < 1e-9 for row in rows] == [True, True]
 
 
-def test_the_same_words_are_followed_over_the_epochs_and_compared(live):
+@pytest.fixture
+def searches(monkeypatch):
+    """One entry per search; Discovery is frozen, so its module is patched."""
+    made = []
+    monkeypatch.setattr(discovery, "search", lambda *given: made.append(1) or search(*given))
+    return made
+
+
+def test_all_epochs_are_searched_once_and_what_is_found_is_counted_in_each(live, searches):
+    for _ in range(2):
+        series = read(live, "estimates?per=epoch&level=0.9999").json["series"]
+        assert len(searches) == 1
+    for shares, reading in zip(SHARES.values(), series, strict=True):
+        rows = {row["label"]: row for row in reading["questions"][0]["rows"]}
+        assert list(rows) == ["tea", "日"]
+        assert all(row["low"] <= share <= row["high"] for row, share in zip(rows.values(), shares, strict=True))
+    assert "tea" in read(live, "estimates.csv?per=epoch").body.decode()
+    assert len(searches) == 2, "at another level it is another question"
+
+
+def test_the_same_words_are_followed_over_the_epochs_and_compared(live, searches):
     """Intervals of 99.99 %: wrong in fewer than 1 in 1,000 runs, and the seeds are fixed."""
     series = read(live, "estimates?per=epoch&values=tea&values=milk&level=0.9999").json["series"]
     for (tea, _), reading in zip(SHARES.values(), series, strict=True):
@@ -59,6 +81,7 @@ def test_the_same_words_are_followed_over_the_epochs_and_compared(live):
         assert (first["label"], second["label"]) == ("tea", "milk"), "in the order in which they were asked for"
         assert first["low"] <= tea <= first["high"]
         assert second["low"] <= 0 <= second["high"]
+    assert not searches, "what is named is counted, not searched for"
     (word,) = read(live, "differences?before=9&after=10&level=0.9999").json["questions"]
     found = {row["label"]: row for row in word["rows"]}
     assert found["tea"]["low"] <= -0.2 <= found["tea"]["high"] < 0

@@ -17,10 +17,11 @@ from playwright.sync_api import expect
 
 from deniable import design
 from deniable.collect.wire import ID_BYTES
-from deniable.domains import Grid, Integers, Interval, Records, Sets
+from deniable.domains import Grid, Integers, Interval, Records, Sets, ShortText
 from deniable.protocols import (
     GRR,
     Attributes,
+    Discovery,
     ItemSets,
     KeyValue,
     MeanTable,
@@ -795,6 +796,37 @@ def test_two_thousand_people_tick_boxes_in_a_browser_and_the_dashboard_shows_the
     assert panel.locator(".matrix tbody tr, .matrix tr").count() >= 6
     expect(board.locator("[data-question='stars.mean']")).to_contain_text("stars")
     assert board.locator("[data-question='stars.share'] .chart").count() == 1
+
+
+def test_words_that_nobody_listed_are_found_expected_and_followed_on_the_dashboard(
+    service: Service, open_tab: Open
+) -> None:
+    """A word that is too rare to be found is found once it is expected; one found is counted in each period."""
+    protocol = Discovery(ShortText(4), 8, people=3_000)
+    survey = Survey("words", [Question("word", "Which word?", protocol)], terms(budget=64))
+    service.publish(survey)
+    rare = round(0.45 * 3_000 * float(protocol.visible(6_000) or 1))
+    for epoch, often in ((current(survey) - 1, 600), (current(survey), 1_200)):
+        bits, random = Simulation(epoch), np.random.default_rng(often)
+        words = ["tea"] * often + ["soda"] * rare
+        words += [f"{one:x}" for one in random.integers(0, 1 << 16, 3_000 - len(words))]
+        ids = bits.words(6_000).view(np.uint8).reshape(3_000, ID_BYTES).copy()
+        service.fill_with(survey, epoch, Crowd(ids, np.asarray(protocol.privatize(words, bits))))
+    board = open_tab(service.dashboard(survey))
+    sign_in(board, service)
+    panel = board.locator("[data-question=word]")
+    expect(panel.locator(".chart").first).to_contain_text("tea")
+    assert "soda" not in panel.locator(".chart").first.inner_text()
+    panel.locator("summary", has_text="Expected answers").click()
+    panel.get_by_label("Texts that you expect, one per line").fill("soda\nmilk")
+    panel.get_by_role("button", name="Search again").click()
+    expect(panel.locator(".chart").first).to_contain_text("soda")
+    assert "milk" not in panel.locator(".chart").first.inner_text()
+    expect(panel).to_contain_text("--candidates words.txt")
+    panel.locator("summary", has_text="Over time").click()
+    heads = panel.locator(".series ~ div thead th")
+    expect(heads).to_have_count(4)
+    assert [head.lower() for head in heads.all_text_contents()[2:]] == ["tea", "soda"]
 
 
 def test_tables_of_columns_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:

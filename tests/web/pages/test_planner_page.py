@@ -34,15 +34,18 @@ ASKED = [
     "number=0..24&unit=hours&epsilon=1&within=0.5",
     pytest.param("number=-5..10.5&epsilon=2&people=1000", marks=pytest.mark.slow),
     f"record={quote(RECORD)}&epsilon=1&people=20000",
+    "discover=12&epsilon=4&people=20000",
+    "categories=30&at_most=4&epsilon=1&people=20000",
+    "categories=6&at_most=2&number=1..5&unit=stars&people=9000&within=0.05",
 ]
 
 
 @pytest.mark.parametrize("query", ASKED)
 def test_the_service_plans_as_the_command_does(service: Service, query: str) -> None:
     options = {name: unquote(value) for name, value in (pair.split("=") for pair in query.split("&"))}
-    flags = [f"--{name}={value}" for name, value in options.items() if name != "about"]
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if name != "about"]
     flags += ["--respondents"] if options.get("about") == "respondents" else []
-    flags += [] if {"categories", "number", "record"} & set(options) else ["--text"]
+    flags += [] if {"categories", "number", "record", "discover"} & set(options) else ["--text"]
     wanted = json.loads(CliRunner().invoke(app, ["plan", *flags, "--json"], catch_exceptions=False).stdout)
     with urllib.request.urlopen(f"{service.address}/v1/plan?{query}") as reply:
         found = json.load(reply)
@@ -66,6 +69,11 @@ def eval_fraction(text: str) -> float:
             f"{asked}&epsilon=1&people=10"
             for asked in ("unit=h", "record=3", "record=%7B%7D", "record=%7B%22a%22:1%7D")
         ),
+        *(
+            f"{asked}&epsilon=1&people=10"
+            for asked in ("at_most=2", "categories=3&at_most=4", "discover=3", "discover=12&categories=3")
+        ),
+        "discover=12&read=mean&epsilon=1&people=10",
         "epsilon=1&people=10&record=" + quote(json.dumps({f"q{i}": ["a", "b"] for i in range(17)})),
     ],
 )
@@ -163,6 +171,17 @@ def test_the_page_plans_means_and_records(service: Service, open_tab: Open) -> N
     assert "epsilon split over all 3 columns" in tab.inner_text("section.promise")
     assert not tab.get_by_label("Unit").is_visible()
     check_command(tab)
+    tab.get_by_label("An answer is").select_option("discover")
+    tab.wait_for_selector("text=Use Discovery")
+    tile = tab.locator(".tile", has_text="smallest share that is found, nine times out of ten")
+    share = float(tile.locator("b").inner_text().split()[0])
+    assert f"Answers that at least {share:.2g} % of" in tab.inner_text("section.promise").replace("\u00a0", " ")
+    check_command(tab)
+    tab.get_by_label("An answer is").select_option("keys")
+    tab.wait_for_selector("text=--at-most 3")
+    assert "Use KeyValue" in tab.inner_text("section.promise")
+    check_command(tab)
+    tab.get_by_label("An answer is").select_option("record")
     tab.get_by_label("Parts").fill("smoke yes no")
     tab.wait_for_selector("[role=alert] >> text=one part per line")
 

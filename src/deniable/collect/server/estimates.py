@@ -7,6 +7,8 @@ Series     one reading over all epochs asked for, or one per epoch (per=epoch), 
            answers evolve, a share needs the reports of all epochs before it: then there is one reading, from the first
            epoch on, whose rows are the epochs
 Several    over several epochs the errors allow for one device standing in each of them (`Repeats`)
+Found      answers that nobody listed are searched for over all epochs asked for, and counted in each: one search per
+           epoch would take as many times as long, and find less
 Changes    differences of two ranges of epochs are computed here as well, so that no page repeats the arithmetic
 """
 
@@ -93,6 +95,8 @@ class SetRow(Row):
     lift: float | None = None
     """How many times as common the items are together as if they had nothing to do with each other."""
     lift_stderr: float | None = None
+    guess: float | None = None
+    """A best guess of the share, from those of single items as well; biased, and what the rows are ranked by."""
 
 
 class Hypothesis(msgspec.Struct):
@@ -292,7 +296,9 @@ class Request:
     top: int | None
     bins: int | None = None
     ranges: tuple[tuple[float, ...], ...] = ()
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] | None = None
+    followed: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The answers to follow from epoch to epoch, by question."""
 
     @classmethod
     def of(cls, call: Call, entry: Entry, epochs: str = "epochs") -> Request:
@@ -315,7 +321,7 @@ class Request:
             query.get("top"),
             query.get("bins"),
             _ranges(query.get("range", ())),
-            tuple(dict.fromkeys(query.get("values", ()))),
+            tuple(dict.fromkeys(query.get("values", ()))) or None,
         )
 
     def asked(self, entry: Entry) -> list[Question]:
@@ -379,8 +385,20 @@ def _found(question: Question, tally: SurveyTally, repeats: Repeats, request: Re
         repeats,
         request.bins,
         request.ranges,
-        request.values,
+        dict(request.followed).get(question.id, request.values),
     )
+
+
+def found_values(entry: Entry, summed: Summed, request: Request) -> dict[str, list[str]]:
+    """The answers that are found where nobody listed them, by question."""
+    repeats, values = summed.repeats(entry), {}
+    for question in request.asked(entry):
+        if question.protocol.finds:
+            n = summed.tally[question.id].n
+            is_shown = n > 0 and _readable(entry, question, n, request)
+            found = _found(question, summed.tally, repeats, request, None).table.labels if is_shown else []
+            values[question.id] = [str(one) for one in found]
+    return values
 
 
 def _readings(
@@ -544,6 +562,7 @@ async def _respond(call: Call, kind: str) -> Response:
     ranges: Iterator[tuple[int, int | None]] = iter([(first, request.last)])
     if call.query["per"] == "epoch" and not evolving:
         ranges = iter([(one.epoch, one.epoch) for one in inside(progress.epochs, request.first, request.last)])
+        request = await _following(service, entry, request, progress)
     pieces = _pieces(service, entry, request, ranges, progress, kind)
     # What cannot be computed is said before the first byte goes out.
     begin = [await anext(pieces), await anext(pieces)]
@@ -555,6 +574,20 @@ async def _respond(call: Call, kind: str) -> Response:
             yield piece
 
     return StreamingResponse(stream(), 200, media_type=kind)
+
+
+async def _following(service: Service, entry: Entry, request: Request, progress: Progress) -> Request:
+    """The same request about what is found over all of its epochs, where answers are searched for."""
+    if request.values is not None or not any(question.protocol.finds for question in request.asked(entry)):
+        return request
+    key = entry.fingerprint, progress.version, request, "found"
+    kept = service.cache.get(key)
+    if kept is None:
+        summed = await _summed(service, entry, progress, request.first, request.last)
+        kept = await service.readers.compute(lambda: msgspec.json.encode(found_values(entry, summed, request)))
+        service.cache.put(key, kept)
+    followed = msgspec.json.decode(kept, type=dict[str, list[str]])
+    return replace(request, followed=tuple((id, tuple(values)) for id, values in followed.items()))
 
 
 async def _pieces(
@@ -651,7 +684,8 @@ QUERY = (
     Parameter(
         "per",
         {"type": "string", "enum": ["all", "epoch"], "default": "all"},
-        "one reading over all epochs, or one per epoch",
+        "one reading over all epochs, or one per epoch; answers that nobody listed are searched for over all of them, "
+        "and counted in each",
     ),
     QUESTIONS,
     CANDIDATES,

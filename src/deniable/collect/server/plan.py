@@ -6,6 +6,7 @@ Curve      the half-width of each protocol over a range of epsilons, for the pic
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -17,7 +18,18 @@ from deniable.collect.server.api import Answer, Call, Operation, Parameter
 from deniable.collect.server.estimates import POPULATION, RESPONDENTS
 from deniable.collect.server.problems import Problem
 from deniable.collect.wire import JSON
-from deniable.domains import RECORDS_ARE_READ_AS, Domain, Grid, Integers, Interval, Strings, read_record
+from deniable.domains import (
+    RECORDS_ARE_READ_AS,
+    Domain,
+    Grid,
+    Integers,
+    Interval,
+    KeyNumbers,
+    Sets,
+    Strings,
+    read_discovered,
+    read_record,
+)
 from deniable.errors import DeniableError, DomainError, SpecError
 from deniable.planning import MOST_PEOPLE, Plan, epsilons_around, half_width
 from deniable.protocols.choice import build
@@ -27,6 +39,7 @@ MOST_COLUMNS = 16
 POINTS = 25
 SLOW_STEP = 4
 """Of a protocol that is slow to build, the curve has only one point in so many."""
+_ASKED = ("categories", "number", "unit", "record", "places", "discover", "read", "at_most")
 _END = "-?[0-9]{1,9}([.][0-9]{1,9})?"
 
 
@@ -65,7 +78,8 @@ class Planned(msgspec.Struct):
     domain: str
     reads: str
     """What is estimated: "shares" of answers, the "mean", the "distribution" or "ranges" of a number, "attributes",
-    the parts of a record, its "pairs" or "triples", "rectangles" of two numbers, or "places"."""
+    the parts of a record, its "pairs" or "triples", "rectangles" of two numbers, "places", "items" of sets, "keys" with
+    numbers, or what is "found" although nobody listed it."""
     unit: str
     """The unit of noise and intervals: empty for shares, and for records, where they are parts of a range."""
     epsilon: str
@@ -109,28 +123,35 @@ def _half_widths(plan: Plan, epsilon: str, quick: bool) -> dict[str, float]:
     return {name: half_width(one, plan.n, plan.level, plan.population, plan.read) for name, one in built.items()}
 
 
-def _domain(
-    categories: int | None,
-    number: str | None,
-    unit: str | None,
-    record: str | None,
-    places: str | None,
-    read: str | None,
-) -> Domain:
-    """What is asked for: one of the four, or open text."""
-    if sum(given is not None for given in (categories, number, record, places)) > 1 or (unit and number is None):
+def _domain(query: Mapping[str, Any]) -> Domain:
+    """What is asked for: one of the kinds, or open text."""
+    categories, number, unit, record, places, discover, read, most = (query[name] for name in _ASKED)
+    keyed = categories is not None and number is not None and most is not None
+    kinds = [None if keyed else categories, number, record, places, discover]
+    if sum(given is not None for given in kinds) > 1 or (unit and number is None):
         raise SpecError(
-            "give one of categories, number (with its unit), record and places, or none of them for open text"
+            "give one of categories, number (with its unit), record, places and discover, or none of them for open text"
         )
+    if most is not None and categories is None:
+        raise SpecError("at_most goes with categories, of which several may be an answer")
+    if read is not None and (most is not None or discover is not None):
+        raise SpecError("read goes with number, record and places")
     if places is not None and read in (None, "rectangles"):
         return Grid.parse(places)
     if read is not None and (record if read in RECORDS_ARE_READ_AS else number) is None:
         raise SpecError(
             "read goes with number, rectangles, pairs and triples with a record, and rectangles with places"
         )
+    interval = None
     if number is not None:
         low, _, high = number.partition("..")
-        return Interval(low, high, unit or "")
+        interval = Interval(low, high, unit or "")
+    if most is not None:
+        return Sets(categories, most) if interval is None else KeyNumbers(categories, interval, most)
+    if interval is not None:
+        return interval
+    if discover is not None:
+        return read_discovered(discover)
     if record is not None:
         domain = read_record(parse_json(record, "the record"))
         if len(domain.columns) > MOST_COLUMNS:
@@ -147,8 +168,7 @@ async def plan(call: Call) -> Response:
     if sum(given is not None for given in (epsilon, people, within)) != 2:
         raise Problem("malformed", "give two of epsilon, people and within: the third follows")
     try:
-        asked = (query[name] for name in ("categories", "number", "unit", "record", "places", "read"))
-        domain = _domain(*asked)
+        domain = _domain(query)
     except DeniableError as wrong:
         raise Problem("malformed", str(wrong)) from None
 
@@ -199,6 +219,17 @@ OPERATIONS = (
                 "places",
                 {"type": "string", "pattern": "^[1-9][0-9]{0,3}x[1-9][0-9]{0,3}$"},
                 "a grid of places, columns and rows, such as 16x12; epsilon is that of one cell side",
+            ),
+            Parameter(
+                "discover",
+                {"type": "string", "pattern": "^[1-9][0-9]{0,3}(bytes|bits)?$"},
+                "answers that nobody can list: texts of up to so many bytes, such as 16, or identifiers: 64bits",
+            ),
+            Parameter(
+                "at_most",
+                {"type": "integer", "minimum": 1, "maximum": 1 << 16},
+                "several of the categories may be an answer, of which so many are reported at most; with number, each "
+                "of them has a number",
             ),
             Parameter("unit", {"type": "string", "maxLength": 40}, "the unit of the number"),
             Parameter(

@@ -5,7 +5,8 @@ Law        a group by chance: "items", or, with `largest` = 2 or 3, "pairs" and 
 Privacy    of the whole set: the largest ratio of a group's law. The group does not depend on the set
 Choice     of each group: the collision mechanism or the subset mechanism, whichever has the smaller variance for an
            item of the average share, at_most / (items + at_most); the shorter report of two within 5 percent. Subsets
-           win where there are few items, of which at most 4,096 with the dummies; collisions take any number
+           win where there are few items, of which at most 4,096 with the dummies, or where epsilon is large: then one
+           element of up to 2^20; collisions take any number
 Error      of an item: the law's with the people of its group
 Report     the number of the group, one byte; the group's own report; zeros up to the longest one
 Cost       one random word more than the group's report where there are several groups
@@ -37,10 +38,10 @@ from deniable.protocols.choice import SAME
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.law import SetProtocol
-from deniable.protocols.sets.subset import MOST_ELEMENTS, SubsetSets, subset_variances
+from deniable.protocols.sets.subset import MOST_ELEMENTS, MOST_SINGLE, SubsetSets, subset_variances
 from deniable.protocols.tally import Tally
 from deniable.results import Floats, ItemShares, TogetherShares, quantile
-from deniable.results.sets import set_label
+from deniable.results.sets import best_guess, set_label, shrunk
 
 FEW_ITEMS = 128
 """Up to so many items, pairs are asked for unless somebody says otherwise."""
@@ -64,9 +65,11 @@ def best_law(domain: Sets, epsilon: Fraction) -> SetProtocol:
     """
     collision = CollisionSets(domain, epsilon)
     elements, hashed = collision.elements, collision.usual_variance
-    if elements > MOST_ELEMENTS or subset_variances(elements, domain.at_most, epsilon).min() > SAME * hashed:
+    if elements > MOST_SINGLE:
         return collision
-    subset = SubsetSets(domain, epsilon)
+    if elements <= MOST_ELEMENTS and subset_variances(elements, domain.at_most, epsilon).min() > SAME * hashed:
+        return collision
+    subset = SubsetSets(domain, epsilon, 0 if elements <= MOST_ELEMENTS else 1)
     own = subset.usual_variance
     if subset.report_bytes > _LONGEST or own > SAME * hashed:
         return collision
@@ -252,13 +255,13 @@ class ItemSets(Groups):
         if not scored:
             return TogetherShares([], 0, np.zeros(0), np.zeros(0), self.name)
         sets = [one for found in scored for one in found.sets]
-        counts, noise, lift, errors, expected = (
+        counts, noise, lift, errors, guess = (
             np.concatenate([getattr(found, name) for found in scored])
-            for name in ("counts", "noise", "lift", "lift_stderr", "expected")
+            for name in ("counts", "noise", "lift", "lift_stderr", "guess")
         )
         labels = [label for found in scored for label in found.labels]
         return TogetherShares(
-            labels, n, counts, noise, self.name, sets=sets, lift=lift, lift_stderr=errors, expected=expected
+            labels, n, counts, noise, self.name, sets=sets, lift=lift, lift_stderr=errors, guess=guess
         )
 
     def _scored(self, items: ItemShares, size: int, own: Tally, n: int) -> TogetherShares:
@@ -268,7 +271,7 @@ class ItemSets(Groups):
         sets = [tuple(self.domain.items.labels[place] for place in row) for row in chosen.tolist()]
         labels, unknown = [set_label(one) for one in sets], np.full(len(sets), math.nan)
         if not own.n:
-            nothing: dict[str, Any] = dict.fromkeys(("lift", "lift_stderr", "expected"), unknown)
+            nothing: dict[str, Any] = dict.fromkeys(("lift", "lift_stderr", "guess"), unknown)
             return TogetherShares(labels, n, unknown, unknown, self.name, sets=sets, **nothing)
         found, spread = law.shares(own, np.array([_number(row) for row in chosen.tolist()], dtype=np.int64))
         share, error = found / own.n, np.sqrt(spread) / own.n
@@ -276,9 +279,10 @@ class ItemSets(Groups):
         drawn = inside * (1 - inside) / own.n
         lift, its = _lift(share, np.sqrt(error**2 + drawn), items, chosen)
         noise = (error**2 + (1 - own.n / n) * drawn) * n**2
-        expected = items.unbiased.frequencies[chosen].prod(axis=1)
+        means, squares = shrunk(items.unbiased.frequencies, items.unbiased.errors())
+        guess = best_guess(share, noise / n**2, means[chosen].prod(axis=1), squares[chosen].prod(axis=1))
         return TogetherShares(
-            labels, n, share * n, noise, self.name, sets=sets, lift=lift, lift_stderr=its, expected=expected
+            labels, n, share * n, noise, self.name, sets=sets, lift=lift, lift_stderr=its, guess=guess
         )
 
     def _candidates(self, items: ItemShares, size: int) -> Positions:

@@ -5,8 +5,8 @@ Law        each number is rounded at random to an end of the interval, up with p
            item 2 k, at its high end 2 k + 1
 Privacy    of the whole answer, keys and numbers: that of the law of sets. Rounding comes before an exact law
 Choice     collisions or subsets of some size: the smallest variance of share and sum together, for a key of the average
-           share, among the laws that are no worse in either than subsets of size 1. That law is PCKV-GRR with fewer
-           dummies, so that neither figure is worse than with it
+           share, among the laws that are no worse in either, for any share, than subsets of size 1. That law is
+           PCKV-GRR with fewer dummies, so that neither figure is worse than with it (up to 2^20 elements)
 Error      share of a key: the sum of its two items. Mean: (high - low) / 2 times the share of the high end minus that
            of the low end, over the share of the key, from the middle of the interval; error by the delta method,
            interval by Fieller's theorem: all means for which that difference is within its error. It is the whole
@@ -37,34 +37,39 @@ from deniable.protocols.numeric.grid import quantity, rounded_up, rounded_up_man
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.law import SetProtocol
-from deniable.protocols.sets.subset import MOST_ELEMENTS, SubsetSets
+from deniable.protocols.sets.subset import MOST_ELEMENTS, MOST_SINGLE, SubsetSets
 from deniable.protocols.tally import Adder, Counts, Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, KeyMeans, Several, quantile
 
 
-def _key_variances(law: SetProtocol) -> tuple[float, float]:
-    """The noise of one report about the share of a key and about the sum of its numbers, for the average share."""
+def _key_variances(law: SetProtocol, share: float) -> tuple[float, float]:
+    """The noise of one report about a key that so many people have: of its share, and of the sum of its numbers."""
     own, other, gap = law._spreads
-    cross, f = law._covariances, min(1.0, 2 * law.domain.at_most / law.domain.items.size)
-    alone = f * (own + other) + (1 - f) * 2 * other
-    between = 2 * (f * cross.one + (1 - f) * cross.none)
+    cross = law._covariances
+    alone = share * (own + other) + (1 - share) * 2 * other
+    between = 2 * (share * cross.one + (1 - share) * cross.none)
     return (alone + between) / gap**2, (alone - between) / gap**2
 
 
 @lru_cache(maxsize=256)
 def best_law_of_keys(domain: Sets, epsilon: Fraction) -> SetProtocol:
     """The law for sets of two items per key."""
-    collision = CollisionSets(domain, epsilon)
-    if collision.elements > MOST_ELEMENTS:
+    collision, usual = CollisionSets(domain, epsilon), min(1.0, 2 * domain.at_most / domain.items.size)
+    if collision.elements > MOST_SINGLE:
         return collision
     single = SubsetSets(domain, epsilon, subset_size=1)
-    sizes = {SubsetSets(domain, epsilon).subset_size, 2, 3} - {1}
-    usable = sorted(size for size in sizes if size <= domain.items.size)
-    laws = [single, collision, *(SubsetSets(domain, epsilon, subset_size=size) for size in usable)]
-    least = _key_variances(single)
-    fair = [law for law in laws if all(x <= y for x, y in zip(_key_variances(law), least, strict=True))]
-    return min(fair or [single], key=lambda law: sum(_key_variances(law)))
+    laws: list[SetProtocol] = [single, collision]
+    if collision.elements <= MOST_ELEMENTS:
+        sizes = {SubsetSets(domain, epsilon).subset_size, 2, 3} - {1}
+        laws += [SubsetSets(domain, epsilon, size) for size in sorted(sizes) if size <= domain.items.size]
+
+    def is_fair(law: SetProtocol) -> bool:
+        # Variances are linear in the share: no worse for a key of none and of all people is no worse for any.
+        pairs = [(_key_variances(law, share), _key_variances(single, share)) for share in (0.0, usual, 1.0)]
+        return all(x <= y for own, least in pairs for x, y in zip(own, least, strict=True))
+
+    return min((law for law in laws if law is single or is_fair(law)), key=lambda law: sum(_key_variances(law, usual)))
 
 
 @dataclass(frozen=True, init=False, repr=False)

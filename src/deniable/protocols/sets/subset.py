@@ -32,14 +32,15 @@ from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, perce
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.frequency.bit_rows import random_subset
 from deniable.protocols.frequency.subset_selection import Subsets
-from deniable.protocols.reports import Bytes
+from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.sets.collision import _cut_step
 from deniable.protocols.sets.law import Joint, SetProtocol
 from deniable.protocols.tally import Adder, Counts, Tally
 from deniable.randomness import Bits, Law
 from deniable.results import Floats
 
-MOST_ELEMENTS = 1 << 12
+MOST_ELEMENTS, MOST_SINGLE = 1 << 12, 1 << 20
+"""Items and dummies of which subsets are drawn; of which one element is."""
 _ROWS = 1 << 14
 
 
@@ -79,7 +80,7 @@ class SubsetSets(SetProtocol):
     def __post_init__(self) -> None:
         self._settle()
         most, elements = self.domain.at_most, self.elements
-        if elements > MOST_ELEMENTS:
+        if elements > (MOST_SINGLE if self.subset_size == 1 else MOST_ELEMENTS):
             raise NumberError(f"{elements:,} items and dummies are too many for subsets: use CollisionSets")
         subset = self.subset_size
         if subset == 0:
@@ -100,6 +101,7 @@ class SubsetSets(SetProtocol):
     def examples(cls) -> Iterator[Protocol]:
         yield cls(Sets(["mail", "maps", "music"], at_most=2), 1, subset_size=2)
         yield cls(Sets(4, at_most=4), 2, subset_size=1)
+        yield cls(Sets(8, at_most=1), 2, subset_size=1)
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -194,6 +196,11 @@ class SubsetSets(SetProtocol):
 
     def _some(self, elements: Positions, bits: Bits) -> Bytes:
         n, most = elements.shape
+        if self.subset_size == 1 and self.subsets.listed:
+            own, other = elements[np.arange(n), bits.integers(most, n)], bits.integers(self.elements - most, n)
+            for place in range(most):
+                other += other >= elements[:, place]
+            return to_bytes(np.where(bits.bernoulli(self.meets, n), own, other), self.report_bytes)
         shared = np.where(bits.bernoulli(self.meets, n), 1 + bits.draw(self._common, n), 0)
         flags = np.zeros((n, self.elements), dtype=np.bool_)
         for count in np.unique(shared).tolist():
