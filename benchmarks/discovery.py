@@ -52,15 +52,15 @@ def crowd(bits: int, share: float, people: int, seed: int) -> tuple[list[str], B
 
 
 def search(bits: int, epsilon: int, share: float, people: int, seed: int) -> tuple[Floats, Discovery]:
-    """Recall, precision, intervals that cover and intervals, seconds of tally and decoding; and the protocol."""
+    """Recall, precision, intervals that cover and intervals, processor seconds of tally and decoding; the protocol."""
     planted, column = crowd(bits, share, people, seed)
     protocol = Discovery(BitStrings(bits), epsilon, people=people)
     reports = protocol._many(column, dn.Simulation(seed))
-    start = time.perf_counter()
+    start = time.process_time()
     tally = protocol.tally(reports)
-    middle = time.perf_counter()
+    middle = time.process_time()
     result: Found = protocol.estimate(tally)
-    end = time.perf_counter()
+    end = time.process_time()
     held = np.bincount(column.which[column.which < PLANTED], minlength=PLANTED) / people
     truth = dict(zip(planted, held.tolist(), strict=True))
     hits = [label for label in result.values if label in truth]
