@@ -837,6 +837,79 @@ function readForever(written, epsilon) {
   return forever;
 }
 
+const NOISE_PARTS = 192n; // the weights of noise are in units of 2^-192
+
+/**
+ * Secure aggregation: a 1 among zeros, or one number, and a little noise in each cell. The noise of one person hides nothing:
+ * a device splits the report into shares, one for each collector (`shareSubmission`), and only the sums of many people come
+ * out. `decay` and the number of `weights` stand in the spec, and are checked against epsilon and delta.
+ */
+function secureSum({ size, kind }, epsilon, { people, missing, collectors, read, delta: written, decay, weights: count }) {
+  check(isWhole(people, 2, 10 ** 12) && isWhole(missing, 0, people - 2), "the number of people is not usable");
+  check(isWhole(collectors, 2, 16), "an answer is split between 2 to 16 collectors");
+  check(read === "shares" || (read === "mean" && kind === "integers" && size <= 1001), "sums are read for shares, or for a mean of whole numbers");
+  const [cells, sensitivity, enough] = read === "mean" ? [1, BigInt(size - 1), people - missing] : [size, 2n, people - missing];
+  check(cells <= 65536, "there are too many answers to add up");
+  const [delta, [top, bottom]] = [readFraction(written, "delta"), readFraction(decay, "the decay of the noise")];
+  check(isAbove([1n, 1n], delta) && top < bottom, "delta and the decay of the noise are below 1");
+  check(isWithin(bottom ** sensitivity, top ** sensitivity, epsilon), "the noise does not suffice for this epsilon");
+  check(isWhole(count, 1, 2 ** 20), "the weights of the noise are not usable");
+  const one = 1n << NOISE_PARTS;
+  const sums = [one];
+  let [below, above] = [one, one];
+  for (let k = 0; ; k++) {
+    const [up, down] = [top * (BigInt(k) * BigInt(enough) + 1n), bottom * BigInt(enough) * BigInt(k + 1)];
+    [below, above] = [(below * up) / down, (above * up + down - 1n) / down];
+    if (k + 1 === count) break;
+    check(below > 0n, "the weights of the noise are not usable");
+    sums.push(sums.at(-1) + below);
+  }
+  // What is cut off, and what rounding adds, for all draws of all people: at most delta.
+  const rest = [above * bottom + BigInt(2 * count + 2) * BigInt(count) * (bottom - top), (bottom - top) * one];
+  const draws = 2n * BigInt(cells) * BigInt(people);
+  const within = (e, unit) => rest[0] * draws * (unit + e) * delta[1] <= delta[0] * rest[1] * unit;
+  const { low, one: unit } = expBounds(epsilon, 128);
+  check(within(low, unit), "the table of the noise ends too early for this delta");
+  const draw = (value, bits) => {
+    const [up, down] = [0, 1].map(() => Array.from({ length: cells }, () => bits.draw(sums)));
+    const report = new Uint8Array(8 * cells);
+    const view = new DataView(report.buffer);
+    for (let i = 0; i < cells; i++) {
+      const held = read === "mean" ? value : Number(i === value);
+      view.setBigInt64(8 * i, BigInt(held + up[i] - down[i]), true);
+    }
+    return report;
+  };
+  const over = "any two answers of one person, given the published sums";
+  return { reportBytes: 8 * cells, forms: 2 ** (64 * cells), thresholds: {}, draw, relation: "sum", over, delta: written, cells, enough, collectors, read };
+}
+
+/** One submission as shares that add up to its answers modulo 2^64: a body for each collector, one after the other. */
+export function shareSubmission(bytes, collectors, random = SYSTEM) {
+  const head = bytes.slice(0, 24);
+  const last = bytes.slice(24);
+  const rest = new DataView(last.buffer);
+  const bodies = [];
+  for (let collector = 1; collector < collectors; collector++) {
+    const share = new Uint8Array(last.length);
+    const view = new DataView(share.buffer);
+    for (let at = 0; at < last.length; at += 8) {
+      random.next();
+      view.setUint32(at, random.low, true);
+      view.setUint32(at + 4, random.high, true);
+      rest.setBigUint64(at, BigInt.asUintN(64, rest.getBigUint64(at, true) - view.getBigUint64(at, true)), true);
+    }
+    bodies.push(concat(head, share));
+  }
+  return concat(...bodies, concat(head, last));
+}
+
+/** The body of each collector. */
+export function sharesOf(bytes, collectors) {
+  const size = bytes.length / collectors;
+  return Array.from({ length: collectors }, (_, i) => bytes.slice(i * size, (i + 1) * size));
+}
+
 const MOST_EXPLAINED = 100000; // epochs after which every bit of a state is taken as known
 const chanceOf = ({ numerator }) => Number(numerator) / 2 ** 64;
 
@@ -1793,6 +1866,7 @@ const PROTOCOLS = {
   LOSUE: { law: losue, shape: "bits, twice", parameters: ["forever"] },
   DBitFlip: { law: dBitFlip, shape: "block of bits, twice", parameters: ["forever", "bits"] },
   LOneBitMean: { law: longOneBitMean, shape: "end, twice", needs: "number", parameters: ["forever", "steps", "points"] },
+  SecureSum: { law: secureSum, shape: "sum", parameters: ["people", "missing", "collectors", "read", "delta", "decay", "weights"] },
   Evolving: { law: evolving, shape: "stream", parameters: ["epochs", "changes"] },
   SUE: { law: sue, shape: "bits" },
   OUE: { law: oue, shape: "bits" },
@@ -2046,7 +2120,7 @@ const LARGEST_SURVEY = 2 ** 24;
 const MOST_QUESTIONS = 1000;
 const FEW_FORMS = 1024; // a repeated report that is one of more forms would tell its device from all others
 const LAST_EPOCH = 2 ** 32 - 1;
-const RELATIONS = ["any", "metric", "profiles", "edge", "stream"]; // between which inputs a level holds
+const RELATIONS = ["any", "metric", "profiles", "edge", "stream", "sum"]; // between which inputs a level holds
 const TERMS = ["owner", "purpose", "epochs", "longitudinal", "budget", "opens", "expires", "retention", "show_from"];
 
 function checkText(value, what) {
@@ -2129,6 +2203,14 @@ function readTerms(spec, toAnswer) {
     check(isWhole(batch, 2, 10 ** 7), "the smallest batch of the relay is not usable");
     check(epochs.late >= 1 && spec.retention === "tally", "a survey with a relay takes a late epoch and keeps sums only");
   }
+  if ("collectors" in spec) {
+    const { collectors } = spec;
+    check(Array.isArray(collectors) && isWhole(collectors.length, 2, 16), "a survey names no collectors, or 2 to 16 of them");
+    const usable = collectors.every((address) => typeof address === "string" && RELAY_ADDRESS.test(address));
+    check(usable && new Set(collectors).size === collectors.length, "the addresses of the collectors are not usable");
+    const alone = longitudinal.rule === "none" && spec.retention === "tally" && !["relay", "campaign", "delete_days"].some((key) => key in spec);
+    check(alone, "a survey with several collectors adds up fresh answers and keeps sums only");
+  }
   check(isWhole(spec.show_from, 1, 10 ** 12), "the smallest number of answers to show is not usable");
   check(!("replaces" in spec) || isFingerprint(spec.replaces), "the survey that this one replaces is no fingerprint");
   return Object.freeze({
@@ -2149,6 +2231,8 @@ function readTerms(spec, toAnswer) {
     replaces: spec.replaces ?? null,
     campaign: readCampaign(spec.campaign, longitudinal, toAnswer),
     relay: spec.relay ? Object.freeze({ ...spec.relay, host: spec.relay.address.split("/")[2] }) : null,
+    /** Who gets a share of each submission, with its host; none where one collector gets reports. */
+    collectors: Object.freeze((spec.collectors ?? []).map((address) => Object.freeze({ address, host: address.split("/")[2] }))),
   });
 }
 
@@ -2206,7 +2290,7 @@ export class Survey {
     check(spec.version === 1 || spec.version === 2, "surveys of this version are unknown here: only 1 and 2 are");
     const collected = spec.version === 2;
     const known = ["kind", "version", "name", "questions", ...(collected ? TERMS : [])];
-    exactKeys(spec, known, "the survey", collected ? ["replaces", "campaign", "delete_days", "relay"] : []);
+    exactKeys(spec, known, "the survey", collected ? ["replaces", "campaign", "delete_days", "relay", "collectors"] : []);
     checkText(spec.name, "the name of the survey");
     check(Array.isArray(spec.questions) && spec.questions.length > 0, "a survey needs at least one question");
     check(spec.questions.length <= MOST_QUESTIONS, `a survey has at most ${MOST_QUESTIONS} questions`);
@@ -2241,6 +2325,9 @@ export class Survey {
     /** Between which inputs the levels hold. */
     this.relation = [...relations][0] ?? null;
     this.reportBytes = this.questions.reduce((sum, { protocol }) => sum + protocol.reportBytes, 0);
+    const shared = this.terms?.collectors.length ?? 0;
+    const split = ({ protocol }) => protocol.unknown || (protocol.relation === "sum" ? protocol.collectors : 0) === shared;
+    check(this.questions.every(split), "the questions are split between other collectors than the survey names");
     if (collected) {
       const budget = readFraction(this.terms.budget.epsilon);
       check(!isAbove(debits, budget), "the survey asks for more than its own budget");
@@ -2469,6 +2556,9 @@ export function surveyChanges(before, after) {
     const words = (relay) => (relay ? `${relay.address.split("/")[2]}, batches of ${relay.batch.toLocaleString("en")}` : "none");
     note("relay", words(old.relay), words(now.relay), now.relay ? "stronger" : "weaker");
   }
+  const hosts = ({ collectors = [] }) => collectors.map((address) => address.split("/")[2]).join(", ") || "one";
+  const fewer = (now.collectors ?? []).length < (old.collectors ?? []).length;
+  note("collectors", hosts(old), hosts(now), fewer ? "weaker" : "neutral");
   return changes;
 }
 
@@ -2876,7 +2966,9 @@ export class Client {
     survey.checkAnswers(values);
     own.bytes = survey.bytes;
     const { keeps, stages } = survey.terms;
-    const submission = nextId(own, this.#pinned, epoch, epochs.first);
+    const shared = survey.terms.collectors.length;
+    // Shares of two draws under one id, as from a ledger that was put back, would spoil the sums: so it is random.
+    const submission = shared ? globalThis.crypto.getRandomValues(new Uint8Array(16)) : nextId(own, this.#pinned, epoch, epochs.first);
     const reports = survey.questions.map((question) => {
       const { protocol, id } = question;
       if (protocol.step) {
@@ -2889,7 +2981,8 @@ export class Client {
       const kept = this.#memoized(own.memos, question, longitudinal.values, values[id], stages);
       return stages ? protocol.report(kept, SYSTEM) : kept;
     });
-    const bytes = concat(utf8("DNR1"), toBytes(epoch, 4), submission, ...reports);
+    const whole = concat(utf8("DNR1"), toBytes(epoch, 4), submission, ...reports);
+    const bytes = shared ? shareSubmission(whole, shared) : whole;
     // Until then a service that keeps reports may be asked to delete this one, by its id.
     const idUntil = retention === "reports" ? epochs.origin + (epoch + epochs.late + 1) * epochs.seconds : 0;
     const state = { state: "queued", reason: "", repeats: true };
@@ -2961,9 +3054,18 @@ export class Client {
     return made;
   }
 
+  /** To the collector; or sealed to the relay, or in shares to the collectors, that the survey names. */
   async #send(body) {
-    const relay = (await this.survey()).terms?.relay;
-    const [server, kind] = relay ? [relay.address, "sealed"] : [this.#server, "reports"];
+    const { relay, collectors = [] } = (await this.survey()).terms ?? {};
+    if (!collectors.length) return relay ? this.#post(relay.address, "sealed", body) : this.#post(this.#server, "reports", body);
+    const bodies = sharesOf(body, collectors.length);
+    const outcomes = [];
+    for (const [i, { address }] of collectors.entries()) outcomes.push(await this.#post(address, "reports", bodies[i]));
+    // They count only together: what waits is tried again, all of it.
+    return outcomes.find(({ state }) => state === "dropped") ?? outcomes.find(({ state }) => state === "queued") ?? outcomes[0];
+  }
+
+  async #post(server, kind, body) {
     let reply;
     try {
       reply = await this.#options.fetch(`${server}/v1/surveys/${this.#pinned}/reports`, {

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from deniable.protocols import Ranges as Ranges
     from deniable.protocols import Rectangles as Rectangles
     from deniable.protocols import Reports as Reports
+    from deniable.protocols import SecureSum as SecureSum
     from deniable.protocols import Stratified as Stratified
     from deniable.protocols import SubsetSelection as SubsetSelection
     from deniable.protocols import Table as Table
@@ -142,7 +143,7 @@ _HOMES = {
             "Table",
             "Tally",
         ),
-        *("Stratified", "Window"),
+        *("SecureSum", "Stratified", "Window"),
         *("combine", "load"),
     ),
     "randomness": ("Secure", "Simulation"),

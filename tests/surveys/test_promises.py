@@ -26,7 +26,7 @@ from deniable import exact
 from deniable.channels import Channel, RandomizedResponse
 from deniable.collect.client import BudgetSpent, Ledger
 from deniable.design import mean
-from deniable.domains import Grid, Interval, Strings
+from deniable.domains import Grid, Integers, Interval, Strings
 from deniable.errors import SpecError
 from deniable.protocols import (
     CMS,
@@ -43,6 +43,7 @@ from deniable.protocols import (
     OneBitMean,
     Places,
     Protocol,
+    SecureSum,
     Stratified,
     SubsetSelection,
     Table,
@@ -112,6 +113,9 @@ def asked(protocols: list[Protocol], rule: Longitudinal, retention: str = "tally
     made = terms(longitudinal=rule, budget=10**6, retention=retention)
     delta = sum(protocol.guarantee.delta for protocol in protocols) * rule.draws
     relation = protocols[0].guarantee.relation
+    made = replace(
+        made, collectors=tuple(f"https://c{i}.example.org" for i in range(getattr(protocols[0], "collectors", 0)))
+    )
     return Survey("promises", questions, replace(made, budget=replace(made.budget, delta=delta, relation=relation)))
 
 
@@ -179,10 +183,21 @@ def places() -> list[Survey]:
     return [asked(ask, rule) for rule in rules for ask in ([made[0]], [made[1]], [made[2]], made[:2])]
 
 
+def sums() -> list[Survey]:
+    """Answers that are split between collectors."""
+    found = []
+    for level, collectors, rule in itertools.product(("1/2", 2, 8), (2, 3), ("once", "three times")):
+        one = SecureSum(["yes", "no"], level, people=1500, missing=300, collectors=collectors)
+        other = SecureSum(Integers(0, 10), "1/4", people=900, collectors=collectors, read="mean")
+        for protocols in ([one], [one, other]):
+            found.append(asked(list(protocols), RULES[rule]))
+    return found
+
+
 @functools.cache
 def all_surveys() -> list[Survey]:
     """Made when a test needs them, and not by every process that looks for tests."""
-    return [*combinations(), *two_stages(), *strata(), *places()]
+    return [*combinations(), *two_stages(), *strata(), *places(), *sums()]
 
 
 @functools.cache
@@ -241,6 +256,7 @@ BEHAVIOUR = {
     "leaving": "tests/collect/test_promises_kept.py::test_leaving_does_what_the_sentence_says",
     "address": "tests/collect/test_promises_kept.py::test_a_request_holds_what_the_sentence_says",
     "relay": "tests/collect/server/test_relay.py::test_the_relay_does_what_the_sentence_says",
+    "collectors": "tests/collect/server/test_secure.py::test_the_collectors_do_what_the_sentence_says",
     "storage": "tests/surveys/test_promises.py::test_a_browser_that_may_forget_promises_nothing_about_all_reports",
     "often": "tests/surveys/test_promises.py::test_a_device_answers_as_often_and_repeats_what_the_sentence_says",
     "round": "tests/collect/client/test_rounds.py::test_the_page_says_what_the_ledger_does",
@@ -448,9 +464,11 @@ def test_a_delta_is_said_per_report_and_in_all() -> None:
             assert "delta" not in said["lifetime"]
             continue
         stated = [1 / number for number in numbers(said["rare"], r"1 in ([\d,]*\d)")]
-        rows = law(survey)
-        odds = float(exact.exp_floor(survey.epsilon))
-        most = max(np.maximum(p - odds * q, 0).sum() for p in rows for q in rows)
+        most = 0.0  # of sums: tests/protocols/test_secure_sum.py::test_the_sum_is_as_private_as_it_says
+        if survey.relation != "sum":
+            rows = law(survey)
+            odds = float(exact.exp_floor(survey.epsilon))
+            most = max(np.maximum(p - odds * q, 0).sum() for p in rows for q in rows)
         assert stated[0] * (1 + 1e-9) >= float(survey.delta) >= most - 1e-12
         assert stated[0] <= float(survey.delta) * 1.001, "rounded up, and no more than that"
         if survey.lifetime_epsilon is not None and survey.draws > 1:
@@ -482,10 +500,12 @@ def test_nobody_is_said_in_the_strong_band_alone() -> None:
     for survey in all_surveys():
         said, level = promises(survey), band(survey)
         found.add(level)
-        assert said["band"] in tuple(
-            f"Protection{of}: {level}." for of in ("", " of your profile", " of your exact place")
-        )
-        assert ("Nobody" in " ".join(said.values())) == (level == STRONG)
+        about = ("", " of your profile", " of your exact place", " if the collectors do not work together")
+        assert said["band"] in tuple(f"Protection{of}: {level}." for of in about)
+        # Of sums it is said who could see an answer, and that the sums do not tell it.
+        strong = "sums do not tell" if survey.relation == "sum" else "Nobody"
+        assert (strong in " ".join(said.values())) == (level == STRONG)
+        assert "Nobody" not in said["seen"] or survey.relation != "sum"
         assert ("openly" in said["seen"]) == (level == WEAK)
         if survey.shows_changes or survey.budget_delta > Fraction(1, 10**6):
             assert level == WEAK

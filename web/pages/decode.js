@@ -313,6 +313,15 @@ const local = ({ domain }, spec, bytes, at) => hashing(domain, domain.size, spec
 const bitwise = ({ domain }, _spec, bytes, at) => unary(domain, domain.size, bytes, at);
 
 /** One reader per shape of reports: (the loaded protocol, its spec, the bytes, their place in the body). */
+/** Numbers of 64 bits: what all parts together add up to. */
+function numbers(_protocol, _spec, bytes, at) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  const found = Array.from({ length: bytes.length / 8 }, (_, i) => view.getBigInt64(8 * i, true));
+  const shown = found.slice(0, MANY).join(", ") + (found.length > MANY ? ` and ${count(found.length - MANY)} more` : "");
+  const speaks = "Each part alone could have come from any answer; whoever has the parts of all collectors can read it.";
+  return { rows: [{ from: at, to: at + bytes.length, meaning: `the numbers ${shown}` }], text: shown, supports: null, speaks };
+}
+
 export const DECODERS = {
   __proto__: null,
   answer: single,
@@ -346,6 +355,7 @@ export const DECODERS = {
   "items of a set": itemsOfSet,
   "keys at ends": keysAtEnds,
   stream,
+  sum: numbers,
 };
 
 /**

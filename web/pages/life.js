@@ -39,8 +39,24 @@ function story({ question, report, draws }, spec, value, number) {
   );
 }
 
+/** The same of shares: a body for each collector, one after the other. */
+function annotateShares({ terms: { collectors, epochs } }, body) {
+  const epoch = new DataView(body.buffer, body.byteOffset).getUint32(4, true);
+  const size = body.length / collectors.length;
+  return collectors.flatMap(({ host }, i) => {
+    const at = i * size;
+    return [
+      { from: at, to: at + 4, meaning: `to ${host}: “DNR1”, the format`, part: 1 },
+      { from: at + 4, to: at + 8, meaning: `period ${epoch} of the survey (${period(epochs, epoch)}): no time of day`, part: 2 },
+      { from: at + 8, to: at + 24, meaning: "a random number for this submission, the same for all collectors, so that they add up the same people; it says nothing about you", part: 3 },
+      { from: at + 24, to: at + size, meaning: `the part of ${host}: random numbers by themselves`, part: 4 + (i % 2) },
+    ];
+  });
+}
+
 /** What each byte of a submission means: rows of { from, to, meaning, part }. */
 export function annotate(survey, body) {
+  if (survey.terms.collectors.length) return annotateShares(survey, body);
   const epoch = new DataView(body.buffer, body.byteOffset).getUint32(4, true);
   const rows = [
     { from: 0, to: 4, meaning: "“DNR1”: the format", part: 1 },
@@ -91,6 +107,7 @@ function likelihoods(survey) {
   const times = factor(fraction(survey.epsilon));
   if (survey.relation === "profiles") return `Of two joined profiles none is more than ${times} times as likely to have led to them as the other.`;
   if (survey.relation === "metric") return `Any place could have led to these bytes; of two places one cell side apart none is more than ${times} times as likely to have led to them as the other.`;
+  if (survey.relation === "sum") return "Each part alone is random numbers, whatever the answer. All parts together add up to your answer and its noise.";
   const rare = survey.delta && `Leaving out cases whose probability is at most ${decimal(survey.delta)}, no`;
   return `${rare || "Any answer could have led to these bytes; no"} answer is more than ${times} times as likely to have led to them as another.`;
 }

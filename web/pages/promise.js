@@ -29,10 +29,15 @@ function picture(survey, sentence, lasting) {
 }
 
 /** What privacy is called, by what it holds between; the rest is local differential privacy. */
-const FIELD = { __proto__: null, profiles: "profile-based privacy", metric: "geo-indistinguishability (d-privacy)" };
+const FIELD = { __proto__: null, profiles: "profile-based privacy", metric: "geo-indistinguishability (d-privacy)", sum: "differential privacy of sums, computed by collectors that are trusted not to work together," };
+
+const BEFORE = { __proto__: null, profiles: "Chance decides in your browser what leaves. ", sum: "Your browser adds a little noise to the answer and splits it before anything leaves. " };
 
 /** What the tiles with their percentages are about. */
 function wavering({ relation }) {
+  if (relation === "sum") {
+    return "Somebody who sees the published sums wavers between two possibilities of what you say and finds them equally likely. With all the computers in the world and whatever else is known about you, but without the parts of all collectors, this is how sure of one of them they can become at most:";
+  }
   if (relation === "profiles") {
     return "Somebody wavers between two joined profiles and finds them equally likely. With all the computers in the world, but without knowing more of your value than the profiles say, this is how sure of one of them they can become at most:";
   }
@@ -47,7 +52,8 @@ export function promise(survey, lasting = true) {
   const level = band(survey, lasting);
   const again = survey.terms.draws > 1 || survey.terms.stages;
   const bound = said.storage ? null : survey.lifetimeEpsilon;
-  const one = survey.questions.length > 1 ? "from one report: all its answers together" : "from one report";
+  const sums = survey.relation === "sum" ? "from the sums of one period" : "from one report";
+  const one = survey.questions.length > 1 ? `${sums}: all its answers together` : sums;
   const all = `from all that you ever send for this survey, ${plural(survey.terms.longitudinal.epochs, "report")} at most, together`;
   return h(
     "section",
@@ -60,8 +66,9 @@ export function promise(survey, lasting = true) {
     said.profiles ? h("p", {}, said.profiles) : null,
     said.distance ? h("p", {}, words(said.distance)) : null,
     said.parts ? h("p", {}, said.parts) : null,
-    h("p", {}, survey.relation === "profiles" ? "Chance decides in your browser what leaves. " : "Your browser changes the answer by chance before anything leaves. ", said.address),
+    h("p", {}, BEFORE[survey.relation] ?? "Your browser changes the answer by chance before anything leaves. ", said.address),
     said.relay ? h("p", {}, said.relay) : null,
+    said.collectors ? h("p", {}, said.collectors) : null,
     survey.terms.longitudinal.epochs > 1 ? h("p", {}, said.often) : null,
     said.round ? h("p", {}, said.round) : null,
     said.storage ? h("p", { class: "card warn" }, said.storage) : null,
@@ -128,7 +135,7 @@ export function terms(survey, budget, lasting = true, server = null) {
     ["Kept there", said.kept],
     ["Results shown", `from ${plural(own.showFrom, "answer")} on`],
     ...(own.campaign ? [["Round", rounds(survey)]] : []),
-    ["Report", `${plural(24 + survey.reportBytes, "byte")}: ${survey.reportBytes} of randomized answers, and 24 for the format, the period and a random number`],
+    ["Report", `${plural(24 + survey.reportBytes, "byte")}${own.collectors.length ? " to each collector" : ""}: ${survey.reportBytes} of ${own.collectors.length ? "its part" : "randomized answers"}, and 24 for the format, the period and a random number`],
     ["Fingerprint", h("code", {}, survey.fingerprint)],
   ];
   return h(

@@ -35,6 +35,16 @@ function about({ relation, questions: asked }) {
     };
   }
   const several = asked.length > 1;
+  if (relation === "sum") {
+    return {
+      protection: "Protection if the collectors do not work together",
+      wavers: `Somebody who sees the published sums, and finds two ${several ? "possible sets of answers" : "possible answers"} equally likely,`,
+      guesses: "two equally likely answers",
+      odds: `Whatever you answer, the odds that somebody who sees the published sums gives to ${several ? "your answers" : "your answer"}`,
+      secret: "what you chose",
+      beside: "",
+    };
+  }
   if (relation === "metric") {
     const near = "one cell side apart";
     return {
@@ -97,9 +107,10 @@ export function promises(survey, here = "this browser", lasting = true) {
       round: round(survey, here, lasting),
       device: device(survey, here),
       kept: kept(survey),
-      leaving: stays(survey.terms.retention, survey.terms.deleteDays),
+      leaving: stays(survey.terms.retention, survey.terms.deleteDays, survey.terms.collectors.length),
       address: address(survey.terms, here),
       relay: relay(survey.terms),
+      collectors: collectors(survey),
     });
   }
   return Object.fromEntries(Object.entries(said).filter(([, sentence]) => sentence));
@@ -139,9 +150,15 @@ const thousands = (n) => n.toLocaleString("en");
 function sureOf(survey, bounded) {
   const said = `${about(survey).wavers} can become ${upTo(survey.epsilon)} sure of one of them`;
   if (survey.showsChanges) return `${said} from one report. For all reports together no number holds.`;
-  if (!bounded) return `${said} from one report.`;
-  if (addsUp(survey)) return `${said} from one report, and ${upTo(survey.lifetimeEpsilon)} sure from all ${thousands(epochsOf(survey))} together.`;
-  return `${said} from ${epochsOf(survey) > 1 ? "all your reports" : "your report"}.`;
+  if (!bounded) return `${said} from ${what(survey)}.`;
+  if (addsUp(survey)) return `${said} from ${what(survey)}, and ${upTo(survey.lifetimeEpsilon)} sure from all ${thousands(epochsOf(survey))} together.`;
+  return `${said} from ${epochsOf(survey) > 1 ? "all your reports" : what(survey, "your report")}.`;
+}
+
+/** What numbers about one submission are read from. */
+function what(survey, report = "one report") {
+  if (survey.relation !== "sum") return report;
+  return epochsOf(survey) === 1 ? "these sums" : "the sums of one period";
 }
 
 const RARE = 1000000n; // a delta above one in so many is weak, whatever the epsilon
@@ -195,12 +212,25 @@ function distance({ relation, epsilon, questions: asked }) {
 function seen(survey, lasting) {
   if (survey.showsChanges) return `${capital(WATCHERS)} can see when your answer changes and when an earlier one returns. ${CAREFUL}`;
   const { secret, beside } = about(survey);
+  if (survey.relation === "sum") return seenByCollectors(survey, lasting);
   return {
     [STRONG]: `Nobody gets to see ${secret}: not those who ask, not whoever runs the server, not whoever listens on the way.${beside}`,
     [MODERATE]: `${epochsOf(survey) === 1 ? "Your report does" : "Your reports do"} not prove ${secret}, but ${WATCHERS} can make a good guess.${beside}`,
     [WEAK]: `${capital(WATCHERS)} can find out ${secret}, or nearly so.${beside} ${CAREFUL}`,
   }[band(survey, lasting)];
 }
+
+/** Who sees what of shares: nobody by itself, and all collectors together everything. */
+function seenByCollectors(survey, lasting) {
+  const sums = {
+    [STRONG]: "The published sums do not tell what you chose.",
+    [MODERATE]: "The published sums do not prove what you chose, but whoever sees them can make a good guess.",
+    [WEAK]: `Whoever sees the published sums can find out what you chose, or nearly so. ${CAREFUL}`,
+  }[band(survey, lasting)];
+  return `${hostsOf(survey)} each get numbers that tell nothing by themselves. Together they could read what you chose. ${sums}`;
+}
+
+const hostsOf = ({ terms }) => listed(terms.collectors.map(({ host }) => host));
 
 const SHOWN = 12;
 
@@ -229,6 +259,10 @@ export function people(survey, lasting = true) {
   const [question] = survey.questions;
   if (survey.questions.length === 1 && sendsAnother(question) !== null) return `${another(survey, question)}${addsUp(survey) ? " each time" : ""}.`;
   const many = epochsOf(survey) > 1;
+  if (survey.relation === "sum") {
+    const sums = many && lasting ? "the sums of all periods" : what(survey).replace("these", "the published");
+    return `Of 100 guesses between ${about(survey).guesses}, made from ${sums}, at most about ${rightOf100(survey, lasting)} are right.`;
+  }
   const all = many ? (lasting ? "all reports of one person" : "one report") : "a report like yours";
   return `Of 100 guesses between ${about(survey).guesses}, made from ${survey.showsChanges ? "one report" : all}, at most about ${rightOf100(survey, lasting)} are right.`;
 }
@@ -257,7 +291,7 @@ function another(survey, question) {
 function factors(survey, bounded) {
   const said = `${about(survey).odds} change by at most a factor of ${level(survey.epsilon)}`;
   if (survey.showsChanges) return `${said} from one report; for all reports together no factor holds.`;
-  if (!bounded) return `${said} from one report.`;
+  if (!bounded) return `${said} from ${what(survey)}.`;
   if (survey.terms?.stages) return `${said} from one report, and ${level(survey.lifetimeEpsilon)} in all, however often you take part.`;
   if (addsUp(survey)) return `${said} each time, and ${level(survey.lifetimeEpsilon)} in all, however often you take part.`;
   return `${said}${epochsOf(survey) > 1 ? " in all, however often you take part" : ""}.`;
@@ -270,7 +304,7 @@ function questions(survey) {
     const more = sendsAnother(question) === null ? "" : ` (${another(survey, question).toLowerCase()})`;
     return `${question.id} ${level(question.protocol.epsilon)}${more}`;
   });
-  return `Question by question the factors of one report are: ${said.join(", ")}. Together they multiply.`;
+  return `Question by question the factors${survey.relation === "sum" ? "" : " of one report"} are: ${said.join(", ")}. Together they multiply.`;
 }
 
 /** An exact level as people read it: a decimal where that is exact or the fraction is long, and then rounded up. */
@@ -298,17 +332,26 @@ function relay({ relay: named }) {
   return `Your answer is sealed and sent to a relay, ${host}, which cannot read it. The relay passes answers on in random order, at least ${thousands(batch)} of one period at a time, so that those who ask do not learn whose they are. This protects you as long as ${host} and those who ask do not work together, and as long as the other answers are not made up by them. If fewer than ${thousands(batch)} people answer in a period, their answers are discarded.`;
 }
 
-function address({ epochs, opens, expires, relay: named }, here) {
+/** Who gets what where answers are split, and who must not work together. */
+function collectors(survey) {
+  const { length } = survey.terms.collectors;
+  if (!length) return "";
+  const hosts = hostsOf(survey);
+  const enough = thousands(Math.max(...survey.questions.map(({ protocol }) => protocol.enough)));
+  return `Your answer gets a little noise and is split into ${length} parts, one for each of ${hosts}. When a period is over they add up the parts of the same people, erase them, and put only their sums together. This protects you as long as ${hosts} do not work together, and as long as at least ${enough} of these people, you among them, add their noise. If fewer than ${enough} people answer in a period, nothing comes out.`;
+}
+
+function address({ epochs, opens, expires, relay: named, collectors: split }, here) {
   const more = here.includes("browser") ? ", and what a browser tells of itself" : "";
   const length = duration(Math.min(epochs.seconds, expires - opens));
-  return `A report holds no name, no address, no cookie and no time but its period, which lasts ${length}. The ${named ? "relay" : "server"} still sees the network address that it comes from, and when${more}, as with every web page; its program keeps none of this.`;
+  return `A report holds no name, no address, no cookie and no time but its period, which lasts ${length}. The ${split.length ? "collectors still see" : `${named ? "relay" : "server"} still sees`} the network address that it comes from, and when${more}, as with every web page; ${split.length ? "their programs keep" : "its program keeps"} none of this.`;
 }
 
 function often(survey, here) {
   const { rule, epochs, values, changes } = survey.terms.longitudinal;
   if (epochs === 1) return "You can answer once.";
   const times = `You can answer ${thousands(epochs)} times at most, once in each period`;
-  if (rule === "none") return `${times}. Each answer is randomized afresh, and what the reports tell adds up.`;
+  if (rule === "none") return `${times}. Each answer is randomized afresh, and what the ${survey.terms.collectors.length ? "sums" : "reports"} tell adds up.`;
   if (rule === "two-stage" && values === 1) return `${times}. Your first answer is randomized once, and ${here} keeps the outcome. Every report is drawn from that outcome, whatever you answer later.`;
   if (rule === "two-stage") return `${times}. Each different answer, up to ${thousands(values)} of them, is randomized once, and ${here} keeps the outcome; later ones use that of your first answer. Every report is drawn from the outcome that belongs to your answer. Whoever links many of your reports, for example by your network address, can find out when your answer changes and which earlier answer returns.`;
   if (rule === "evolving") return `${times}, whether or not your answer has changed. Chance picks the one change that is reported: your first answer or a later change, of which up to ${thousands(changes)} count. One report tells about it, changed by chance, and all others are coins.`;
@@ -346,6 +389,9 @@ function storage(survey, here) {
 }
 
 function device(survey, here) {
+  if (survey.terms.collectors.length) {
+    return `${capital(here)} does not keep your answer. It keeps the parts until all collectors have taken theirs, and whoever can read the data of ${here} until then can read your answer from them. Then they are erased; what stays is that you answered, for which period, and what it cost.`;
+  }
   if (survey.terms.streams) {
     return `${capital(here)} keeps whether your last answer was the one that it follows, to notice a change. Whoever can read the data of ${here} can read that. Leaving deletes it.`;
   }
@@ -364,13 +410,15 @@ export function kept({ terms }) {
     const days = `${terms.deleteDays} ${terms.deleteDays === 1 ? "day" : "days"}`;
     return `sums only; reports wait in files to be counted, and are deleted at most ${days} after the last report of their period can arrive`;
   }
+  if (terms.collectors.length) return "the parts until the period is over and added up, then sums only";
   return terms.retention === "tally"
     ? "sums only; no report is kept once it is counted"
     : "every randomized report, to be analysed again later";
 }
 
 /** What a service that keeps sums, or reports, can do for somebody who leaves. */
-export function stays(retention, deleteDays = null) {
+export function stays(retention, deleteDays = null, collectors = 0) {
+  if (collectors) return "What was sent is counted: the collectors do not take single parts out again.";
   if (deleteDays !== null) return "What was sent is counted: the server does not take single reports out of its files or out of the sums.";
   return retention === "tally"
     ? "What was counted stays in the sums: the server keeps no report that could be taken out again."

@@ -3,7 +3,7 @@
  * could change the answer until the noise pleases, and what leaves would no longer follow the law.
  */
 
-import { RandomBits, concat } from "../deniable.js";
+import { RandomBits, concat, shareSubmission } from "../deniable.js";
 
 /** Random words that remember what was asked of them. */
 export class Recorder extends RandomBits {
@@ -47,5 +47,7 @@ export function rehearse(survey, epoch, values) {
   head.set(new TextEncoder().encode("DNR1"));
   new DataView(head.buffer).setUint32(4, epoch, true);
   const id = crypto.getRandomValues(new Uint8Array(16));
-  return { parts, body: concat(head, id, ...parts.map(({ report }) => report)) };
+  const body = concat(head, id, ...parts.map(({ report }) => report));
+  const collectors = survey.terms?.collectors.length ?? 0;
+  return { parts, body: collectors ? shareSubmission(body, collectors) : body };
 }

@@ -501,6 +501,20 @@ const bitwise = ({ domain, value, draws, says }) => bits(domain, "answers", doma
 const local = ({ domain, value, spec, report, draws, says }) =>
   hashing(domain, domain.size, spec.hash_bits ?? 1, domain.read(value), report, draws, says, "answers");
 
+/** A vector with noise, split between collectors. */
+function summed({ protocol: { cells, read, enough, collectors }, domain, says }) {
+  const written =
+    read === "mean"
+      ? `Your number is counted from ${label(domain.label(0))} on.`
+      : `Your answer is written as a list of ${count(cells)} numbers: 1 at your answer, and 0 elsewhere.`;
+  return [
+    { text: written, outcome: "" },
+    { text: `A little noise is added to each number. Of one person it is mostly 0; that of at least ${count(enough)} people together hides each of them.`, outcome: "" },
+    { text: `What comes out is split into ${count(collectors)} parts, one for each collector. Each part alone is random numbers; only all of them together add up to this:`, outcome: "" },
+    { text: "What the report says:", outcome: says },
+  ];
+}
+
 /** One story per shape of reports: from { protocol, domain, spec, value, report, draws, says } to the steps. */
 export const STORIES = {
   __proto__: null,
@@ -546,6 +560,7 @@ export const STORIES = {
   "items of a set": itemsOfSet,
   "keys at ends": keysAtEnds,
   stream,
+  sum: summed,
 };
 
 /** The steps of one answer. `spec` is that of its protocol, `draws` what a `Recorder` saw. */

@@ -16,6 +16,7 @@ import { incomplete, refusal, sentence, TITLES } from "./refusals.js";
 import { rehearse } from "./rehearsal.js";
 
 const RETRY_SECONDS = 15;
+const SHARED = "Thank you: all collectors have taken their parts";
 const RELAYED = "Thank you: the relay has taken your sealed report";
 
 const OUTCOMES = {
@@ -224,16 +225,16 @@ class SurveyView {
   }
 
   #answered({ epoch, state }, again) {
-    const { epochs, keeps, stages, relay } = this.#survey.terms;
+    const { epochs, keeps, stages, relay, collectors } = this.#survey.terms;
     const next = again ? `You can answer again in the next period, ${period(epochs, epoch + 1)} (UTC).` : "";
     if (state === "queued") {
-      const text = `Your report is written down and waits: the ${relay ? "relay" : "server"} has not taken it yet. This page tries again on its own, with the same bytes; you may also close it and come back.`;
+      const text = `Your report is written down and waits: ${collectors.length ? "not all collectors have taken their parts" : `the ${relay ? "relay" : "server"} has not taken it`} yet. This page tries again on its own, with the same bytes; you may also close it and come back.`;
       show(this.#message);
       return this.#closed("Waiting to be sent", text, "warn");
     }
     const [title, text] = OUTCOMES[state === "sent" && keeps ? (stages ? "drawn" : "repeated") : state];
     const shown = state === "sent" && this.#left.has(epoch) ? ` Until you close this page the bytes that ${relay ? "were sealed" : "left"} are shown below, one by one.` : "";
-    const taken = relay && state === "sent" ? RELAYED : title;
+    const taken = state !== "sent" ? title : relay ? RELAYED : collectors.length ? SHARED : title;
     this.#closed(taken, `${text}${shown} ${next}`, state === "sent" ? "fine" : "warn");
   }
 

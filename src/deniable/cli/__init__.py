@@ -49,6 +49,7 @@ COMMANDS = {
     "audit": "Check the epsilon that a survey, a protocol or a program claims.",
     "risk": "Say what an attacker, a forger and the analyst gain from each question, at epsilon 0.1 to 8.",
     "serve": "Collect reports over HTTP, add them up, and answer analysts.",
+    "secure": "Secure aggregation: add up the shares that several collectors hold, and publish the result.",
     "relay": "Mix sealed submissions on their way to the collector.",
     "answer": "Answer a survey: the answers are randomized here, written to the ledger, and only then sent.",
     "demo": "Collect a real survey of extramarital affairs on this machine: devices, HTTP, store, estimate.",

@@ -22,7 +22,7 @@ from deniable.cli.output import examples, shown
 from deniable.collect.client import Client, OptedOut, Receipt, Submission, TookPart
 from deniable.collect.client.records import OPTED_OUT, check_id, encoded, from_text, listed, preview
 from deniable.collect.sealing import POINT_BYTES, TAG_BYTES
-from deniable.collect.wire import HEADER_BYTES, ID_BYTES
+from deniable.collect.wire import HEADER_BYTES, ID_BYTES, shares_of, unshared
 from deniable.domains import Domain
 from deniable.errors import DeniableError, LabelError, SpecError
 from deniable.exact import epsilon_text
@@ -32,7 +32,7 @@ from deniable.surveys import Question, Survey
 from deniable.surveys.campaign import round_of
 from deniable.surveys.diff import Edit
 from deniable.surveys.promises import promises
-from deniable.surveys.terms import Terms, write_time
+from deniable.surveys.terms import Terms, host, write_time
 
 app = new_app()
 
@@ -225,7 +225,8 @@ def _rehearse(client: Client, texts: Mapping[str, Any], as_json: bool, explain: 
 
 def _explain(survey: Survey, answers: Mapping[str, Any], body: bytes) -> None:
     """The life of the report of each question, step by step."""
-    place = HEADER_BYTES + ID_BYTES
+    place, collectors = HEADER_BYTES + ID_BYTES, 0 if survey.terms is None else len(survey.terms.collectors)
+    body = unshared(body, collectors) if collectors else body
     for question in survey:
         report = body[place : place + question.protocol.report_bytes]
         place += question.protocol.report_bytes
@@ -371,7 +372,7 @@ def _introduce(survey: Survey, numbers: bool = False) -> None:
     output.write("\n")
     rest = ("factor", "questions") if numbers else ()
     numbered = (("band", "sure", "rare"), ("people",), ("seen",), ("clear",), ("profiles",), ("parts",))
-    order = (*numbered, ("often", "round"), ("device",), ("address",), ("relay",), rest)
+    order = (*numbered, ("often", "round"), ("device",), ("address",), ("relay",), ("collectors",), rest)
     for names in order:
         said = " ".join(promised[name] for name in names if name in promised)
         if said:
@@ -437,6 +438,8 @@ def fields(body: bytes, terms: Terms | None = None) -> list[tuple[str, str]]:
     >>> fields(bytes(27))[-1]
     ('answers', '000000 (3 bytes, randomized)')
     """
+    if terms is not None and terms.collectors:
+        return _share_fields(body, terms.collectors)
     start = HEADER_BYTES + ID_BYTES
     header, id, answers = body[:HEADER_BYTES], body[HEADER_BYTES:start], body[start:]
     size = f"{len(answers)} byte{'' if len(answers) == 1 else 's'}"
@@ -448,6 +451,22 @@ def fields(body: bytes, terms: Terms | None = None) -> list[tuple[str, str]]:
         ("header", f"{header[:4].hex()} {header[4:].hex()} ({HEADER_BYTES} bytes: format, epoch)"),
         ("id", f"{id.hex()} ({ID_BYTES} bytes, random, so that a repeat counts once)"),
         ("answers", f"{answers.hex()} ({size}, randomized)"),
+    ]
+
+
+def _share_fields(body: bytes, collectors: Sequence[str]) -> list[tuple[str, str]]:
+    """The same where each collector gets a share: the id is the same for all of them."""
+    start, bodies = HEADER_BYTES + ID_BYTES, shares_of(body, len(collectors))
+    whole = f"{len(body)} bytes in all, {len(bodies[0])} to each of {len(collectors)} collectors"
+    id = bodies[0][HEADER_BYTES:start].hex()
+    return [
+        ("leaves", f"{whole}, over HTTP without cookies or user agent"),
+        ("header", f"{bodies[0][:4].hex()} {bodies[0][4:HEADER_BYTES].hex()} ({HEADER_BYTES} bytes: format, epoch)"),
+        ("id", f"{id} ({ID_BYTES} bytes, random, the same for all collectors)"),
+        *(
+            (f"to {host(address)}", f"{one[start:].hex()} ({len(one) - start} bytes, random numbers by themselves)")
+            for address, one in zip(collectors, bodies, strict=True)
+        ),
     ]
 
 

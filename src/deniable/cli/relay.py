@@ -77,6 +77,12 @@ def serve(
     most_waiting: Annotated[
         int, typer.Option(metavar="N", min=1, help="Sealed submissions on the disk; more are refused for the time.")
     ] = 5_000_000,
+    steady_seconds: Annotated[
+        float,
+        typer.Option(
+            metavar="S", min=0, help="How long the clock is watched after a start or a jump before epochs end by it."
+        ),
+    ] = 3600.0,
 ) -> None:
     """Take sealed submissions, and pass them on in random order, in batches as large as the surveys promise.
 
@@ -108,6 +114,7 @@ def serve(
         surveys=tuple(found),
         token=os.environ.get("DENIABLE_RELAY_TOKEN"),
         most_waiting=most_waiting,
+        steady_seconds=steady_seconds,
     )
 
     def announce(address: str, operator: str | None) -> None:

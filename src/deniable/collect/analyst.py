@@ -9,18 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import urlencode
 
 import msgspec
+import numpy as np
 
 from deniable.collect.http import Reply, Transport
+from deniable.collect.stores.batches import SurveyCounter, rows
+from deniable.collect.wire import ID_BYTES, from_text, to_text
 from deniable.errors import DeniableError, MismatchError, SpecError
+from deniable.protocols import SecureSum
+from deniable.protocols.secure_sum import joined, too_few
 from deniable.surveys import Survey, SurveyTally
 
 LARGEST_REPLY = 1 << 30
+AT_ONCE = 10_000
+"""Ids in one request."""
 
 _RANGE = re.compile(r"([0-9]{1,10})|([0-9]{0,10})\.\.([0-9]{0,10})")
 
@@ -135,6 +142,33 @@ class Analyst:
         )
         return closed
 
+    # -- shares ------------------------------------------------------------------------------------
+
+    def shares(self, fingerprint: str, epoch: int) -> dict[str, Any]:
+        """How far the shares of an epoch are on their way to a sum; of a closed one with the ids."""
+        return self._json(self._path(fingerprint, f"/epochs/{epoch}/shares"))
+
+    def _share_step(self, fingerprint: str, epoch: int, step: str, **content: Any) -> dict[str, Any]:
+        path, body = self._path(fingerprint, f"/epochs/{epoch}/shares/{step}"), msgspec.json.encode(content)
+        found: dict[str, Any] = msgspec.json.decode(
+            self._read(path, "POST", body, {"Content-Type": "application/json"}).body
+        )
+        return found
+
+    def leave_out(self, fingerprint: str, epoch: int, ids: Iterable[bytes]) -> None:
+        """Erase the shares of people whom other collectors do not have."""
+        given = list(ids)
+        for at in range(0, len(given), AT_ONCE):
+            self._share_step(fingerprint, epoch, "leave-out", ids=to_text(b"".join(given[at : at + AT_ONCE])))
+
+    def sum_shares(self, fingerprint: str, epoch: int, people: str) -> bytes:
+        """The collector's sum over the people that are named so, 8 bytes per counter; its shares are erased."""
+        return _raw(self._share_step(fingerprint, epoch, "sum", people=people)["total"])
+
+    def settle_shares(self, fingerprint: str, epoch: int, n: int, total: bytes) -> None:
+        """Make the sum over all collectors the tally of the epoch; n = 0 is no result."""
+        self._share_step(fingerprint, epoch, "settle", n=n, total=to_text(total))
+
     def address(self, fingerprint: str) -> str:
         return self._transport.server.rstrip("/") + self._path(fingerprint)
 
@@ -190,6 +224,72 @@ class Analyst:
         if reply.status >= 300:
             raise _refusal(reply.status, reply.body)
         return reply
+
+
+def add_up(survey: Survey, epoch: int, collectors: Sequence[Analyst]) -> SurveyTally:
+    """The sum over all collectors of the people whom all of them have, published at each of them.
+
+    `collectors` are in the order of the survey's terms, each with an admin's token of that collector. Their epochs are
+    closed, lists of ids are compared, shares of people who are not complete are erased everywhere, and only then does
+    each add up and erase. A call that broke off is made again, and goes on where it stopped. Raises TooFewShares where
+    the noise of those who are complete does not suffice; then all shares are erased, and there will be no result.
+    """
+    name, counter = survey.fingerprint, SurveyCounter(survey)
+    if survey.terms is None or len(survey.terms.collectors) != len(collectors):
+        raise SpecError("shares are added up at all collectors that the survey names, in their order")
+    for one in collectors:
+        one.close_epoch(name, epoch)
+    found = [one.shares(name, epoch) for one in collectors]
+    done = [one for one in found if one["state"] == "settled"]
+    if done:
+        n = complete = done[0]["n"]
+        total = _raw(done[0]["total"])
+    else:
+        n, total, complete = _summed(survey, epoch, collectors, found)
+    for one in collectors:
+        one.settle_shares(name, epoch, n, total)
+    if not n:
+        raise too_few(_strictest(survey), complete)
+    return counter.tally(n, np.frombuffer(total, dtype="<i8"))
+
+
+def _summed(
+    survey: Survey, epoch: int, collectors: Sequence[Analyst], found: Sequence[dict[str, Any]]
+) -> tuple[int, bytes, int]:
+    """How many people are in the sum of all collectors' sums, none where they are too few; and how many there were."""
+    name = survey.fingerprint
+    lists = [_ids(one["ids"]) for one in found if one["state"] == "closed"]
+    if len(lists) == len(found):
+        common = frozenset.intersection(*lists)
+        if len(common) < _strictest(survey).enough:
+            return 0, bytes(8 * SurveyCounter(survey).size), len(common)
+        # Everywhere before the first sum: a collector that has added up can no longer say whom.
+        for one, ids in zip(collectors, lists, strict=True):
+            one.leave_out(name, epoch, sorted(ids - common))
+        found = [one.shares(name, epoch) for one in collectors]
+    people = {one["people"] for one in found}
+    if len(people) != 1:
+        raise MismatchError("the collectors hold shares of different people, although they had agreed: no sum is right")
+    (agreed,) = people
+    n = found[0]["n"]
+    return n, joined([one.sum_shares(name, epoch, agreed) for one in collectors]), n
+
+
+def _strictest(survey: Survey) -> SecureSum:
+    """The question that needs most people."""
+    asked = [question.protocol for question in survey if isinstance(question.protocol, SecureSum)]
+    return max(asked, key=lambda one: one.enough)
+
+
+def _ids(text: str) -> frozenset[bytes]:
+    return frozenset(rows(np.frombuffer(_raw(text), dtype=np.uint8).reshape(-1, ID_BYTES)))
+
+
+def _raw(text: str) -> bytes:
+    raw = from_text(text, len(text) * 3 // 4)
+    if raw is None:
+        raise MismatchError("the service sent what is not base64url")
+    return raw
 
 
 def epoch_range(first: int | None, last: int | None) -> str:

@@ -6,6 +6,8 @@ Binary      "DNR1", the epoch as 4 bytes little-endian, then id and answers of e
 JSON        {"reports": [["<id, 22 letters>", epoch, "<answers>"], ...]}, base64url without padding
 Tied        where a report has public coins, the hash function of a set say, they follow from the submission's id, so
             that nobody chooses them freely; not where reports are kept and repeated
+Shares      where the terms name several collectors, the answers are words of 64 bits, and each collector gets a body of
+            the same form, id and epoch with its share in the place of the answers
 Bad parts   a record that cannot be used is named by its place and reason and the others are taken; a body that is not
             in either form is refused as a whole
 """
@@ -26,6 +28,8 @@ from numpy.typing import NDArray
 
 from deniable.errors import DeniableError
 from deniable.protocols.reports import Bytes
+from deniable.protocols.secure_sum import joined, split
+from deniable.randomness import Bits
 from deniable.surveys.terms import LAST_EPOCH
 
 BINARY, JSON = "application/vnd.deniable.reports", "application/json"
@@ -80,6 +84,24 @@ def encode(epoch: int, ids: bytes | Bytes, answers: bytes | Bytes, width: int) -
     right = np.frombuffer(bytes(answers), dtype=np.uint8).reshape(-1, width)
     records = np.concatenate([left, right], axis=1)
     return MAGIC + epoch.to_bytes(4, "little") + records.tobytes()
+
+
+def shared(body: bytes, collectors: int, bits: Bits | None = None) -> bytes:
+    """A body with one submission as shares: one body for each collector, one after the other."""
+    start = HEADER_BYTES + ID_BYTES
+    return b"".join(body[:start] + share for share in split(body[start:], collectors, bits))
+
+
+def shares_of(bodies: bytes, collectors: int) -> list[bytes]:
+    """The body of each collector."""
+    size = len(bodies) // collectors
+    return [bodies[at : at + size] for at in range(0, size * collectors, size)]
+
+
+def unshared(bodies: bytes, collectors: int) -> bytes:
+    """What all shares together say: `shared` undone."""
+    start, each = HEADER_BYTES + ID_BYTES, shares_of(bodies, collectors)
+    return each[0][:start] + joined([body[start:] for body in each])
 
 
 def decode(body: bytes, width: int, most: int) -> Submissions:

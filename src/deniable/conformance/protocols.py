@@ -39,6 +39,8 @@ _channels: dict[tuple[type, str], Channel] = {}
 
 def examples(kind: type[Protocol]) -> list[tuple[str, Protocol]]:
     """The instances of a kind that are checked, each with a name; raises SpecError if it gives none."""
+    if not kind.local:
+        raise SpecError(f"a report of {kind.__name__} keeps no epsilon by itself, so there is nothing to check here")
     try:
         made = list(kind.examples())
     except Exception as wrong:  # somebody else's code may raise anything
@@ -52,7 +54,8 @@ def examples(kind: type[Protocol]) -> list[tuple[str, Protocol]]:
 
 def registered_examples() -> list[tuple[str, Protocol]]:
     """The examples of every protocol that is registered, those of installed packages included."""
-    return [example for _, kind in sorted(registered().items()) for example in examples(kind)]
+    kinds = [kind for _, kind in sorted(registered().items()) if kind.local]
+    return [example for kind in kinds for example in examples(kind)]
 
 
 def protocol_duties(subjects: Iterable[tuple[str, Protocol]]) -> Iterator[Duty]:

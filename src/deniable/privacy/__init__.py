@@ -1,6 +1,5 @@
 """What all that is known about one person adds up to, and whether a client keeps the epsilon that it claims."""
 
-from deniable.privacy.aggregation import Collector, SecureSum, TooFewShares, close_epoch
 from deniable.privacy.attacks import Attack, Repeated, attack, averaging, surest
 from deniable.privacy.audit import Audit, audit
 from deniable.privacy.composition import (
@@ -25,6 +24,7 @@ from deniable.privacy.guesses import (
     reidentify,
 )
 from deniable.privacy.shuffle import CannotShuffle, Shuffled, fewest_people, largest_epsilon, shuffled
+from deniable.protocols.secure_sum import Collector, SecureSum, TooFewShares, close_epoch
 
 __all__ = [
     "Account",

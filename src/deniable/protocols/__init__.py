@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Window
     from deniable.protocols.places import Places
     from deniable.protocols.ranges import Ranges, Rectangles
+    from deniable.protocols.secure_sum import SecureSum
     from deniable.protocols.sets import CollisionSets, ItemSets, KeyValue, SubsetSets
     from deniable.protocols.stratified import Stratified
     from deniable.protocols.table import Table
@@ -57,6 +58,7 @@ __all__ = [  # and the names of `frequency` and `longitudinal`, which most peopl
     "Ranges",
     "Rectangles",
     "Reports",
+    "SecureSum",
     "ShareProtocol",
     "Stratified",
     "SubsetSets",
@@ -88,6 +90,7 @@ __getattr__ = late(
         "numeric": ("MeanTable", "Moments", "OneBitMean", "Window"),
         "places": ("Places",),
         "ranges": ("Ranges", "Rectangles"),
+        "secure_sum": ("SecureSum",),
         "sets": ("CollisionSets", "ItemSets", "KeyValue", "SubsetSets"),
         "stratified": ("Stratified",),
         "table": ("Table",),

@@ -79,8 +79,9 @@ class Figures(NamedTuple):
     unit: str = ""
 
 
-ANY, METRIC, PROFILES, EDGE, STREAM = RELATIONS = ("any", "metric", "profiles", "edge", "stream")
-"""Between which inputs a guarantee holds: any two answers, answers by their distance, laws of answers, ..."""
+ANY, METRIC, PROFILES, EDGE, STREAM, SUM = RELATIONS = ("any", "metric", "profiles", "edge", "stream", "sum")
+"""Between which inputs a guarantee holds: any two answers, answers by their distance, laws of answers, ...; a sum is
+about any two answers of one person, for those who see no more than what several collectors publish together."""
 
 
 class Guarantee(NamedTuple):
@@ -141,6 +142,9 @@ class Protocol(ABC):
 
     fresh: ClassVar[bool] = True
     """Whether each report is drawn afresh from the answer, so that the epsilons of one device's reports add up."""
+
+    local: ClassVar[bool] = True
+    """Whether a report by itself keeps the epsilon. Where it does not, only surveys that name collectors may ask."""
 
     slow_to_build: ClassVar[bool] = False
     """Whether a candidate may take a tenth of a second: a curve over many epsilons has few of them."""
@@ -782,7 +786,7 @@ def percent(share: float, digits: int = 2) -> str:
 
 FAMILIES = (
     *("frequency", "numeric", "table", "ranges", "places", "sets", "discovery", "attributes", "stratified"),
-    *("longitudinal", "profiles"),
+    *("longitudinal", "profiles", "secure_sum"),
 )
 """The modules of `deniable.protocols` that define kinds, the most common first: each is loaded when it is needed."""
 

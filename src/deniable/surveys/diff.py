@@ -20,7 +20,7 @@ from deniable.domains import Domain
 from deniable.exact import epsilon_text
 from deniable.surveys.question import Question
 from deniable.surveys.survey import Survey
-from deniable.surveys.terms import FRESH, RETENTION, Longitudinal, Terms, span, write_time
+from deniable.surveys.terms import FRESH, RETENTION, Longitudinal, Terms, host, span, write_time
 
 WEAKER, STRONGER, NEUTRAL = "weaker", "stronger", "neutral"
 LIFETIME, NO_BOUND = "epsilon of a lifetime", "no number"
@@ -133,6 +133,10 @@ def _terms(old: Terms | None, new: Terms | None) -> Iterator[Edit]:
     yield from _compared("replaces", old.replaces or "none", new.replaces or "none")
     yield from _compared("campaign", _round(old), _round(new))
     yield from _relays(old, new)
+    # Fewer have to work together where there are fewer; from none or to none the relation changes as well.
+    were, are = (", ".join(map(host, terms.collectors)) or "one" for terms in (old, new))
+    less = len(new.collectors) < len(old.collectors)
+    yield from _compared("collectors", were, are, privacy=WEAKER if less else NEUTRAL)
 
 
 def _relays(old: Terms, new: Terms) -> Iterator[Edit]:

@@ -60,6 +60,10 @@ campaign         {"kind": "narrowing", "cells": 8}: this is the first of several
                  in its own way (`campaign`); what is left out has its default
 relay            {"address": "https://relay.example.org", "key": "...", "batch": 1000}: submissions travel sealed, and
                  are mixed in batches; the key is the collector's, from `deniable relay key`
+collectors       {"addresses": ["https://one.example.org", "https://two.example.org"], "missing": 50}: answers are
+                 split between them, and only sums come out (`SecureSum`), of `people` of whom so many may be missing,
+                 by default a twentieth. A question is for shares, or for a "mean": {"low": 0, "high": 10, "read":
+                 "mean"}
 retention, delete_days, show_from, replaces     as in `Terms`
 
 The choice is made when the survey is made and stored in full: a later planner changes no published survey.
@@ -80,10 +84,10 @@ from deniable.channels import Channel
 from deniable.domains import Domain, Integers, domain_of_answers
 from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
-from deniable.protocols import Evolving, Memoized, Protocol, Table, registered
+from deniable.protocols import Evolving, Memoized, Protocol, SecureSum, Table, registered
 from deniable.protocols.memoized import FEW_FORMS, all_linking
 from deniable.protocols.stratified import stratify
-from deniable.specs import fingerprint, keys, short
+from deniable.specs import as_text, fingerprint, keys, short
 from deniable.surveys.campaign import load_campaign
 from deniable.surveys.question import TOO_MANY_FORMS, Question, load_protocol, question_name
 from deniable.surveys.terms import (
@@ -92,6 +96,7 @@ from deniable.surveys.terms import (
     Epochs,
     Longitudinal,
     Terms,
+    read_collectors,
     read_relay,
     read_time,
     span,
@@ -153,6 +158,8 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
     wanted = [_wanted(entry, place, shared, draft["name"]) for place, entry in enumerate(entries, 1)]
     if rule.changes is not None:
         wanted = [Evolving(*one.asked, rule.epochs, rule.changes) if isinstance(one, _Open) else one for one in wanted]
+    if "collectors" in given:
+        wanted = [_summed(one, given["collectors"]) if isinstance(one, _Open) else one for one in wanted]
     plans = _plans(wanted, rule)
     protocols = [plans[place].best if isinstance(one, _Open) else one for place, one in enumerate(wanted)]
     if "strata" in draft:
@@ -161,12 +168,27 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
         ids = [entry["id"] for entry in entries]
         protocols = [stratify(draft["strata"], one, id) for one, id in zip(protocols, ids, strict=True)]
     questions = [Question(entry["id"], entry["text"], one) for entry, one in zip(entries, protocols, strict=True)]
-    survey = kind(draft["name"], questions)
-    if given:
-        survey = kind(survey.name, questions, draft_terms(given, survey, now))
+    survey = kind(draft["name"], questions, draft_terms(given, draft["name"], questions, now) if given else None)
     if "campaign" in given:
         return _first_round(given["campaign"], survey), {}
     return survey, {questions[place].id: plan for place, plan in plans.items()}
+
+
+def _summed(asked: _Open, spec: Any) -> Protocol:
+    """The question as a sum between collectors."""
+    keys(_object(spec), ("addresses",), '"collectors"', optional=("missing",))
+    missing = spec.get("missing", asked.people // 20)
+    read = "shares" if asked.read is None else asked.read
+    try:
+        return SecureSum(*asked.asked, asked.people, missing, len(read_collectors(spec["addresses"])), read)
+    except DeniableError as wrong:
+        raise SpecError(f"{asked.where}: {wrong}") from None
+
+
+def _object(spec: Any) -> Mapping[str, Any]:
+    if not isinstance(spec, Mapping):
+        raise SpecError('"collectors" is an object with "addresses", and how many people may be "missing"')
+    return spec
 
 
 WHOLE = "answers"
@@ -449,6 +471,7 @@ TERMS = (
     "replaces",
     "campaign",
     "relay",
+    "collectors",
 )
 
 _DAY, _HOUR = 86_400, 3_600
@@ -458,26 +481,32 @@ _LATE = 3
 """Of such epochs, so many are taken late: for devices that were offline."""
 
 
-def draft_terms(given: Mapping[str, Any], survey: Survey, now: float | None = None) -> Terms:
-    """The terms in full, for the questions of this survey."""
+def draft_terms(given: Mapping[str, Any], name: Any, questions: Sequence[Question], now: float | None = None) -> Terms:
+    """The terms in full, for these questions."""
     missing = [key for key in ("owner", "purpose") if key not in given]
     if missing:
         raise SpecError(f"a collection needs {' and '.join(missing)}: who asks, and what for")
     opens = read_time(given["opens"]) if "opens" in given else _this_hour(now)
     expires, rule = _expires(given, opens), draft_rule(given)
     wanted = _part(given, "budget", ("group", "epsilon", "delta"))
+    levels = [question.protocol.guarantee for question in questions]
+    epsilon, delta = (sum(one, Fraction(0)) for one in zip(*((g.epsilon, g.delta) for g in levels), strict=True))
     budget = Budget(
-        wanted.get("group", _group(survey.name)),
-        wanted.get("epsilon", (rule.forever or survey.epsilon) * rule.draws),
-        wanted.get("delta", survey.delta * rule.draws),
-        survey.relation,
+        wanted.get("group", _group(as_text(name, "the name of a survey"))),
+        wanted.get("epsilon", (rule.forever or epsilon) * rule.draws),
+        wanted.get("delta", delta * rule.draws),
+        levels[0].relation,
     )
     options = {key: given[key] for key in ("retention", "delete_days", "show_from", "replaces") if key in given}
     if "relay" in given:
         options["relay"] = read_relay(given["relay"])
+    if "collectors" in given:
+        options["collectors"] = read_collectors(_object(given["collectors"]).get("addresses"))
     # Where an answer may be repeated, an epoch is how often: its author must say it. Kept reports have ids anyway, and
     # whoever sent one may have it deleted as long as its epoch is open.
-    short = expires - opens > _LONG and rule.epochs == 1 and options.get("retention", "tally") == "tally"
+    # Of shares an epoch has a result only if enough answer in it.
+    sums = options.get("retention", "tally") == "tally" and "collectors" not in options
+    short = expires - opens > _LONG and rule.epochs == 1 and sums
     default = {"seconds": _DAY, "late": _LATE} if short else {"seconds": expires - opens}
     epochs = _epochs(given, opens, default)
     terms = Terms(given["owner"], given["purpose"], epochs, rule, budget, opens, expires, **options)

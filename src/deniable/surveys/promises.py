@@ -13,6 +13,8 @@ About        what the numbers are about, by the relation of the survey: any two 
              profiles the value itself is not hidden, and whoever knows more about it than the profiles say may learn
              more; the sentences say both. Of places they are about cells side by side, and more is told about places
              that are further apart; the sentences say that, too
+Sums         with several collectors the numbers are about the sums that they publish together, and hold as long as
+             they do not work together: the sentences say who that is, and that together they can read an answer
 Rare         what a delta leaves out of the promise, per report and in all; more than 1 in a million in all is weak
 Number       memoizing several values shows changes and returns of answers: no number over all epochs is stated
 Two stages   the number for all reports is `Survey.lifetime_epsilon`, which holds whatever the answers are. "changes"
@@ -27,9 +29,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from deniable.exact import epsilon_text
+from deniable.protocols import SecureSum
 from deniable.surveys.question import Question
 from deniable.surveys.survey import Survey
-from deniable.surveys.terms import Terms, span
+from deniable.surveys.terms import Terms, host, span
 
 STRONG, MODERATE, WEAK = "strong", "moderate", "weak"
 STRONG_UP_TO, MODERATE_UP_TO = 1, 3
@@ -96,10 +99,24 @@ _FAR = 5
 """Cell sides, for an example."""
 
 
+_SUMS = _About(
+    "Protection if the collectors do not work together",
+    "Somebody who sees the published sums, and finds two possible answers equally likely,",
+    "two equally likely answers",
+    "Whatever you answer, the odds that somebody who sees the published sums gives to your answer",
+    "what you chose",
+)
+
+
 def _about(survey: Survey) -> _About:
     if survey.relation == "profiles":
         return _PROFILES
     several = len(survey) > 1
+    if survey.relation == "sum":
+        return _SUMS._replace(
+            wavers=_SUMS.wavers.replace("possible answers", "possible sets of answers") if several else _SUMS.wavers,
+            odds=_SUMS.odds.replace("your answer", "your answers") if several else _SUMS.odds,
+        )
     if survey.relation == "metric":
         return _SEVERAL_PLACES if several else _PLACES
     if survey.relation == "stream":
@@ -155,6 +172,7 @@ def promises(survey: Survey, here: str = "this device", lasting: bool = True) ->
             "leaving": _leaving(survey),
             "address": _address(survey.terms, here),
             "relay": _relay(survey.terms),
+            "collectors": _collectors(survey),
         }
     return {name: sentence for name, sentence in said.items() if sentence}
 
@@ -206,11 +224,18 @@ def _sure(survey: Survey, bounded: bool) -> str:
     if survey.shows_changes:
         return f"{said} from one report. For all reports together no number holds."
     if not bounded:
-        return f"{said} from one report."
+        return f"{said} from {_what(survey)}."
     if survey.lifetime_epsilon is not None and _adds_up(survey):
         all_of_them = f"{_up_to(survey.lifetime_epsilon)} sure from all {_epochs(survey):,} together"
-        return f"{said} from one report, and {all_of_them}."
-    return f"{said} from {'all your reports' if _epochs(survey) > 1 else 'your report'}."
+        return f"{said} from {_what(survey)}, and {all_of_them}."
+    return f"{said} from {'all your reports' if _epochs(survey) > 1 else _what(survey, 'your report')}."
+
+
+def _what(survey: Survey, report: str = "one report") -> str:
+    """What numbers about one submission are read from."""
+    if survey.relation != "sum":
+        return report
+    return "these sums" if _epochs(survey) == 1 else "the sums of one period"
 
 
 def _adds_up(survey: Survey) -> bool:
@@ -263,12 +288,26 @@ def _seen(survey: Survey, lasting: bool) -> str:
     if survey.shows_changes:
         return f"{_capital(WATCHERS)} can see when your answer changes and when an earlier one returns. {CAREFUL}"
     about = _about(survey)
+    if survey.relation == "sum":
+        return _seen_by_collectors(survey, lasting)
     return {
         STRONG: f"Nobody gets to see {about.secret}: not those who ask, not whoever runs the server, not whoever "
         f"listens on the way.{about.beside}",
         MODERATE: f"{report} not prove {about.secret}, but {WATCHERS} can make a good guess.{about.beside}",
         WEAK: f"{_capital(WATCHERS)} can find out {about.secret}, or nearly so.{about.beside} {CAREFUL}",
     }[band(survey, lasting)]
+
+
+def _seen_by_collectors(survey: Survey, lasting: bool) -> str:
+    """Who sees what of shares: nobody by itself, and all collectors together everything."""
+    assert survey.terms is not None
+    hosts = _listed([host(address) for address in survey.terms.collectors])
+    sums = {
+        STRONG: "The published sums do not tell what you chose.",
+        MODERATE: "The published sums do not prove what you chose, but whoever sees them can make a good guess.",
+        WEAK: f"Whoever sees the published sums can find out what you chose, or nearly so. {CAREFUL}",
+    }[band(survey, lasting)]
+    return f"{hosts} each get numbers that tell nothing by themselves. Together they could read what you chose. {sums}"
 
 
 def _said_in_clear(survey: Survey) -> str:
@@ -349,6 +388,10 @@ def people(survey: Survey, lasting: bool = True) -> str:
         each = " each time" if _adds_up(survey) else ""
         return f"{_another(survey, survey.questions[0])}{each}."
     many = _epochs(survey) > 1
+    if survey.relation == "sum":
+        sums = "the sums of all periods" if many and lasting else _what(survey).replace("these", "the published")
+        right = right_of_100(survey, lasting)
+        return f"Of 100 guesses between {_SUMS.guesses}, made from {sums}, at most about {right} are right."
     seen = "a report like yours" if not many else "all reports of one person" if lasting else "one report"
     if survey.shows_changes:
         seen = "one report"
@@ -385,7 +428,7 @@ def _factor(survey: Survey, bounded: bool) -> str:
     if survey.shows_changes:
         return f"{said} from one report; for all reports together no factor holds."
     if not bounded:
-        return f"{said} from one report."
+        return f"{said} from {_what(survey)}."
     if survey.lifetime_epsilon is not None and _is_two_stage(survey):
         return f"{said} from one report, and {factor(survey.lifetime_epsilon)} in all, however often you take part."
     if survey.lifetime_epsilon is not None and _adds_up(survey):
@@ -402,7 +445,8 @@ def _questions(survey: Survey) -> str:
         share = sends_another(question)
         more = "" if share is None else f" ({_another(survey, question).lower()})"
         said.append(f"{question.id} {factor(question.protocol.epsilon)}{more}")
-    return f"Question by question the factors of one report are: {', '.join(said)}. Together they multiply."
+    of_what = "" if survey.relation == "sum" else " of one report"
+    return f"Question by question the factors{of_what} are: {', '.join(said)}. Together they multiply."
 
 
 def lifetime(survey: Survey) -> str:
@@ -419,11 +463,29 @@ def lifetime(survey: Survey) -> str:
 def _address(terms: Terms, here: str) -> str:
     more = ", and what a browser tells of itself" if "browser" in here else ""
     length = span(min(terms.epochs.seconds, terms.expires - terms.opens))
-    server = "server" if terms.relay is None else "relay"
+    server, sees, its = ("server" if terms.relay is None else "relay"), "sees", "its program keeps"
+    if terms.collectors:
+        server, sees, its = "collectors", "see", "their programs keep"
     return (
         f"A report holds no name, no address, no cookie and no time but its period, which lasts {length}. The {server} "
-        f"still sees the network address that it comes from, and when{more}, as with every web page; its program keeps "
+        f"still {sees} the network address that it comes from, and when{more}, as with every web page; {its} "
         "none of this."
+    )
+
+
+def _collectors(survey: Survey) -> str:
+    """Who gets what where answers are split, and who must not work together."""
+    terms, asked = survey.terms, [one.protocol for one in survey if isinstance(one.protocol, SecureSum)]
+    if terms is None or not terms.collectors:
+        return ""
+    hosts = _listed([host(address) for address in terms.collectors])
+    most = max(asked, key=lambda one: one.enough)
+    return (
+        f"Your answer gets a little noise and is split into {len(terms.collectors)} parts, one for each of {hosts}. "
+        "When a period is over they add up the parts of the same people, erase them, and put only their sums together. "
+        f"This protects you as long as {hosts} do not work together, and as long as at least {most.enough:,} of these "
+        f"people, you among them, add their noise. If fewer than {most.enough:,} people answer in a period, nothing "
+        "comes out."
     )
 
 
@@ -468,7 +530,8 @@ def _often(survey: Survey, here: str) -> str:
         return "You can answer once."
     times = f"You can answer {rule.epochs:,} times at most, once in each period"
     if rule.rule == "none":
-        return f"{times}. Each answer is randomized afresh, and what the reports tell adds up."
+        what = "sums" if survey.terms.collectors else "reports"
+        return f"{times}. Each answer is randomized afresh, and what the {what} tell adds up."
     if rule.is_two_stage and rule.values == 1:
         return (
             f"{times}. Your first answer is randomized once, and {here} keeps the outcome. Every report is drawn from "
@@ -526,6 +589,12 @@ def _storage(survey: Survey, here: str) -> str:
 
 def _device(survey: Survey, here: str) -> str:
     assert survey.terms is not None
+    if survey.terms.collectors:
+        return (
+            f"{_capital(here)} does not keep your answer. It keeps the parts until all collectors have taken theirs, "
+            f"and whoever can read the data of {here} until then can read your answer from them. Then they are erased; "
+            "what stays is that you answered, for which period, and what it cost."
+        )
     if survey.terms.longitudinal.is_evolving:
         return (
             f"{_capital(here)} keeps whether your last answer was the one that it follows, to notice a change. Whoever "
@@ -559,6 +628,8 @@ def kept(survey: Survey) -> str:
             f"sums only; reports wait in files to be counted, and are deleted at most {days} after the last report of "
             "their period can arrive"
         )
+    if survey.terms.collectors:
+        return "the parts until the period is over and added up, then sums only"
     if survey.terms.retention == "tally":
         return "sums only; no report is kept once it is counted"
     return "every randomized report, to be analysed again later"
@@ -568,6 +639,8 @@ def _leaving(survey: Survey) -> str:
     assert survey.terms is not None
     if survey.terms.delete_days is not None:
         return "What was sent is counted: the server does not take single reports out of its files or out of the sums."
+    if survey.terms.collectors:
+        return "What was sent is counted: the collectors do not take single parts out again."
     if survey.terms.retention == "tally":
         return "What was counted stays in the sums: the server keeps no report that could be taken out again."
     return (

@@ -25,7 +25,7 @@ from deniable import exact
 from deniable._files import atomic_write, load_json
 from deniable.errors import DomainError, LabelError, NumberError, ReportError, SpecError
 from deniable.exact import epsilon_text, largest_text
-from deniable.protocols import Memoized, Reports
+from deniable.protocols import Memoized, Reports, SecureSum
 from deniable.protocols.memoized import FEW_FORMS, all_linking, linking_horizon
 from deniable.randomness import Bits
 from deniable.specs import as_text, canonical_bytes, fingerprint, keys, short
@@ -70,8 +70,25 @@ class Survey:
                 raise SpecError(f"two questions have the id {known!r}: give each its own")
         self._check_sums()
         object.__setattr__(self, "terms", terms)
+        self._check_shares(() if terms is None else terms.collectors)
         if terms is not None:
             self._check_terms(terms)
+
+    def _check_shares(self, collectors: Sequence[str]) -> None:
+        """A report that keeps no epsilon by itself is sent in shares, to as many collectors as it is made for."""
+        for question in self.questions:
+            asked = question.protocol
+            if isinstance(asked, SecureSum) and asked.collectors != len(collectors):
+                named = f"the survey names {len(collectors)}" if collectors else "the survey names none"
+                raise SpecError(
+                    f"question {question.id!r} is split between {asked.collectors} collectors, and {named}: give their "
+                    'addresses as "collectors" in the terms of a collection'
+                )
+            if asked.local and collectors:
+                raise SpecError(
+                    f"question {question.id!r} is asked by {asked.name}, whose reports are not added up in shares: "
+                    "with several collectors use SecureSum"
+                )
 
     def _check_sums(self) -> None:
         asked: dict[str, str] = {}

@@ -33,6 +33,9 @@ Relay         submissions travel sealed to the collector's `key` through somebod
               passes them on in random order, in batches of at least `batch` of one epoch. Devices send to no other
               address. What waits at the relay when an epoch ends needs one more epoch to arrive, so at least one late
               epoch is taken, and sums alone are kept
+Collectors    submissions are split into shares, one for each of these addresses: each sees random numbers, and only the
+              sums of all of them together say something (`SecureSum`). Devices send to no other address. A collector
+              keeps shares until the epoch has ended and all of them have added up the same people; then sums alone
 Times         written "2026-11-01T00:00:00Z", held as seconds since 1970
 """
 
@@ -245,12 +248,7 @@ class Relay:
     """The fewest submissions that are passed on together."""
 
     def __post_init__(self) -> None:
-        address = as_text(self.address, "the address of the relay")
-        if not _ADDRESS.fullmatch(address):
-            raise SpecError(
-                f"the address of the relay is written https://host, with a port or a path if need be, not "
-                f"{short(address)}; http:// is for this machine only"
-            )
+        _address(self.address, "the relay")
         if not isinstance(self.key, str) or not _POINT.fullmatch(self.key):
             raise SpecError(
                 "the collector's key is 65 bytes in base64url, 87 characters: deniable relay key writes one"
@@ -259,7 +257,7 @@ class Relay:
 
     @property
     def host(self) -> str:
-        return self.address.split("/")[2]
+        return host(self.address)
 
     def spec(self) -> dict[str, Any]:
         return {"address": self.address, "key": self.key, "batch": self.batch}
@@ -287,6 +285,8 @@ class Terms:
     """How long reports may wait in files to be counted; None: they are counted as they come."""
     relay: Relay | None = None
     """Who mixes submissions on their way; None: they are sent to the collector."""
+    collectors: tuple[str, ...] = ()
+    """Who gets a share of each submission; none: there is one collector, who gets reports."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "owner", as_text(self.owner, "the owner of a survey"))
@@ -306,9 +306,20 @@ class Terms:
                 "a survey with a relay takes at least one late epoch, in which the last batch arrives, and keeps sums "
                 'only: give "late" 1 or more and the retention "tally"'
             )
+        if self.collectors:
+            self._check_collectors()
         _whole(self.show_from, 1, 10**12, "the smallest number of answers to show")
         if self.replaces is not None and not is_fingerprint(self.replaces):
             raise SpecError("the survey that this one replaces is named by its fingerprint, 64 hexadecimal digits")
+
+    def _check_collectors(self) -> None:
+        object.__setattr__(self, "collectors", read_collectors(self.collectors))
+        others = (self.relay, self.campaign, self.delete_days)
+        if any(one is not None for one in others) or self.retention != "tally" or self.longitudinal.rule != FRESH:
+            raise SpecError(
+                "a survey with several collectors adds up fresh answers and keeps sums only: it has no relay, campaign "
+                f'or "delete_days", the retention "tally" and the longitudinal rule "{FRESH}"'
+            )
 
     # -- the calendar ------------------------------------------------------------------------------
 
@@ -363,12 +374,13 @@ class Terms:
             **({"campaign": self.campaign.spec()} if self.campaign else {}),
             **({"delete_days": self.delete_days} if self.delete_days is not None else {}),
             **({"relay": self.relay.spec()} if self.relay else {}),
+            **({"collectors": list(self.collectors)} if self.collectors else {}),
         }
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Terms:
         """The terms in full form."""
-        keys(spec, _TERMS, "the survey", optional=("replaces", "campaign", "delete_days", "relay"))
+        keys(spec, _TERMS, "the survey", optional=("replaces", "campaign", "delete_days", "relay", "collectors"))
         epochs, rule, budget = (_object(spec, key) for key in ("epochs", "longitudinal", "budget"))
         keys(epochs, ("origin", "seconds", "early", "late"), '"epochs"')
         more = {MEMOIZE: ("values",), TWO_STAGE: ("values", "first", "forever"), EVOLVING: ("changes",)}
@@ -391,6 +403,7 @@ class Terms:
             Round.from_spec(spec["campaign"]) if "campaign" in spec else None,
             spec.get("delete_days"),
             read_relay(spec["relay"]) if "relay" in spec else None,
+            read_collectors(spec["collectors"]) if "collectors" in spec else (),
         )
 
 
@@ -428,6 +441,34 @@ def _object(spec: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if not isinstance(spec[key], Mapping):
         raise SpecError(f'"{key}" is not an object')
     return spec[key]  # type: ignore[no-any-return]
+
+
+def read_collectors(spec: Any) -> tuple[str, ...]:
+    """The addresses of at least two collectors, each another machine."""
+    if not isinstance(spec, list | tuple) or not 2 <= len(spec) <= 16:
+        raise SpecError('"collectors" is a list of 2 to 16 addresses, such as "https://one.example.org"')
+    found = tuple(_address(one, "a collector") for one in spec)
+    if len(set(found)) < len(found):
+        raise SpecError("two collectors have the same address: whoever runs both would see every answer")
+    return found
+
+
+def _address(given: Any, whose: str) -> str:
+    address = as_text(given, f"the address of {whose}")
+    if not _ADDRESS.fullmatch(address):
+        raise SpecError(
+            f"the address of {whose} is written https://host, with a port or a path if need be, not "
+            f"{short(address)}; http:// is for this machine only"
+        )
+    return address
+
+
+def host(address: str) -> str:
+    """
+    >>> host("https://one.example.org:8443/collect")
+    'one.example.org:8443'
+    """
+    return address.split("/")[2]
 
 
 def _whole(value: Any, low: int, high: int, what: str) -> None:

@@ -31,7 +31,8 @@ from tests.collect.test_sealing import relayed
 @contextlib.contextmanager
 def relay_thread(survey, collector, path, clock=time.time, **more):
     """A relay in a thread of this process."""
-    given = {"port": survey_port(survey), "clock": clock} | more
+    # The clocks go on together, as time does, and are trusted at once.
+    given = {"port": survey_port(survey), "clock": clock, "monotonic": clock, "steady_seconds": 0.0} | more
     settings = RelaySettings(store=f"sqlite:///{path}", collector=collector, surveys=(survey,), **given)
     listening = bound(settings)
     started = threading.Event()
@@ -101,6 +102,29 @@ def test_from_devices_to_sums(pair, tmp_path):
     eventually(lambda: relay.relay.held == 0)
     late = relay.post(survey, bodies[0], SEALED)
     assert late.json["rejected"] == [[0, "", "epochTooOld"]]
+
+
+def test_a_clock_that_jumps_ends_no_epoch(tmp_path):
+    """A clock two days ahead discards nothing, and refuses nobody, until it was steady; then the epoch has ended."""
+    key = CollectorKey.make(tmp_path / "collector.pem")
+    survey = relayed(key, batch=5, address=f"http://127.0.0.1:{free_port()}")
+    epoch, wall, steady = current(survey), [time.time()], [1000.0]
+    clocks = {"clock": lambda: wall[0], "monotonic": lambda: steady[0], "steady_seconds": 3600.0}
+    nobody = f"http://127.0.0.1:{free_port()}"
+    with relay_thread(survey, nobody, tmp_path / "relay.db", **clocks) as relay:
+        bodies, _ = sealed_bodies(survey, 4)
+        for body in bodies[:3]:
+            assert relay.post(survey, body, SEALED).json["accepted"] == 1
+        wall[0] += 2 * DAY
+        eventually(lambda: relay.relay.clock.bounds().doubt == "the clock has jumped")
+        time.sleep(0.2)
+        assert relay.relay.held == 3, "three are too few for a batch, and would be discarded"
+        assert relay.post(survey, bodies[3], SEALED).json["accepted"] == 1, "it may still be yesterday"
+        wall[0], steady[0] = wall[0] + 3601, steady[0] + 3601
+        eventually(lambda: relay.relay.held == 0)
+        assert relay.post(survey, bodies[3], SEALED).json["rejected"] == [[0, "", "epochTooOld"]]
+        assert relay.relay.clock.bounds().doubt is None
+    assert epoch == current(survey)
 
 
 def test_too_few_are_discarded_and_counted(pair):
@@ -268,7 +292,7 @@ def killed(tmp_path, kills, senders=4):
     faults = {"FAULTS": json.dumps({"clock": str(clock)})}
     more = ("--relay-key", str(tmp_path / "collector.pem"), "--publish", str(path))
     with Process(url, *more) as collector:
-        arguments = (str(path), "--collector", f"http://127.0.0.1:{collector.port}")
+        arguments = (str(path), "--collector", f"http://127.0.0.1:{collector.port}", "--steady-seconds", "0")
         with RelayProcess(
             f"sqlite:///{tmp_path / 'relay.db'}", *arguments, program="tests.faults.served", **faults
         ) as relay:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from deniable.domains import Categories, Integers, Strings
-from deniable.protocols import CMS, GRR, LGRR, OLH, OUE, Evolving, Protocol
+from deniable.protocols import CMS, GRR, LGRR, OLH, OUE, Evolving, Protocol, SecureSum
 from deniable.surveys import Question, Survey
 from deniable.surveys.terms import Longitudinal
 from tests.collect.surveys import terms
@@ -64,6 +64,9 @@ def single(protocol: Protocol, name: str, budget: int = 64) -> Survey:
         days = replace(made.epochs, origin=today)
         expires = today + protocol.epochs * days.seconds
         made = replace(made, longitudinal=rule, epochs=days, opens=today, expires=expires)
+    if isinstance(protocol, SecureSum):
+        hosts = tuple(f"https://c{place}.example.org" for place in range(protocol.collectors))
+        made = replace(made, collectors=hosts)
     return Survey(name, [Question("q", "What is it?", protocol)], replace(made, budget=group))
 
 

@@ -6,6 +6,8 @@ Refused    before anything leaves: other bytes than the pinned survey, a survey 
            unknown or missing answers, a spent budget, an opted-out device (which makes no request at all), a survey
            that replaces a pinned one until somebody has agreed to the differences
 Messages   never contain an answer, and nothing is logged
+Shares     where the survey names several collectors, each gets its share and no more. A submission is sent when all
+           of them have taken theirs; until then the ledger has all shares, which together tell the answer
 Relay      where the survey names one, submissions are sealed for the collector and sent there, and nowhere else
 Metadata   a request carries the survey's fingerprint, the submission and nothing else (`collect.http`); the server
            still sees the address that it comes from, unless a relay stands between
@@ -31,7 +33,7 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -353,13 +355,21 @@ class Client:
         return attempt
 
     def _sent(self, submission: Submission) -> Attempt:
-        """To the collector; or sealed to the relay that the survey names, and to nobody else."""
-        relay = self.terms().relay
+        """To the collector; or sealed to the relay, or in shares to the collectors, that the survey names."""
+        relay, collectors = self.terms().relay, self.terms().collectors
+        if collectors:
+            bodies = wire.shares_of(submission.body, len(collectors))
+            return all_of([self._share(*one, submission) for one in zip(collectors, bodies, strict=True)])
         if relay is None:
             return send(self._transport, submission, self._clock, self._token)
         with self._to(relay.address) as transport:
             body = sealed(self.survey(), submission.body)
             return send(transport, replace(submission, body=body), self._clock, media_type=SEALED)
+
+    def _share(self, address: str, body: bytes, submission: Submission) -> Attempt:
+        """One collector's share, to it alone."""
+        with self._to(address) as transport:
+            return send(transport, replace(submission, body=body), self._clock, self._token)
 
     def _delay(self, submission: Submission) -> float:
         """Seconds until a submission is due; a clock that was set back does not put it off for longer than `spread`."""
@@ -592,6 +602,15 @@ def judged(reply: Reply, now: Callable[[], float] = time.time) -> Attempt:
     if 400 <= reply.status < 500 and reply.status not in ABOUT_THE_WAY:
         return Attempt(DROPPED, reason)
     return Attempt(QUEUED, reason, retry_after(reply.headers.get("Retry-After"), now()))
+
+
+def all_of(attempts: Sequence[Attempt]) -> Attempt:
+    """What several attempts came to that count only together: what waits is tried again, all of it."""
+    for state in (DROPPED, QUEUED):
+        wrong = [attempt for attempt in attempts if attempt.state == state]
+        if wrong:
+            return replace(wrong[0], wait=max(attempt.wait for attempt in wrong))
+    return Attempt(SENT)
 
 
 def delete(transport: Transport, submission: Submission) -> Attempt:

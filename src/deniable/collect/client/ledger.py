@@ -16,7 +16,7 @@ Clock      an epoch is answered once, whichever way the clock moves; a clock tha
            left out, within the same caps
 Answers    are drawn from the system's generator, and no key is kept that would give a report again. While a submission
            waits, the file tells no more than its bytes do; once it is settled they are erased, and the file tells
-           nothing of it
+           nothing of it. With several collectors the bytes are all shares, which together tell the answer
 Memoized   the device must know its own answer to repeat its report: value and report are in the file, in the clear
 Two stages the same with the state that reports are drawn from in place of the report. The state is debited once, at the
            level of all reports that will ever be drawn from it; reports from it are drawn afresh and cost nothing more
@@ -40,6 +40,7 @@ Id         the first 16 bytes of HMAC-SHA256(k_e, "deniable-report-id-v1" NUL fi
            bytes, little-endian
 Erased     recording epoch e replaces its key by k_(e+1). What is left in the ledger gives no id of a past epoch, so
            nobody who finds it can link it to what a service holds
+Shares     a survey with several collectors has random ids: shares of two draws under one id would spoil the sums
 Random     an epoch whose key is erased (the clock was set back) has a random id. So many epochs ahead that the chain
            would take long (`FARTHEST`), a new chain begins
 
@@ -79,6 +80,7 @@ from deniable.collect.client.records import (
     Spending,
     Submission,
     TookPart,
+    body_of,
     check_fingerprint,
     check_id,
     check_questions,
@@ -172,7 +174,7 @@ class Ledger:
             self._step("keyed")
             reports = _draw(connection, survey, terms, epoch, answers, id)
             self._step("drawn")
-            body = wire.encode(epoch, id, reports, survey.report_bytes)
+            body = body_of(survey, epoch, id, reports)
             # Until then a service that keeps reports may be asked to delete this one, by its id.
             until = terms.epochs.start(epoch + terms.epochs.late + 1) if terms.retention == "reports" else 0
             made = Submission(survey.fingerprint, epoch, id, body, QUEUED, "", *debit, due, float(until))
@@ -546,6 +548,10 @@ def _kept_report(
 
 def _next_id(connection: sqlite3.Connection, survey: Survey, terms: Terms, epoch: int) -> bytes:
     """The id of an epoch's submission; its key is replaced by that of the next epoch."""
+    if terms.collectors:
+        # Of two draws under one id, a collector could have a share of the first and another one of the second, and the
+        # sum over everybody would be lost. So a restored ledger rather counts twice.
+        return secrets.token_bytes(wire.ID_BYTES)
     row = connection.execute("SELECT epoch, key FROM id_key WHERE survey = ?", (survey.fingerprint,)).fetchone()
     start, key = row or (terms.first, secrets.token_bytes(KEY_BYTES))
     if epoch < start:

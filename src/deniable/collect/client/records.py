@@ -361,4 +361,11 @@ def preview(survey: Survey, epoch: int, answers: Mapping[str, Any]) -> bytes:
     """A body like the one that `Client.answer` would send, without a ledger: recorded and sent nowhere."""
     check_questions(survey, answers)
     id = secrets.token_bytes(wire.ID_BYTES)
-    return wire.encode(epoch, id, drawn(survey, answers, id), survey.report_bytes)
+    return body_of(survey, epoch, id, drawn(survey, answers, id))
+
+
+def body_of(survey: Survey, epoch: int, id: bytes, reports: bytes) -> bytes:
+    """The bytes that wait to be sent: one body, or one with a share for each collector that the survey names."""
+    body = wire.encode(epoch, id, reports, survey.report_bytes)
+    collectors = 0 if survey.terms is None else len(survey.terms.collectors)
+    return wire.shared(body, collectors) if collectors else body

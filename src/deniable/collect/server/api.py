@@ -38,7 +38,7 @@ from deniable.collect.server.problems import (
 from deniable.collect.server.registry import Entry
 from deniable.collect.server.service import Service
 from deniable.collect.server.telemetry import log
-from deniable.collect.stores.base import CountedElsewhere, InUse, StorageFull, StoreError, SurveyDeleted
+from deniable.collect.stores.base import CountedElsewhere, InUse, NoShares, StorageFull, StoreError, SurveyDeleted
 from deniable.collect.wire import JSON
 from deniable.errors import DeniableError, MissingExtra
 
@@ -240,6 +240,8 @@ class Resource:
         except StoreError as error:
             log("error", where=name, kind=type(error).__name__, code=error.code)
             response = overloaded("the store cannot be used now").response()
+        except NoShares as wrong:
+            response = Problem("noShares", str(wrong)).response()
         except MissingExtra as missing:
             response = Problem("notInstalled", str(missing)).response()
         except CountedElsewhere as elsewhere:

@@ -142,7 +142,7 @@ def _page(name: str, depth: int) -> File:
 def _handler(name: str, depth: int) -> Handler:
     async def handle(call: Call) -> Response:
         headers = {
-            "Content-Security-Policy": POLICY + _relay_source(call),
+            "Content-Security-Policy": POLICY + _other_sources(call),
             "Cross-Origin-Opener-Policy": "same-origin",
             "Cache-Control": "no-cache",
         }
@@ -151,12 +151,14 @@ def _handler(name: str, depth: int) -> Handler:
     return handle
 
 
-def _relay_source(call: Call) -> str:
-    """The relay of the survey that a page answers, which it may send to."""
+def _other_sources(call: Call) -> str:
+    """The relay, or the collectors, of the survey that a page answers, which it may send to."""
     entry = call.service.registry.get(call.path.get("survey", ""))
-    if entry is None or entry.terms.relay is None:
+    if entry is None:
         return ""
-    return f"; connect-src 'self' {'/'.join(entry.terms.relay.address.split('/')[:3])}"
+    addresses = (*entry.terms.collectors, *([] if entry.terms.relay is None else [entry.terms.relay.address]))
+    origins = dict.fromkeys("/".join(address.split("/")[:3]) for address in addresses)
+    return f"; connect-src 'self' {' '.join(origins)}" if origins else ""
 
 
 def _file(folder: str) -> Handler:

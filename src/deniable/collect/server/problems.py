@@ -55,6 +55,7 @@ KINDS: dict[str, Kind] = {
     "tooSlow": Kind(408, "The body took too long to arrive."),
     "countedElsewhere": Kind(409, "This node has no sums of the survey."),
     "inUse": Kind(409, "This is still needed."),
+    "noShares": Kind(409, "There are no such shares here, or not yet."),
     "notKept": Kind(409, "The survey keeps no reports."),
     "weakerPrivacy": Kind(409, "The survey has less privacy than the one that it replaces."),
     "wrongRound": Kind(409, "The round does not follow from the one before."),

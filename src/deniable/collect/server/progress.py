@@ -14,21 +14,25 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 import msgspec
+import numpy as np
 from starlette.background import BackgroundTask
 from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from deniable._extras import require
-from deniable.collect.server.api import Answer, Call, Operation, Parameter, json_response
+from deniable.collect.server.api import Answer, Call, Handler, Operation, Parameter, json_response
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem, header, overloaded
 from deniable.collect.server.registry import Entry, Progress
 from deniable.collect.server.service import Bounds, Service
 from deniable.collect.server.telemetry import log
-from deniable.collect.stores.base import CLOSED, Epoch, Store, StoreError
-from deniable.collect.wire import JSON
+from deniable.collect.stores.base import CLOSED, SETTLED, Epoch, Store, StoreError
+from deniable.collect.stores.batches import share_digest
+from deniable.collect.wire import ID_BYTES, JSON, from_text, to_text
+from deniable.protocols import SecureSum
 from deniable.surveys import SurveyTally
 from deniable.surveys.terms import LAST_EPOCH, read_time
 
@@ -114,10 +118,125 @@ async def delete_reports(call: Call) -> Response:
 
 
 async def close_epoch(call: Call) -> Response:
-    service, entry, epoch = call.service, await call.entry(), call.path["epoch"]
+    entry = await call.entry()
+    return json_response(described(await call.service.close_epoch(entry, _epoch_of(call, entry))))
+
+
+# -- shares -----------------------------------------------------------------------------------------
+
+
+class ShareList(msgspec.Struct):
+    """The shares of an epoch on their way to a sum."""
+
+    state: str
+    """open, closed, summed (their sum is here), or settled (the sum over all collectors is in the tally)."""
+    n: int
+    ids: str | None
+    """Of a closed epoch: the ids, 16 bytes each, ascending, in base64url."""
+    people: str | None
+    """What names these people, 16 bytes in base64url: all collectors have to name the same before they add up."""
+    total: str | None
+    """Of a settled epoch: the sum over all collectors, 8 bytes per counter, little-endian, in base64url."""
+
+
+class LeftOut(msgspec.Struct, forbid_unknown_fields=True):
+    """Ids whose shares are erased, 16 bytes each, in base64url: other collectors do not have them."""
+
+    ids: str
+
+
+class Erased(msgspec.Struct):
+    """How many shares were erased."""
+
+    erased: int
+
+
+class Agreed(msgspec.Struct, forbid_unknown_fields=True):
+    """The name of the people whose shares are added up."""
+
+    people: str
+
+
+class ShareSum(msgspec.Struct):
+    """This collector's sum, 8 bytes per counter, little-endian, in base64url: random numbers by itself."""
+
+    total: str
+
+
+class Settled(msgspec.Struct, forbid_unknown_fields=True):
+    """The sum over all collectors; n = 0 erases the shares without a result."""
+
+    n: int
+    total: str
+
+
+def _epoch_of(call: Call, entry: Entry) -> int:
+    epoch: int = call.path["epoch"]
     if not entry.terms.first <= epoch <= entry.terms.last:
         raise Problem("unknownEpoch", f"the epochs of this survey are {entry.terms.first} to {entry.terms.last}")
-    return json_response(described(await service.close_epoch(entry, epoch)))
+    return epoch
+
+
+def _least(entry: Entry) -> int:
+    """How many people's noise suffices for every question."""
+    return max(one.protocol.enough for one in entry.survey if isinstance(one.protocol, SecureSum))
+
+
+async def _of_shares(call: Call) -> tuple[Entry, int]:
+    entry = await call.entry()
+    if not entry.terms.collectors:
+        raise Problem("noShares", "this survey has one collector, who gets reports and no shares")
+    return entry, _epoch_of(call, entry)
+
+
+def _given(text: str, width: int, what: str) -> bytes:
+    raw = from_text(text, len(text) * 3 // 4)
+    if raw is None or len(raw) % width:
+        raise Problem("malformed", f"{what} in base64url, without padding")
+    return raw
+
+
+async def list_shares(call: Call) -> Response:
+    entry, epoch = await _of_shares(call)
+    found = await call.service.readers.run(lambda store: store.shares(entry.fingerprint, epoch))
+    ids = to_text(found.ids.tobytes()) if found.state == CLOSED else None
+    people = share_digest(found.ids) if found.state == CLOSED else found.ids.tobytes()
+    total = to_text(found.counts.astype("<i8").tobytes()) if found.state == SETTLED else None
+    return json_response(ShareList(found.state, found.n, ids, to_text(people) or None, total))
+
+
+async def leave_out(call: Call) -> Response:
+    entry, epoch = await _of_shares(call)
+    raw = _given((await call.json(LeftOut)).ids, ID_BYTES, '"ids" is ids of 16 bytes each')
+    ids = np.frombuffer(raw, dtype=np.uint8).reshape(-1, ID_BYTES)
+    erased = await call.service.change(lambda store: store.leave_out(entry.fingerprint, epoch, ids))
+    call.service.untidy()
+    return json_response(Erased(erased))
+
+
+async def sum_shares(call: Call) -> Response:
+    entry, epoch = await _of_shares(call)
+    people = from_text((await call.json(Agreed)).people, ID_BYTES)
+    if people is None:
+        raise Problem("malformed", '"people" is 16 bytes in base64url')
+    least = _least(entry)
+    total = await call.service.change(lambda store: store.sum_shares(entry.fingerprint, epoch, people, least))
+    call.service.untidy()
+    log("added up shares", survey=entry.fingerprint, epoch=epoch)
+    return json_response(ShareSum(to_text(total.astype("<i8").tobytes())))
+
+
+async def settle_shares(call: Call) -> Response:
+    entry, epoch = await _of_shares(call)
+    given: Settled = await call.json(Settled)
+    raw = from_text(given.total, 8 * entry.counter.size)
+    if raw is None or (given.n and given.n < _least(entry)):
+        raise Problem("malformed", "the sum has 8 bytes per counter, of as many people as the noise suffices for, or 0")
+    counts = np.frombuffer(raw, dtype="<i8").astype(np.int64)
+    settled = await call.service.change(lambda store: store.settle_shares(entry.fingerprint, epoch, given.n, counts))
+    call.service.untidy()
+    log("settled shares", survey=entry.fingerprint, epoch=epoch, n=given.n)
+    return json_response(described(settled))
 
 
 # -- status -----------------------------------------------------------------------------------------
@@ -344,6 +463,26 @@ async def _events(service: Service, fingerprint: str, seen: int | None, progress
                 continue  # the heart beats on; news comes when the store is back
 
 
+EPOCH = Parameter("epoch", {"type": "integer", "minimum": 0, "maximum": LAST_EPOCH}, "a number", missing="unknownEpoch")
+
+
+def _share_operation(
+    method: str, path: str, name: str, help: str, handler: Handler, answer: Any, body: Any = None
+) -> Operation:
+    return Operation(
+        method,
+        f"/v1/surveys/{{fingerprint}}/epochs/{{epoch}}/shares{path}",
+        name,
+        help,
+        handler,
+        {200: Answer("What is there now.", {JSON: answer})},
+        role="admin",
+        problems=("unknownEpoch", "noShares"),
+        parameters=(SURVEY, EPOCH),
+        bodies={} if body is None else {JSON: body},
+    )
+
+
 OPERATIONS = (
     _tally_operation("json", as_json, JSON, "in the form of a tally file"),
     _tally_operation("csv", as_csv, CSV, "one per line"),
@@ -400,11 +539,44 @@ OPERATIONS = (
         {200: Answer("The epoch is closed.", {JSON: EpochState})},
         role="admin",
         problems=("unknownEpoch",),
-        parameters=(
-            SURVEY,
-            Parameter(
-                "epoch", {"type": "integer", "minimum": 0, "maximum": LAST_EPOCH}, "a number", missing="unknownEpoch"
-            ),
-        ),
+        parameters=(SURVEY, EPOCH),
+    ),
+    _share_operation(
+        "GET",
+        "",
+        "listShares",
+        "Of a survey with several collectors: the ids whose shares this one has, once the epoch is closed, and how far "
+        "the shares are on their way to a sum. Never a share.",
+        list_shares,
+        ShareList,
+    ),
+    _share_operation(
+        "POST",
+        "/leave-out",
+        "leaveOutShares",
+        "Erase the shares of people whom other collectors do not have.",
+        leave_out,
+        Erased,
+        LeftOut,
+    ),
+    _share_operation(
+        "POST",
+        "/sum",
+        "sumShares",
+        "Add up the shares that are left and erase them. Only over the people that are named, if they are enough for "
+        "the noise, and only once: asked again, the same sum is told.",
+        sum_shares,
+        ShareSum,
+        Agreed,
+    ),
+    _share_operation(
+        "POST",
+        "/settle",
+        "settleShares",
+        "Take the sum over all collectors as the tally of the epoch, and erase what is left of the shares; n = 0 is no "
+        "result.",
+        settle_shares,
+        EpochState,
+        Settled,
     ),
 )

@@ -354,7 +354,8 @@ class Progress:
     @property
     def version(self) -> int:
         # A deleted submission is out of n, and a reopened epoch is not closed: twice, so that the version grows by one.
-        return sum(one.n + 2 * one.deleted + 2 * one.reopened for one in self.epochs) + len(self.closed)
+        # Shares are in the tally from when they are settled on, which drops what was kept.
+        return sum(one.n + 2 * one.deleted + 2 * one.reopened + one.dropped for one in self.epochs) + len(self.closed)
 
     @property
     def closed(self) -> set[int]:

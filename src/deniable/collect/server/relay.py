@@ -8,6 +8,9 @@ Batches    of one survey and one epoch. With twice the smallest batch waiting, a
            with fewer submissions than a batch in all is discarded and counted; the survey says so beforehand
 End        a relay takes submissions of an epoch for one epoch less than the collector does, which is left for the last
            batch to arrive
+Clock      an epoch is ended, and what is too little of it discarded, only by a clock that is trusted (`TrustedClock`):
+           one that has jumped is watched first. Until then submissions are taken if one of the possible times allows
+           it, and a whole batch that is due by the best guess leaves
 Once       which records are a batch is on the disk before the first of them leaves. A batch whose acknowledgement was
            lost is sent again, whole; the collector counts ids, which are inside the seal, once
 Ack        a device is answered after the commit that holds its record; all that wait share one commit
@@ -43,7 +46,7 @@ from deniable.collect.server import admin, run
 from deniable.collect.server.api import Answer, Call, Operation, Resource, resources
 from deniable.collect.server.ingest import SURVEY
 from deniable.collect.server.problems import Problem, Receiving, announced, media_type, overloaded
-from deniable.collect.server.service import Settings
+from deniable.collect.server.service import Settings, TrustedClock
 from deniable.collect.server.telemetry import Family, Metrics, gauge, log, own_the_process
 from deniable.collect.server.writer import Taken
 from deniable.collect.stores.base import StorageFull, StoreError
@@ -227,6 +230,7 @@ class Relay:
         self.metrics = Metrics()
         self.receiving = Receiving(settings)
         self.stopping = False
+        self.clock = TrustedClock(settings.clock, settings.monotonic, settings.steady_seconds)
         self.connections: Callable[[], int] = lambda: 0
         self.surveys = {survey.fingerprint: survey for survey in settings.surveys}
         for survey in settings.surveys:
@@ -328,6 +332,8 @@ class Relay:
         tidying = 0.0
         while True:
             self._wake.clear()
+            for news in self.clock.check():
+                log("clock", news=news)
             try:
                 await self._forward()
                 if time.monotonic() >= tidying:
@@ -342,17 +348,18 @@ class Relay:
 
     async def _forward(self) -> None:
         """Make the batches that are due, and send what is not sent yet."""
-        waiting = await self._do(self._queue.waiting)
+        waiting, now = await self._do(self._queue.waiting), self.clock.bounds()
         ending = []
         for survey, epoch in await self._do(self._queue.epochs):
             if survey not in self.surveys:
                 continue
             _, terms, relay = self.named(survey)
             there = waiting.get((survey, epoch), 0)
-            if self.settings.clock() >= terms.relay_ends(epoch):
+            if now.guess >= terms.relay_ends(epoch):
                 if there >= relay.batch:
                     await self._do(self._queue.draw, survey, epoch)
-                ending.append((survey, epoch))
+                if now.doubt is None:
+                    ending.append((survey, epoch))
                 continue
             while there >= 2 * relay.batch:
                 await self._do(self._queue.draw, survey, epoch, relay.batch)
@@ -440,10 +447,9 @@ async def take(call: Call) -> Response:
     except MalformedBody as wrong:
         raise Problem("malformed", str(wrong)) from None
     relay.room(len(records), len(body))
-    now = relay.settings.clock()
-    reason = terms.refusal(epoch, now)
-    if reason is None and now >= terms.relay_ends(epoch):
-        reason = EPOCH_CLOSED
+    now = relay.clock.bounds()
+    first, last = (_refusal(terms, epoch, moment) for moment in (now.earliest, now.latest))
+    reason = first if first == last else None
     if reason is None and await relay.take(survey.fingerprint, epoch, records) is None:
         reason = EPOCH_CLOSED
     if reason is not None:
@@ -452,6 +458,12 @@ async def take(call: Call) -> Response:
     else:
         taken = Taken(len(records), [])
     return Response(msgspec.json.encode(taken), 200, None, JSON)
+
+
+def _refusal(terms: Terms, epoch: int, moment: float) -> str | None:
+    """Why a submission of this epoch is not taken at a moment; None if it is."""
+    reason = terms.refusal(epoch, moment)
+    return EPOCH_CLOSED if reason is None and moment >= terms.relay_ends(epoch) else reason
 
 
 async def show(call: Call) -> Response:

@@ -10,6 +10,9 @@ Closing     an epoch's tally is hashed, later reports of it are refused, and the
             to forget them, because a replay is refused by its epoch
 Reopening   is possible as long as the ids are there, so they may be kept for some time after closing
 Identity    ids are remembered by survey and epoch, as a replay repeats both
+Shares      of a survey with several collectors each submission is a share, kept by its id and added to no tally. Once
+            the epoch is closed and all collectors have the same people, `sum_shares` leaves their sum alone, and
+            `settle_shares` puts the sum of all collectors into the tally: only what is settled is read
 Deleting    kept reports are deleted by closed epochs: sums stay, and such an epoch cannot be opened again. A survey is
             deleted with all that was collected; its fingerprint stays, so that it is never published here again
 """
@@ -26,10 +29,13 @@ from typing import Self
 
 from deniable.errors import DeniableError, SpecError
 from deniable.protocols.reports import Bytes
+from deniable.protocols.tally import Counts
 from deniable.surveys import Survey, SurveyTally
 
 ROLES = ("admin", "analyst", "ingest")
 OPEN, CLOSED, DELETED = "open", "closed", "deleted"
+SUMMED, SETTLED = "summed", "settled"
+"""Of shares, after they are closed: their sum is here; and it is in the tally with those of the other collectors."""
 REOPEN_SECONDS = 3 * 86_400.0
 """How long the ids of a closed epoch are kept, so that it can be opened again."""
 TOLERANCE = 60.0
@@ -73,6 +79,10 @@ class CountedElsewhere(DeniableError):
     """Sums were asked of a store that keeps reports for others to count; says what to run."""
 
 
+class NoShares(DeniableError, RuntimeError):
+    """Shares that are not there, not yet to be added up, or not any more."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """Submissions of one survey and epoch, checked and plausible; ids may repeat."""
@@ -114,6 +124,19 @@ class Epoch:
     """How often it was opened again."""
     dropped: bool = False
     """Whether its kept reports were deleted. Until then a survey that keeps reports has all `n` of them."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The shares of an epoch: OPEN while others may come, CLOSED, SUMMED or SETTLED."""
+
+    state: str
+    n: int
+    """Of how many people."""
+    ids: Bytes
+    """Of those people where CLOSED, ascending; where SUMMED one row, `share_digest` of them."""
+    counts: Counts
+    """The sum over all collectors where SETTLED."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +256,34 @@ class Store(ABC):
         The tallies stay, and the ids go. Raises InUse, and changes nothing, if one of the epochs is open: whoever has
         sent a report of it may still have it taken out of the tally.
         """
+
+    # -- shares ------------------------------------------------------------------------------------
+
+    def shares(self, fingerprint: str, epoch: int) -> Shares:
+        """How far the shares of an epoch are on their way to a sum."""
+        raise self._no_shares()
+
+    def leave_out(self, fingerprint: str, epoch: int, ids: Bytes) -> int:
+        """Erase the shares of these ids in a closed epoch; returns how many there were."""
+        raise self._no_shares()
+
+    def sum_shares(self, fingerprint: str, epoch: int, digest: bytes, least: int) -> Counts:
+        """Add up all shares that are left, and erase them; the same again for the same people.
+
+        `digest` names the people whom all collectors have agreed on (`share_digest`). Raises NoShares for others, for
+        fewer than `least`, and for an epoch that is open or has been settled.
+        """
+        raise self._no_shares()
+
+    def settle_shares(self, fingerprint: str, epoch: int, n: int, counts: Counts) -> Epoch:
+        """Put the sum over all collectors into the tally, and erase what is left here; n = 0 is no result.
+
+        The same again changes nothing; another result raises NoShares.
+        """
+        raise self._no_shares()
+
+    def _no_shares(self) -> NoShares:
+        return NoShares("this store keeps no shares: a collector of shares needs sqlite:/// or postgresql://")
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -354,6 +405,14 @@ def why_not_reopened(survey: str, state: str | None, forget: int | None, dropped
     if dropped:
         return "its kept reports were deleted, and nobody could take one out of the tally"
     return "the ids of its submissions are forgotten, and replays would be counted" if forget is None else None
+
+
+def refuse_shares(epoch: int, state: str | None) -> None:
+    """Raise NoShares unless the epoch is closed and its shares wait to be added up."""
+    if state in (None, OPEN):
+        raise NoShares(f"epoch {epoch} is open, so others may still send shares: close it first")
+    if state == SETTLED:
+        raise NoShares(f"the shares of epoch {epoch} have been added up and erased")
 
 
 def still_open(epoch: int) -> InUse:

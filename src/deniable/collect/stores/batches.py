@@ -35,7 +35,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.collect.stores.base import Added, Batch, StoreError
+from deniable.collect.stores.base import Added, Batch, NoShares, StoreError
 from deniable.collect.wire import ID_BYTES, public_number
 from deniable.errors import ReportError
 from deniable.protocols import Protocol, Tally
@@ -131,16 +131,23 @@ class SurveyCounter:
         survey = self.survey.fingerprint
         return np.array([public_number(survey, question, id.tobytes()) for id in ids], dtype=np.uint64)
 
+    @cached_property
+    def is_shared(self) -> bool:
+        """Whether submissions are shares, which are added up when the epoch is over and not as they come."""
+        return self.survey.terms is not None and bool(self.survey.terms.collectors)
+
     def count(self, answers: Bytes) -> Counts:
         """The sum of plausible submissions."""
         total = np.zeros(self.size, dtype=np.int64)
+        if self.is_shared:
+            return total
         for part in self.parts:
             total[part.counters] = part.protocol.tally(np.ascontiguousarray(answers[:, part.bytes])).counts
         return total
 
     def blocks(self, answers: Bytes) -> Blocks:
         """The same sum, as those blocks of counters that it touches."""
-        if self.size <= 4 * BLOCK:
+        if self.size <= 4 * BLOCK or self.is_shared:
             return Blocks.of(self.count(answers))
         found: list[tuple[int, Counts, NDArray[np.int64]]] = []
         for part in self.parts:
@@ -164,6 +171,29 @@ class SurveyCounter:
         source = self.survey.source
         tallies = {p.id: Tally(p.protocol.fingerprint, n, counts[p.counters], source(p.id)) for p in self.parts}
         return SurveyTally(self.survey.fingerprint, tallies)
+
+
+def share_sum(answers: Bytes) -> Counts:
+    """The sum of shares, modulo 2^64: counters of all questions, one after the other."""
+    words = np.ascontiguousarray(answers).view("<u8").reshape(len(answers), -1)
+    total: Counts = words.sum(axis=0, dtype=np.uint64).view(np.int64)
+    return total
+
+
+def share_digest(ids: Bytes) -> bytes:
+    """What names a set of people, given by their ids, which ascend."""
+    return hashlib.sha256(b"deniable-shares-v1\0" + np.ascontiguousarray(ids).tobytes()).digest()[:ID_BYTES]
+
+
+def check_people(ids: Bytes, digest: bytes, least: int) -> None:
+    """Raise NoShares unless these are the people whom all have agreed on, and enough of them."""
+    if share_digest(ids) != digest:
+        raise NoShares("here are shares of other people than those that were agreed on: begin again")
+    if len(ids) < least:
+        raise NoShares(
+            f"{len(ids):,} people are complete, and at least {least:,} are needed: the noise does not suffice, and "
+            "nothing is added up"
+        )
 
 
 def digest(n: int, counts: Counts) -> str:
@@ -198,7 +228,7 @@ class StoredSurvey:
     @property
     def keeps(self) -> bool:
         """Whether reports are kept beside the tally."""
-        return self.survey.terms is not None and self.survey.terms.retention == "reports"
+        return self.counter.is_shared or (self.survey.terms is not None and self.survey.terms.retention == "reports")
 
     @property
     def page(self) -> int:

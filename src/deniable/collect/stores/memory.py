@@ -14,11 +14,15 @@ from deniable.collect.stores.base import (
     CLOSED,
     DELETED,
     OPEN,
+    SETTLED,
+    SUMMED,
     Added,
     Batch,
     Epoch,
+    NoShares,
     Published,
     Rejections,
+    Shares,
     Store,
     StoredTime,
     SurveyDeleted,
@@ -26,6 +30,7 @@ from deniable.collect.stores.base import (
     collected,
     not_reopened,
     refuse_needed,
+    refuse_shares,
     still_open,
     unknown,
     why_not_reopened,
@@ -34,16 +39,19 @@ from deniable.collect.stores.batches import (
     BatchResults,
     Blocks,
     StoredSurvey,
+    check_people,
     chunks,
     digest,
     grouped,
     joined,
     keys,
     rows,
+    share_sum,
 )
 from deniable.collect.stores.sql import Row, report_rows
 from deniable.collect.stores.sqlite import FileRuns, write_copy
 from deniable.collect.wire import ID_BYTES
+from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Counts
 from deniable.surveys import Survey, SurveyTally
 from deniable.surveys.terms import LAST_EPOCH
@@ -184,6 +192,8 @@ class MemoryStore(Store):
         survey = self._survey(fingerprint)
         known = survey.epochs.get(epoch) or _Epoch(survey.entry.zero())
         why = why_not_reopened(survey.state, known.state, known.forget, known.dropped)
+        if survey.entry.counter.is_shared:
+            why = "its shares are to be added up, or have been"
         if why is not None:
             raise not_reopened(epoch, why)
         known.sha256, known.forget, known.reopened = None, None, known.reopened + 1
@@ -201,7 +211,8 @@ class MemoryStore(Store):
 
     def drop_reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> int:
         survey, dropped = self._survey(fingerprint), 0
-        going = _between(survey, first, last) if survey.entry.keeps else []
+        keeps = survey.entry.keeps and not survey.entry.counter.is_shared
+        going = _between(survey, first, last) if keeps else []
         for place, epoch in going:
             if epoch.state == OPEN:
                 raise still_open(place)
@@ -211,6 +222,56 @@ class MemoryStore(Store):
             epoch.ids.clear()
             epoch.forget, epoch.dropped = None, True
         return dropped
+
+    # -- shares ------------------------------------------------------------------------------------
+
+    def shares(self, fingerprint: str, epoch: int) -> Shares:
+        known = self._shared(fingerprint).epochs.get(epoch)
+        if known is None:
+            return Shares(OPEN, 0, joined([], ID_BYTES), np.zeros(0, dtype=np.int64))
+        ids = joined(sorted(known.kept), ID_BYTES)
+        state = SETTLED if known.dropped else SUMMED if len(ids) == 1 < known.n else known.state
+        return Shares(state, known.n, ids, known.counts)
+
+    def leave_out(self, fingerprint: str, epoch: int, ids: Bytes) -> int:
+        known = self._waiting(fingerprint, epoch)
+        gone = set(rows(ids)) & known.kept.keys()
+        for id in gone:
+            del known.kept[id]
+        known.n, known.deleted = known.n - len(gone), known.deleted + len(gone)
+        known.sha256 = digest(known.n, known.counts)
+        return len(gone)
+
+    def sum_shares(self, fingerprint: str, epoch: int, digest: bytes, least: int) -> Counts:
+        known = self._waiting(fingerprint, epoch)
+        width = self._shared(fingerprint).entry.counter.width
+        if set(known.kept) != {digest}:
+            check_people(joined(sorted(known.kept), ID_BYTES), digest, least)
+            known.kept = {digest: share_sum(joined(list(known.kept.values()), width)).astype("<i8").tobytes()}
+        return share_sum(joined(list(known.kept.values()), width))
+
+    def settle_shares(self, fingerprint: str, epoch: int, n: int, counts: Counts) -> Epoch:
+        known = self._shared(fingerprint).epoch(epoch)
+        if known.dropped and (known.n != n or not np.array_equal(known.counts, counts)):
+            raise NoShares(f"epoch {epoch} has another result already, which stays")
+        if not known.dropped:
+            refuse_shares(epoch, known.state)
+            known.deleted, known.n, known.counts = known.deleted + known.n - n, n, counts
+            known.sha256, known.forget, known.dropped = digest(n, counts), None, True
+            known.kept.clear()
+            known.ids.clear()
+        return known.told(epoch)
+
+    def _shared(self, fingerprint: str) -> _Survey:
+        survey = self._survey(fingerprint)
+        if not survey.entry.counter.is_shared:
+            raise NoShares("this survey has one collector, who gets reports and no shares")
+        return survey
+
+    def _waiting(self, fingerprint: str, epoch: int) -> _Epoch:
+        known = self._shared(fingerprint).epoch(epoch)
+        refuse_shares(epoch, SETTLED if known.dropped else known.state)
+        return known
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -222,7 +283,8 @@ class MemoryStore(Store):
         survey = self._survey(fingerprint)
         total, n = survey.entry.zero(), 0
         for _, epoch in _between(survey, first, last):
-            total, n = total + epoch.counts, n + epoch.n
+            if epoch.dropped or not survey.entry.counter.is_shared:
+                total, n = total + epoch.counts, n + epoch.n
         return survey.entry.counter.tally(n, total)
 
     def reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> Iterator[Batch]:

@@ -285,6 +285,8 @@ class SegmentStore(SqliteStore):
     # -- surveys -----------------------------------------------------------------------------------
 
     def publish(self, survey: Survey) -> bool:
+        if survey.terms is not None and survey.terms.collectors:
+            raise SpecError("a store of files keeps no shares of several collectors: use sqlite:/// or postgresql://")
         if survey.terms is not None and survey.terms.retention == "tally" and survey.terms.delete_days is None:
             raise SpecError(
                 'this survey says that no report is kept once it is counted (retention "tally"), and a store of files '

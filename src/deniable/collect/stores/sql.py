@@ -52,11 +52,15 @@ from deniable.collect.stores.base import (
     CLOSED,
     DELETED,
     OPEN,
+    SETTLED,
+    SUMMED,
     Added,
     Batch,
     Epoch,
+    NoShares,
     Published,
     Rejections,
+    Shares,
     Store,
     StoredTime,
     StoreError,
@@ -66,6 +70,7 @@ from deniable.collect.stores.base import (
     collected,
     not_reopened,
     refuse_needed,
+    refuse_shares,
     still_open,
     unknown,
     why_not_reopened,
@@ -79,11 +84,13 @@ from deniable.collect.stores.batches import (
     RunTable,
     SortedRuns,
     StoredSurvey,
+    check_people,
     digest,
     grouped,
     joined,
     keys,
     rows,
+    share_sum,
 )
 from deniable.collect.wire import ID_BYTES
 from deniable.errors import DeniableError
@@ -302,10 +309,21 @@ class SqlStore(Store):
         return [one for one in epochs if one.n or one.deleted or one.state == CLOSED or one.reopened]
 
     def tally(self, fingerprint: str, first: int = 0, last: int | None = None) -> SurveyTally:
-        entry = self._entry(fingerprint)
+        entry, most = self._entry(fingerprint), LAST_EPOCH if last is None else last
         with self._reading():
-            n, _, counts = self._total(entry, first, LAST_EPOCH if last is None else last)
+            if not entry.counter.is_shared:
+                n, _, counts = self._total(entry, first, most)
+                return entry.counter.tally(n, counts)
+            n, counts = 0, entry.zero()
+            for epoch in self._settled(entry, first, most):
+                some, _, sums = self._total(entry, epoch, epoch)
+                n, counts = n + some, counts + sums
             return entry.counter.tally(n, counts)
+
+    def _settled(self, entry: StoredSurvey, first: int, last: int) -> list[int]:
+        """The epochs whose shares were added up by all collectors."""
+        select = "SELECT epoch FROM epoch WHERE survey = ? AND epoch BETWEEN ? AND ? AND dropped = 1 ORDER BY epoch"
+        return [epoch for (epoch,) in self._query(select, entry.key, first, last)]
 
     def _total(self, entry: StoredSurvey, first: int, last: int) -> tuple[int, int, Counts]:
         """The sum over epochs and shards: submissions, deleted ones, counters. One shard at a time may be large."""
@@ -531,6 +549,8 @@ class SqlStore(Store):
             state = self._hold(entry, epoch)
             kept = self._query(f"SELECT forget, dropped FROM epoch {where}", entry.key, epoch)
             why = why_not_reopened(survey, state, *(kept[0] if kept else (None, False)))
+            if entry.counter.is_shared:
+                why = "its shares are to be added up, or have been"
             if why is not None:
                 raise not_reopened(epoch, why)
             self._reopened(entry, epoch)
@@ -540,7 +560,7 @@ class SqlStore(Store):
 
     def drop_reports(self, fingerprint: str, first: int = 0, last: int | None = None) -> int:
         entry, most = self._entry(fingerprint), LAST_EPOCH if last is None else last
-        if not self._keeps(entry):
+        if not self._keeps(entry) or entry.counter.is_shared:
             return 0
         where = "WHERE survey = ? AND epoch BETWEEN ? AND ?"
         with self._writing():
@@ -555,6 +575,95 @@ class SqlStore(Store):
             self._query(change, entry.key, first, most, CLOSED)
         self._sweep()
         return dropped
+
+    # -- shares ------------------------------------------------------------------------------------
+
+    def shares(self, fingerprint: str, epoch: int) -> Shares:
+        entry = self._entry(fingerprint)
+        with self._reading():
+            state = self._shares_state(entry, epoch, "")
+            n, _, counts = self._total(entry, epoch, epoch)
+            ids = self._all_shares(entry, epoch)[:, :ID_BYTES] if state == CLOSED else np.empty((0, ID_BYTES), np.uint8)
+        # There is no result of one person, so that one row of several people is their sum.
+        return Shares(SUMMED if len(ids) == 1 < n else state or OPEN, n, ids, counts)
+
+    def leave_out(self, fingerprint: str, epoch: int, ids: Bytes) -> int:
+        entry = self._entry(fingerprint)
+        with self._writing():
+            self._hold_shares(entry, epoch)
+            kept = self._all_shares(entry, epoch)
+            stay = ~np.isin(keys(kept[:, :ID_BYTES]), keys(ids))
+            left = int(len(kept) - stay.sum())
+            if left:
+                self._put_shares(entry, epoch, kept[stay])
+                self._increase(entry, epoch, Blocks.of(entry.zero()), -left, left)
+                self._rehash(entry, epoch)
+        return left
+
+    def sum_shares(self, fingerprint: str, epoch: int, digest: bytes, least: int) -> Counts:
+        entry = self._entry(fingerprint)
+        with self._writing():
+            self._hold_shares(entry, epoch)
+            kept = self._all_shares(entry, epoch)
+            if len(kept) != 1 or kept[0, :ID_BYTES].tobytes() != digest:
+                check_people(kept[:, :ID_BYTES], digest, least)
+                total = share_sum(kept[:, ID_BYTES:]).astype("<i8").tobytes()
+                kept = joined([digest + total], ID_BYTES + entry.counter.width)
+                self._put_shares(entry, epoch, kept)
+        self._sweep()
+        return share_sum(kept[:, ID_BYTES:])
+
+    def settle_shares(self, fingerprint: str, epoch: int, n: int, counts: Counts) -> Epoch:
+        entry, where = self._entry(fingerprint), "WHERE survey = ? AND epoch = ?"
+        with self._writing():
+            if self._shares_state(entry, epoch, self.locking) == SETTLED:
+                known, _, sums = self._total(entry, epoch, epoch)
+                if known != n or not np.array_equal(sums, counts):
+                    raise NoShares(f"epoch {epoch} has another result already, which stays")
+            else:
+                self._hold_shares(entry, epoch)
+                before, deleted, _ = self._total(entry, epoch, epoch)
+                self._query(f"DELETE FROM tally {where}", entry.key, epoch)
+                settled = _numbered(entry, Blocks.of(counts), n, deleted + before - n)
+                self._put((entry.key, epoch, 0), settled)
+                self._put_shares(entry, epoch, joined([], ID_BYTES + entry.counter.width))
+                change = f"UPDATE epoch SET dropped = 1, forget = NULL, sha256 = ? {where}"
+                self._query(change, digest(n, counts), entry.key, epoch)
+        self._sweep()
+        return self._epoch(fingerprint, epoch)
+
+    def _shares_state(self, entry: StoredSurvey, epoch: int, lock: str) -> str | None:
+        """OPEN, CLOSED or SETTLED, and None for a new epoch."""
+        if not entry.counter.is_shared:
+            raise NoShares("this survey has one collector, who gets reports and no shares")
+        select = f"SELECT state, dropped FROM epoch WHERE survey = ? AND epoch = ? {lock}"
+        found = self._query(select, entry.key, epoch)
+        return None if not found else SETTLED if found[0][1] else found[0][0]
+
+    def _hold_shares(self, entry: StoredSurvey, epoch: int) -> None:
+        """Raise NoShares unless the epoch is closed and its shares wait to be added up; nobody else changes it then."""
+        refuse_shares(epoch, self._shares_state(entry, epoch, self.locking))
+
+    def _all_shares(self, entry: StoredSurvey, epoch: int) -> Bytes:
+        pages, after = [joined([], ID_BYTES + entry.counter.width)], b""
+        while len(page := self._page(entry, epoch, after)):
+            after = page[-1, :ID_BYTES].tobytes()
+            pages.append(page)
+        return np.concatenate(pages)
+
+    def _put_shares(self, entry: StoredSurvey, epoch: int, records: Bytes) -> None:
+        """Keep these records, by ascending ids, in the place of all that were kept."""
+        place = self._reports_in(entry, epoch)
+        if place is not None:
+            self._query(f"DELETE FROM {place}")
+        if len(records):
+            self._put_report_rows(entry, epoch, list(report_rows(bytes(ID_BYTES), 0, records)))
+
+    def _rehash(self, entry: StoredSurvey, epoch: int) -> None:
+        """Note the hash of a tally that has changed after its epoch was closed."""
+        n, _, counts = self._total(entry, epoch, epoch)
+        change = "UPDATE epoch SET sha256 = ? WHERE survey = ? AND epoch = ?"
+        self._query(change, digest(n, counts), entry.key, epoch)
 
     def _sweep(self) -> None:
         """Remove what is marked to go, as far as nobody is in the way."""
@@ -675,7 +784,8 @@ def _wrong_epoch(store: SqlStore, entry: StoredSurvey, epoch: int, deep: bool) -
     kept = store._kept(entry, epoch) if entry.keeps else 0
     if dropped and kept:
         found.append(f"its reports were deleted, but {kept} are still there: delete them again")
-    if entry.keeps and not dropped and kept != n:
+    summed = entry.counter.is_shared and kept == 1
+    if entry.keeps and not dropped and kept != n and not summed:
         found.append(f"of {n} reports {kept} are kept")
     if (
         deep
