@@ -84,7 +84,7 @@ def test_what_is_public_and_what_is_not():
         elif one.path == "/metrics":
             assert one.role == "analyst"
         elif one.path.startswith("/v1/surveys/{fingerprint}/"):
-            assert one.role == "analyst", one.name
+            assert one.role == ("admin" if one.name == "listShares" else "analyst"), one.name  # it tells ids
         elif one.path.startswith("/v1/tokens"):
             assert one.role == "admin", one.name
 
