@@ -16,7 +16,8 @@ from deniable.results import quantile
 from deniable.surveys.audit_report import _STYLE, POLICY, report_html, reviewed
 from deniable.surveys.promises import amplified
 
-KINDS = [(name, number, one) for name, kind in registered().items() for number, one in enumerate(kind.examples())]
+LOCAL = {name: kind for name, kind in registered().items() if kind.local}
+KINDS = [(name, number, one) for name, kind in LOCAL.items() for number, one in enumerate(kind.examples())]
 
 
 def audited(survey: dn.Survey) -> Audit:

@@ -13,7 +13,8 @@ from deniable.protocols import Memoized, registered
 from deniable.protocols.base import ANY, METRIC, STREAM
 from deniable.surveys.risk import Known, estimated, of_survey, percent, reports_in_a_year, risks
 
-KINDS = [(name, number, one) for name, kind in registered().items() for number, one in enumerate(kind.examples())]
+LOCAL = {name: kind for name, kind in registered().items() if kind.local}
+KINDS = [(name, number, one) for name, kind in LOCAL.items() for number, one in enumerate(kind.examples())]
 FEW = 1 << 12
 
 

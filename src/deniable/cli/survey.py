@@ -550,7 +550,11 @@ def _sizes(survey: Survey) -> str:
     answers = f"randomized answers {many(survey.report_bytes, 'byte')}"
     if survey.terms is None:
         return answers
-    return f"{answers}, {HEADER_BYTES + ID_BYTES + survey.report_bytes} sent in all"
+    whole = HEADER_BYTES + ID_BYTES + survey.report_bytes
+    if survey.terms.collectors:
+        shares = f"{many(survey.report_bytes, 'byte')} of shares"
+        return f"{shares}, {whole} to each of {len(survey.terms.collectors)} collectors"
+    return f"{answers}, {whole} sent in all"
 
 
 def answers_of(domain: Domain) -> str:

@@ -70,6 +70,12 @@ class Layout:
             raise SpecError(
                 f"a survey or a protocol is wanted, not an object of type {type(self.target).__name__}: check the order"
             )
+        for protocol in self.protocols.values():
+            if not protocol.local:
+                raise SpecError(
+                    f"a report of {protocol.name} tells the answer by itself: it is sent in shares to several "
+                    "collectors, and never stands in a file"
+                )
 
     @cached_property
     def protocols(self) -> dict[str, Protocol]:

@@ -28,7 +28,7 @@ from deniable.channels import Channel, posterior_vulnerability
 from deniable.channels.utility import read_prior
 from deniable.domains import ListedDomain
 from deniable.errors import ChannelError, NumberError
-from deniable.privacy.composition import GROUP, LONGITUDINAL, compose
+from deniable.privacy.composition import GROUP, LONGITUDINAL, CannotCompose, compose
 from deniable.protocols import Protocol
 from deniable.protocols.base import ANY
 from deniable.protocols.frequency.histogram import PureProtocol
@@ -222,6 +222,9 @@ def averaging(protocol: Protocol, reports: int, prior: Any = Fraction(1, 2), how
         raise NumberError("somebody who averages has one report at least")
     if how not in (LONGITUDINAL, GROUP):
         raise NumberError(f'reports are those of one device, "{LONGITUDINAL}", or of a "{GROUP}" of them, not {how!r}')
+    if not protocol.local:
+        # In a sum a household's answers add up before the noise comes: its reports are not told apart by their laws.
+        raise CannotCompose(f"a report of {protocol.name} keeps no epsilon by itself, so several of them say nothing")
     kept = how == LONGITUDINAL and not protocol.fresh
     listed = _listed(protocol, _MOST_COMPOSED)
     if protocol.fresh:  # any law of this epsilon, where the own one is too large to list

@@ -34,9 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import exact
+from deniable.channels import Channel
 from deniable.channels.geometric_law import decay_ceil
 from deniable.domains import Domain, DomainLike, Integers, ListedDomain
-from deniable.errors import DeniableError, NumberError, ReportError, ShapeError
+from deniable.errors import ChannelError, DeniableError, NumberError, ReportError, ShapeError
 from deniable.protocols.base import SUM, WORD_BYTES, Cost, Guarantee, Positions, Protocol
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Counts, Tally
@@ -290,6 +291,13 @@ class SecureSum(Protocol):
         return np.full(self.cells, self.noise(n) ** 2)
 
     # -- identity ----------------------------------------------------------------------------------
+
+    def channel(self, max_cells: int = 1 << 22) -> Channel:
+        """None: what is promised is about sums. `ratio` and `realized_delta` are those of the smallest crowd's sum."""
+        raise ChannelError(
+            f"a report of {self.name} keeps no epsilon by itself, so its matrix says nothing: the promise is about "
+            f"sums of {self.enough:,} people or more, between collectors that do not work together"
+        )
 
     @classmethod
     def examples(cls) -> Iterator[SecureSum]:

@@ -96,6 +96,8 @@ def reviewed(
 
 def _shuffler(survey: Survey) -> str:
     """Whether somebody mixes reports on their way, and what that proves."""
+    if survey.terms is not None and survey.terms.collectors:
+        return f"{amplified(survey)} Every figure is about these sums."
     if survey.terms is None or survey.terms.relay is None:
         return "No shuffler is assumed: every figure is about what the collector sees of each device."
     relay = survey.terms.relay

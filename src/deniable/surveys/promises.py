@@ -503,11 +503,22 @@ def _relay(terms: Terms) -> str:
 
 
 def amplified(survey: Survey, delta: Fraction = Fraction(1, 10**8)) -> str:
-    """What mixing proves, for a reviewer; empty where no relay is named, or where reports can be linked over epochs."""
+    """What mixing or adding up proves, for a reviewer.
+
+    Empty where neither relay nor collectors are named, or where reports can be linked over epochs.
+    """
     from deniable.privacy import CannotShuffle, shuffled
     from deniable.privacy.shuffle import rounded_up
 
     terms = survey.terms
+    if terms is not None and terms.collectors:
+        enough = max(one.protocol.enough for one in survey if isinstance(one.protocol, SecureSum))
+        return (
+            f"The sums of at least {enough:,} honest people have a central epsilon of {epsilon_text(survey.epsilon)} "
+            f"up to a probability of {float(survey.delta):g}, as long as the collectors "
+            f"({_listed([host(address) for address in terms.collectors])}) do not work together; all of them together "
+            "can read every answer."
+        )
     if terms is None or terms.relay is None or (terms.longitudinal.keeps and terms.longitudinal.epochs > 1):
         return ""
     try:

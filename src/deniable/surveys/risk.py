@@ -24,7 +24,7 @@ from deniable.labels import text
 from deniable.privacy import Repeated, attack, averaging, surest
 from deniable.privacy.composition import CannotCompose
 from deniable.protocols import Protocol, Tally
-from deniable.protocols.base import ANY, METRIC, PROFILES, STREAM
+from deniable.protocols.base import ANY, METRIC, PROFILES, STREAM, SUM
 from deniable.surveys.survey import Survey
 from deniable.surveys.terms import MEMOIZE, Longitudinal
 
@@ -118,6 +118,11 @@ class Risks:
         told += self._several()
         unit = f" {protocol.unit}" if protocol.unit else ""
         told.append(f"With {self.people:,} people the analyst has a standard error of {row.error:.3g}{unit}.")
+        if not protocol.local:
+            told.append(
+                "All this holds as long as the collectors do not work together: together they can read every answer. A "
+                "fake report can move every figure by any amount."
+            )
         if row.leverage is not None:
             told.append(f"One fake report outweighs {row.leverage:.3g} honest ones.")
         if row.moved is not None:
@@ -133,7 +138,7 @@ class Risks:
                 f"it one chance in ten {tenth}"
             )
         else:
-            by = "all reports of a device" if promised.relation == STREAM else "one report"
+            by = {STREAM: "all reports of a device", SUM: "these sums"}.get(promised.relation, "one report")
             said = (
                 f"Of {promised.over}: who thought both equally likely becomes {half} sure of one at most by {by}, and "
                 f"who gave it one chance in ten {tenth}"

@@ -360,6 +360,7 @@ class Survey:
         """
         from deniable.surveys.tables import as_answers, chosen_columns, refusal, table_columns
 
+        self._refuse_whole_reports()
         chosen = chosen_columns([question.id for question in self], columns)
         domains = {question.id: question.protocol.domain for question in self}
         reports: dict[str, Reports] = {}
@@ -373,6 +374,13 @@ class Survey:
         if len(lengths) > 1:
             raise ReportError(f"the columns of the table have different lengths: {', '.join(map(str, lengths))}")
         return reports
+
+    def _refuse_whole_reports(self) -> None:
+        if self.terms is not None and self.terms.collectors:
+            raise SpecError(
+                "a report of this survey tells the answer by itself: it is sent in shares to its collectors, by "
+                "deniable.collect.Client or deniable answer, and never stands in a table"
+            )
 
     def tally(self, reports: Mapping[str, Reports]) -> SurveyTally:
         """Add up what `privatize` gave; a question without reports has an empty tally."""

@@ -19,9 +19,10 @@ from deniable.collect.client.records import preview
 from deniable.collect.http import Transport, Unreachable
 from deniable.collect.stores import open_store
 from deniable.errors import SpecError
+from deniable.files.reports import Layout
 from deniable.protocols.secure_sum import TooFewShares
-from deniable.surveys import Survey
-from deniable.surveys.promises import promises
+from deniable.surveys import Survey, risk
+from deniable.surveys.promises import amplified, promises
 from tests.collect.server.live import TOKENS, Process, free_port, in_thread, prepare
 
 ANSWERS = ["yes", "no", "sometimes"]
@@ -243,6 +244,15 @@ def test_what_makes_no_sense_is_refused(tmp_path):
             split_survey(ports, 10, 2, **change)
     with pytest.raises(SpecError, match="names none"):
         Survey(survey.name, survey.questions)
+    with pytest.raises(SpecError, match="never stands in a table"):
+        survey.privatize({"smoke": ["yes"], "cups": [1]})
+    with pytest.raises(SpecError, match="never stands in a file"):
+        Layout(survey)
+    assert "do not work together; all of them together can read every answer." in amplified(survey)
+    told = " ".join(risk.of_survey(survey)["smoke"].words)
+    assert "by these sums" in told
+    assert "A fake report can move every figure by any amount." in told
+    assert "household" not in told, "people of one answer add up before the noise comes"
     with open_store(f"files:///{tmp_path}/files") as store, pytest.raises(SpecError, match="no shares"):
         store.publish(survey)
     with open_store(f"sqlite:///{tmp_path}/store.db") as store:
