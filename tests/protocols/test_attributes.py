@@ -12,7 +12,19 @@ from scipy import stats
 from deniable.domains import Categories, Integers, Interval, Records, Strings
 from deniable.errors import DomainError, LabelError, MismatchError, NumberError, ReportError, SpecError
 from deniable.planning import plan
-from deniable.protocols import CMS, GRR, OLH, OUE, Attributes, Guarantee, OneBitMean, Tally, Window, load
+from deniable.protocols import (
+    CMS,
+    GRR,
+    OLH,
+    OUE,
+    Attributes,
+    Guarantee,
+    OneBitMean,
+    SubsetSelection,
+    Tally,
+    Window,
+    load,
+)
 from deniable.randomness import Simulation
 from deniable.results import Estimate, Mean, Several
 
@@ -208,6 +220,36 @@ def test_any_number_of_groups_is_taken_apart(size: int, weight: int) -> None:
     strange = reports.copy()
     strange[7, 0] = size
     assert np.flatnonzero(~protocol.valid(strange)).tolist() == [7]
+
+
+@pytest.mark.parametrize("weights", [[1, 1], [1, 3, 1], [1] * 5, [9, 1], [100, 100], [5000, 1]])
+def test_groups_of_several_people_are_drawn_together_exactly(weights: list[int]) -> None:
+    """Every way in which they fall to groups has the product of the weights: then all are independent."""
+    named = {f"p{place}": weight for place, weight in enumerate(weights)}
+    made = Attributes.of(dict.fromkeys(named, GRR(2, 1)), named)
+    assert made._ways is not None
+    ways = made._ways[:, None].view(np.uint8)
+    assert ways.shape[1] in (1, 2, 4, 8)
+    assert len(ways) == sum(weights) ** ways.shape[1]
+    seen, counts = np.unique(ways, axis=0, return_counts=True)
+    assert counts.tolist() == np.prod(np.array(weights)[seen], axis=1).tolist()
+    assert made._choose_many(np.zeros(999), Simulation(1)).size == 999
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_counter_refuses_all_of_a_bad_batch(wide: bool) -> None:
+    last = OUE(100, 1) if wide else SubsetSelection(12, 1)
+    made = Attributes.of({"a": GRR(3, 1), "b": OLH(80, 1), "c": last})
+    counter, reports = made.counter(), []
+    for place, count in enumerate((3000, 1, 0, 70)):
+        answers = {name: np.arange(count) % 3 for name in made.domain.names}
+        reports.append(made.privatize(answers, Simulation(place)).array)
+        counter.add(reports[-1])
+        bad = np.concatenate([reports[0], reports[0][:1]])
+        bad[-1, 0] = 77
+        with pytest.raises(ReportError, match="1 of 3001"):
+            counter.add(bad)
+    assert counter.tally() == made.tally(np.concatenate(reports))
 
 
 @pytest.mark.parametrize("bad", [b"\2\0", b"\0\2", b"\1\0", b"\1\x81"], ids=["group", "answer", "padding", "bits"])

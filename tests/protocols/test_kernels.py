@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.conformance.checks import accepts
-from deniable.protocols import OLH, SubsetSelection
+from deniable.protocols import GRR, OLH, SubsetSelection
+from deniable.protocols.base import Positions
 from deniable.protocols.frequency import bit_rows
 from deniable.protocols.frequency.bit_rows import BitCounter, positional_popcount, random_subset, random_subsets
 from deniable.protocols.frequency.hadamard_response import walsh_hadamard
-from deniable.protocols.reports import from_bytes, histogram, narrow_type, to_bytes, width_of
-from deniable.randomness import Simulation, exhaust
+from deniable.protocols.reports import Bytes, from_bytes, histogram, narrow_type, to_bytes, width_of
+from deniable.randomness import Bits, Simulation, exhaust
+from tests.randomness.scripted import Scripted
 
 
 @given(st.integers(0, 3000), st.integers(1, 40), st.integers(0, 2**32 - 1))
@@ -111,6 +113,60 @@ def test_local_hashing_tally_is_the_number_of_supporting_reports(domain: int, bi
     assert own.mean() > float(protocol.q)
 
 
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize(("size", "hash_bits"), [(4, 1), (3, 2), (16, 1), (64, 1)])
+def test_a_batch_of_hashes_has_the_law_of_the_bytes(size: int, hash_bits: int, kept: bool) -> None:
+    """All words of 16 bits for every answer, counted: matrix, hash and coin are read from them.
+
+    The words whose coin ties are settled by further ones, here all as kept or none; of them a part of rest / 2^k is.
+    """
+    protocol = OLH(size, 1, hash_bits=hash_bits)
+    used, length = protocol._fields_bits, protocol.index_bits
+    coins = 1 << 16 - used
+    high = protocol.response.keep.numerator >> 64 - (16 - used)
+    every, half = np.arange(1 << 16, dtype="<u2"), 1 << 15
+    settled = np.full(1 << used, 0 if kept else (1 << 64) - 1, dtype="<u8")
+    for value in range(size):
+        script = [every[:half], settled, every[half:]] if high << used < half else [every[:half], every[half:], settled]
+        bits = Scripted(*script)
+        found = np.bincount(protocol._many_numbers(np.full(1 << 16, value), bits), minlength=1 << used)
+        assert bits.items == []
+        kept_coins = high + kept
+        forms, right = np.arange(1 << used), np.ones(1 << used, dtype=bool)
+        for place in range(0, used, length + 1):
+            row, said = forms >> place & (1 << length) - 1, forms >> place + length & 1
+            right &= np.bitwise_count(row & value) & 1 == said
+        assert found.tolist() == (coins - kept_coins + right * (kept_coins << hash_bits)).tolist()
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(16, 1), (64, "1/2"), (1024, 1), (300, 3), (1 << 20, 3), (5, 1)])
+def test_reports_as_numbers_and_as_bytes_are_the_same(size: int, epsilon: object) -> None:
+    values = np.random.default_rng(1).integers(0, size, 5000)
+    for kind in (GRR, OLH, SubsetSelection):
+        if kind is SubsetSelection and size > 1024:
+            continue
+        protocol = kind(size, epsilon)  # type: ignore[abstract]
+        if protocol.report_bytes > 8:
+            continue
+        numbers = protocol._many_numbers(values, Simulation(2))
+        reports = to_bytes(numbers, protocol.report_bytes)
+        assert (protocol._many(values, Simulation(2)) == reports).all()
+        assert protocol._valid_numbers(numbers).all()
+        assert protocol._count_numbers(numbers).tolist() == protocol._count(reports).tolist()
+        any_bytes = np.random.default_rng(3).integers(0, 256, reports.shape, dtype=np.uint8)
+        assert (protocol._valid_numbers(from_bytes(any_bytes)) == protocol._valid(any_bytes)).all()
+
+
+def test_who_changes_reports_does_not_inherit_their_numbers() -> None:
+    class Turned(GRR):
+        def _many(self, values: Positions, bits: Bits) -> Bytes:
+            return super()._many(self.domain.size - 1 - values, bits)
+
+    values = np.arange(5000) % 4
+    numbers = Turned(4, 8)._many_numbers(values, Simulation(1))
+    assert np.mean(numbers == 3 - values) > 0.9
+
+
 def test_one_random_subset_is_uniform() -> None:
     law = exhaust(lambda bits: tuple(sorted(random_subset(bits, 5, 3)))).law
     assert len(law) == 10
@@ -142,7 +198,8 @@ def test_tables_of_subsets_hold_each_once() -> None:
     """For every answer: all subsets with it and all without, so that a uniform index gives a uniform subset."""
     protocol = SubsetSelection(10, 1, subset_size=3)
     assert protocol.subsets.few is not None
-    for answer, (inside, outside) in enumerate(zip(*protocol.subsets.few, strict=True)):
+    for answer, every in enumerate(protocol.subsets.few):
+        outside, inside = every[:84], every[84:]
         assert (len(set(inside.tolist())), len(set(outside.tolist()))) == (inside.size, outside.size) == (36, 84)
         assert all(one >> answer & 1 and one.bit_count() == 3 for one in inside.tolist())
         assert not any(one >> answer & 1 for one in outside.tolist())

@@ -53,6 +53,42 @@ def test_a_comparison_of_prefixes_alone_would_be_seen() -> None:
     assert bits.bernoulli(Dyadic(threshold), 1).tolist() == [True]
 
 
+@pytest.mark.parametrize("used", [0, 3, 8])
+@pytest.mark.parametrize("threshold", [0, *THRESHOLDS])
+def test_coins_above_other_bits_are_the_64_bit_comparison(threshold: int, used: int) -> None:
+    """Over all words of 16 bits: the bits above decide, and where they tie, the rest of a further word does."""
+    spare = 16 - used
+    rest = threshold % (1 << 64 - spare)
+    ties = 1 << used if rest else 0
+    for low in {0, max(rest - 1, 0), rest, (1 << 64 - spare) - 1}:
+        bits = Scripted(*([np.full(ties, low << spare, dtype="<u8")] if ties else []))
+        got = kernels.coins_above(bits, ALL_SHORT, used, threshold)
+        assert got.tolist() == [(int(word) >> used) << 64 - spare | low < threshold for word in ALL_SHORT]
+        assert bits.items == []
+    assert kernels.coins_above(Scripted(), ALL_SHORT, used, WORD).all()
+
+
+def test_rare_flags_are_found_wherever_they_are() -> None:
+    for size in (0, 1, 7, 8, 9, 64, 1001):
+        flags = np.random.default_rng(size).random(size) < 0.05
+        assert kernels.rare(flags).tolist() == np.flatnonzero(flags).tolist()
+
+
+@pytest.mark.parametrize("limits", [(455, 1365), (6435, 3), (1, 65_521)])
+def test_uniform_below_different_limits_over_all_words(limits: tuple[int, int]) -> None:
+    """Every limit meets every word of 16 bits; what is drawn again gets a word that is accepted."""
+    each = np.repeat(np.array(limits, dtype=np.uint32), 1 << 16)
+    rejected = sum((np.arange(1 << 16) * limit % (1 << 16) < (1 << 16) % limit).sum() for limit in limits)
+    script = [np.tile(ALL_SHORT, 2)] + ([np.full(rejected, 0xFFFF, dtype="<u2")] if rejected else [])
+    drawn = kernels.integers_below(Scripted(*script), each).reshape(2, -1)
+    for limit, own in zip(limits, drawn, strict=True):
+        seen = np.bincount(own, minlength=limit)
+        extra = (1 << 16) % limit
+        seen[limit - 1] -= extra  # those that were drawn again
+        assert seen.size == limit
+        assert set(seen.tolist()) == {(1 << 16) // limit}
+
+
 @pytest.mark.parametrize("below", [2, 3, 7, 10, 256, 1000, 1024, 4095, 4096])
 def test_short_uniform_is_uniform_over_all_words(below: int) -> None:
     # Rejected words are drawn again; the script answers with a word that gives `below - 1` and is accepted.
@@ -152,6 +188,19 @@ def test_row_tables_draw_the_outcomes_of_the_given_rows() -> None:
     expected = 5000 * np.array(rows)
     assert ((seen - expected) ** 2 / expected).sum() < 40
     assert kernels.row_tables([[1] * 70_000]) is None
+
+
+def test_one_row_is_drawn_through_all_slots() -> None:
+    """All words of 16 bits: every slot as often as every other, and escapes from the residual law."""
+    tables = kernels.row_tables([[5, 3, 1, 1]])
+    assert tables is not None
+    assert tables.residuals[0] is not None
+    escapes = int((tables.slots == tables.escape).sum())
+    each = (1 << 16) // tables.slots.size
+    drawn = tables.draw(Scripted(ALL_SHORT, np.zeros(each * escapes, dtype="<u8")), 1 << 16)
+    first = next(i for i, weight in enumerate(tables.residuals[0].weights) if weight)
+    slots = np.where(tables.slots == tables.escape, first, tables.slots)
+    assert np.bincount(drawn).tolist() == (each * np.bincount(slots)).tolist()
 
 
 def test_packed_arrays_read_the_table_and_escape() -> None:

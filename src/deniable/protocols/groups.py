@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from deniable.errors import MismatchError, SpecError
 from deniable.protocols.base import WORD_BYTES, Cost, Guarantee, Protocol, load, percent
 from deniable.protocols.blanket import Blanket, mixed, worst
-from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, width_of
+from deniable.protocols.reports import Bytes, Reports, from_bytes, narrow_type, to_bytes, width_of
 from deniable.protocols.tally import Adder, Counts, Tally
 from deniable.randomness import Bits
 from deniable.results.significance import too_few, too_many
@@ -45,6 +45,8 @@ _ROWS = 1 << 18
 
 
 _FEW_BYTES, _FEW_GROUPS = 8, 8
+_WAYS = 1 << 12
+"""Ways in which several people fall to groups, that are listed."""
 
 
 class Group(NamedTuple):
@@ -176,8 +178,30 @@ class Groups(Protocol):
 
     def _choose_many(self, values: Any, bits: Bits) -> NDArray[Any]:
         """The same for encoded answers in bulk."""
-        drawn = bits.integers(self._sums[-1], len(values))
-        return np.searchsorted(self._sums, drawn, side="right") if self._table is None else self._table.take(drawn)
+        ways = self._ways
+        if ways is None:
+            return np.searchsorted(self._sums, bits.integers(self._sums[-1], len(values)), side="right")
+        drawn = bits.integers(ways.size, -(-len(values) // (ways.itemsize // self._head_type.itemsize)))
+        return ways.take(drawn).view(self._head_type)[: len(values)]
+
+    @property
+    def _head_type(self) -> np.dtype[Any]:
+        return narrow_type(self._head)
+
+    @cached_property
+    def _ways(self) -> NDArray[Any] | None:
+        """The groups of 1, 2, 4 or 8 people in all ways that are equally likely, each as one number: one draw for all.
+
+        None where the sum of the weights is too large for a list.
+        """
+        if self._sums[-1] > _ROWS:
+            return None
+        groups = np.arange(len(self.groups), dtype=self._head_type)
+        ways = np.repeat(groups, [weight for weight, _ in self.groups])[:, None]
+        while len(ways) ** 2 <= _WAYS and 2 * ways[0].nbytes <= WORD_BYTES:
+            size = len(ways)
+            ways = np.ascontiguousarray(np.hstack([np.repeat(ways, size, axis=0), np.tile(ways, (size, 1))]))
+        return ways.view(f"<u{ways[0].nbytes}")[:, 0]
 
     def _one(self, value: Any, bits: Bits) -> bytes:
         group = self._choose(value, bits)
@@ -190,41 +214,40 @@ class Groups(Protocol):
     def _packed(self, group: int, report: bytes) -> bytes:
         return (group.to_bytes(self._head, "little") + report).ljust(self.report_bytes, b"\0")
 
-    @cached_property
-    def _table(self) -> NDArray[Any] | None:
-        """The group of every number below the sum of the weights, where that is a short list."""
-        if self._sums[-1] > _ROWS:
-            return None
-        groups = np.arange(len(self.groups), dtype=narrow_type(self._head))
-        return np.repeat(groups, [weight for weight, _ in self.groups])
+    def _ready(self, values: Any) -> Any:
+        """Encoded answers in the form that `project_many` takes, as short as they can be: they are fetched often."""
+        return values
 
     def _many(self, values: Any, bits: Bits) -> Bytes:
-        out = np.empty((len(values), self.report_bytes), dtype=np.uint8)
+        whole, kind = np.empty(len(values), dtype=self._whole), self._whole.type
         for start in range(0, len(values), _ROWS):
-            found = self._choose_many(values[start : start + _ROWS], bits)
-            block = out[start : start + _ROWS]
-            is_whole = self._whole.itemsize == self.report_bytes
-            whole = block.view(self._whole)[:, 0] if is_whole else np.empty(len(found), dtype=self._whole)
-            for group, rows in self._by_group(found):
-                protocol = self.groups[group].protocol
-                inner = protocol._many(self.project_many(values, group, rows + start if start else rows), bits)
-                reports = np.zeros((rows.size, self._whole.itemsize), dtype=np.uint8)
-                for place, byte in enumerate(group.to_bytes(self._head, "little")):
-                    reports[:, place] = byte
-                _copy(inner, reports[:, self._head : self._head + protocol.report_bytes])
-                whole[rows] = reports.view(self._whole)[:, 0]
-            if not is_whole:
-                _copy(whole[:, None].view(np.uint8)[:, : self.report_bytes], block)
-        return out
+            block, some = whole[start : start + _ROWS], values[start : start + _ROWS]
+            chosen, ready = self._choose_many(some, bits), self._ready(some)
+            for group, rows in self._by_group(chosen):
+                protocol, parts = self.groups[group].protocol, self.project_many(ready, group, rows)
+                if self._is_short:
+                    numbers = protocol._many_numbers(parts, bits).astype(self._whole)
+                    numbers <<= kind(8 * self._head)
+                    numbers |= kind(group)
+                    block[rows] = numbers
+                else:
+                    reports = np.zeros((rows.size, self.report_bytes), dtype=np.uint8)
+                    reports[:, : self._head] = np.frombuffer(group.to_bytes(self._head, "little"), dtype=np.uint8)
+                    _copy(protocol._many(parts, bits), reports[:, self._head : self._head + protocol.report_bytes])
+                    block[rows] = reports.view(self._whole)[:, 0]
+        if self._is_short:
+            return to_bytes(whole, self.report_bytes)
+        return whole.view(np.uint8).reshape(-1, self.report_bytes)
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether reports are handled as numbers, which is much faster than rows of bytes."""
+        return self.report_bytes <= WORD_BYTES
 
     @cached_property
     def _whole(self) -> np.dtype[Any]:
-        """A report as one number, with zeros after it: numbers are put and fetched much faster than rows of bytes."""
-        return (
-            narrow_type(self.report_bytes)
-            if self.report_bytes <= WORD_BYTES
-            else np.dtype((np.void, self.report_bytes))
-        )
+        """A report as one number, with zeros after it, or as one item."""
+        return narrow_type(self.report_bytes) if self._is_short else np.dtype((np.void, self.report_bytes))
 
     def _by_group(self, chosen: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.intp]]]:
         """The rows of each group that has any, in their order; what is no group comes in none."""
@@ -239,31 +262,56 @@ class Groups(Protocol):
             if rows.size:
                 yield group, rows
 
-    def _split(self, reports: Bytes) -> Iterator[tuple[int, NDArray[np.intp], Bytes]]:
-        """The reports of each group, with their rows, some rows at a time."""
-        width = self._whole.itemsize
+    def _split(self, reports: Bytes) -> Iterator[tuple[int, NDArray[np.intp], NDArray[Any]]]:
+        """What each group's reports say after the group's number, with their rows: numbers, or rows of bytes."""
         for start in range(0, len(reports), _ROWS):
             block = np.ascontiguousarray(reports[start : start + _ROWS])
-            if width > self.report_bytes:
-                padded = np.zeros((len(block), width), dtype=np.uint8)
-                _copy(block, padded[:, : self.report_bytes])
-                block = padded
-            whole = block.view(self._whole)[:, 0]
-            for group, rows in self._by_group(from_bytes(block[:, : self._head])):
-                yield group, rows + start if start else rows, whole.take(rows)[:, None].view(np.uint8)
+            chosen = from_bytes(block[:, : self._head])
+            whole = from_bytes(block) if self._is_short else block.view(self._whole)[:, 0]
+            for group, rows in self._by_group(chosen):
+                own = whole.take(rows)
+                if self._is_short:
+                    own >>= self._whole.type(8 * self._head)
+                else:
+                    own = own[:, None].view(np.uint8)[:, self._head :]
+                yield group, rows + start if start else rows, own
 
-    def _inner(self, group: int, reports: Bytes) -> Bytes:
-        """What the group's own protocol wrote."""
+    def _inner(self, group: int, own: NDArray[Any]) -> Bytes:
+        """What the group's own protocol wrote, in bytes."""
         width = self.groups[group].protocol.report_bytes
-        inner = np.empty((len(reports), width), dtype=np.uint8)
-        _copy(reports[:, self._head : self._head + width], inner)
+        if self._is_short:
+            return to_bytes(own, width)
+        inner = np.empty((len(own), width), dtype=np.uint8)
+        _copy(own[:, :width], inner)
         return inner
 
+    def _is_good(self, group: int, own: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which are valid by the group's own protocol, and padded with zeros."""
+        protocol = self.groups[group].protocol
+        width, rest = protocol.report_bytes, self.report_bytes - self._head - protocol.report_bytes
+        if not self._is_short:
+            good = protocol._valid(self._inner(group, own))
+            for column in range(width, width + rest):
+                good &= own[:, column] == 0
+            return good
+        if rest and int(own.max(initial=0)) >> 8 * width:
+            fits: NDArray[np.bool_] = own >> self._whole.type(8 * width) == 0
+            return fits & protocol._valid_numbers(own & self._whole.type((1 << 8 * width) - 1))
+        return protocol._valid_numbers(own)
+
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
-        return self._each(reports, lambda protocol, inner: protocol._valid(inner))
+        found = np.zeros(len(reports), dtype=np.bool_)
+        for group, rows, own in self._split(reports):
+            found[rows] = self._is_good(group, own)
+        return found
 
     def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
-        return self._each(self._rows(reports), lambda protocol, inner: protocol.plausible(inner))
+        rows_of_bytes = self._rows(reports)
+        found = np.zeros(len(rows_of_bytes), dtype=np.bool_)
+        for group, rows, own in self._split(rows_of_bytes):
+            plausible = self.groups[group].protocol.plausible(self._inner(group, own))
+            found[rows] = plausible & self._is_good(group, own)
+        return found
 
     @property
     def is_tied(self) -> bool:
@@ -275,30 +323,18 @@ class Groups(Protocol):
             found[rows] = self.groups[group].protocol.tied(self._inner(group, own), publics[rows])
         return found
 
-    def _each(self, reports: Bytes, good: Callable[[Protocol, Bytes], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        """Which reports are about a group that exists, good by its protocol, and padded with zeros."""
-        found = np.zeros(len(reports), dtype=np.bool_)
-        for group, rows, own in self._split(reports):
-            found[rows] = good(self.groups[group].protocol, self._inner(group, own)) & self._is_padded(group, own)
-        return found
-
-    def _is_padded(self, group: int, reports: Bytes) -> NDArray[np.bool_] | np.bool_:
-        """Whether zeros follow what the group's own protocol wrote."""
-        begin = self._head + self.groups[group].protocol.report_bytes
-        rest = [reports[:, column] == 0 for column in range(begin, self.report_bytes)]
-        return np.logical_and.reduce(rest) if rest else np.True_
+    def _add_checked(self, adder: Any, reports: Bytes) -> None:
+        # Taken apart once, for both: that costs as much as everything that is done with the parts.
+        parts = [(group, own) for group, _, own in self._split(reports)]
+        good = all(self._is_good(group, own).all() for group, own in parts)
+        if not good or sum(len(own) for _, own in parts) < len(reports):
+            self._check_valid(reports)
+        for group, own in parts:
+            adder.add_part(group, own)
 
     def _count_checked(self, reports: Bytes) -> Counts:
-        # Taken apart once, for both: that costs as much as everything that is done with the parts.
-        adder, known = _GroupAdder(self), 0
-        for group, rows, own in self._split(reports):
-            inner = self._inner(group, own)
-            if not (self.groups[group].protocol._valid(inner).all() and np.all(self._is_padded(group, own))):
-                break
-            adder.add_inner(group, inner)
-            known += rows.size
-        if known < len(reports):
-            self._check_valid(reports)
+        adder = self._adder()
+        self._add_checked(adder, reports)
         return adder.counts()
 
     def _count(self, reports: Bytes) -> Counts:
@@ -311,11 +347,12 @@ class Groups(Protocol):
 
     def pieces(self, reports: Reports | Bytes) -> Iterator[tuple[int, Counts]]:
         array = self._valid_rows(reports)
-        numbers = from_bytes(array[:, : self._head])
-        yield 0, np.bincount(numbers, minlength=len(self.groups))
-        for group, rows in self._by_group(numbers):
-            for start, counts in self.groups[group].protocol.pieces(self._inner(group, array.take(rows, axis=0))):
+        people = np.zeros(len(self.groups), dtype=np.int64)
+        for group, _, own in self._split(array):
+            people[group] += len(own)
+            for start, counts in self.groups[group].protocol.pieces(self._inner(group, own)):
                 yield self._starts[group] + start, counts
+        yield 0, people
 
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
         group = int.from_bytes(report[: self._head], "little")
@@ -421,16 +458,21 @@ class _GroupAdder:
     def __init__(self, protocol: Groups) -> None:
         self._protocol = protocol
         self._people = np.zeros(len(protocol.groups), dtype=np.int64)
-        self._adders = [group.protocol._adder() for group in protocol.groups]
+        self._counts = [np.zeros(group.protocol.tally_size, dtype=np.int64) for group in protocol.groups]
+        self._adders = [] if protocol._is_short else [group.protocol._adder() for group in protocol.groups]
 
     def add(self, reports: Bytes) -> None:
         for group, _, own in self._protocol._split(reports):
-            self.add_inner(group, self._protocol._inner(group, own))
+            self.add_part(group, own)
 
-    def add_inner(self, group: int, reports: Bytes) -> None:
-        """What the protocol of a group wrote."""
-        self._people[group] += len(reports)
-        self._adders[group].add(reports)
+    def add_part(self, group: int, own: NDArray[Any]) -> None:
+        """What `Groups._split` gives for a group."""
+        self._people[group] += len(own)
+        if self._adders:
+            self._adders[group].add(self._protocol._inner(group, own))
+        else:
+            self._counts[group] += self._protocol.groups[group].protocol._count_numbers(own)
 
     def counts(self) -> Counts:
-        return np.concatenate([self._people, *(adder.counts() for adder in self._adders)])
+        each = [adder.counts() for adder in self._adders] or self._counts
+        return np.concatenate([self._people, *each])

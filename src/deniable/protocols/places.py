@@ -48,7 +48,7 @@ from deniable.protocols.numeric.density import Unbiased, most_likely
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
-from deniable.randomness.kernels import BLOCK, Law
+from deniable.randomness.kernels import BLOCK, Law, RowTables, rare, row_tables
 from deniable.results import Floats, quantile
 from deniable.results.distribution import Readings
 from deniable.results.ranges import RectangleShares, Side
@@ -235,21 +235,32 @@ class Places(Protocol):
         return cell.to_bytes(self.report_bytes, "little")
 
     def _many(self, values: RecordColumns, bits: Bits) -> Bytes:
-        north, east = (np.asarray(column, dtype=np.int64) for column in values.columns)
         rows, columns = self.domain.shape
-        near = len(self.weights.above)
-        moves = np.vstack([self.weights.offsets, np.zeros((1, 2), dtype=np.int64)])
-        reports = np.empty((len(north), self.report_bytes), dtype=np.uint8)
-        for start in range(0, len(north), BLOCK):
+        near, plane = len(self.weights.above), math.prod(self.plane)
+        moves = np.vstack([self.weights.offsets, np.zeros((1, 2), dtype=np.int64)]).T.astype(np.int16)
+        cells = np.empty(len(values), dtype=np.int16)
+        for start in range(0, len(values), BLOCK):
             here = slice(start, start + BLOCK)
-            drawn = bits.draw(self._law, len(north[here]))
-            to_north, to_east = north[here] + moves[drawn, 0], east[here] + moves[drawn, 1]
-            lost = np.flatnonzero(drawn == near)
-            far = bits.integers(math.prod(self.plane), lost.size)
-            to_north[lost], to_east[lost] = far // self.plane[1] - self.reach, far % self.plane[1] - self.reach
-            cells = np.clip(to_north, 0, rows - 1) * columns + np.clip(to_east, 0, columns - 1)
-            reports[here] = to_bytes(cells, self.report_bytes)
-        return reports
+            north, east = (np.asarray(column[here]).astype(np.int16) for column in values.columns)
+            drawn = self._draw(bits, north.size)
+            north += moves[0].take(drawn)
+            east += moves[1].take(drawn)
+            lost = rare(drawn == near)
+            far = bits.integers(plane, lost.size)
+            north[lost], east[lost] = far // self.plane[1] - self.reach, far % self.plane[1] - self.reach
+            for moved, size in ((north, rows), (east, columns)):
+                np.maximum(moved, np.int16(0), out=moved)
+                np.minimum(moved, np.int16(size - 1), out=moved)
+            north *= np.int16(columns)
+            np.add(north, east, out=cells[here])
+        return to_bytes(cells, self.report_bytes)
+
+    def _draw(self, bits: Bits, size: int) -> NDArray[Any]:
+        return bits.draw(self._law, size) if self._tables is None else self._tables.draw(bits, size)
+
+    @cached_property
+    def _tables(self) -> RowTables | None:
+        return row_tables([self._law.weights])
 
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return from_bytes(reports) < self.domain.cells

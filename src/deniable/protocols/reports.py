@@ -162,8 +162,13 @@ def narrow_type(width: int) -> np.dtype[Any]:
 
 def to_bytes(numbers: NDArray[Any], width: int) -> Bytes:
     """One row of `width` bytes per number."""
-    whole = numbers.astype(narrow_type(width), copy=False)
-    return np.ascontiguousarray(whole[:, None].view(np.uint8)[:, :width])
+    whole = np.ascontiguousarray(numbers, dtype=narrow_type(width))[:, None].view(np.uint8)
+    if whole.shape[1] == width:
+        return whole
+    rows = np.empty((len(whole), width), dtype=np.uint8)
+    for column in range(width):  # along the columns: rows are short, and numpy goes along them one by one
+        rows[:, column] = whole[:, column]
+    return rows
 
 
 def from_bytes(rows: Bytes) -> NDArray[Any]:
@@ -173,7 +178,7 @@ def from_bytes(rows: Bytes) -> NDArray[Any]:
     if kind.itemsize == width:
         return np.ascontiguousarray(rows).view(kind)[:, 0]
     padded = np.zeros((count, kind.itemsize), dtype=np.uint8)
-    for column in range(width):  # along the columns: rows are short, and numpy goes along them one by one
+    for column in range(width):
         padded[:, column] = rows[:, column]
     return padded.view(kind)[:, 0]
 

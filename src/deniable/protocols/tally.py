@@ -209,8 +209,8 @@ class Counter:
 
     def add(self, reports: Reports | Bytes) -> None:
         """Count a batch, or refuse all of it."""
-        array = self._protocol._valid_rows(reports)
-        self._adder.add(array)
+        array = self._protocol._rows(reports)
+        self._protocol._add_checked(self._adder, array)
         self._n += len(array)
 
     def tally(self) -> Tally:

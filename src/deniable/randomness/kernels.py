@@ -182,6 +182,33 @@ def _bernoulli_block(bits: Bits, threshold: int, words: NDArray[Any], out: NDArr
             out[ties] = (bits.words(ties.size) >> np.uint64(WORD_BITS - _REST_BITS)) < np.uint64(rest)
 
 
+def coins_above(bits: Bits, words: NDArray[Any], used: int, threshold: int) -> NDArray[np.bool_]:
+    """Bernoulli(threshold / 2^64), decided on what is above the lowest `used` bits of random words.
+
+    Where these bits tie, further ones are drawn.
+    """
+    if threshold == WORD:
+        return np.ones(words.size, dtype=np.bool_)
+    kind, spare = words.dtype.type, 8 * words.itemsize - used
+    high, rest = divmod(threshold, 1 << WORD_BITS - spare)
+    coins = words >> kind(used)
+    found: NDArray[np.bool_] = coins < kind(high)
+    if rest:
+        ties = rare(coins == kind(high))
+        if ties.size:
+            found[ties] = (bits.words(ties.size) >> np.uint64(spare)) < np.uint64(rest)
+    return found
+
+
+def rare(flags: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Where flags are set, if hardly any is: eight are looked at together."""
+    eights = flags.size // 8
+    some = np.flatnonzero(flags[: 8 * eights].view(np.uint64))
+    places = np.concatenate([(8 * some[:, None] + np.arange(8)).reshape(-1), np.arange(8 * eights, flags.size)])
+    found: NDArray[np.intp] = places[flags[places]]
+    return found
+
+
 def integers(bits: Bits, below: int, size: int) -> NDArray[np.int64]:
     if below > 1 << 63:
         raise NumberError("arrays of integers go up to 2^63: draw larger ones one at a time")
@@ -211,6 +238,18 @@ def _lemire(bits: Bits, below: int, size: int) -> NDArray[Any]:
             product[again] = fresh
             again = again[fresh.astype(narrow) < narrow(surplus)]
     product >>= wide(width)
+    return product
+
+
+def integers_below(bits: Bits, limits: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Uniform below limits of at most 2^16 that differ from one to the next, as in `_lemire`."""
+    product = bits.uniform(limits.size, np.uint16) * limits
+    again = rare(product.astype(np.uint16) < limits)  # perhaps: the remainder says whether
+    while again.size:
+        again = again[product[again].astype(np.uint16) < _SLOTS % limits[again]]
+        if again.size:
+            product[again] = bits.uniform(again.size, np.uint16) * limits[again]
+    product >>= np.uint32(16)
     return product
 
 
@@ -259,6 +298,14 @@ class RowTables:
     slots: NDArray[Any]
     escape: int
     residuals: tuple[Law | None, ...]
+
+    def draw(self, bits: Bits, size: int) -> NDArray[Any]:
+        """Outcomes of the law of the only row."""
+        found = np.take(self.slots, bits.uniform(size, np.uint16) >> np.uint16(16 - self.bits), mode="clip")
+        escaped = rare(found == self.escape)
+        if escaped.size and self.residuals[0] is not None:
+            found[escaped] = bits.draw(self.residuals[0], escaped.size)
+        return found
 
     def choose_many(self, bits: Bits, given: NDArray[Any]) -> NDArray[Any]:
         """An outcome of the law of each given row."""

@@ -28,7 +28,7 @@ from deniable.errors import NumberError
 from deniable.results.base import INK, NOTHING, Difference, Floats, Result, Rows, number, quantile
 from deniable.results.distribution import KNOTS, MOST_BINS, Distribution, Evidence, Figure, Readings, round_edges
 
-METHOD = "least squares, not negative"
+METHOD = "fitted to all levels, not negative"
 
 
 class RangeEvidence(Evidence, Protocol):

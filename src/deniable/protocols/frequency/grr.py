@@ -120,16 +120,26 @@ class GRR(PureProtocol):
         return self.response.keep, self.domain.size, self.report_bytes
 
     def _many(self, values: Positions, bits: Bits) -> Bytes:
+        return to_bytes(GRR._many_numbers(self, values, bits), self.report_bytes)
+
+    def _many_numbers(self, values: Positions, bits: Bits) -> NDArray[Any]:
         narrow = values.astype(narrow_type(self.report_bytes))
-        return to_bytes(bits.keep_or_uniform(narrow, self.response.keep, self.domain.size), self.report_bytes)
+        return bits.keep_or_uniform(narrow, self.response.keep, self.domain.size)
 
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         if self.domain.size == 256**self.report_bytes:
             return np.ones(len(reports), dtype=np.bool_)
-        return from_bytes(reports) < self.domain.size
+        return GRR._valid_numbers(self, from_bytes(reports))
+
+    def _valid_numbers(self, numbers: NDArray[Any]) -> NDArray[np.bool_]:
+        valid: NDArray[np.bool_] = numbers < self.domain.size
+        return valid
 
     def _count(self, reports: Bytes) -> Counts:
-        return histogram(from_bytes(reports), self.domain.size)
+        return GRR._count_numbers(self, from_bytes(reports))
+
+    def _count_numbers(self, numbers: NDArray[Any]) -> Counts:
+        return histogram(numbers.astype(narrow_type(self.report_bytes), copy=False), self.domain.size)
 
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         supported: NDArray[np.bool_] = from_bytes(reports)[:, None] == np.arange(self.domain.size)

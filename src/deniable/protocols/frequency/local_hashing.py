@@ -43,9 +43,10 @@ from deniable.exact import Dyadic, Number, as_epsilon
 from deniable.protocols.base import WORD_BYTES, Cost, Figures, Positions, Protocol, percent
 from deniable.protocols.frequency.hadamard_response import walsh_hadamard
 from deniable.protocols.frequency.histogram import NEWTON_LIMIT, PureProtocol, SupportModel, Supports
-from deniable.protocols.reports import Bytes
+from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.tally import Counts
 from deniable.randomness import Bits
+from deniable.randomness.kernels import coins_above
 
 _MOST_ROWS = 10
 _BLOCK = 1 << 15
@@ -57,6 +58,8 @@ _SLACK = 8
 _ROOM = 1 << 31
 _SMALL = 13
 """Bits of an index, up to which counters stay in the cache."""
+_COIN = 8
+"""Random bits for a coin at least: it is tossed again where they do not decide."""
 
 
 @dataclass(frozen=True)
@@ -178,11 +181,39 @@ class LocalHashing(PureProtocol):
         # The keystream is the matrix, and where the hash is not kept, the random bits as well: only the hash bits
         # of kept reports are overwritten.
         width = self.report_bytes
+        if width <= WORD_BYTES:
+            return to_bytes(LocalHashing._many_numbers(self, values, bits), width)
         flat = np.empty(values.size * width + _SLACK, dtype=np.uint8)
         for start in range(0, values.size, _BLOCK):
             part = values[start : start + _BLOCK]
             self._fill(flat[start * width : (start + part.size) * width + _SLACK], part, bits)
         return flat[: values.size * width].reshape(-1, width)
+
+    def _many_numbers(self, values: Positions, bits: Bits) -> NDArray[Any]:
+        """The same in words that are longer than the report where that costs little: the rest of a word is the coin."""
+        used = self._fields_bits
+        words = np.empty(values.size, dtype=f"<u{next(size for size in (2, 4, 8) if 8 * size >= used)}")
+        for start in range(0, values.size, _BLOCK):
+            self._fill_words(words[start : start + _BLOCK], values[start : start + _BLOCK], bits)
+        return words
+
+    def _fill_words(self, words: NDArray[Any], values: Positions, bits: Bits) -> None:
+        used, length, keep, kind = self._fields_bits, self.index_bits, self.response.keep, words.dtype.type
+        bits.fill(words.view(np.uint8))
+        if 8 * words.itemsize - used >= _COIN:
+            kept = coins_above(bits, words, used, keep.numerator).view(np.uint8)
+        else:
+            kept = bits.bernoulli(keep, words.size).view(np.uint8)
+        # The parity of the matrix row and the answer, with the random bit above them thrown in, is 1 where the random
+        # bit is not the hash; there it is flipped if the hash is kept.
+        answers = values.astype(words.dtype)
+        answers |= kind(1 << length)
+        for place in range(0, used, length + 1):
+            wrong = np.bitwise_count(words & answers)
+            wrong &= kept
+            words ^= wrong.astype(words.dtype) << kind(place + length)
+            answers <<= kind(length + 1)
+        words &= kind((1 << used) - 1)
 
     def _fill(self, flat: Bytes, values: Positions, bits: Bits) -> None:
         length, width = self.index_bits, self.report_bytes
@@ -209,6 +240,10 @@ class LocalHashing(PureProtocol):
         field: NDArray[Any] = words >> kind.type(shift) & kind.type((1 << step) - 1)
         return field
 
+    def _valid_numbers(self, numbers: NDArray[Any]) -> NDArray[np.bool_]:
+        valid: NDArray[np.bool_] = numbers <= numbers.dtype.type((1 << self._fields_bits) - 1)
+        return valid
+
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         if self._fields_bits % 8 == 0:
             return np.ones(len(reports), dtype=np.bool_)
@@ -216,22 +251,34 @@ class LocalHashing(PureProtocol):
         return valid
 
     def _count(self, reports: Bytes) -> Counts:
+        return self._count_fields(self._fields(reports), len(reports))
+
+    def _count_numbers(self, numbers: NDArray[Any]) -> Counts:
+        return self._count_fields(self._fields_of_numbers(numbers), numbers.size)
+
+    def _fields_of_numbers(self, numbers: NDArray[Any]) -> Iterator[list[NDArray[Any]]]:
+        kind, step = numbers.dtype.type, self.index_bits + 1
+        for start in range(0, numbers.size, _BLOCK):
+            part = numbers[start : start + _BLOCK]
+            yield [part >> kind(j * step) & kind((1 << step) - 1) for j in range(self.hash_bits)]
+
+    def _count_fields(self, blocks: Iterator[list[NDArray[Any]]], n: int) -> Counts:
         length = self.index_bits
         if length <= _SMALL:
             # One counter per index and sign, which all stay in the cache.
             both = np.zeros(2 << length, dtype=np.int64)
-            for fields in self._fields(reports):
-                for combination in self._combinations(fields):
+            for fields in blocks:
+                for combination in self._combinations([field.astype(np.int64) for field in fields]):
                     both += np.bincount(combination, minlength=2 << length)
             small: Counts = both[: 1 << length] - both[1 << length :]
-            small[0] += len(reports)
+            small[0] += n
             return small
         total = np.zeros(1 << length, dtype=np.int64)
         # 32-bit counters halve the memory that random additions touch; they are emptied before they can overflow.
         table = np.zeros(1 << length, dtype=np.int32)
         room = _ROOM >> self.hash_bits
         added = 0
-        for fields in self._fields(reports):
+        for fields in blocks:
             if added + fields[0].size > room:
                 total += table
                 table[:] = 0
@@ -241,7 +288,7 @@ class LocalHashing(PureProtocol):
                 signs = (1 - 2 * (combination >> length)).astype(np.int32)
                 np.add.at(table, combination & (1 << length) - 1, signs)
         total += table
-        total[0] += len(reports)
+        total[0] += n
         return total
 
     def _combinations(self, fields: list[NDArray[Any]]) -> Iterator[NDArray[Any]]:

@@ -39,6 +39,7 @@ from deniable.protocols.frequency.unary import bitmap_operations, padding_is_zer
 from deniable.protocols.reports import Bytes, from_bytes, histogram, to_bytes, width_of
 from deniable.protocols.tally import Adder, Counts
 from deniable.randomness import Bits
+from deniable.randomness.kernels import BLOCK, integers_below
 
 _FEW_ANSWERS = 16
 """Up to here there is a table of all subsets."""
@@ -117,15 +118,32 @@ class Subsets:
         return (self._maps >> elements & np.uint16(1)).astype(np.int64)
 
     @cached_property
-    def few(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16]] | None:
-        """The bitmaps with and without each element, a row of them per element; None where they are many."""
-        if self._maps is None:
-            return None
-        every = np.broadcast_to(self._maps, self._lanes.shape)
-        return every[self._lanes == 1].reshape(self.size, -1), every[self._lanes == 0].reshape(self.size, -1)
+    def few(self) -> NDArray[np.uint16] | None:
+        """All bitmaps, a row of them per element: those without it, then those with it; None where they are many."""
+        return None if self._maps is None else self._maps[np.argsort(self._lanes, axis=1, kind="stable")]
+
+    def drawn(self, elements: NDArray[Any], held: NDArray[np.bool_], bits: Bits) -> NDArray[np.uint16]:
+        """A uniform one of `few`, with each element exactly where it is held."""
+        assert self.few is not None
+        without, flat = math.comb(self.size - 1, self.members), self.few.reshape(-1)
+        each = np.array([without, self.forms - without], dtype=np.uint32)
+        drawn = np.empty(elements.size, dtype=np.uint16)
+        for start in range(0, elements.size, BLOCK):
+            own = held[start : start + BLOCK]
+            index = elements[start : start + BLOCK].astype(np.int64) * self.forms
+            index += np.uint32(without) * own
+            index += integers_below(bits, each.take(own))
+            np.take(flat, index, out=drawn[start : start + BLOCK], mode="clip")
+        return drawn
 
     def _positions(self, reports: Bytes) -> NDArray[Any]:
         return from_bytes(reports.reshape(-1, self._width)).reshape(len(reports), -1)
+
+    def valid_maps(self, maps: NDArray[Any]) -> NDArray[np.bool_]:
+        """Of bitmaps that are numbers."""
+        valid: NDArray[np.bool_] = np.bitwise_count(maps) == self.members
+        valid &= maps <= maps.dtype.type((1 << self.size) - 1)
+        return valid
 
     def valid(self, reports: Bytes) -> NDArray[np.bool_]:
         if self.listed:
@@ -141,9 +159,14 @@ class Subsets:
         if self.listed:
             return np.bincount(self._positions(reports).reshape(-1), minlength=self.size)
         if self._maps is not None and len(reports) >= _MANY:
-            counts: Counts = self._lanes @ histogram(from_bytes(reports), 1 << self.size)[self._maps]
-            return counts
+            return self.count_maps(from_bytes(reports))
         return positional_popcount(reports)[: self.size]
+
+    def count_maps(self, maps: NDArray[Any]) -> Counts:
+        """The same of bitmaps that are numbers, where there is a table of all."""
+        assert self._maps is not None
+        counts: Counts = self._lanes @ histogram(maps, 1 << self.size)[self._maps]
+        return counts
 
     def adder(self) -> Adder | None:
         """What counts batch after batch faster than one by one, if anything does."""
@@ -264,16 +287,24 @@ class SubsetSelection(PureProtocol):
         return self.subsets.written(sorted([other + (other >= value) for other in others] + [value] * held))
 
     def _many(self, values: Positions, bits: Bits) -> Bytes:
+        if self.subsets.few is not None and values.size >= _MANY:
+            return to_bytes(SubsetSelection._many_numbers(self, values, bits), self.report_bytes)
         held = bits.bernoulli(self.holds, values.size)
-        few = self.subsets.few
-        if few is None or values.size < _MANY:
-            maps = random_subsets(bits, self.domain.size, self.subset_size, values, held)
-            return self.subsets.written_maps(maps)
-        drawn = np.empty(values.size, dtype=np.uint16)
-        for rows, which in zip(few, (np.flatnonzero(held), np.flatnonzero(~held)), strict=True):
-            index = values[which] * rows.shape[1] + bits.integers(rows.shape[1], which.size)
-            drawn[which] = rows.reshape(-1).take(index)
-        return to_bytes(drawn, self.report_bytes)
+        maps = random_subsets(bits, self.domain.size, self.subset_size, values, held)
+        return self.subsets.written_maps(maps)
+
+    def _many_numbers(self, values: Positions, bits: Bits) -> NDArray[Any]:
+        if self.subsets.few is None or values.size < _MANY:
+            return super()._many_numbers(values, bits)
+        return self.subsets.drawn(values, bits.bernoulli(self.holds, values.size), bits)
+
+    def _valid_numbers(self, numbers: NDArray[Any]) -> NDArray[np.bool_]:
+        return super()._valid_numbers(numbers) if self.subsets.listed else self.subsets.valid_maps(numbers)
+
+    def _count_numbers(self, numbers: NDArray[Any]) -> Counts:
+        if self.subsets.few is None or numbers.size < _MANY:
+            return super()._count_numbers(numbers)
+        return self.subsets.count_maps(numbers)
 
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
         return self.subsets.valid(reports)

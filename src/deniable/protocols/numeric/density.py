@@ -29,12 +29,13 @@ Source     Li et al. 2020 (square wave, EMS); Varadhan and Roland 2008 (SQUAREM)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable.protocols.tally import Counts
 from deniable.results import Floats
@@ -49,7 +50,7 @@ _STIFFEST = (1.0, 16.0, 0.4, 0.01)
 _STEP, _STEPS = 10.0, 12
 _FREE = 10.0
 _FALLEN = 6.0
-_NEAR = 0.01
+NEAR = 0.01
 """Nats that Newton's next step would gain at most, where it stops."""
 _MOST_STEPS = 12
 _TINY = 1e-300
@@ -65,7 +66,7 @@ class Explanation(NamedTuple):
     """Of the positions."""
 
 
-class _Prior(NamedTuple):
+class Prior(NamedTuple):
     """The logarithms of the cells' densities as a linear map of coefficients whose prior is independent."""
 
     basis: Floats
@@ -87,7 +88,7 @@ def explanations(
     for order in orders:
         if order and sizes.size < order + 2:
             continue
-        prior = _prior(sizes.size, order)
+        prior = prior_of(sizes.size, order)
         point, best, strength = np.zeros(prior.rough.size), -math.inf, prior.stiffest
         for _ in range(_STEPS):
             point, evidence = _fitted(matrix, sizes, seen, prior, prior.free + strength * prior.rough, point)
@@ -98,15 +99,13 @@ def explanations(
 
 
 def _fitted(
-    matrix: Floats, sizes: Counts, counts: Floats, prior: _Prior, precision: Floats, point: Floats
+    matrix: Floats, sizes: Counts, counts: Floats, prior: Prior, precision: Floats, point: Floats
 ) -> tuple[Floats, float]:
     """The most probable coefficients, from a point on, and the evidence there."""
     n, basis = counts.sum(), prior.basis
 
     def judged(point: Floats) -> tuple[Floats, Floats, float]:
-        logs = basis @ point
-        shares = sizes * np.exp(logs - logs.max())
-        shares /= shares.sum()
+        shares = shares_of(basis @ point, sizes)
         mixture = np.maximum(matrix @ shares, _TINY)
         return shares, mixture, float(counts @ np.log(mixture) - precision @ point**2 / 2)
 
@@ -117,7 +116,7 @@ def _fitted(
         information[np.diag_indices_from(information)] += precision
         gradient = slopes.T @ (counts / mixture) - precision * point
         step = np.linalg.solve(information, gradient)
-        if float(gradient @ step) < 2 * _NEAR:
+        if float(gradient @ step) < 2 * NEAR:
             break
         for _ in range(_MOST_STEPS):
             moved = judged(point + step)
@@ -128,6 +127,14 @@ def _fitted(
         else:
             break
     return point, reached + (np.log(precision).sum() - np.linalg.slogdet(information)[1]) / 2
+
+
+def shares_of(logs: Floats, sizes: NDArray[Any]) -> Floats:
+    """Of cells of these sizes, from the logarithms of their densities; of size 0: none."""
+    there = np.where(sizes > 0, logs, -np.inf)
+    shares = sizes * np.exp(there - there.max())
+    found: Floats = shares / shares.sum()
+    return found
 
 
 def _spread(logs: Floats, edges: Counts, places: Floats) -> Floats:
@@ -142,9 +149,10 @@ def _spread(logs: Floats, edges: Counts, places: Floats) -> Floats:
 
 
 @lru_cache(maxsize=32)
-def _prior(cells: int, order: int) -> _Prior:
-    size = min(cells, PIECES + 3)
-    splines = np.eye(cells) if size == cells else _splines(cells, PIECES)
+def prior_of(cells: int, order: int, pieces: int = PIECES) -> Prior:
+    """The prior of an order, for so many cells."""
+    size = min(cells, pieces + 3)
+    splines = np.eye(cells) if size == cells else _splines(cells, pieces)
     differences = np.diff(np.eye(size), order, axis=0)
     # Polynomials below the degree `order` are free; the constant does nothing to shares and is left out.
     polynomials = np.linalg.qr(np.vander(np.linspace(-1, 1, size), max(order, 1), increasing=True))[0]
@@ -154,7 +162,7 @@ def _prior(cells: int, order: int) -> _Prior:
     basis = splines @ np.hstack([free, others @ turned])
     zeros = np.zeros(free.shape[1])
     stiffest = _STIFFEST[order] * (size - 1) ** max(0, 2 * order - 1)
-    return _Prior(basis, np.append(zeros, rough), np.append(zeros + _FREE**-2, np.zeros(rough.size)), stiffest)
+    return Prior(basis, np.append(zeros, rough), np.append(zeros + _FREE**-2, np.zeros(rough.size)), stiffest)
 
 
 def _splines(cells: int, pieces: int) -> Floats:
@@ -278,9 +286,7 @@ def fit(law: WindowLaw, counts: Counts, smooth: bool | None = None) -> Shape:
     found = list(explanations(law.positions, law.width, law.keep, counts, orders))
     if not any(one.order for one in found):  # two positions have no shape to be smooth
         return Shape(most_likely(law, counts), 0.0)
-    evidence = np.array([one.evidence for one in found])
-    weights = np.exp(evidence - evidence.max())
-    weights /= weights.sum()
+    weights = weights_of(found)
     rough = sum(weight for weight, one in zip(weights, found, strict=True) if not one.order)
     if rough < _LEAST:
         rough = 0.0
@@ -289,6 +295,14 @@ def fit(law: WindowLaw, counts: Counts, smooth: bool | None = None) -> Shape:
     if rough:
         shares += rough * most_likely(law, counts)
     return Shape(shares, 1 - rough)
+
+
+def weights_of(found: Sequence[Explanation]) -> Floats:
+    """What each is worth, by its evidence."""
+    evidence = np.array([one.evidence for one in found])
+    weights = np.exp(evidence - evidence.max())
+    parts: Floats = weights / weights.sum()
+    return parts
 
 
 def most_likely(law: LinearLaw, counts: Counts) -> Floats:

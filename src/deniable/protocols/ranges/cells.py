@@ -32,6 +32,7 @@ from deniable.protocols.frequency import EXCHANGEABLE
 from deniable.protocols.frequency.histogram import PureProtocol
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.ranges.tree import Law, Level
+from deniable.protocols.reports import narrow_type, width_of
 from deniable.protocols.tally import Tally
 from deniable.results import Floats
 
@@ -116,10 +117,9 @@ class Cells:
         found = np.floor(((values - low) * self.count) / (high - low)).astype(np.int64)
         return np.minimum(found, self.count - 1)
 
-    def parts_of_many(self, values: NDArray[Any], span: int) -> NDArray[np.int64]:
-        """In which part of so many cells each lies."""
-        cells = self.of_many(values)
-        return cells >> span.bit_length() - 1 if span & span - 1 == 0 else cells // span
+    def narrow(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The cells of encoded answers, in the smallest type that holds them."""
+        return self.of_many(values).astype(narrow_type(width_of(self.count)))
 
     def inputs(self) -> Iterator[tuple[Any, Any]]:
         """One answer per cell, and what it is encoded as."""
@@ -128,6 +128,16 @@ class Cells:
         low, high = self.ends
         middles = [low + (high - low) * Fraction(2 * cell + 1, 2 * self.count) for cell in range(self.count)]
         return ((middle, float(middle)) for middle in middles)
+
+
+def part_of_many(cells: NDArray[Any], span: int) -> NDArray[Any]:
+    """In which part of so many cells each lies."""
+    kind = cells.dtype.type
+    if span > np.iinfo(kind).max:
+        return np.zeros_like(cells)
+    is_power = span & span - 1 == 0
+    found: NDArray[Any] = cells >> kind(span.bit_length() - 1) if is_power else cells // kind(span)
+    return found
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ Source     hierarchical histograms: Hay et al. 2010; under local privacy Cormode
 Cells      whole numbers: each one. An interval: `cells` of equal width (`cells.py`)
 Fan-outs   one per level, with a product of at least the cells; unless they are given, those with the smallest typical
            error. Nodes beyond the last cell are counted like others, and nobody is in them
-Read-out   least squares over all levels for intervals, which hold whatever the distribution is; from the root down
-           without negative shares for values, which halves the error
+Read-out   least squares over all levels for intervals, which hold whatever the distribution is. For values a fit
+           without negative shares, as smooth and as spiky as the levels say (`fit.py`): half the error or less
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from deniable import exact
 from deniable.domains import Domain, Integers, Interval
 from deniable.errors import NumberError, SpecError
 from deniable.protocols.base import Figures, Protocol
-from deniable.protocols.ranges.cells import Cells, Cuts, best_protocol, law_of
+from deniable.protocols.ranges.cells import Cells, Cuts, best_protocol, law_of, part_of_many
 from deniable.protocols.ranges.tree import Law, Level, Tree
 from deniable.protocols.tally import Tally
 from deniable.results import Floats, quantile
@@ -136,8 +136,11 @@ class Ranges(Cuts):
     def project(self, value: Any, group: int) -> Any:
         return self._cells.of(value) // self._spans[group]
 
+    def _ready(self, values: Any) -> NDArray[Any]:
+        return self._cells.narrow(np.asarray(values))
+
     def project_many(self, values: Any, group: int, rows: NDArray[np.intp]) -> Any:
-        return self._cells.parts_of_many(np.asarray(values).take(rows), self._spans[group])
+        return part_of_many(values.take(rows), self._spans[group])
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         return self._cells.inputs()

@@ -36,7 +36,7 @@ from deniable.domains import Domain, Integers, Interval, Records
 from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, NumberError, SpecError
 from deniable.protocols.base import Protocol
-from deniable.protocols.ranges.cells import Cells, Cuts, best_protocol, law_of
+from deniable.protocols.ranges.cells import Cells, Cuts, best_protocol, law_of, part_of_many
 from deniable.protocols.ranges.grids import Grids, Layout
 from deniable.protocols.ranges.tree import Level
 from deniable.protocols.tally import Tally
@@ -165,10 +165,17 @@ class Rectangles(Cuts):
         )
         return row * self.grids[group][1] + column
 
-    def project_many(self, values: RecordColumns, group: int, rows: NDArray[np.intp]) -> Any:
-        each = zip(self._axes, values.columns, self._spans[group], strict=True)
-        row, column = (axis.parts_of_many(np.asarray(one).take(rows), span) for axis, one, span in each)
-        return row * self.grids[group][1] + column
+    def _ready(self, values: RecordColumns) -> tuple[NDArray[Any], ...]:
+        return tuple(axis.narrow(np.asarray(one)) for axis, one in zip(self._axes, values.columns, strict=True))
+
+    def project_many(self, values: tuple[NDArray[Any], ...], group: int, rows: NDArray[np.intp]) -> Any:
+        spans = self._spans[group]
+        nodes: NDArray[np.uint32] = np.zeros(rows.size, dtype=np.uint32)
+        for cells, span, count in zip(values, spans, self.grids[group], strict=True):
+            if count > 1:
+                nodes *= np.uint32(count)
+                nodes += part_of_many(cells.take(rows), span)
+        return nodes
 
     def _inputs(self) -> Iterator[tuple[Any, Any]]:
         each = product(*(axis.inputs() for axis in self._axes))

@@ -5,7 +5,8 @@ Tree       the root is everybody; a node of level l - 1 has `fanouts[l - 1]` chi
 Up         z = a y + (1 - a) (the children's z): a is the best weight, from the variances of y and of that sum
 Down       u = z + (the parent's u - all siblings' z) / fanout, from a root of 1: the least-squares solution
            (Hay et al. 2010), in which every parent is the sum of its children
-Positive   from the root down, the children's u become the nearest shares that are not negative and add up to the parent
+Positive   of levels with up to 2^9 nodes by a fit (`fit.py`); from there on down, the children's u become the
+           nearest shares that are not negative and add up to the parent
 Range      cells [a, b) add up to a linear function of all y. Its weights differ within the families on the way to a and
            to b alone: O(fanout x levels) per range, whatever the number of cells
 Error      of one report of level l with weights w over its nodes, given the answer x, with T the sum of w and Q of w^2:
@@ -25,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.protocols.ranges.fit import Seen, fitted
 from deniable.results import Floats
 from deniable.results.distribution import Readings
 
@@ -32,6 +34,8 @@ UNHEARD = 1e12
 """The variance of a share of which nobody has reported: so large that its weight vanishes."""
 
 
+MOST_FITTED = 1 << 9
+"""Nodes of a level, up to which it is fitted."""
 _AT_ONCE = 1 << 16
 """Ranges times fan-out that are worked on at once."""
 
@@ -134,9 +138,17 @@ class Tree:
         return self.nodes[-1]
 
     def positive(self, used: int) -> Floats:
-        """Shares of the cells that are not negative, from the root down; cells from `used` on have none."""
-        above = np.ones(1)
-        for shares, fanout, span in zip(self.nodes, self.fanouts, self._spans, strict=True):
+        """Shares of the cells that are not negative; cells from `used` on have none."""
+        seen = Seen(
+            self.fanouts,
+            tuple(level.shares for level in self.levels),
+            tuple(1 / level.variance for level in self.levels),
+            (np.arange(self.leaves) < used).astype(np.float64),
+        )
+        while seen.sizes.size > MOST_FITTED and len(seen.fanouts) > 1:
+            seen = seen.folded()
+        above, depth = fitted(seen), len(seen.fanouts)
+        for shares, fanout, span in zip(self.nodes[depth:], self.fanouts[depth:], self._spans[depth:], strict=True):
             inside = np.arange(shares.size) * span < used
             above = _shared(np.where(inside, shares, -np.inf).reshape(-1, fanout), above).reshape(-1)
         return above
