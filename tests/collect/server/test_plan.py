@@ -9,6 +9,7 @@ from deniable import planning
 from deniable.collect.server.plan import POINTS, SLOW_STEP, curve
 from deniable.collect.server.service import WAITING
 from deniable.domains import Interval
+from deniable.surveys.audit_report import POLICY as AUDIT_POLICY
 from tests.collect.server.live import Process, eventually, in_thread
 from tests.collect.surveys import crowd, plain
 
@@ -54,10 +55,27 @@ def test_the_same_plan_is_made_once(tmp_path, monkeypatch):
         assert live.get(path).status == 200
 
 
+def test_the_audit_of_a_survey_is_a_page_of_the_service(tmp_path):
+    survey = plain()
+    with in_thread(f"sqlite:///{tmp_path / 'store.db'}", survey) as live:
+        page = live.get(f"/audit/{survey.fingerprint}")
+        assert page.status == 200
+        text = page.body.decode()
+        assert "Cleared: epsilon" in text
+        assert survey.fingerprint in text
+        assert "made by the service that collects the reports" in text
+        assert 'id="risk"' in text
+        assert page.headers["content-security-policy"] == AUDIT_POLICY
+        assert live.get(f"/audit/{survey.fingerprint}").body == page.body
+        assert live.get("/audit/" + "0" * 64).status == 404
+        assert live.get("/audit/none").status == 404
+
+
 def test_plans_can_be_turned_off(tmp_path):
     path = "/v1/plan?categories=10&epsilon=1&people=100"
     with Process(f"sqlite:///{tmp_path / 'store.db'}", "--no-plans") as service:
         refused = service.get(path)
+        assert service.get("/audit/" + "0" * 64).status == 404
         assert refused.problem == "notFound"
         assert "deniable plan" in refused.json["detail"]
         assert service.get("/v1/surveys").status == 200

@@ -18,7 +18,7 @@ from tests.collect.surveys import DAY, TODAY, crowd, mixed, plain
 
 OPEN = {
     *("sendReports", "deleteReport", "listSurveys", "getSurvey", "plan", "isAlive", "isReady", "getInterface"),
-    *("frontPage", "surveyPage", "dashboardPage", "surveyDashboardPage", "planPage"),
+    *("frontPage", "surveyPage", "dashboardPage", "surveyDashboardPage", "planPage", "auditPage"),
     *("getWebFile", "getPagesFile", "getVendorFile"),
 }
 """What needs no token. Whoever adds an operation to these means it."""

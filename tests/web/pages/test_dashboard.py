@@ -220,7 +220,9 @@ def test_times_are_told_in_days_and_hours(service: Service, open_tab: Open) -> N
         health = board.wait_for_selector("section[aria-label='Ingest health']").inner_text()
         assert re.search(taken, health), health
         assert "Clock: the service has started: epochs stay open until" in health, health
-        assert length in board.inner_text("section[aria-label='What the survey promises']")
+        card = board.locator("section[aria-label='What the survey promises']")
+        assert length in card.inner_text()
+        assert card.locator("text=What it risks").get_attribute("href").endswith(f"/audit/{survey.fingerprint}#risk")
     # A period that was closed early is not taken any more, those around it are.
     service.close_epoch(weekly, current(weekly))
     board.goto(service.dashboard(weekly))

@@ -101,6 +101,8 @@ def test_the_budget_is_what_is_left_now(service: Service, open_tab: Open) -> Non
     tab.click("text=The terms of this survey")
     terms = tab.locator("dl.facts")
     expect(terms).to_contain_text("has spent epsilon 0 of at most 100")
+    audit = tab.locator("text=Audit of this survey").get_attribute("href")
+    assert audit == f"{service.address}/audit/{survey.fingerprint}"
     assert "25 bytes: 1 of randomized answers, and 24 for" in terms.inner_text()
     answer(tab)
     tab.wait_for_selector(COUNTED)

@@ -288,7 +288,7 @@ class Service:
         self.registry = Registry(settings, self.readers)
         self.versions = Versions(self.readers, settings.refresh_seconds)
         self.receiving = Receiving(settings)
-        self.side_work = SideWork()
+        self.side_work, self.audits = SideWork(), SideWork()
         self.cache = Cache(settings.cache_bytes)
         self.bucket = (
             None if settings.rate is None else Bucket(settings.rate, max(settings.rate, settings.max_submissions))
@@ -392,6 +392,7 @@ class Service:
             await self.writer.stop(LAST_SECONDS)
             await asyncio.get_running_loop().run_in_executor(None, self.readers.stop, LAST_SECONDS / 2)
             self.side_work.stop()
+            self.audits.stop()
             self.opener.shutdown(cancel_futures=True)
             log("stopped", shard=self.settings.shard)
 
@@ -503,7 +504,7 @@ class Cache:
 
 
 class SideWork:
-    """Work for anybody who asks, which must not hold up the collection: the planner's. Answers are bytes.
+    """Work for anybody who asks, which must not hold up the collection: plans, and audits. Answers are bytes.
 
     One thread     which rests between two pieces of work, four times as long as the first took: a flood of questions
                    takes a fifth of a processor at most
@@ -524,7 +525,7 @@ class SideWork:
         asked = self._asked.get(question)
         if asked is None:
             if len(self._asked) >= WAITING:
-                raise overloaded("too many plans are asked for", 2.0)
+                raise overloaded("too many ask for such work at once", 2.0)
             asked = asyncio.get_running_loop().run_in_executor(self._thread, self._work, job)
             self._asked[question] = asked
             asked.add_done_callback(lambda done: self._done(question, done))
