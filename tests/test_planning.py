@@ -404,23 +404,51 @@ def test_two_stages_are_planned_with_what_the_epochs_add_up_to() -> None:
 
 
 def test_protocols_of_numbers_are_compared_by_the_figure_that_is_asked_for():
-    """A window, a tree of ranges and the flat oracle side by side; what is known of the shape chooses."""
+    """A window, a tree of ranges and flat oracles side by side, one over bins; what is known of the shape chooses."""
     ages = Integers(18, 99)
     ranges = plan(ages, epsilon=1, n=20_000, read="ranges")
     rows = {option.name: option for option in ranges.table}
-    assert set(rows) == {"Ranges", "Window", "OLH"}
+    assert set(rows) == {"Ranges", "Window", "OLH", "SubsetSelection", "SubsetSelection of 16 bins"}
     assert (ranges.best.name, ranges.reads, ranges.unit) == ("Ranges", "ranges", "")
-    assert rows["OLH"].noise > rows["Ranges"].noise
+    assert rows["OLH"].noise > rows["SubsetSelection"].noise > rows["SubsetSelection of 16 bins"].noise
+    assert "Ranges is chosen because ranges were asked for" in ranges.reason
+    assert "SubsetSelection of 16 bins +-" in ranges.reason
+    unknown = plan(ages, epsilon=1, n=20_000, read="ranges", shape="unknown")
+    assert unknown.to_dict() == ranges.to_dict()
     smooth = plan(ages, epsilon=1, n=20_000, read="ranges", shape="smooth")
     assert (smooth.best.name, smooth.within) == ("Window", rows["Window"].half_width)
     shape = plan(ages, epsilon=1, n=20_000, read="distribution")
     assert shape.best.name == "Window"
     rough = plan(ages, epsilon=1, n=20_000, read="distribution", shape="rough")
     assert rough.best.name == "Ranges"
+    assert "many people are said to give the same few numbers" in rough.reason
+    hours = plan(Interval(0, 24, unit="hours"), epsilon=1, n=20_000, read="distribution")
+    assert [option.name for option in hours.table] == ["Ranges", "SubsetSelection of 16 bins", "Window"]
     assert rough.within == {option.name: option.half_width for option in shape.table}["Ranges"]
     for wrong in ({"shape": "round", "read": "ranges"}, {"shape": "smooth"}):
         with pytest.raises(NumberError, match="smooth"):
             plan(ages, epsilon=1, n=20_000, **wrong)
+
+
+def test_more_people_are_worth_more_bins():
+    def bins(n):
+        table = plan(Integers(0, 1023), epsilon=1, n=n, read="distribution").table
+        return next(int(option.name.split()[-2]) for option in table if option.name.endswith("bins"))
+
+    assert bins(1_000) < bins(100_000) < bins(10_000_000)
+
+
+@pytest.mark.parametrize("oracle", [SubsetSelection(6, 1), GRR(5, 1), OLH(4, 2, hash_bits=1)], ids=str)
+def test_answers_that_are_added_up_have_the_variance_of_the_bytes(oracle):
+    channel, size = oracle.channel(), oracle.domain.size
+    reports = np.array([list(bytes.fromhex(form)) for form in channel.outputs], dtype=np.uint8)
+    scores = (oracle.support(reports) - float(oracle.q)) / float(oracle.p - oracle.q)
+    rows = np.asarray(channel.rows, dtype=float)
+    for answers in range(1, size + 1):
+        sums = scores[:, :answers].sum(axis=1)
+        each = rows @ sums**2 - (rows @ sums) ** 2
+        exact = each.mean()  # all answers are equally common
+        assert oracle.added_up(answers, answers / size) == pytest.approx(exact, abs=1e-9)
 
 
 def test_the_flat_oracle_has_the_error_of_its_sums():

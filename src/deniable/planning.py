@@ -34,8 +34,9 @@ Source       Kairouz, Oh and Viswanath 2014 (mutual information as a utility); Y
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ from deniable._extras import require
 from deniable.channels import Channel, capacity, mutual_information
 from deniable.channels.inference import fisher_stderr
 from deniable.channels.utility import Distribution, read_prior
-from deniable.domains import Domain, DomainLike, Integers, ListedDomain, as_domain
+from deniable.domains import Domain, DomainLike, Integers, Interval, ListedDomain, as_domain
 from deniable.errors import ChannelError, DomainError, EpsilonError, NumberError
 from deniable.exact import epsilon_text
 from deniable.protocols import Protocol
@@ -102,10 +103,12 @@ class Option:
     """How many reports one fake report is worth to the answer that it favours."""
     attack: float | None
     """How often the best guess of one person's answer is right, every answer being equally likely beforehand."""
+    label: str = ""
+    """What it is called where the answers are made coarser first, such as the binned oracle."""
 
     @property
     def name(self) -> str:
-        return self.protocol.name
+        return self.label or self.protocol.name
 
     @property
     def variance(self) -> float:
@@ -380,7 +383,8 @@ def plan(
     unit, if all numbers are equally common; of ranges, rectangles and places those of the share of a typical one.
     `memory` is how many bytes a tally may have at most. `shape` says of numbers that are read for their distribution or
     ranges whether they are spread smoothly: "smooth" chooses a window, whose shares are nearer then, "rough" a tree of
-    ranges, whose errors hold for any shape. Both answer both questions, and stand side by side in the table.
+    ranges, whose errors hold for any shape; "unknown" is the default, and chooses what was asked for. Both answer both
+    questions, and stand side by side in the table, beside flat oracles over single numbers and over bins.
 
     >>> plan(1024, epsilon=1, n=100_000).best
     OLH(Integers(low=0, high=1023), epsilon=1, hash_bits=2)
@@ -417,8 +421,11 @@ def plan(
     if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 8):
         raise NumberError(f"memory is a whole number of bytes, 8 at least, not {memory!r}")
     counters = MOST_COUNTERS if memory is None else memory // 8
-    if shape is not None and (shape not in SHAPES or (read or answers.reads) not in SHAPES.values()):
-        raise NumberError("a shape is 'smooth' or 'rough', of numbers that are read for their distribution or ranges")
+    if shape is not None and (shape not in (*SHAPES, UNKNOWN) or (read or answers.reads) not in SHAPES.values()):
+        raise NumberError(
+            "a shape is 'smooth', 'rough' or 'unknown', of numbers that are read for their distribution or ranges"
+        )
+    shape = None if shape == UNKNOWN else shape
     goal = _Goal(answers, level, forms, population, kept, read, epochs or 1, counters, changes, shape)
     if within is None:
         return goal.plan(exact.as_epsilon(epsilon), int(n or 0), "within")
@@ -443,8 +450,16 @@ def _figures(protocol: Protocol, read: str | None) -> Figures:
     return Figures(protocol.noise, protocol.error, protocol.unit) if found is None else found
 
 
+UNKNOWN = "unknown"
 SHAPES = {"smooth": "distribution", "rough": "ranges"}
 """What numbers are read for whose shape is known: single numbers that many people give make it rough."""
+SHAPE_UNKNOWN = {
+    "distribution": "a distribution was asked for, and fitting one is nearest where numbers are spread smoothly",
+    "ranges": "ranges were asked for, and its errors hold for any shape",
+}
+
+
+_BINS = tuple(2**power for power in range(1, 11))
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,9 +555,8 @@ class _Goal:
         protocols = self._built(epsilon, n)
         options = {name: self.option(protocol, n) for name, protocol in protocols.items()}
         choice = options[choose(protocols, n, self._reads)]
-        table = tuple(
-            sorted(options.values(), key=lambda option: (digits(option.noise), option is not choice, option.name))
-        )
+        rows = [*options.values(), *self._binned(epsilon, n)]
+        table = tuple(sorted(rows, key=lambda option: (digits(option.noise), option is not choice, option.name)))
         among = few = ""
         if self.forms is not None and self.forever is None:
             among = f"Of the protocols with at most {self.forms:,} different reports, "
@@ -555,12 +569,57 @@ class _Goal:
             )
         own = choice.protocol.remark(n, self.level, self.population)
         reason = f"{own}{few}" if own else among + _reason(choice, table, epsilon) + self._over_epochs(choice, n)
+        reason += self._beside(choice, table)
         streams = (self.epochs, self.changes)
         return Plan(
             *(self.domain, epsilon, n, self.level, solved, table, choice, reason, self.population, self.forever),
             *streams,
             read=self._asked,
         )
+
+    def _binned(self, epsilon: Fraction, n: int) -> Iterator[Option]:
+        """The binned oracle: numbers cut into the best number of bins, whose shares one protocol estimates and adds up.
+
+        Its error is stated with what lies inside a bin, as if that were evenly spread.
+        """
+        if self._asked is None or self.forever is not None or not isinstance(self.domain, Interval | Integers):
+            return
+        from deniable.protocols.ranges.cells import best_protocol
+
+        size = self.domain.size if isinstance(self.domain, Integers) else math.inf
+        width = float(self.domain.high - self.domain.low)
+        found = []
+        for bins in (bins for bins in _BINS if bins < size):
+            with suppress(ChannelError):
+                protocol = best_protocol(bins, epsilon)
+                figures = protocol.in_order(self._asked, width, 1 / (bins * math.sqrt(12)))
+                assert figures is not None
+                few = self.forms is None or protocol.report_forms <= self.forms
+                if few and protocol.tally_size <= self.counters:
+                    found.append((figures.noise(n), bins, protocol, figures))
+        if not found:
+            return
+        noise, bins, protocol, figures = min(found, key=lambda one: one[:2])
+        reach = quantile(self.level) * figures.error(n, self.population)
+        name = f"{protocol.name} of {bins} bins"
+        yield replace(self.option(protocol, n), noise=noise, half_width=reach, visible=None, label=name)
+
+    def _beside(self, choice: Option, table: Sequence[Option]) -> str:
+        """Of a distribution and of ranges: what the others would give, and why this one was chosen."""
+        if self._asked is None or len(table) < 2 or self.forever is not None:
+            return ""
+        unit = f" {_figures(choice.protocol, self._asked).unit}".rstrip()
+        points, of = (1.0, unit) if self._asked == "distribution" else (100.0, " percentage points")
+        what = "the median" if self._asked == "distribution" else "a typical range"
+        each = [f"{one.name} +-{points * one.half_width:.3g}{of}" for one in table if one is not choice]
+        bins = " Bins count what lies inside of one as evenly spread." if any(one.label for one in table) else ""
+        own = f"its own error, if nothing is assumed, is +-{points * choice.half_width:.3g}{of}"
+        why = {
+            "smooth": "the numbers are said to be spread smoothly, and then its shares are the nearest",
+            "rough": "many people are said to give the same few numbers, and its errors hold for any shape",
+            None: SHAPE_UNKNOWN[self._asked],
+        }[self.shape]
+        return f" {choice.name} is chosen because {why}; {own}. The others, for {what}: {', '.join(each)}.{bins}"
 
     def _over_epochs(self, choice: Option, n: int) -> str:
         """What several epochs add up to, in a sentence or two."""

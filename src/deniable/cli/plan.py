@@ -55,6 +55,7 @@ READS = {
         "deniable plan --categories 50 --epsilon 1 --people 100000 --shuffled 1e-8    what a shuffler would gain",
         "deniable plan --record two.json --read rectangles --epsilon 1 --people 50000    two numbers together",
         "deniable plan --record parts.json --read pairs --epsilon 1 --people 50000    tables of two parts each",
+        "deniable plan --record parts.json --read strata --epsilon 2 --people 50000    the last part by private strata",
         "deniable plan --discover 16 --epsilon 4 --people 100000    words that nobody listed, of up to 16 bytes",
         "deniable plan --discover 64bits --epsilon 4 --people 1000000 --memory 16    identifiers, a tally of 16 MB",
         "deniable plan --places 16x12 --epsilon 1 --people 20000              places on a grid",
@@ -83,7 +84,8 @@ def plan(
         typer.Option(
             metavar="WHAT",
             help="What to estimate of the number: mean, distribution or ranges; of a record pairs or triples of "
-            "its parts; of two numbers, or of places with a promise between any two of them, rectangles.",
+            "its parts, or strata, the last part by the others; of two numbers, or of places with a promise between "
+            "any two of them, rectangles.",
             show_default="mean",
         ),
     ] = None,
@@ -91,8 +93,8 @@ def plan(
         str | None,
         typer.Option(
             metavar="SHAPE",
-            help="What is known of the numbers: smooth, or rough where many people give the same few.",
-            show_default=False,
+            help="What is known of the numbers: smooth, or rough where many people give the same few, or unknown.",
+            show_default="unknown",
         ),
     ] = None,
     record: Record = None,
@@ -220,8 +222,8 @@ def plan(
     kind = "number" if number and at_most is None else "record" if record else "places" if places else ""
     if read is not None and read not in READS.get(kind, ()):
         raise SpecError(
-            "--read is mean, distribution or ranges with --number, pairs, triples or rectangles with --record, and "
-            "rectangles with --places"
+            "--read is mean, distribution or ranges with --number, pairs, triples, strata or rectangles with --record, "
+            "and rectangles with --places"
         )
     wanted: dict[str, Any] = {"level": level, "population": not respondents, "forever": forever, "read": read}
     wanted |= {"shape": shape, "epochs": epochs, "changes": changes}

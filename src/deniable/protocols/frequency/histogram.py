@@ -53,7 +53,7 @@ from deniable.domains import Domain, DomainLike, ListedDomain
 from deniable.errors import ChannelError, MismatchError, NumberError, ReportError
 from deniable.exact import Number
 from deniable.labels import Label, text
-from deniable.protocols.base import Positions, Protocol
+from deniable.protocols.base import Figures, Positions, Protocol
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
@@ -63,6 +63,9 @@ from deniable.results.significance import contrasts, power, too_few, too_many
 
 SPOKEN, MOST_SPOKEN = 12, 20_000
 """Answers that are named in words, and listed at all."""
+
+_LENGTHS = 64
+"""Of ranges, over which an error is averaged."""
 
 Floats = NDArray[np.float64]
 
@@ -317,6 +320,50 @@ class PureProtocol(PureLaw, FrequencyProtocol):
     def support_size(self) -> int | None:
         """How many answers a report supports, where that is always the same number."""
         return None
+
+    def added_up(self, answers: int, share: float) -> float:
+        """The variance that one report adds to the count of so many answers together, which a share of the people gave.
+
+        >>> from deniable.protocols import GRR
+        >>> coin = GRR(4, epsilon=1)
+        >>> coin.added_up(1, 0.25) == coin.variance(1, 0.25, population=False), round(coin.added_up(4, 1.0), 9)
+        (True, 0.0)
+        """
+        own, other, gap = self._spreads
+        mixed = pair = 0.0
+        size = self.domain.size
+        if self.support_size is not None and size > 1:  # supports of one size repel each other
+            mixed = -own / (size - 1)
+            pair = -(other + mixed) / (size - 2) if size > 2 else 0.0
+        inside = own + (answers - 1) * (other + 2 * mixed + (answers - 2) * pair)
+        outside = answers * (other + (answers - 1) * pair)
+        return (share * inside + (1 - share) * outside) / gap**2
+
+    def in_order(self, read: str, width: float, resolution: float = 0.0) -> Figures | None:
+        """How exact shares of answers in order are that are added up: the flat oracle.
+
+        Of a "distribution" the median, where the answers are numbers of this width; of "ranges" the share of one with
+        uniform ends, as a root mean square. All answers are equally common. `resolution` is the standard deviation of
+        what lies inside of one answer, as a part of all: that of a bin of many numbers.
+        """
+        size = self.domain.size
+        if read == "distribution":
+            parts, scale, ends = [(0.5, 1.0)], width, 1
+        elif read == "ranges":
+            places = (np.arange(_LENGTHS) + 0.5) / _LENGTHS
+            parts, scale, ends = [(x, 2 * (1 - x) / _LENGTHS) for x in places.tolist()], 1.0, 2
+        else:
+            return None
+
+        def error(n: int, population: bool) -> float:
+            each = [
+                (weight, self.added_up(max(1, round(x * size)), x) + (x * (1 - x) if population else 0.0))
+                for x, weight in parts
+            ]
+            spread = sum(weight * one for weight, one in each) / n
+            return scale * math.sqrt(spread + ends * resolution**2)
+
+        return Figures(lambda n: error(n, False), error)
 
     def _support_counts(self, counts: Counts) -> Counts:
         """How many reports support each answer; most tallies are just that."""

@@ -369,17 +369,9 @@ class OLH(LocalHashing):
     name: ClassVar[str] = "OLH"
 
     def figures(self, read: str) -> Figures | None:
-        """Shares of numbers also add up to those of ranges: the flat oracle. Their errors are independent."""
-        numbers = {"ranges": 1 / 3, "distribution": 1 / 2}.get(read)  # of all, that are added up
-        if numbers is None or not isinstance(self.domain, Integers):
-            return super().figures(read)
-        many = numbers * self.domain.size
-        scale = math.sqrt(many) * (1 if read == "ranges" else self.domain.size - 1)
-
-        def error(n: int, population: bool) -> float:
-            return scale * math.sqrt(self.variance(n, 1 / self.domain.size, population) / n**2)
-
-        return Figures(lambda n: error(n, False), error)
+        """Shares of numbers also add up to those of ranges: the flat oracle."""
+        found = self.in_order(read, self.domain.size - 1) if isinstance(self.domain, Integers) else None
+        return found or super().figures(read)
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.channels.closed_forms import best_subset_size
-from deniable.domains import DomainLike
+from deniable.domains import DomainLike, Integers
 from deniable.errors import NumberError
 from deniable.exact import Dyadic, Number, as_epsilon
-from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, percent
+from deniable.protocols.base import WORD_BYTES, Cost, Figures, Positions, Protocol, percent
 from deniable.protocols.frequency.bit_rows import (
     BitCounter,
     positional_popcount,
@@ -247,6 +247,11 @@ class SubsetSelection(PureProtocol):
     @property
     def support_size(self) -> int:
         return self.subset_size
+
+    def figures(self, read: str) -> Figures | None:
+        """Over numbers in order their shares also add up to those of ranges, with errors that repel each other."""
+        found = self.in_order(read, self.domain.size - 1) if isinstance(self.domain, Integers) else None
+        return found or super().figures(read)
 
     @property
     def cost(self) -> Cost:
