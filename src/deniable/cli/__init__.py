@@ -37,6 +37,7 @@ COMMANDS = {
     "privatize": (
         "Randomize answers: one report per person and question, drawn from the exact law with cryptographic bits."
     ),
+    "places": "Turn coordinates into cells of a grid, which a question about places asks for.",
     "tally": "Add reports up: what remains is one vector of counts per question, and the reports need not be kept.",
     "estimate": "Estimate how common each answer is, with error bars.",
     "marginals": "Show tables of several columns of a record, and which columns hang together.",

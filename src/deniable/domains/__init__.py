@@ -5,7 +5,7 @@ Integers     every whole number from low to high
 Interval     any number from low to high, in a unit
 Strings      any text at all
 Records      several answers of one person, by name
-Grid         places, as cells of a grid
+Grid         places, as cells of a grid; a `Box` of coordinates says which cell a place is in
 Sets         any set of listed items
 KeyNumbers   a number for each of some listed keys
 BitStrings   strings of so many bits, to be discovered
@@ -16,7 +16,15 @@ from deniable.domains.base import Domain, domain_of_answers, load_domain
 from deniable.domains.bit_strings import BitDomain, BitRows, BitStrings, ShortText, read_discovered
 from deniable.domains.interval import Interval
 from deniable.domains.listed import Categories, DomainLike, Integers, Labels, ListedDomain, as_domain, as_listed
-from deniable.domains.records import PLACES_ARE_READ_AS, RECORDS_ARE_READ_AS, Grid, RecordColumns, Records, read_record
+from deniable.domains.records import (
+    PLACES_ARE_READ_AS,
+    RECORDS_ARE_READ_AS,
+    Box,
+    Grid,
+    RecordColumns,
+    Records,
+    read_record,
+)
 from deniable.domains.sets import KeyNumbers, SetColumn, Sets
 from deniable.domains.text import Strings, Texts
 
@@ -26,6 +34,7 @@ __all__ = [
     "BitDomain",
     "BitRows",
     "BitStrings",
+    "Box",
     "Categories",
     "Domain",
     "DomainLike",

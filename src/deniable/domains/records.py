@@ -4,6 +4,7 @@ Missing    a record without a column has a missing answer there: refused, unless
            stands for missing ones. A table without a column is refused: that is a slip, not a missing answer
 Unknown    a column that is not asked for is refused
 Grid       a place is a record of two whole numbers: how many cells to the north and to the east
+Box        from latitude and longitude, or from any two coordinates, to a cell of a grid
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable._extras import require
 from deniable.columns import Coded, absent, is_absent, kind
@@ -26,8 +28,8 @@ from deniable.labels import as_label
 
 MOST_COLUMNS = 64
 
-RECORDS_ARE_READ_AS = ("attributes", "rectangles", "pairs", "triples")
-"""Each column by itself, two numbers together, or all pairs or triples of columns."""
+RECORDS_ARE_READ_AS = ("attributes", "rectangles", "pairs", "triples", "strata")
+"""Each column by itself, two numbers together, all pairs or triples of columns, or the last one by the others."""
 
 _PLACE = re.compile(r"value (\d+)")
 _CELL = re.compile(r"[0-9][0-9.,/]{0,20} [^\W\d_][^\W_]{0,20}")
@@ -360,6 +362,107 @@ class Grid(Records):
 
     def __str__(self) -> str:
         return self.short + (f", cells of {self.cell}" if self.cell else "")
+
+
+_EARTH = 6_371_008.8
+"""The mean radius of the earth in metres."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A bounding box of coordinates, and the cells of a grid that divides it.
+
+    Latitude and longitude in degrees; with `degrees=False` any y and x, in one unit. Row 1 is in the south, column 1 in
+    the west. What lies outside of the box is in the nearest cell at its edge, so that a device never refuses a place.
+
+    >>> berlin = Box(south=52.34, west=13.09, north=52.68, east=13.76)
+    >>> town = berlin.grid(columns=24)
+    >>> town, berlin.cell(town, 52.52, 13.405)
+    (Grid(24, 20, cell='1889 m'), {'north': 11, 'east': 12})
+    >>> {name: cells.tolist() for name, cells in berlin.cells(town, [52.52, 40.0], [13.405, 13.76]).items()}
+    {'north': [11, 1], 'east': [12, 24]}
+    """
+
+    south: float
+    west: float
+    north: float
+    east: float
+    degrees: bool = True
+
+    def __post_init__(self) -> None:
+        ends = (self.south, self.west, self.north, self.east)
+        numbers = all(
+            isinstance(end, int | float | np.number) and not isinstance(end, bool) and math.isfinite(end)
+            for end in ends
+        )
+        if not numbers or not (self.south < self.north and self.west < self.east):
+            raise DomainError("a box has four finite numbers, south below north and west below east")
+        if self.degrees and not (self.south >= -90 and self.north <= 90 and self.east - self.west <= 360):
+            raise DomainError("latitudes lie between -90 and 90 degrees; for other coordinates give degrees=False")
+
+    @classmethod
+    def parse(cls, text: str, degrees: bool = True) -> Box:
+        """The box of a text such as "52.34,13.09,52.68,13.76": south, west, north, east."""
+        try:
+            south, west, north, east = (float(end) for end in text.split(","))
+        except ValueError:
+            raise DomainError('a box is written as south, west, north and east, "52.34,13.09,52.68,13.76"') from None
+        return cls(south, west, north, east, degrees)
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """How high and how wide it is: in metres, half-way from south to north; without degrees in their unit."""
+        height, width = self.north - self.south, self.east - self.west
+        if not self.degrees:
+            return height, width
+        degree = _EARTH * math.pi / 180
+        return height * degree, width * degree * math.cos(math.radians((self.south + self.north) / 2))
+
+    def grid(self, columns: int, unit: str = "m") -> Grid:
+        """A grid of so many columns, with as many rows as make its cells squares, as nearly as whole numbers can."""
+        if isinstance(columns, bool) or not isinstance(columns, int) or columns < 2:
+            raise DomainError("a grid has at least 2 columns and 2 rows, both whole numbers")
+        height, width = self.sides
+        side = width / columns
+        return Grid(columns, max(2, round(height / side)), f"{side:.0f} {unit}" if side >= 10 else f"{side:.3f} {unit}")
+
+    def cell(self, grid: Grid, latitude: Any, longitude: Any) -> dict[str, int]:
+        """The cell of one place, as `grid` takes it."""
+        return {name: int(found[0]) for name, found in self.cells(grid, [latitude], [longitude]).items()}
+
+    def cells(self, grid: Grid, latitudes: Any, longitudes: Any) -> dict[str, NDArray[np.int64]]:
+        """The cells of places, column by column, as `grid` takes them; raises DomainError for what is no number."""
+        rows, columns = grid.shape
+        ends = (("north", latitudes, self.south, self.north, rows), ("east", longitudes, self.west, self.east, columns))
+        found = {}
+        for name, given, low, high, count in ends:
+            numbers = _coordinates(given)
+            place = np.floor((numbers - low) * count / (high - low))
+            found[name] = 1 + np.clip(place, 0, count - 1).astype(np.int64)
+        if len({len(places) for places in found.values()}) > 1:
+            raise DomainError("there are not as many latitudes as longitudes")
+        return found
+
+
+def _coordinates(given: Any) -> NDArray[np.float64]:
+    """Finite numbers; messages name the first place that is none, never what stands there."""
+    try:
+        numbers = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.array([_float(one) for one in given])
+    if numbers.ndim != 1:
+        raise DomainError("coordinates are two columns of numbers, of one length")
+    wrong = np.flatnonzero(~np.isfinite(numbers))
+    if wrong.size:
+        raise DomainError(f"value {wrong[0]} is no coordinate: latitude and longitude are finite numbers")
+    return numbers
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def read_record(parts: Any) -> Records:
