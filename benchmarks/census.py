@@ -3,7 +3,8 @@
 Data       UCI's "Adult" (Becker and Kohavi, CC BY 4.0), 32,561 people, as CSV with a header and perhaps gzip; its path
            is in the environment variable DENIABLE_CENSUS. The table is no part of this project
 People     as many as the table has, drawn from it with replacement in every repetition: the table is the population
-Strata     education and income are public here, and sent in clear; hours and age are randomized
+Strata     education and income are public here, and sent in clear; hours and age are randomized. Sex is private, and
+           randomized together with hours or income
 Coverage   how often the 95 % interval holds the figure of the table, over all repetitions
 Who        an attacker knows ten columns of everybody and sees all reports of one device, from surveys that ask all ten
            or one of them, at an epsilon per report. The share of devices whose person is the likeliest, or among the
@@ -34,7 +35,11 @@ KNOWN = (
 HOURS, AGES = dn.Interval(1, 99, unit="hours"), dn.Integers(17, 90)
 
 
-@benchmark("census", "census table: mean hours by education, median age by income, 200 repetitions", group=GROUP)
+@benchmark(
+    "census",
+    "census table: mean hours by education, median age by income, both by private sex, 200 repetitions",
+    group=GROUP,
+)
 def census(size: Size) -> Case:
     table, repeats = read(), size(REPEATS, 3)
     facts: dict[str, str | int | float] = {}
@@ -42,6 +47,8 @@ def census(size: Size) -> Case:
         facts |= hours_by_education(table, epsilon, repeats)
     for epsilon in (1, 2):
         facts |= age_by_income(table, epsilon, repeats)
+    for epsilon in (1, 2, 4):
+        facts |= by_private_sex(table, epsilon, repeats)
     protocol = dn.Stratified({"education": levels(table, "education")}, dn.OneBitMean(HOURS, 1), "hours")
     answers = {"education": table["education"], "hours": table["hours_per_week"].astype(float)}
     return Case({"reports": work(lambda: protocol.privatize(answers), len(table["age"]), "report")}, (), facts)
@@ -131,7 +138,30 @@ def age_by_income(table: dict[str, NDArray[np.str_]], epsilon: float, repeats: i
     return facts
 
 
-def repeated(protocol: dn.Stratified, people: dict[str, NDArray[np.generic]], repeats: int) -> list[dn.results.Strata]:
+def by_private_sex(table: dict[str, NDArray[np.str_]], epsilon: float, repeats: int) -> dict[str, str]:
+    strata, facts = levels(table, "sex"), {}
+    hours = table["hours_per_week"].astype(float)
+    for column, domain, given in (("hours", HOURS, hours), ("income", levels(table, "income"), table["income"])):
+        protocol = dn.PrivateStrata({"sex": strata, column: domain}, epsilon)
+        people = {"sex": table["sex"], column: given}
+        truth, found = protocol.truth(people), repeated(protocol, people, repeats)
+        rows = [one.table() for one in found]
+        for place in [at for at, name in enumerate(rows[0].groups) if name in strata]:
+            held = np.mean([row.low[place] <= truth[place] <= row.high[place] for row in rows])
+            width = np.nanmean([row.high[place] - row.low[place] for row in rows]) / 2
+            name = f"{rows[0].groups[place]}: {rows[0].labels[place]} {column if column == 'hours' else ''}".rstrip()
+            facts[f"epsilon {epsilon}, private sex, {name}"] = (
+                f"truth {truth[place]:.3g}; first estimate {rows[0].value[place]:.3g}; "
+                f"interval +-{width:.2g}, holds in {100 * held:.1f} %"
+            )
+        seen = np.mean([one.differ().rejected() for one in found])
+        facts[f"epsilon {epsilon}, private sex, {column}: strata are seen to differ"] = f"{100 * float(seen):.0f} %"
+    return facts
+
+
+def repeated(
+    protocol: dn.Stratified | dn.PrivateStrata, people: dict[str, NDArray[np.generic]], repeats: int
+) -> list[dn.results.Strata]:
     """Results of people who are drawn anew from the table."""
     random, bits = np.random.default_rng(7), dn.Simulation(7)
     count = len(next(iter(people.values())))

@@ -134,6 +134,11 @@ export interface Protocol {
     readonly clear?: readonly string[];
     readonly strata?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     readonly inner?: Protocol;
+    /** Of Stratified and PrivateStrata: the parts of an answer that results are told apart by. */
+    readonly shared?: readonly string[];
+    /** Of PrivateStrata: the strata, and the combination that a read answer is, with the cell of the answer itself. */
+    readonly stratumNames?: readonly string[];
+    combined?(read: readonly unknown[], cell: number): number;
     /** Of Ranges and Rectangles: the levels, of which a report is about one, and the node of a level that a read answer lies in. */
     readonly levels?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     project?(read: unknown, level: number): unknown;
@@ -147,7 +152,7 @@ export interface Protocol {
     /** Of CollisionSets: the cell of an item under the hash function of a cohort; of SubsetSets: items and dummies. */
     cell?(element: number, cohort: number): number;
     readonly size?: number;
-    /** Of KeyValue: the law of the set of keys at their ends, and what is estimated. */
+    /** Of KeyValue and PrivateStrata: the law of the set of keys at their ends, or of combinations, and what is estimated. */
     readonly law?: Protocol;
     readonly readings?: readonly string[];
     /** Whether a report is one of the answers. */
@@ -174,6 +179,13 @@ export interface Protocol {
 }
 
 export function loadProtocol(spec: unknown): Protocol;
+/** The cell of a place in a bounding box, for a grid of [rows, columns]; outside of it the nearest cell at the edge. */
+export function cellIn(
+  box: { readonly south: number; readonly west: number; readonly north: number; readonly east: number },
+  shape: readonly [number, number],
+  latitude: number,
+  longitude: number,
+): { readonly north: number; readonly east: number };
 export function canonicalBytes(spec: unknown): Uint8Array;
 /** What is wrong with a text of a survey (hidden characters, blanks), to follow the name of the text; or null. */
 export function textProblem(text: string): string | null;

@@ -608,6 +608,17 @@ function gridOfPlaces(spec) {
   return { ...records({ kind: "records", columns: [side("north", rows), side("east", columns)] }), noun: "a place", shape: Object.freeze([rows, columns]), cell };
 }
 
+/**
+ * The cell of a place in a bounding box, as a question about places takes it: { north, east }, counted from 1. `shape` is [rows, columns],
+ * the shape of the question's domain. Outside of the box it is the nearest cell at the edge, so that nothing is refused.
+ */
+export function cellIn({ south, west, north, east }, [rows, columns], latitude, longitude) {
+  check([south, west, north, east].every(Number.isFinite) && south < north && west < east, "a box has four finite numbers, south below north and west below east");
+  if (!Number.isFinite(latitude) || !Number.isFinite(longitude)) refuse("domain", "latitude and longitude are finite numbers");
+  const at = (number, low, high, count) => 1 + Math.min(Math.max(Math.floor(((number - low) * count) / (high - low)), 0), count - 1);
+  return { north: at(latitude, south, north, rows), east: at(longitude, west, east, columns) };
+}
+
 /** Positions of different items, ascending. A set of more than `most` is an answer, too: the protocol draws from it. */
 function sets(spec) {
   exactKeys(spec, ["kind", "items", "at_most"], "the domain");
@@ -1530,13 +1541,10 @@ function combinedCell(domain, cells) {
   return size === undefined || size === cells ? cellOf(domain, cells, 2 ** 16) : (answer) => Math.floor((answer * cells) / size);
 }
 
-/** A public attribute or several, sent as they are, then the report of the answer, which is the last column. */
-function stratified({ columns }, _epsilon, { domain, inner: written, epsilon: level }) {
+/** All columns but the last: their combinations, which are the strata, by name, and the number of that of a read answer. */
+function strataOf(columns, taken) {
   const strata = columns.slice(0, -1);
   check(strata.length > 0 && strata.every(({ domain: { size } }) => size >= 2), "a stratum is a list of at least two values");
-  const inner = loadProtocol(written);
-  const same = canonicalText(written.domain, 0) === canonicalText(domain.columns.at(-1).domain, 0);
-  check(same && inner.epsilon === level && inner.name !== "Stratified", "the protocol of the answer is not usable in strata");
   const count = strata.reduce((product, { domain: { size } }) => product * size, 1);
   check(count <= MOST_STRATA, `strata have at most ${MOST_STRATA} combinations`);
   const placeOf = (answer) => strata.reduce((place, { domain: { size } }, i) => place * size + answer[i], 0);
@@ -1549,7 +1557,17 @@ function stratified({ columns }, _epsilon, { domain, inner: written, epsilon: le
     return said.join(", ");
   };
   const names = Array.from({ length: count }, (_, place) => nameOf(place));
-  check(new Set([ALL_STRATA, ...names]).size === count + 1, "two strata are called the same");
+  const others = [ALL_STRATA, ...taken];
+  check(new Set([...others, ...names]).size === count + others.length, "two strata are called the same");
+  return { strata: Object.freeze(strata.map(({ name }) => name)), count, placeOf, names };
+}
+
+/** A public attribute or several, sent as they are, then the report of the answer, which is the last column. */
+function stratified({ columns }, _epsilon, { domain, inner: written, epsilon: level }) {
+  const { strata: clear, count, placeOf, names } = strataOf(columns, []);
+  const inner = loadProtocol(written);
+  const same = canonicalText(written.domain, 0) === canonicalText(domain.columns.at(-1).domain, 0);
+  check(same && inner.epsilon === level && inner.name !== "Stratified", "the protocol of the answer is not usable in strata");
   const headBytes = bytesFor(count);
   const reportBytes = headBytes + inner.reportBytes;
   const draw = (answer, bits) => {
@@ -1557,11 +1575,33 @@ function stratified({ columns }, _epsilon, { domain, inner: written, epsilon: le
     out.set(inner.draw(answer.at(-1), bits), headBytes);
     return out;
   };
-  const clear = Object.freeze(strata.map(({ name }) => name));
   const groups = Object.freeze(names.map((name) => Object.freeze({ name, weight: 1, protocol: inner })));
   const { relation, delta } = inner;
   const over = `${inner.over} with the same ${clear.join(" and ")}, sent in clear`;
-  return { reportBytes, forms: count * inner.forms, thresholds: inner.thresholds, draw, strata: groups, inner, clear, delta, relation, over };
+  return { reportBytes, forms: count * inner.forms, thresholds: inner.thresholds, draw, strata: groups, inner, clear, shared: clear, delta, relation, over };
+}
+
+const MOST_COMBINATIONS = 2048; // of strata and answers
+
+/** Strata as private as the answer, the last column: both are one of their combinations. Of a number it is the position that chance rounds it to. */
+function privateStrata({ columns }, _epsilon, { positions, law: written, epsilon }) {
+  const names = columns.slice(0, -1).map(({ name }) => name);
+  const { strata: shared, count, placeOf, names: each } = strataOf(columns, [names.join(" & ")]);
+  const { domain } = columns.at(-1);
+  const isNumber = ["integers", "interval"].includes(domain.kind);
+  check(positions === 0 ? domain.size >= 2 : isNumber && isWhole(positions, 2, MOST_COMBINATIONS), "the positions of the answer are not usable");
+  const answers = positions || domain.size;
+  check(count * answers <= MOST_COMBINATIONS, `strata and answers have at most ${MOST_COMBINATIONS} combinations`);
+  const law = loadProtocol(written);
+  const wanted = { kind: "integers", low: 0, high: count * answers - 1 };
+  const fits = OF_A_LEVEL.includes(law.name) && canonicalText(written.domain, 0) === canonicalText(wanted, 0);
+  check(fits && law.epsilon === epsilon, "strata and answers together are asked by GRR, SubsetSelection or OLH at their epsilon");
+  const { place, rounded } = positions ? grid(domain, positions) : {};
+  const combined = (answer, cell) => placeOf(answer) * answers + cell;
+  const draw = (answer, bits) => law.draw(combined(answer, positions ? rounded(answer.at(-1), bits) : answer.at(-1)), bits);
+  const { reportBytes, forms, thresholds } = law;
+  const readings = Object.freeze([ALL_STRATA, names.join(" & "), ...each]);
+  return { reportBytes, forms, thresholds, draw, law, positions, place, combined, shared, readings, stratumNames: Object.freeze(each) };
 }
 
 /** The powers of each number in a figure: of one number, and of two. */
@@ -1887,6 +1927,7 @@ const PROTOCOLS = {
   ProfileTable: { law: profileTable, shape: "profile output", needs: "columns", parameters: ["mechanism", "profiles", "edges", "rows", "read"] },
   Attributes: { law: attributes, shape: "part", other: "combination", needs: "columns", parameters: ["groups"], optional: ["views", "cells"] },
   Stratified: { law: stratified, shape: "stratum", needs: "columns", parameters: ["inner"] },
+  PrivateStrata: { law: privateStrata, shape: "private stratum", needs: "columns", parameters: ["positions", "law"] },
   Moments: { law: moments, shape: "figure", needs: "read", parameters: ["groups"] },
   Ranges: { law: ranges, shape: "range", needs: "number", parameters: ["cells", "fanouts", "groups"] },
   Rectangles: { law: rectangles, shape: "rectangle", needs: "columns", parameters: ["cells", "grids", "groups"] },

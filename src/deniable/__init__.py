@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from deniable.channels import inference as infer  # noqa: F401
     from deniable.channels.utility import utility as utility
     from deniable.domains import BitStrings as BitStrings
+    from deniable.domains import Box as Box
     from deniable.domains import Categories as Categories
     from deniable.domains import Grid as Grid
     from deniable.domains import Integers as Integers
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from deniable.protocols import OLHSketch as OLHSketch
     from deniable.protocols import OneBitMean as OneBitMean
     from deniable.protocols import Places as Places
+    from deniable.protocols import PrivateStrata as PrivateStrata
     from deniable.protocols import Protocol as Protocol
     from deniable.protocols import Ranges as Ranges
     from deniable.protocols import Rectangles as Rectangles
@@ -105,6 +107,7 @@ _HOMES = {
     "channels": ("Channel", "DiscreteLaplace", "GridLaplace", "Query", "divergence", "utility"),
     "domains": (
         "BitStrings",
+        "Box",
         "Categories",
         "Grid",
         "Integers",
@@ -143,7 +146,7 @@ _HOMES = {
             "Table",
             "Tally",
         ),
-        *("SecureSum", "Stratified", "Window"),
+        *("PrivateStrata", "SecureSum", "Stratified", "Window"),
         *("combine", "load"),
     ),
     "randomness": ("Secure", "Simulation"),

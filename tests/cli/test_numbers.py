@@ -293,3 +293,54 @@ def test_variance_and_correlation_from_draft_to_estimate(run, folder):
     assert "standard deviation" in run("estimate", "survey.json", "reports.parquet").out
     assert run("estimate", "survey.json", "reports.parquet", "--csv").out.count("correlation") == 1
     run("estimate", "survey.json", "reports.parquet", "--plot", "both.png")
+
+
+def test_a_draft_says_what_is_known_of_the_shape(run, folder):
+    def chosen(**more):
+        age = {"id": "age", "text": "How old are you?", "answers": {"low": 18, "high": 99, "read": "distribution"}}
+        Path("draft.json").write_text(json.dumps({**DRAFT, "questions": [{**age, **more}]}))
+        made = run("survey", "new", "draft.json", "-o", "survey.json").out
+        survey = json.loads(Path("survey.json").read_text())
+        return survey["questions"][0]["protocol"]["protocol"], " ".join(made.split())
+
+    assert [chosen(shape=shape)[0] for shape in ("smooth", "rough", "unknown")] == ["Window", "Ranges", "Window"]
+    assert "many people are said to give the same few numbers" in chosen(shape="rough")[1]
+    for wrong, why in (
+        ({"shape": "spiky"}, "'smooth', 'rough' or 'unknown'"),
+        ({"shape": "smooth", "protocol": "Ranges"}, "leave one of them out"),
+        ({"shape": "smooth", "answers": ["yes", "no"]}, "distribution or ranges"),
+    ):
+        age = {"id": "age", "text": "?", "answers": {"low": 18, "high": 99, "read": "distribution"}}
+        Path("draft.json").write_text(json.dumps({**DRAFT, "questions": [{**age, **wrong}]}))
+        assert why in " ".join(run("survey", "new", "draft.json", code=2).err.split())
+
+
+def test_coordinates_become_cells_that_can_be_privatized(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    box = ["--box", "52.34,13.09,52.68,13.76"]
+    Path("homes.csv").write_text("name,latitude,longitude\na,52.52,13.405\nb,40,13.76\n\nc,52.34,13.09\n")
+    said = run("places", "homes.csv", *box, "--columns", "24", "-o", "cells.csv").out
+    assert Path("cells.csv").read_text() == "north,east,name\n11,12,a\n1,24,b\n1,1,c\n"
+    assert "a grid of 24 x 20 places" in said
+    assert run("places", "homes.csv", *box, "--grid", "24x20", "-o", "-").out == Path("cells.csv").read_text()
+    home = {"id": "home", "text": "Where?", "answers": {"places": {"columns": 24, "rows": 20}}}
+    Path("draft.json").write_text(json.dumps({"name": "homes", "epsilon": "1", "people": 100, "questions": [home]}))
+    run("survey", "new", "draft.json", "-o", "survey.json")
+    assert "3 rows" in run("privatize", "survey.json", "cells.csv", "-o", "reports.parquet").out
+    Path("plane.csv").write_text("y,x\n5,15\n")
+    plane = ["--box", "0,0,10,20", "--plane", "--latitude", "y", "--longitude", "x", "--grid", "4x2", "-o", "-"]
+    assert run("places", "plane.csv", *plane).out == "north,east\n2,4\n"
+    Path("bad.csv").write_text("latitude,longitude\n52.5,13.4\ns3cret,13.4\n")
+    for given, why in (
+        (["bad.csv", *box, "--columns", "24"], "row 2: latitude and longitude"),
+        (["plane.csv", *box, "--columns", "24"], "no column 'latitude'"),
+        (["homes.csv", "--box", "1,2,3", "--columns", "24"], "south, west, north and east"),
+        (["homes.csv", "--box", "60,13,50,14", "--columns", "24"], "south below north"),
+        (["homes.csv", "--box", "60,13,91,14", "--columns", "24"], "between -90 and 90"),
+        (["homes.csv", *box], "either --grid"),
+        (["missing.csv", *box, "--columns", "24"], "missing.csv"),
+    ):
+        refused = run("places", *given, "-o", "out.csv", code=2)
+        assert why in " ".join(refused.err.split())
+        assert "s3cret" not in refused.err
+    assert not Path("out.csv").exists()

@@ -108,9 +108,9 @@ def test_a_draft_says_what_is_public() -> None:
     found = survey["sleep"].protocol.estimate(tally["sleep"])
     assert found.parts["de"].n == 190
     for strata, why in (
-        ({"sex": {"private": ["f", "m"]}}, "must be hidden"),
+        ({"sex": {"hidden": ["f", "m"]}}, "must be hidden"),
         ({"sex": "f"}, "must be hidden"),
-        ([], "public attributes"),
+        ([], "attributes with their values"),
     ):
         with pytest.raises(dn.errors.SpecError, match=why):
             Survey.from_draft(draft(strata=strata))

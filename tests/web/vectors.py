@@ -46,13 +46,13 @@ from deniable.protocols import (
     Attributes,
     CollisionSets,
     ItemSets,
-    KeyValue,
     Memoized,
     Protocol,
     Stratified,
     Table,
     registered,
 )
+from deniable.protocols.base import Through
 from deniable.randomness import Bits, Tied
 from deniable.specs import canonical_bytes
 from deniable.surveys import Budget, Epochs, Longitudinal, Question, Survey, Terms
@@ -222,7 +222,7 @@ def answers(domain: Any) -> list[Any]:
 
 def thresholds(protocol: Protocol) -> dict[str, str]:
     """The integers of a law, under the browser's names."""
-    law: Any = getattr(protocol, "inner", protocol.law if isinstance(protocol, KeyValue) else protocol)
+    law: Any = getattr(protocol, "inner", protocol.law if isinstance(protocol, Through) else protocol)
     found: dict[str, Dyadic] = {}
     if hasattr(law, "second"):
         found = {"flip": law.flip, "second": law.second}

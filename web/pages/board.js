@@ -28,7 +28,10 @@ const LASTS = [["", "the latest"]];
 /** The questions to show: of an answer with several parts, one per part, each with its own protocol. */
 function parts(question) {
   const { id, text, protocol } = question;
-  if (protocol.readings) return protocol.readings.map((part) => ({ id, part, text: `${text}: ${part}`, protocol }));
+  if (protocol.readings) {
+    const stratum = (part) => (protocol.stratumNames?.includes(part) ? part : protocol.stratumNames && ALL);
+    return protocol.readings.map((part) => ({ id, part, text: `${text}: ${part}`, protocol, stratum: stratum(part) }));
+  }
   const { strata, inner, groups = strata && [{ name: ALL, protocol: inner }, ...strata] } = protocol;
   if (!groups) return [question];
   const names = (view) => view?.map((i) => protocol.domain.columns[i].name);
@@ -68,7 +71,7 @@ export class Board {
     // Memoized answers repeat their noise: several periods say no more than one, which is the one to look at.
     if (survey.terms.keeps && survey.terms.longitudinal.epochs > 1) this.state.first = LATEST;
     const many = survey.questions.length > 1;
-    this.#strata = [...new Set(survey.questions.flatMap(({ protocol: { strata = [] } }) => strata.map(({ name }) => name)))];
+    this.#strata = [...new Set(survey.questions.flatMap(({ protocol: { strata = [], stratumNames } }) => stratumNames ?? strata.map(({ name }) => name)))];
     this.state.stratum = this.#strata.length > FEW_STRATA ? ALL : "";
     const tables = survey.questions.filter(({ protocol: { views } }) => views);
     this.#columns = [...new Set(tables.flatMap(({ protocol: { domain } }) => domain.columns.map(({ name }) => name)))];

@@ -251,6 +251,18 @@ function stratum({ strata, inner: protocol }, spec, bytes, at) {
   return { rows, text: `from “${name}”: ${found.text}`, supports: null, speaks: `It says “${name}” in clear. ${whose(protocol, found)}` };
 }
 
+/** Stratum and answer together, one of their combinations. */
+function privateStratum({ law, domain: { columns }, positions, stratumNames }, spec, bytes, at) {
+  const { name, domain } = columns.at(-1);
+  const answers = positions || domain.size;
+  const cell = (i) => (positions ? quantity(domain.low + (i * (domain.high - domain.low)) / (positions - 1), domain.unit) : label(domain.label(i)));
+  const together = (i) => `${stratumNames[Math.floor(i / answers)]} & ${cell(i % answers)}`;
+  const found = decode({ ...law, domain: { ...law.domain, label: together } }, spec.law, bytes, at);
+  const size = stratumNames.length * answers;
+  const speaks = `It is about a stratum and ${name} together. Every one of the ${count(size)} combinations could have led to it.`;
+  return { ...found, supports: null, speaks };
+}
+
 /** A figure of one number or of two. */
 function figure({ figures: groups }, spec, bytes, at) {
   const { name, protocol, inner } = partOf({ groups }, bytes);
@@ -345,6 +357,7 @@ export const DECODERS = {
   part,
   combination,
   stratum,
+  "private stratum": privateStratum,
   figure,
   range: cut("into how many ranges the numbers are cut"),
   prefix: cut("which bits of the answer it is about"),

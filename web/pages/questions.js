@@ -29,8 +29,8 @@ export const FIELDS = {
 export function questionField({ id, text, protocol }, number, changed, shared = new Map()) {
   const attributes = { class: "card", "data-question": id };
   const title = number ? `${number}. ${text}` : text;
-  const { shape, clear = [] } = protocol;
-  return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, { shape, clear, shared }) };
+  const { shape, clear = [], shared: strata = [] } = protocol;
+  return { id, ...fieldset(protocol.domain, `q-${id}`, text, attributes, changed, title, { shape, clear, strata, shared }) };
 }
 
 /** What becomes of the parts of a record, and why none may be left out, by the shape of the reports. */
@@ -52,6 +52,10 @@ const PARTS = {
     note: "Only the last of these is changed by chance. The others are sent as they are.",
     missing: "Please fill in every part.",
   },
+  "private stratum": {
+    note: "A report is about all of these together, and chance changes it as a whole. None of them is sent as it is.",
+    missing: "Please fill in every part: they are reported together.",
+  },
   rectangle: {
     note: "A report is about one rectangle that these two numbers lie in. Chance decides how large its sides are.",
     missing: "Please fill in both: how much of either is reported is decided by chance afterwards.",
@@ -66,7 +70,7 @@ const PARTS = {
   },
 };
 
-function fieldset(domain, name, text, attributes, changed, title = text, kind = { shape: "part", clear: [] }) {
+function fieldset(domain, name, text, attributes, changed, title = text, kind = { shape: "part", clear: [], strata: [] }) {
   const error = h("p", { class: "error", id: newId("error") });
   const edited = () => {
     complain(null); // whoever corrects an answer need not read what was wrong with it
@@ -237,14 +241,14 @@ function keyField({ items, most, numbers }, name, { changed }) {
 }
 
 /** One field per column. All are asked for and checked. A stratum stands in all questions, and is asked for once. */
-function recordField({ columns }, name, { changed, shape, clear, shared }) {
+function recordField({ columns }, name, { changed, shape, clear, strata, shared }) {
   const built = (column, i) => {
     const isClear = clear.includes(column.name);
     const title = isClear ? `${column.name} (sent in clear)` : column.name;
     return fieldset(column.domain, `${name}-${i}`, column.name, { class: "part" }, changed, title);
   };
   const parts = columns.map((column, i) => {
-    if (!clear.includes(column.name)) return built(column, i);
+    if (!strata.includes(column.name)) return built(column, i);
     const known = shared.get(column.name);
     if (known) return { ...known, element: null };
     shared.set(column.name, built(column, i));

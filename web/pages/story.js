@@ -347,6 +347,23 @@ function stratum({ protocol: { clear, inner: own, domain }, spec, value, report,
   return [...said, ...told(own, spec.inner, value[last], report.slice(report.length - own.reportBytes), draws)];
 }
 
+/** A stratum and the answer: both are one combination, and its number takes the place of the answer. */
+function privateStratum({ protocol, domain, spec, value, report, draws, says }) {
+  const { law, positions, place, shared } = protocol;
+  const { name, domain: own } = domain.columns.at(-1);
+  const { step, position } = positions ? rounding({ positions, place, domain: own }, own, value[name], draws[0]) : {};
+  const read = domain.read(value);
+  const combination = protocol.combined(read, positions ? position : read.at(-1));
+  const size = count(law.domain.size);
+  const which = positions ? "yours is that of the mark" : `yours is number ${count(combination)}`;
+  const together = {
+    text: `Your ${shared.join(", ")} and ${name} together are one of ${size} combinations, counted from 0: ${which}. Below, “your answer” is this number.`,
+    outcome: `Your number: ${count(combination)}.`,
+  };
+  const rest = told(law, spec.law, combination, report, draws.slice(positions ? 1 : 0));
+  return [...(step ? [step] : []), together, ...rest.slice(0, -1), { ...rest.at(-1), outcome: says }];
+}
+
 /** A figure of one number or two: it is chosen, and from then on it takes the place of the answer. */
 function figure({ protocol, domain, spec, value, report, draws: [, ...rest] }) {
   const { name, group, inner, protocol: own } = partOf({ groups: protocol.figures }, report);
@@ -550,6 +567,7 @@ export const STORIES = {
   part,
   combination,
   stratum,
+  "private stratum": privateStratum,
   figure,
   range,
   prefix,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { KINDS, RandomBits, Survey, canonicalBytes, fingerprint, hex, loadProtocol } from "../deniable.js";
+import { KINDS, RandomBits, Survey, canonicalBytes, cellIn, fingerprint, hex, loadProtocol } from "../deniable.js";
 import { device, hashed, law, share, spec as survey } from "./support.js";
 
 const refused = (kind, message) => ({ name: "DeniableError", kind, message });
@@ -808,6 +808,34 @@ test("KeyValue: epsilon is kept between all answers, keys and numbers together",
   assert.ok(found <= Math.E * (1 + 1e-12) && found > 2, String(found));
 });
 
+const sexes = { name: "sex", domain: { kind: "categories", values: ["f", "m"] } };
+const privateOf = (changes = {}, own = { kind: "categories", values: ["yes", "no"] }) => ({
+  ...head, protocol: "PrivateStrata", domain: { kind: "records", columns: [sexes, { name: "smoke", domain: own }] }, epsilon: "1",
+  positions: 0, law: grr({ kind: "integers", low: 0, high: 3 }), ...changes,
+});
+
+test("PrivateStrata: epsilon is kept between all pairs of stratum and answer", () => {
+  const listed = loadProtocol(privateOf());
+  const pairs = ["f", "m"].flatMap((sex) => ["yes", "no"].map((smoke) => ({ sex, smoke })));
+  const number = loadProtocol(privateOf({ positions: 2 }, hours));
+  const numbers = ["f", "m"].flatMap((sex) => [-5, 7.3, 200].map((smoke) => ({ sex, smoke })));
+  for (const [protocol, answers] of [[listed, pairs], [number, numbers]]) {
+    const found = ratio(answers.map((one) => law(protocol, one)));
+    assert.ok(found <= Math.E * (1 + 1e-12) && found > Math.E * (1 - 1e-9), String(found));
+  }
+  assert.deepEqual(listed.readings, ["all", "sex", "f", "m"]);
+  assert.deepEqual(listed.shared, ["sex"]);
+});
+
+test("specs of private strata that do not fit together are refused", () => {
+  const named = (name) => ({ kind: "records", columns: [{ name, domain: { kind: "categories", values: ["sex", "m"] } }, privateOf().domain.columns[1]] });
+  for (const wrong of [
+    privateOf({ positions: 2 }), privateOf({ positions: 1 }, hours), privateOf({}, hours), privateOf({ epsilon: "2" }), privateOf({ law: grr(bread) }),
+    privateOf({ domain: { kind: "records", columns: [sexes] } }), privateOf({ domain: { kind: "records", columns: [{ ...sexes, domain: hours }, sexes] } }),
+    privateOf({ domain: named("sex") }), privateOf({ positions: 3 }, hours),
+  ]) assert.throws(() => loadProtocol(wrong), { name: "DeniableError" }, JSON.stringify(wrong));
+});
+
 test("what is no set of items is refused without repeating it", () => {
   const [items, keys] = [loadProtocol(itemsOf()), loadProtocol(keysOf())];
   for (const wrong of ["s3cret", null, undefined, 5, { mail: 1 }, ["s3cret"], [["mail"]], [null]]) {
@@ -829,9 +857,19 @@ test("specs of sets that do not fit together are refused", () => {
   ]) assert.throws(() => loadProtocol(wrong), { name: "DeniableError" }, JSON.stringify(wrong));
 });
 
+test("coordinates become cells of a grid, as in Python", () => {
+  const berlin = { south: 52.34, west: 13.09, north: 52.68, east: 13.76 };
+  assert.deepEqual(cellIn(berlin, [20, 24], 52.52, 13.405), { north: 11, east: 12 });
+  assert.deepEqual(cellIn(berlin, [20, 24], 40, 13.76), { north: 1, east: 24 });
+  for (const wrong of [NaN, Infinity, "s3cret", null]) {
+    assert.throws(() => cellIn(berlin, [20, 24], wrong, 13.4), (error) => error.kind === "domain" && !error.message.includes("s3cret"));
+  }
+  assert.throws(() => cellIn({ ...berlin, north: 52 }, [20, 24], 52.5, 13.4), { name: "DeniableError" });
+});
+
 test("the kinds are those that are documented", () => {
   assert.deepEqual(KINDS.domains, ["categories", "integers", "strings", "interval", "records", "grid", "sets", "key-numbers", "bit strings", "short text"]);
-  assert.deepEqual(KINDS.protocols.slice(-16), [
-    "Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Stratified", "Moments", "Ranges", "Rectangles", "Places", "Discovery", "CollisionSets", "SubsetSets", "ItemSets", "KeyValue",
+  assert.deepEqual(KINDS.protocols.slice(-17), [
+    "Window", "OneBitMean", "Table", "MeanTable", "ProfileTable", "Attributes", "Stratified", "PrivateStrata", "Moments", "Ranges", "Rectangles", "Places", "Discovery", "CollisionSets", "SubsetSets", "ItemSets", "KeyValue",
   ]);
 });

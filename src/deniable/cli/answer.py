@@ -249,8 +249,8 @@ def _collect(survey: Survey, texts: Mapping[str, Any], as_json: bool, no_echo: b
     answers = {id: _read(survey[id], entry) for id, entry in texts.items()}
     if asked:
         _introduce(survey)
-    public: dict[str, Any] = {}  # strata are the same in all questions, and asked for once
-    return answers | {question.id: _ask(question, no_echo, public) for question in asked}, bool(asked)
+    known: dict[str, Any] = {}  # strata are the same in all questions, and asked for once
+    return answers | {question.id: _ask(question, no_echo, known) for question in asked}, bool(asked)
 
 
 def _given(client: Client, arguments: list[str], file: str | None) -> Mapping[str, Any]:
@@ -307,10 +307,10 @@ def _some_answer(question: Question) -> Any:
     return question.protocol.domain.example
 
 
-def _ask(question: Question, no_echo: bool, public: dict[str, Any]) -> Any:
+def _ask(question: Question, no_echo: bool, known: dict[str, Any]) -> Any:
     """Ask until the entry is an answer to the question; for a record, part by part.
 
-    `public` are strata that were asked for already, and takes those that are new.
+    `known` are strata that were asked for already, and takes those that are new.
     """
     domain = question.protocol.domain
     if not domain.parts:
@@ -318,11 +318,12 @@ def _ask(question: Question, no_echo: bool, public: dict[str, Any]) -> Any:
 
     def ask(name: str, part: Domain) -> Any:
         read = partial(_read_part, question, part)
-        if name not in question.protocol.clear:
+        if name not in question.protocol.strata:
             return _prompted(f"{question.text}: {name}", part, read, no_echo)
-        if name not in public:
-            public[name] = _prompted(f"{name} (sent in clear)", part, read, no_echo=False)
-        return public[name]
+        if name not in known:
+            clear = name in question.protocol.clear
+            known[name] = _prompted(f"{name} (sent in clear)" if clear else name, part, read, no_echo and not clear)
+        return known[name]
 
     return {name: ask(name, part) for name, part in domain.parts.items()}
 

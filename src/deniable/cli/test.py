@@ -328,10 +328,10 @@ def _tested_strata(
     target: Target, total: SurveyTally | Tally, repeats: Repeats, question: str | None
 ) -> dict[str, SignificanceTest]:
     tallies = dict(total.tallies) if isinstance(total, SurveyTally) else {"report": total}
-    known = {id: one for id, (_, one) in questions(target).items() if one.clear}
+    known = {id: one for id, (_, one) in questions(target).items() if one.strata}
     if not known:
         raise SpecError(
-            "nothing here was asked in strata: only what is public and sent in clear can be told apart, and a draft "
+            "nothing here was asked in strata: what results are told apart by is asked beside the answer, and a draft "
             'says so with "strata"'
         )
     if question is not None and question not in known:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deniable.protocols.memoized import Level, Levels, Memoized
     from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Window
     from deniable.protocols.places import Places
+    from deniable.protocols.private_strata import PrivateStrata
     from deniable.protocols.ranges import Ranges, Rectangles
     from deniable.protocols.secure_sum import SecureSum
     from deniable.protocols.sets import CollisionSets, ItemSets, KeyValue, SubsetSets
@@ -53,6 +54,7 @@ __all__ = [  # and the names of `frequency` and `longitudinal`, which most peopl
     "Moments",
     "OneBitMean",
     "Places",
+    "PrivateStrata",
     "Protocol",
     "PureProtocol",
     "Ranges",
@@ -89,6 +91,7 @@ __getattr__ = late(
         "memoized": ("Level", "Levels", "Memoized"),
         "numeric": ("MeanTable", "Moments", "OneBitMean", "Window"),
         "places": ("Places",),
+        "private_strata": ("PrivateStrata",),
         "ranges": ("Ranges", "Rectangles"),
         "secure_sum": ("SecureSum",),
         "sets": ("CollisionSets", "ItemSets", "KeyValue", "SubsetSets"),

@@ -372,6 +372,16 @@ class Protocol(ABC):
         return 0
 
     @property
+    def strata(self) -> tuple[str, ...]:
+        """The parts of an answer that results are told apart by, in clear or randomized; none, unless one says so."""
+        return self.clear
+
+    @property
+    def chooses(self) -> bool:
+        """Whether chance chooses which part of an answer a report is about, and the report says which."""
+        return False
+
+    @property
     def combines(self) -> bool:
         """Whether a report is about several parts of an answer together."""
         return False
@@ -799,6 +809,64 @@ class Protocol(ABC):
         return f"{type(self).__name__}({self.domain!r}, {', '.join(words)})"
 
 
+class Through(Protocol):
+    """A protocol that makes something else of an answer, of which the report is that of another protocol, `law`.
+
+    A family writes `_one` and `_many`, which hand to the law's, and the read-out.
+    """
+
+    law: Protocol
+    """The protocol that reports; a kind says which it takes."""
+
+    @property
+    def ratio(self) -> Fraction:
+        return self.law.ratio
+
+    def blankets(self) -> tuple[Blanket, ...]:
+        return self.law.blankets()
+
+    @property
+    def report_bytes(self) -> int:
+        return self.law.report_bytes
+
+    @property
+    def report_forms(self) -> int:
+        return self.law.report_forms
+
+    @property
+    def tally_size(self) -> int:
+        return self.law.tally_size
+
+    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
+        return self.law._valid(reports)
+
+    def plausible(self, reports: Reports | Bytes) -> NDArray[np.bool_]:
+        return self.law.plausible(self._rows(reports))
+
+    @property
+    def is_tied(self) -> bool:
+        return self.law.is_tied
+
+    def tied(self, reports: Bytes, publics: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        return self.law.tied(reports, publics)
+
+    def _count(self, reports: Bytes) -> Counts:
+        return self.law._count(reports)
+
+    def pieces(self, reports: Reports | Bytes) -> Iterator[tuple[int, Counts]]:
+        return self.law.pieces(self._rows(reports))
+
+    def _adder(self) -> Adder:
+        return self.law._adder()
+
+    def _of_law(self, tally: Tally) -> Tally:
+        """The same counters as a tally of the law."""
+        return Tally(self.law.fingerprint, tally.n, tally.counts)
+
+    def _misfits(self, tally: Tally, worth: float) -> list[float]:
+        return self.law._misfits(self._of_law(tally), worth)
+
+
 def percent(share: float, digits: int = 2) -> str:
     """A probability for people, with the unit on the same line.
 
@@ -810,7 +878,7 @@ def percent(share: float, digits: int = 2) -> str:
 
 FAMILIES = (
     *("frequency", "numeric", "table", "ranges", "places", "sets", "discovery", "attributes", "stratified"),
-    *("longitudinal", "profiles", "secure_sum"),
+    *("private_strata", "longitudinal", "profiles", "secure_sum"),
 )
 """The modules of `deniable.protocols` that define kinds, the most common first: each is loaded when it is needed."""
 

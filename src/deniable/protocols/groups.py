@@ -139,6 +139,10 @@ class Groups(Protocol):
         each = [group.protocol.guarantee for group in self.groups]
         return each[0]._replace(epsilon=max(one.epsilon for one in each), delta=max(one.delta for one in each))
 
+    @property
+    def chooses(self) -> bool:
+        return len(self.parts(1)) > 1
+
     @cached_property
     def _head(self) -> int:
         return width_of(len(self.groups))

@@ -10,8 +10,7 @@ Source     post-stratification; a separate collection per stratum, in one survey
 
 Tally      one counter per stratum, then the tallies of the strata one after the other: one vector that adds
 Result     `Strata`: "all" together, each stratum, and a test whether they differ
-Private    an attribute that must be hidden is no stratum: ask for the combinations of both as one answer, and test them
-           with `dn.independence`
+Private    an attribute that must be hidden is randomized together with the answer: `PrivateStrata`
 """
 
 from __future__ import annotations
@@ -119,8 +118,7 @@ class Stratified(Groups):
 
     @cached_property
     def group_names(self) -> tuple[str, ...]:
-        listed = [domain.labels for _, domain in self.domain.columns[:-1] if isinstance(domain, ListedDomain)]
-        return tuple(", ".join(map(_named, labels)) for labels in product(*listed))
+        return stratum_names(self.domain)
 
     def parameters(self) -> dict[str, Any]:
         return {"inner": self.inner.spec()}
@@ -321,14 +319,41 @@ def _named(label: Any) -> str:
     return str(label).lower() if isinstance(label, bool) else text(label)
 
 
+def stratum_names(domain: Records) -> tuple[str, ...]:
+    """What the combinations of all columns but the last are called."""
+    listed = [values.labels for _, values in domain.columns[:-1] if isinstance(values, ListedDomain)]
+    return tuple(", ".join(map(_named, labels)) for labels in product(*listed))
+
+
 def stratify(strata: Any, protocol: Protocol, answer: str) -> Stratified:
     """The protocol of a question of a draft whose `strata` are {name: [values]}; refuses what is not public."""
-    if not isinstance(strata, Mapping) or not strata:
-        raise SpecError('"strata" is an object of public attributes with their values: {"country": ["de", "fr"]}')
-    for name, values in strata.items():
+    for name, values in read_strata(strata).items():
         if not isinstance(values, Sequence) or isinstance(values, str):
             raise SpecError(
                 f"stratum {name!r} is sent in clear, so it is a list of values that are public: an attribute that must "
-                "be hidden is no stratum, ask for its combinations with the answer as one question"
+                f'be hidden is written {{"private": [...]}}, and is randomized together with the answer'
             )
     return Stratified(strata, protocol, answer)
+
+
+def read_strata(strata: Any) -> Mapping[str, Any]:
+    """The strata of a draft, if they are an object of attributes with their values."""
+    if not isinstance(strata, Mapping) or not strata:
+        raise SpecError('"strata" is an object of attributes with their values: {"country": ["de", "fr"]}')
+    return strata
+
+
+def private_strata(strata: Any) -> dict[str, Any]:
+    """Of the strata of a draft, {name: {"private": [values]}}, those that are private with their values.
+
+    Raises SpecError where some are and others are not.
+    """
+    given = read_strata(strata)
+    found = {
+        name: values["private"]
+        for name, values in given.items()
+        if isinstance(values, Mapping) and set(values) == {"private"}
+    }
+    if found and len(found) < len(given):
+        raise SpecError("strata are all public or all private: write the others as private, too, or leave them out")
+    return found

@@ -19,7 +19,8 @@ from deniable._extras import require
 from deniable.errors import LabelError, MismatchError
 from deniable.labels import Label
 from deniable.results.base import NOTHING, Floats, Result, Rows, quantile
-from deniable.results.significance import SAME, Misfit, SignificanceTest, compare, nothing
+from deniable.results.shares import Estimate
+from deniable.results.significance import SAME, Misfit, SignificanceTest, associated, compare, nothing
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,6 +193,8 @@ class MomentFigures(Several):
 ALL = "all"
 """What all strata together are called."""
 
+_NAMED = 5
+
 LEAST = 20
 """Strata with fewer reports are left out of the test, whose law is one of large samples."""
 
@@ -201,13 +204,18 @@ class Strata(Several):
     """Results of the strata of one question: each by itself, all together, and whether they differ.
 
     The part "all" comes first, then the strata in their order. The test is of the strata with at least 20 reports, and
-    its finding stands among the notes of "all".
+    its finding stands among the notes of "all". Where the strata are private, they are read from the same reports: then
+    the test is of the combinations of stratum and answer, with their exact covariance.
     """
 
     kind: ClassVar[str] = "strata"
 
     overall: Result | None = field(default=None, kw_only=True)
     """Of everybody."""
+    joint: Estimate | None = field(default=None, kw_only=True)
+    """Of private strata: the combinations of stratum and answer, stratum by stratum."""
+    scores: Floats | None = field(default=None, kw_only=True)
+    """The numbers that stand for the answers, where their means are compared and not their shares."""
 
     @property
     def parts(self) -> Mapping[str, Result]:
@@ -217,8 +225,19 @@ class Strata(Several):
         said = (self.differ().sentence().replace("groups", "strata"),) if len(heard) > 1 else ()
         return {ALL: replace(self.overall, said=said), **self.by_name}
 
+    @property
+    def notes(self) -> list[str]:
+        if self.joint is None or not self.n:
+            return super().notes
+        few = [name for name, part in self.by_name.items() if not part.n]
+        more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
+        said = [f"too few people to tell anything about {', '.join(few[:_NAMED])}{more}"] if few else []
+        return [*Result.notes.fget(self), *said]  # type: ignore[attr-defined]
+
     def differ(self) -> SignificanceTest:
         """Whether the strata differ."""
+        if self.joint is not None:
+            return associated(self.joint, len(self.by_name) - 1, self.scores)
         heard = [one for one in self.by_name.values() if one.n >= LEAST]
         return compare(*heard) if len(heard) > 1 else nothing(SAME, [0] * len(self.by_name))
 
@@ -229,10 +248,10 @@ class Strata(Several):
         return self.overall.test(given)
 
     def _each(self, change: Callable[[Any], Result], check: Callable[..., Misfit] | None) -> Strata:
-        overall = None if self.overall is None else change(self.overall)
-        return replace(
-            self, by_name={name: change(part) for name, part in self.by_name.items()}, check=check, overall=overall
-        )
+        overall, joint = (None if one is None else change(one) for one in (self.overall, self.joint))
+        assert joint is None or isinstance(joint, Estimate)
+        each = {name: change(part) for name, part in self.by_name.items()}
+        return replace(self, by_name=each, check=check, overall=overall, joint=joint)
 
     def __repr__(self) -> str:
         return f"<Strata: {', '.join(self.by_name)} from {self.n} reports, {self.protocol}>"

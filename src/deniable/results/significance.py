@@ -249,10 +249,34 @@ def independence(estimate: Estimate, cells: Cells) -> SignificanceTest:
             "the covariance of these shares is not known, and independence cannot be tested without it: ask with a "
             "protocol for listed answers"
         )
-    excess, spread, _ = beyond_independence(found, order, rows, columns)
-    inner = np.kron(contrasts(rows), contrasts(columns))
+    return _depend(INDEPENDENT, found, order, (rows, columns), contrasts(columns))
+
+
+def _depend(
+    hypothesis: str, found: Measured, order: NDArray[np.intp], shape: tuple[int, int], along: Floats
+) -> SignificanceTest:
+    """The test of what a table has beyond the product of its margins, in these directions of its columns."""
+    excess, spread, _ = beyond_independence(found, order, *shape)
+    inner = np.kron(contrasts(shape[0]), along)
     statistic, freedom = chi_square(inner @ excess, inner @ spread @ inner.T)
-    return SignificanceTest(INDEPENDENT, _tail(statistic, freedom), statistic, freedom, (int(raw.n),))
+    return SignificanceTest(hypothesis, _tail(statistic, freedom), statistic, freedom, (int(found.n),))
+
+
+def associated(estimate: Estimate, groups: int, scores: Floats | None = None) -> SignificanceTest:
+    """Whether groups that were read from the same reports have the same shares, or means of `scores`.
+
+    From the shares of the combinations of group and answer, group by group.
+    """
+    raw = estimate.unbiased
+    columns = len(raw.labels) // groups
+    found = raw.measured() if raw.n else None
+    if found is None:
+        return nothing(SAME, (int(raw.n),))
+    along = contrasts(columns)
+    if scores is not None:
+        apart = scores - scores.mean()
+        along = (apart / math.sqrt(float(apart @ apart)))[None, :]
+    return _depend(SAME, found, np.arange(groups * columns), (groups, columns), along)
 
 
 def beyond_independence(

@@ -34,7 +34,12 @@ people     about how many will answer (in an epoch, where a device may answer in
 ask        of the draft as a whole, 1 or "pairs": each device reports one of the questions, or two together, chosen by
            its own coins, with the whole epsilon. The questions become the parts of one record, under their ids
 strata     {"country": ["de", "fr"]}: public attributes, of the draft as a whole. They are sent in clear beside every
-           report, which page and command line say, and each combination is counted by itself
+           report, which page and command line say, and each combination is counted by itself. Attributes that must be
+           hidden are written {"sex": {"private": ["f", "m"]}}: they are randomized together with each answer, which
+           one epsilon protects. Then the shares of listed answers and means of numbers can be asked for. The same for
+           one question: {"record": {"sex": ["f", "m"], "smoke": ["yes", "no"]}, "read": "strata"}, the answer last
+shape      of numbers whose distribution or ranges are read, what is known of them: "smooth" where they are spread
+           smoothly, "rough" where many people give the same few, or "unknown". The planner chooses by it
 protocol   a name, "best" (the planner's choice for `people` respondents; the default), or a spec in full. Of a survey
            that memoizes, "best" is the best protocol with few enough different reports
 parameters of the named protocol, where the default is not wanted
@@ -86,7 +91,7 @@ from deniable.errors import DeniableError, NumberError, SpecError
 from deniable.labels import load_label
 from deniable.protocols import Evolving, Memoized, Protocol, SecureSum, Table, registered
 from deniable.protocols.memoized import FEW_FORMS, all_linking
-from deniable.protocols.stratified import stratify
+from deniable.protocols.stratified import private_strata, stratify
 from deniable.specs import as_text, fingerprint, keys, short
 from deniable.surveys.campaign import load_campaign
 from deniable.surveys.question import TOO_MANY_FORMS, Question, load_protocol, question_name
@@ -128,6 +133,8 @@ class _Open:
     """The epsilon of a kept state, where there are two stages."""
     read: str | None = None
     """What is to be estimated, where the draft says it."""
+    shape: str | None = None
+    """What is known of the shape of a distribution, where the draft says it."""
 
     @property
     def asked(self) -> tuple[Domain, Fraction]:
@@ -144,7 +151,7 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
     if draft.get("kind") == "survey":
         raise SpecError("this is a survey already, not a draft of one")
     keys(draft, ("name", "questions"), "the draft", optional=(*_SHARED, *TERMS, "strata", "ask"))
-    draft = as_one_record(draft)
+    draft = with_private_strata(as_one_record(draft))
     entries = draft["questions"]
     if not isinstance(entries, list):
         raise SpecError('"questions" is not a list')
@@ -164,7 +171,7 @@ def plan_draft(kind: type[Survey], draft: Any, now: float | None = None) -> tupl
     protocols = [plans[place].best if isinstance(one, _Open) else one for place, one in enumerate(wanted)]
     if "strata" in draft:
         if "campaign" in given:
-            raise SpecError('rounds of a campaign are not counted in strata: leave "strata" or "campaign" out')
+            raise SpecError(_NO_ROUNDS)
         ids = [entry["id"] for entry in entries]
         protocols = [stratify(draft["strata"], one, id) for one, id in zip(protocols, ids, strict=True)]
     questions = [Question(entry["id"], entry["text"], one) for entry, one in zip(entries, protocols, strict=True)]
@@ -215,6 +222,31 @@ def as_one_record(draft: Mapping[str, Any]) -> Mapping[str, Any]:
     asked = {"id": WHOLE, "text": text, "answers": {"record": parts, "ask": draft["ask"]}}
     rest = {key: value for key, value in draft.items() if key not in ("ask", "questions")}
     return {**rest, "questions": [asked]}
+
+
+_NO_ROUNDS = 'rounds of a campaign are not counted in strata: leave "strata" or "campaign" out'
+
+
+def with_private_strata(draft: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The draft whose questions ask for records of private strata and the answer, where it has such strata."""
+    strata = private_strata(draft["strata"]) if "strata" in draft else {}
+    entries = draft["questions"]
+    if not strata or not isinstance(entries, list):
+        return draft
+    if "campaign" in draft:
+        raise SpecError(_NO_ROUNDS)
+    asked = []
+    for place, entry in enumerate(entries, 1):
+        if not isinstance(entry, Mapping) or "answers" not in entry or "id" not in entry:
+            raise SpecError(f"question {place} is not an object with id, text and answers")
+        where = question_name(entry, place)
+        if entry.get("protocol", draft.get("protocol", BEST)) != BEST:
+            raise SpecError(f"{where}: a private stratum and the answer have a protocol of their own: leave it out")
+        if entry["id"] in strata:
+            raise SpecError(f"{where}: it is called like a stratum: rename one of them")
+        record = {**strata, entry["id"]: entry["answers"]}
+        asked.append({**entry, "answers": {"record": record, "read": "strata"}})
+    return {**{key: value for key, value in draft.items() if key != "strata"}, "questions": asked}
 
 
 def _first_round(wanted: Any, survey: Survey) -> Survey:
@@ -323,6 +355,7 @@ def _plans(wanted: Sequence[Protocol | _Open], rule: Longitudinal) -> dict[int, 
                 forever=one.forever,
                 read=read,
                 epochs=rule.epochs if stages else None,
+                shape=one.shape,
             )
         except DeniableError as wrong:
             raise SpecError(f"{one.where}: {wrong}") from None
@@ -350,7 +383,7 @@ def _wanted(entry: Any, place: int, shared: Mapping[str, Any], name: Any) -> Pro
         if isinstance(entry.get("protocol"), Mapping):
             keys(entry, ("id", "text", "protocol"), "it")
             return load_protocol(entry["protocol"])
-        keys(entry, ("id", "text", "answers"), "it", optional=(*_SHARED, "other", "parameters"))
+        keys(entry, ("id", "text", "answers"), "it", optional=(*_SHARED, "other", "parameters", "shape"))
         if isinstance(entry["answers"], Mapping) and "table" in entry["answers"]:
             return _table(entry)
         return _protocol(_domain({**shared, **entry}, name), {**shared, **entry}, where)
@@ -435,7 +468,10 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol
             raise SpecError("parameters need a protocol by name")
         if people is None:
             raise SpecError('the planner needs "people", about how many will answer: give it, or name a protocol')
-        return _Open(domain, exact.as_epsilon(wanted["epsilon"]), people, where, wanted.get("forever"), read)
+        how = wanted.get("forever"), read, wanted.get("shape")
+        return _Open(domain, exact.as_epsilon(wanted["epsilon"]), people, where, *how)
+    if "shape" in wanted:
+        raise SpecError('"shape" chooses among protocols, and here one is named: leave one of them out')
     known = registered()
     if not isinstance(name, str) or name not in known:
         raise SpecError(f"there is no protocol {name!r}; there are {BEST}, {', '.join(sorted(known))}")

@@ -363,7 +363,7 @@ def _parts(survey: Survey, here: str) -> str:
     for question in survey:
         protocol = question.protocol
         names = [name for name in protocol.parts(1) if name]
-        if (len(names) < 2 and not protocol.combines) or protocol.clear:
+        if not (protocol.chooses or protocol.combines) or protocol.clear:
             continue
         whose = "your answer" if len(survey) == 1 else f"your answer to {question.id}"
         named = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

@@ -27,6 +27,7 @@ from deniable.protocols import (
     MeanTable,
     Moments,
     Places,
+    PrivateStrata,
     Ranges,
     Rectangles,
     Stratified,
@@ -601,11 +602,13 @@ def test_a_record_from_a_browser_to_the_dashboard(service: Service, open_tab: Op
 
 
 def test_strata_from_a_browser_to_the_dashboard(service: Service, open_tab: Open) -> None:
-    """The whole path: the stratum is asked once, sent in clear and said so; the dashboard compares the strata."""
+    """The whole path: a public stratum is asked once and sent in clear; a private one is randomized."""
     countries = {"country": ["de", "fr", "it", "pl", "se"]}
     smoke = Stratified(countries, GRR(["yes", "no"], 2), "smoke")
     sleep = Stratified(countries, Window(Interval(0, 24, unit="hours"), 2), "sleep")
+    tea = PrivateStrata({"sex": ["f", "m"], "tea": ["daily", "seldom"]}, 4)
     questions = [Question("smoke", "Do you smoke?", smoke), Question("sleep", "How long do you sleep?", sleep)]
+    questions.append(Question("tea", "How often do you drink tea?", tea))
     survey = Survey("nations", questions, replace(terms(budget=64), show_from=50))
     service.publish(survey)
     bits, n = Simulation(12), 4_000
@@ -615,6 +618,8 @@ def test_strata_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
         np.asarray(one.privatize({"country": where, id: table[id]}, bits))
         for id, one in (("smoke", smoke), ("sleep", sleep))
     ]
+    drinks = {"sex": ["f", "m"] * (n // 2), "tea": ["daily", "seldom"] * (n // 2)}
+    each.append(np.asarray(tea.privatize(drinks, bits)))
     ids = bits.words(2 * n).view(np.uint8).reshape(n, ID_BYTES).copy()
     service.fill_with(survey, current(survey), Crowd(ids, np.hstack(each)))
     tab = open_tab(service.survey_page(survey))
@@ -625,8 +630,11 @@ def test_strata_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     tab.get_by_label("pl", exact=True).check()
     tab.get_by_label("no", exact=True).check()
     tab.get_by_label("sleep", exact=True).fill("7.5")
+    tab.get_by_label("f", exact=True).check()
+    tab.get_by_label("daily", exact=True).check()
     tab.click("text=See what would leave")
     expect(tab.locator("body")).to_contain_text("goes along as it is")
+    expect(tab.locator("body")).to_contain_text("Your sex and tea together are one of 4 combinations")
     tab.click(SEND)
     tab.wait_for_selector(COUNTED)
     assert service.count(survey) == n + 1
@@ -635,12 +643,19 @@ def test_strata_from_a_browser_to_the_dashboard(service: Service, open_tab: Open
     assert found["sleep", "pl"]["n"] == n // 4
     assert not found["smoke", "se"]["enough"], "too few people for a result"
     assert found["smoke", "all"]["notes"][0].startswith("The strata differ (p < 0.0001")
+    assert [part for id, part in found if id == "tea"] == ["all", "sex", "f", "m"]
+    assert found["tea", "f"]["rows"][0]["value"] == pytest.approx(1, abs=0.1)
     board = open_tab(service.dashboard(survey))
     sign_in(board, service)
     board.wait_for_selector(".chart")
     panel = board.locator("[data-question='smoke.all']")
     expect(panel).to_contain_text("The strata differ (p < 0.0001")
     expect(board.locator("[data-question='smoke.fr']")).to_be_hidden()
+    expect(board.locator("[data-question='tea.all']")).to_contain_text("The strata differ")
+    expect(board.locator("[data-question='tea.sex']")).to_be_visible()
+    expect(board.locator("[data-question='tea.f']")).to_be_hidden()
+    board.get_by_label("Strata").select_option("f")
+    expect(board.locator("[data-question='tea.f'] .chart")).to_be_visible()
     board.get_by_label("Strata").select_option("fr")
     expect(board.locator("[data-question='smoke.fr']")).to_be_visible()
     expect(board.locator("[data-question='smoke.pl']")).to_be_hidden()

@@ -31,14 +31,13 @@ from numpy.typing import NDArray
 from deniable import exact
 from deniable.domains import Domain, Integers, Interval, KeyNumbers, SetColumn, Sets
 from deniable.errors import SpecError
-from deniable.protocols.base import Cost, Protocol, load, percent
-from deniable.protocols.blanket import Blanket
+from deniable.protocols.base import Cost, Protocol, Through, load, percent
 from deniable.protocols.numeric.grid import quantity, rounded_up, rounded_up_many
-from deniable.protocols.reports import Bytes, Reports
+from deniable.protocols.reports import Bytes
 from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.law import SetProtocol
 from deniable.protocols.sets.subset import MOST_ELEMENTS, MOST_SINGLE, SubsetSets
-from deniable.protocols.tally import Adder, Counts, Tally
+from deniable.protocols.tally import Tally
 from deniable.randomness import Bits
 from deniable.results import Estimate, KeyMeans, Several, quantile
 
@@ -73,7 +72,7 @@ def best_law_of_keys(domain: Sets, epsilon: Fraction) -> SetProtocol:
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class KeyValue(Protocol):
+class KeyValue(Through):
     """Shares of keys and means of their numbers.
 
     >>> stars = KeyValue(["mail", "maps"], Interval(1, 5, unit="stars"), epsilon=2, at_most=2)
@@ -149,25 +148,6 @@ class KeyValue(Protocol):
     # -- the law -----------------------------------------------------------------------------------
 
     @property
-    def ratio(self) -> Fraction:
-        return self.law.ratio
-
-    def blankets(self) -> tuple[Blanket, ...]:
-        return self.law.blankets()
-
-    @property
-    def report_bytes(self) -> int:
-        return self.law.report_bytes
-
-    @property
-    def report_forms(self) -> int:
-        return self.law.report_forms
-
-    @property
-    def tally_size(self) -> int:
-        return self.law.tally_size
-
-    @property
     def cost(self) -> Cost:
         return Cost(8.0 + self.law.cost.random_bytes, self.law.cost.operations)
 
@@ -188,25 +168,6 @@ class KeyValue(Protocol):
                 for at in product(ends, repeat=size):
                     named = tuple((labels[key], number) for key, number in zip(chosen, at, strict=True))
                     yield named, tuple(zip(chosen, at, strict=True))
-
-    def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
-        return self.law._valid(reports)
-
-    @property
-    def is_tied(self) -> bool:
-        return self.law.is_tied
-
-    def tied(self, reports: Bytes, publics: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        return self.law.tied(reports, publics)
-
-    def _count(self, reports: Bytes) -> Counts:
-        return self.law._count(reports)
-
-    def pieces(self, reports: Reports | Bytes) -> Iterator[tuple[int, Counts]]:
-        return self.law.pieces(self._rows(reports))
-
-    def _adder(self) -> Adder:
-        return self.law._adder()
 
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
         low, high = self.domain.interval.ends
@@ -251,8 +212,7 @@ class KeyValue(Protocol):
 
     def _estimate(self, tally: Tally) -> Several:
         n, law = tally.n, self.law
-        own = Tally(law.fingerprint, n, tally.counts)
-        counts, noise = law.shares(own, np.arange(2 * self.domain.items.size))
+        counts, noise = law.shares(self._of_law(tally), np.arange(2 * self.domain.items.size))
         (low, high), (low_noise, high_noise) = (one.reshape(-1, 2).T for one in (counts, noise))
         held = np.clip((low + high) / n, 0.0, 1.0)
         gap, cross = law._spreads[2], law._covariances

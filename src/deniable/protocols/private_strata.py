@@ -1,0 +1,580 @@
+"""Private strata: results by an attribute that must be hidden, which is randomized together with the answer.
+
+Law        stratum s of S and answer x of A are combination s A + x; a law of listed answers reports its number. Of a
+           number, x is the position of K that chance rounds it to
+Privacy    epsilon is that of the law, between any two pairs of stratum and answer: nothing is sent in clear
+Error      of a share in a stratum that a part D of the people is in: with Z = (cell - R row), R the share, the variance
+           is n Var(Z) / (n D)^2 in large samples, noise and sampling error together, both with the exact covariance of
+           the cells; of a mean likewise, with positions in place of cells
+Report     that of the law over S A combinations
+Cost       that of the law; of a number one random word more
+Source     the product domain of two attributes; ratio estimation
+
+Choice     of randomized response, subset selection and local hashing the one with about the smallest variance; of a
+           number the K with the smallest worst-case error. A part of epsilon for the stratum and the rest for the
+           answer is never better: at epsilon 1 the variance is 13 times as large with 2 strata and 2 answers, and 90
+           times with 10 and 10
+Result     `Strata`: "all" together, how large the strata are, each stratum, and a test whether they differ
+Few        a stratum tells nothing while its share is less than 4 standard errors from none, or fewer than 20 people are
+           in it: intervals of a ratio hold where its lower part is clear of zero
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache, partial
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import exact
+from deniable.domains import Domain, Integers, Interval, Records
+from deniable.domains.listed import ListedDomain
+from deniable.domains.records import RecordColumns
+from deniable.errors import ChannelError, DomainError, NumberError, SpecError
+from deniable.labels import text
+from deniable.protocols.base import WORD_BYTES, Cost, Protocol, Through, load
+from deniable.protocols.frequency import EXCHANGEABLE
+from deniable.protocols.frequency.histogram import SPOKEN, PureProtocol
+from deniable.protocols.numeric.grid import OnGrid, quantity
+from deniable.protocols.ranges.cells import best_protocol, law_of
+from deniable.protocols.reports import Bytes
+from deniable.protocols.stratified import stratum_names
+from deniable.protocols.tally import Tally
+from deniable.randomness import Bits
+from deniable.results import Estimate, Floats, Mean, Result, Strata, quantile
+from deniable.results.several import ALL, LEAST
+
+MOST_COMBINATIONS = 2048
+"""Of strata and answers, or positions: their covariance is worked out in full."""
+
+MANY_NUMBERS = 32
+"""More whole numbers than these are read for their mean."""
+
+_CLEAR = 4.0
+"""Standard errors that the share of a stratum is from none before anything is told about it."""
+
+_POSITIONS = range(2, 10)
+_STEPS = 33
+
+
+@dataclass(frozen=True)
+class _Number(OnGrid):
+    """A number that is rounded to a position."""
+
+    domain: Domain
+    positions: int
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class PrivateStrata(Through):
+    """A question that is counted in each stratum, where the stratum is as private as the answer.
+
+    The last column of the record is the answer, those before it are the strata. Of listed answers the shares are read,
+    of numbers the mean; `positions` are those of a number, by default the best ones.
+
+    >>> smoke = PrivateStrata({"sex": ["f", "m"], "smoke": ["yes", "no"]}, epsilon=2)
+    >>> smoke.strata, smoke.law.name, smoke.law.domain.size
+    (('sex',), 'GRR', 4)
+    >>> people = [{"sex": "f", "smoke": "yes"}, {"sex": "f", "smoke": "no"}, {"sex": "m", "smoke": "no"}] * 5_000
+    >>> found = smoke.estimate(smoke.tally(smoke.privatize(people)))
+    >>> low, high = found["f"].interval(0.999999)[0]
+    >>> bool(low < 0.5 < high), found.differ().rejected(1e-6)
+    (True, True)
+    """
+
+    name: ClassVar[str] = "PrivateStrata"
+    reads: ClassVar[str] = "strata"
+    takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
+    advice: ClassVar[str] = (
+        "it needs a record whose last column is the answer: dn.Records({stratum: [...], answer: ...})"
+    )
+    formula_for: ClassVar[str] = "large samples"
+
+    domain: Records
+    epsilon: Fraction
+    law: PureProtocol
+    positions: int
+    """Of a number; 0 where the shares of listed answers are read."""
+
+    def __init__(self, domain: Any, epsilon: exact.Number, positions: int | None = None) -> None:
+        self._set(Records(domain) if isinstance(domain, Mapping) else domain, epsilon, positions, None)
+
+    def _set(self, domain: Domain, epsilon: Any, positions: int | None, law: Protocol | None) -> None:
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "epsilon", epsilon)
+        self._settle()
+        if len(self.domain.columns) < 2:
+            raise SpecError("a record in strata has at least two columns: the last one is the answer")
+        for name, values in self.domain.columns[:-1]:
+            if not isinstance(values, ListedDomain):
+                raise SpecError(f"stratum {name!r} needs a list of at least two values that are known beforehand")
+        names = (ALL, self.sizes_name, *self.stratum_names)
+        if len(set(names)) < len(names):
+            raise SpecError(f"no stratum is called {ALL!r} or {self.sizes_name!r}, and no two are called the same")
+        object.__setattr__(self, "positions", self._usable(positions))
+        if (size := len(self.stratum_names) * self.answers) > MOST_COMBINATIONS:
+            raise SpecError(
+                f"strata and answers have {size:,} combinations, and at most {MOST_COMBINATIONS:,} are read: merge some"
+            )
+        found = best_protocol(size, self.epsilon) if law is None else law
+        fits = isinstance(found, EXCHANGEABLE) and found.domain == Integers(0, size - 1)
+        if not fits or found.epsilon != self.epsilon:
+            kinds = ", ".join(kind.name for kind in EXCHANGEABLE)
+            raise SpecError(
+                f"strata and answers together need one of {kinds} over their combinations, at their epsilon"
+            )
+        object.__setattr__(self, "law", found)
+
+    def _usable(self, positions: int | None) -> int:
+        """The positions of a number; none of listed answers."""
+        _, asked = self.domain.columns[-1]
+        if not isinstance(asked, Interval | Integers):
+            if positions:
+                raise NumberError("positions are those of a number, and these answers are listed")
+            return 0
+        if positions is None:
+            if not isinstance(asked, Interval) and asked.size <= MANY_NUMBERS:
+                return 0
+            return _best_positions(len(self.stratum_names), self.epsilon)
+        whole = isinstance(positions, int) and not isinstance(positions, bool)
+        if not whole or not (2 <= positions <= MOST_COMBINATIONS or (positions == 0 and isinstance(asked, Integers))):
+            raise NumberError(f"the number of positions is a whole number from 2 to {MOST_COMBINATIONS:,}")
+        return positions
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        return self.domain.names[:-1]
+
+    @property
+    def sizes_name(self) -> str:
+        """What the part is called that tells how large the strata are."""
+        return " & ".join(self.strata)
+
+    @cached_property
+    def stratum_names(self) -> tuple[str, ...]:
+        return stratum_names(self.domain)
+
+    @cached_property
+    def answers(self) -> int:
+        """How many answers, or positions of a number, there are in a stratum."""
+        return self.positions or self.domain.columns[-1][1].size  # type: ignore[attr-defined]
+
+    @cached_property
+    def _number(self) -> _Number:
+        return _Number(self.domain.columns[-1][1], self.positions)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"positions": self.positions, "law": self.law.spec()}
+
+    @classmethod
+    def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> PrivateStrata:
+        match parameters:
+            case {"positions": int(positions), "law": Mapping() as law, **rest} if not rest:
+                return cls._made(domain, epsilon, positions, load(dict(law)))
+        raise SpecError("private strata need positions and the law of their combinations, and nothing else")
+
+    @classmethod
+    def _made(cls, domain: Domain, epsilon: Any, positions: int, law: Protocol) -> PrivateStrata:
+        made = cls.__new__(cls)
+        made._set(domain, epsilon, positions, law)
+        return made
+
+    @classmethod
+    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
+        if isinstance(domain, Records):
+            with suppress(SpecError, NumberError):
+                yield cls(domain, epsilon)
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        yield cls({"sex": ["f", "m"], "smoke": ["yes", "no", "rarely"]}, 1)
+        yield cls({"sex": ["f", "m"], "smoker": [True, False], "sleep": Interval(0, 24, unit="hours")}, 2, positions=3)
+        yield cls({"team": 2, "age": Integers(18, 99)}, 1)
+
+    @property
+    def waived(self) -> Mapping[str, str]:
+        return {"unbiased": "a figure of a stratum is a ratio of two estimates; that the cells are unbiased is tested"}
+
+    def scaled(self, factor: Fraction) -> PrivateStrata:
+        return self._made(self.domain, self.epsilon * factor, self.positions, self.law.scaled(factor))
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    @property
+    def cost(self) -> Cost:
+        return self.law.cost._replace(random_bytes=self.law.cost.random_bytes + (WORD_BYTES if self.positions else 0))
+
+    def _stratum(self, places: Any) -> Any:
+        """The number of a stratum, from places in the columns of the strata."""
+        return np.ravel_multi_index(places, self._shape)
+
+    @cached_property
+    def _shape(self) -> tuple[int, ...]:
+        return tuple(values.size for _, values in self.domain.columns[:-1])  # type: ignore[attr-defined]
+
+    def _one(self, value: Any, bits: Bits) -> bytes:
+        *places, answer = value
+        cell = self._number._rounded(answer, bits) if self.positions else answer
+        return self.law._one(int(self._stratum(places)) * self.answers + cell, bits)
+
+    def _law_of(self, value: Any, bits: Bits) -> bytes:
+        *places, cell = value
+        return self.law._law_of(int(self._stratum(places)) * self.answers + cell, bits)
+
+    def _many(self, values: RecordColumns, bits: Bits) -> Bytes:
+        *places, answers = values.columns
+        cells = self._number._rounded_many(np.asarray(answers), bits) if self.positions else np.asarray(answers)
+        return self.law._many(self._stratum(tuple(places)) * self.answers + cells, bits)
+
+    def _inputs(self) -> Iterator[tuple[Any, Any]]:
+        """Strata with listed answers, or with positions: every other number is a mixture of two of those."""
+        columns = [list(enumerate(values.labels)) for _, values in self.domain.columns[:-1]]  # type: ignore[attr-defined]
+        for row in product(*columns, [(place, label) for label, place in self._cells()]):
+            yield tuple(label for _, label in row), tuple(place for place, _ in row)
+
+    def _cells(self) -> Iterator[tuple[Any, int]]:
+        if self.positions:
+            return self._number._inputs()
+        return ((label, place) for place, label in enumerate(self.domain.columns[-1][1].labels))  # type: ignore[attr-defined]
+
+    def _input_count(self) -> int:
+        return len(self.stratum_names) * self.answers
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        *places, answer = encoded
+        names = ", ".join(self.strata) + f" and {self.domain.names[-1]}"
+        own = "yours is that of the mark"
+        if not self.positions:
+            own = f"yours is number {int(self._stratum(places)) * self.answers + answer:,}"
+        together = (
+            f"Your {names} together are one of {self._input_count():,} combinations, counted from 0: {own}. Below, "
+            "“your answer” is this number."
+        )
+        rounding = [self._number._rounding_step(value.get(self.domain.names[-1]), answer)] if self.positions else []
+        return [*rounding, together, *self.law._steps(None, None, report)]
+
+    def spoken(self, report: bytes) -> str:
+        row = np.frombuffer(report, dtype=np.uint8).reshape(1, -1)
+        speaks = np.flatnonzero(self.law.support(row)[0]).tolist()
+        cells = [quantity(float(label), self.unit) if self.positions else text(label) for label, _ in self._cells()]
+        names = [f"{self.stratum_names[at // self.answers]} & {cells[at % self.answers]}" for at in speaks[:SPOKEN]]
+        more = f" and {len(speaks) - SPOKEN:,} more" if len(speaks) > SPOKEN else ""
+        return f"it speaks for {', '.join(names) or 'no combination'}{more}"
+
+    @property
+    def attack(self) -> float | None:
+        """Of stratum and answer together."""
+        return None if self.positions else self.law.attack
+
+    # -- the read-out ------------------------------------------------------------------------------
+
+    def estimate(self, tally: Tally) -> Strata:
+        """The result of everybody, the sizes of the strata and the result of each of them, as parts of one table."""
+        found: Strata = super().estimate(tally)
+        return found
+
+    def _estimate(self, tally: Tally) -> Strata:
+        cells = self.law.estimate(self._of_law(tally))
+        return self._read(cells.frequencies.reshape(-1, self.answers), cells)
+
+    def _nothing(self) -> Strata:
+        return self._read(np.zeros((len(self.stratum_names), self.answers)), self.law._nothing())
+
+    def _read(self, shares: Floats, cells: Estimate, least: float = _CLEAR) -> Strata:
+        """From the estimated shares of the combinations, one row per stratum."""
+        n, count = cells.n, len(shares)
+        truth = _distribution(shares)
+        rows: Floats = np.kron(np.eye(count), np.ones(self.answers)).astype(np.float64)
+        spread = partial(self._spread_of_sums, rows, self.answers)
+        sizes = Estimate(self.stratum_names, n, n * shares.sum(axis=1), n * np.diagonal(spread(truth.sum(axis=1))),
+                         self.name, law=spread) if n else Estimate.nothing(self.stratum_names, self.name)  # fmt: skip
+        each: dict[str, Result] = {self.sizes_name: sizes}
+        for place, name in enumerate(self.stratum_names):
+            size, error = (float(sizes.frequencies[place]), float(sizes.stderr[place])) if n else (0.0, 0.0)
+            heard = n > 0 and size > least * error and n * size >= (LEAST if least else 1)
+            each[name] = self._part(shares[place], truth, place, n if heard else 0)
+        scores = self._points if self.positions else None
+        whole = self._part(shares.sum(axis=0), truth, None, n)
+        return Strata(each, n, self.name, overall=whole, joint=cells, scores=scores)
+
+    def _part(self, row: Floats, truth: Floats, place: int | None, n: int) -> Result:
+        """The figures of one stratum, or of everybody, from the shares of its cells; nothing without people."""
+        size = float(row.sum()) if place is not None else 1.0
+        people = round(n * size)
+        if self.positions:
+            return self._mean(row / size if n else row, truth, place, people)
+        labels = self.domain.columns[-1][1].labels  # type: ignore[attr-defined]
+        if not n:
+            return Estimate.nothing(labels, self.name)
+        shares = row / size
+        law = partial(self._within, truth, place)
+        noise = people * np.diagonal(law(_distribution(shares)))
+        return Estimate(labels, people, people * shares, noise, self.name, self._method(place), law=law)
+
+    def _mean(self, shares: Floats, truth: Floats, place: int | None, people: int) -> Mean:
+        ends, unit = self._number._ends, self._number.unit
+        if not people:
+            return Mean.nothing(ends, self.name, unit)
+        points = self._points
+        value = float(points @ shares)
+        spread = self._within(truth, place, _distribution(shares), points[None, :])[0, 0]
+        drawn = float(np.clip(points**2 @ shares - value**2, 0.0, (ends[1] - ends[0]) ** 2 / 4))
+        rounding = min(drawn, (points[1] - points[0]) ** 2 / 4)
+        stderr, noise = math.sqrt((spread + drawn) / people), math.sqrt((spread + rounding) / people)
+        return Mean(value, people, stderr, noise, ends, self.name, self._method(place), unit)
+
+    def _method(self, place: int | None) -> str:
+        return "unbiased" if place is None else "ratio"
+
+    @cached_property
+    def _points(self) -> Floats:
+        """The numbers at the positions."""
+        return np.linspace(*self._number._ends, self.positions)
+
+    def _within(self, truth: Floats, place: int | None, shares: Floats, scores: Floats | None = None) -> Floats:
+        """What a report from a stratum adds to the covariance of its figures, if these are its shares.
+
+        `place` is that of the stratum; None is everybody. Figures are the shares themselves, or scores of them.
+        """
+        score = np.eye(self.answers) if scores is None else scores
+        whole = np.zeros((len(score), *truth.shape))
+        if place is None:
+            whole[:] = score[:, None, :]
+            return _covariance(self.law, whole.reshape(len(score), -1), (truth.sum(axis=1)[:, None] * shares).ravel())
+        known, size = truth.copy(), float(truth[place].sum())
+        known[place] = size * shares
+        # A ratio moves with a cell by how far the cell's score is from the ratio.
+        whole[:, place] = score - (score @ shares)[:, None]
+        return _covariance(self.law, whole.reshape(len(score), -1), known.ravel()) / max(size, 1e-300)
+
+    def _spread_of_sums(self, rows: Floats, each: int, shares: Floats) -> Floats:
+        """What one report adds to the covariance of sums of so many cells, if these are the shares of the sums."""
+        return _covariance(self.law, rows, np.repeat(shares / each, each))
+
+    # -- what to expect ----------------------------------------------------------------------------
+
+    def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        """The figures of everybody, the shares of the strata, the figures of each; NaN of those without people."""
+        cells = self._held(answers, people)
+        sizes = cells.sum(axis=1)
+        with np.errstate(invalid="ignore"):
+            rows = np.vstack([cells.sum(axis=0), cells / sizes[:, None]])
+        figures = rows @ self._points[:, None] if self.positions else rows
+        return np.concatenate([figures[0], sizes, figures[1:].ravel()])
+
+    def _held(self, answers: Any, people: Any = None) -> Floats:
+        """The shares of the combinations among these people; a number counts at both positions around it."""
+        *places, given = self.domain.encode(answers).columns
+        stratum = np.asarray(self._stratum(tuple(places)))
+        held = np.ones(len(stratum)) if people is None else np.asarray(people, dtype=np.float64)
+        counts = np.zeros((len(self.stratum_names), self.answers))
+        if self.positions:
+            at = self._number._grid_places(np.asarray(given))
+            below = np.minimum(np.floor(at).astype(np.int64), self.positions - 2)
+            np.add.at(counts, (stratum, below), held * (1 - (at - below)))
+            np.add.at(counts, (stratum, below + 1), held * (at - below))
+        else:
+            np.add.at(counts, (stratum, np.asarray(given)), held)
+        return counts / float(held.sum())
+
+    def figure_variances(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
+        cells, n = self._held(answers, people), len(self.domain.encode(answers))
+        n = n if people is None else int(np.sum(people))
+        found = self._read(cells, Estimate(self.law.domain.labels, n, n * cells.ravel(), cells.ravel(), self.name), 0.0)
+        return np.square(found.table(population=False).stderr)
+
+    @property
+    def figure_scales(self) -> NDArray[np.float64]:
+        own = np.array([self.scale]) if self.positions else np.ones(self.answers)
+        count = len(self.stratum_names)
+        return np.concatenate([own, np.ones(count), np.tile(own, count)])
+
+    @property
+    def tests(self) -> int:
+        figures = 1 if self.positions else self.answers
+        return figures * (1 + len(self.stratum_names)) + len(self.stratum_names)
+
+    @property
+    def unit(self) -> str:
+        return self._number.unit if self.positions else ""
+
+    @property
+    def scale(self) -> float:
+        return self._number.scale if self.positions else 1.0
+
+    def noise(self, n: int) -> float:
+        """Of an average stratum: of the share of an answer that nobody gave there, or of the mean, where it is most."""
+        return _PartOf.stratum(self).noise(max(1, n // len(self.stratum_names)))
+
+    def error(self, n: int, population: bool = True) -> float:
+        """Of an average stratum: of the share of an answer, or of the mean, where it is most."""
+        return _PartOf.stratum(self).error(max(1, n // len(self.stratum_names)), population)
+
+    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+        return None if self.positions else min(1.0, quantile(level, self.tests) * self.noise(n))
+
+    @property
+    def leverage(self) -> float:
+        return self.law.leverage
+
+    @property
+    def poisoning(self) -> float:
+        """Of an average stratum."""
+        return len(self.stratum_names) * self.scale * self.law.poisoning
+
+    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
+        some = max(1, n // len(self.stratum_names))
+        each: dict[str, tuple[Protocol, int]] = dict.fromkeys(self.stratum_names, (_PartOf.stratum(self), some))
+        return {ALL: (_PartOf.of(self, ALL), n), self.sizes_name: (_PartOf.of(self, self.sizes_name), n)} | each
+
+    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
+        return {name: (protocol, tally) for name, (protocol, _) in self.parts(1).items()}
+
+    def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
+        strata = len(self.stratum_names)
+        reach = quantile(level) * self.error(n, population)
+        figure = f"the mean within +-{reach:.3g} {self.unit}".rstrip()
+        if not self.positions:
+            figure = f"any share within +-{100 * reach:.2g} percentage points"
+        return (
+            f"Each report is about {' and '.join(self.domain.names)} together, as one of {self._input_count():,} "
+            f"combinations ({self.law.name}), so that epsilon protects all of it. With {strata:,} strata of about "
+            f"equal size each gives {figure}; of smaller ones the error grows as they shrink."
+        )
+
+    def __repr__(self) -> str:
+        return f"PrivateStrata({self.domain!r}, epsilon={exact.literal(self.epsilon)}, positions={self.positions})"
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class _PartOf(PrivateStrata):
+    """One part of the result: how exact its figures are, with so many people in it."""
+
+    about: str
+
+    @classmethod
+    def of(cls, whole: PrivateStrata, about: str) -> _PartOf:
+        made = cls.__new__(cls)
+        made._set(whole.domain, whole.epsilon, whole.positions, whole.law)
+        object.__setattr__(made, "about", about)
+        return made
+
+    @classmethod
+    def stratum(cls, whole: PrivateStrata) -> _PartOf:
+        return cls.of(whole, "")
+
+    @property
+    def is_mean(self) -> bool:
+        return bool(self.positions) and self.about != self.sizes_name
+
+    @property
+    def reads(self) -> str:  # type: ignore[override]
+        return "mean" if self.is_mean else "shares"
+
+    @property
+    def tests(self) -> int:
+        return 1 if self.is_mean else len(self.stratum_names) if self.about == self.sizes_name else self.answers
+
+    @property
+    def unit(self) -> str:
+        return self._number.unit if self.is_mean else ""
+
+    @property
+    def scale(self) -> float:
+        return self._number.scale if self.is_mean else 1.0
+
+    @property
+    def poisoning(self) -> float:
+        return (1 if self.about else len(self.stratum_names)) * self.scale * self.law.poisoning
+
+    def _variance(self, shares: Floats, scores: Floats) -> float:
+        """What one report of the part adds, where its cells have these shares; all strata are alike."""
+        count = len(self.stratum_names)
+        if self.about == self.sizes_name:
+            rows: Floats = np.kron(np.eye(count), np.ones(self.answers)).astype(np.float64)
+            return float(self._spread_of_sums(rows[:1], self.answers, shares)[0, 0])
+        truth = np.tile(shares / count, (count, 1))
+        return float(self._within(truth, None if self.about else 0, shares, scores[None, :])[0, 0])
+
+    def _ends(self, share: float, size: int) -> Floats:
+        """A part of the people at the first of so many cells, the others evenly at the rest."""
+        return np.array([share, *[(1 - share) / (size - 1)] * (size - 1)])
+
+    def noise(self, n: int) -> float:
+        if self.is_mean:
+            return math.sqrt(_worst_noise(self) / n)
+        size = self.tests
+        return math.sqrt(self._variance(self._ends(0.0, size), np.eye(size)[0]) / n)
+
+    def error(self, n: int, population: bool = True) -> float:
+        if self.is_mean and not population:
+            return self.noise(n)
+        most, size = 0.0, self.answers if self.is_mean else self.tests
+        scores = self._points if self.is_mean else np.eye(size)[0]
+        for share in np.linspace(0, 1, _STEPS):
+            shares = self._ends(share, size)
+            if self.is_mean:  # people at both ends differ most
+                shares = np.zeros(size)
+                shares[[0, -1]] = share, 1 - share
+            drawn = self.scale**2 * share * (1 - share) if population else 0.0
+            most = max(most, self._variance(shares, scores) + drawn)
+        return math.sqrt(most / n)
+
+    def visible(self, n: int, level: float = 0.95, population: bool = True) -> float | None:
+        return None if self.is_mean else min(1.0, quantile(level, self.tests) * self.noise(n))
+
+
+def _worst_noise(part: _PartOf) -> float:
+    """The noise of the mean with one person in the part, rounding included, for the number where it is most."""
+    most, points = 0.0, part._points
+    for place in np.linspace(0, part.positions - 1, _STEPS):
+        below = min(int(place), part.positions - 2)
+        up = place - below
+        shares = np.zeros(part.positions)
+        shares[[below, below + 1]] = 1 - up, up
+        most = max(most, part._variance(shares, points) + up * (1 - up) * (points[1] - points[0]) ** 2)
+    return most
+
+
+@lru_cache(maxsize=256)
+def _best_positions(strata: int, epsilon: Fraction) -> int:
+    """The positions whose mean has the smallest worst-case noise in a stratum of average size."""
+    found: dict[int, float] = {}
+    for positions in _POSITIONS:
+        if strata * positions > MOST_COMBINATIONS and positions > 2:
+            break
+        with suppress(ChannelError, DomainError):
+            unit = Records({"s": Integers(0, strata - 1), "x": Interval(0, 1)})
+            found[positions] = _worst_noise(_PartOf.stratum(PrivateStrata(unit, epsilon, positions)))
+    if not found:
+        raise ChannelError(f"at epsilon {exact.shown(epsilon)} no protocol exists for {strata:,} strata: raise epsilon")
+    return min(found, key=lambda positions: (found[positions], positions))
+
+
+def _distribution(shares: Floats) -> Floats:
+    """Estimated shares as a distribution, for the covariance that they imply."""
+    known = np.clip(shares, 0.0, None)
+    total = float(known.sum())
+    return known / total if total > 0 else np.full(known.shape, 1 / known.size)
+
+
+def _covariance(protocol: PureProtocol, weights: Floats, shares: Floats) -> Floats:
+    """What one report adds to the covariance of weighted sums of estimated shares, one sum per row of weights."""
+    law = law_of(protocol)
+    total, held = weights.sum(axis=1), weights @ shares
+    squares, own = weights @ weights.T, (weights * shares) @ weights.T
+    crossed = np.outer(held, total) + np.outer(total, held)
+    found: Floats = (
+        law.own * own
+        + law.other * (squares - own)
+        + law.mixed * (crossed - 2 * own)
+        + law.pair * (np.outer(total, total) - crossed + 2 * own - squares)
+    ) / law.gap**2
+    return found
