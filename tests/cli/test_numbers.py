@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import deniable as dn
+
 DRAFT = {
     "name": "sleep",
     "epsilon": "2",
@@ -344,3 +346,19 @@ def test_coordinates_become_cells_that_can_be_privatized(run, tmp_path, monkeypa
         assert why in " ".join(refused.err.split())
         assert "s3cret" not in refused.err
     assert not Path("out.csv").exists()
+
+
+def test_intervals_allow_for_forged_reports(run, tmp_path):
+    protocol = dn.GRR(["yes", "no"], epsilon=1)
+    (tmp_path / "coin.json").write_text(json.dumps(protocol.spec()))
+    protocol.tally(protocol.privatize(["yes"] * 300 + ["no"] * 200, dn.Simulation(1))).save(tmp_path / "tally.json")
+    files = str(tmp_path / "coin.json"), str(tmp_path / "tally.json")
+    plain, robust = (
+        json.loads(run("estimate", *files, "--json", *more).out)["questions"][0] for more in ((), ("--robust", "20"))
+    )
+    for before, after in zip(plain["rows"], robust["rows"], strict=True):
+        assert after["value"] == before["value"]
+        assert after["low"] < before["low"] - 20 / 500
+        assert after["high"] > before["high"]
+    assert "even if up to 20 of the reports are forged" in " ".join(robust["notes"])
+    assert "20 of the reports are forged" in run("estimate", *files, "--robust", "20").out

@@ -14,7 +14,18 @@ from deniable.channels import Channel, RandomizedResponse
 from deniable.conformance import ConformanceError
 from deniable.conformance import protocols as checks
 from deniable.domains import Interval
-from deniable.protocols import GRR, LGRR, OUE, Estimate, Protocol, SubsetSelection, Table, Tally, Window
+from deniable.protocols import (
+    GRR,
+    LGRR,
+    OUE,
+    Estimate,
+    HadamardResponse,
+    Protocol,
+    SubsetSelection,
+    Table,
+    Tally,
+    Window,
+)
 from deniable.randomness import Bits
 
 
@@ -309,3 +320,16 @@ def test_stages_that_tell_more_than_they_state() -> None:
     checks.check_level(LouderState(3, first=1, forever=2))  # the first report alone says nothing about it
     caught(checks.check_stages, RememberedAnswer(2, first=1, forever=2), "stated ratio of a state")
     caught(checks.check_stages, RepeatedReport(2, first=1, forever=2), "rule out another")
+
+
+class Understated(HadamardResponse):
+    """Says that a forged report does half of what it does."""
+
+    @property
+    def leverage(self) -> float:
+        return super().leverage / 2
+
+
+def test_an_interval_that_forged_reports_leave() -> None:
+    checks.check_forging(HadamardResponse(3, 1, blocks=1))
+    caught(checks.check_forging, Understated(3, 1, blocks=1), "outside of the interval")

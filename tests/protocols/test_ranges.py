@@ -17,7 +17,7 @@ from deniable.protocols.numeric.density import prior_of, shares_of
 from deniable.protocols.ranges.fit import Seen, _fit, fitted
 from deniable.protocols.ranges.tree import Law, Level, Tree
 
-INDEPENDENT, DRAWN = Law(0.24, 0.19, 0.0, 0.0, 0.4), Law(0.24, 0.19, -0.01, -0.02, 0.4)
+INDEPENDENT, DRAWN = Law(0.24, 0.19, 0.0, 0.0, 0.4, 0.2), Law(0.24, 0.19, -0.01, -0.02, 0.4, 0.2)
 
 
 def small_tree(law: Law, people: tuple[int, ...] = (100, 200, 300)) -> Tree:
@@ -147,7 +147,7 @@ def test_the_error_of_256_cells_is_the_known_one(fanout: int, known: float) -> N
     ends = np.sort(np.random.default_rng(1).integers(0, 256, size=(500, 2)), axis=1) + np.array([0, 1])
     rows = (np.arange(256) >= ends[:, :1]) & (np.arange(256) < ends[:, 1:])
     free = np.einsum("ri,ij,rj->r", rows, spread, rows, optimize=True)
-    law = Law(1.0, 1.0, 0.0, 0.0, 1e-4)  # so much noise that sampling does not count
+    law = Law(1.0, 1.0, 0.0, 0.0, 1e-4, 0.5)  # so much noise that sampling does not count
     each = tuple(Level(n // levels, np.full(fanout ** (i + 1), fanout ** -(i + 1.0)), law) for i in range(levels))
     found = Tree((fanout,) * levels, each).ranges(ends[:, 0], ends[:, 1])
     given = free - (rows @ spread.sum(axis=1)) ** 2 / spread.sum()

@@ -21,7 +21,7 @@ CELLS = (7, 4)
 """Of the first number one part has no cell."""
 
 
-DRAWN = Law(0.24, 0.19, -0.01, -0.02, 0.4)
+DRAWN = Law(0.24, 0.19, -0.01, -0.02, 0.4, 0.2)
 
 
 def small(law: Law = DRAWN, people: tuple[int, ...] = (300, 200, 100, 400)) -> Grids:
@@ -104,7 +104,7 @@ def grids_with(grids: Grids, place: int, shares: np.ndarray) -> Grids:
 
 def test_the_fit_is_the_best_one() -> None:
     """Its cells written out: no small step to other shares makes the sum that it minimizes smaller."""
-    grids = small(Law(0.2, 0.2, 0.0, 0.0, 0.6), (3000, 2000, 1000, 4000))
+    grids = small(Law(0.2, 0.2, 0.0, 0.0, 0.6, 0.2), (3000, 2000, 1000, 4000))
     cells = grids.fit.grid(8, 4)
     assert np.allclose(cells.reshape(8, 4)[7], 0)
     assert cells.sum() == pytest.approx(1)

@@ -359,6 +359,7 @@ export class Board {
       about === "respondents" ? "--respondents" : "",
       post === "none" || panel.kind === "found" ? "" : `--consistent ${post}`,
       panel.open || panel.candidates.length ? "--candidates words.txt" : "",
+      panel.fakes && !given.epochs && panel.kind !== "found" ? `--robust ${panel.fakes}` : "",
     ].filter(Boolean).join(" ");
   }
 }

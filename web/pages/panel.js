@@ -133,6 +133,27 @@ export class QuestionPanel {
     return Math.round(n * (Number(this.#fakes.input.value) / 100) ** 2);
   }
 
+  /** What forgers could do to figures that are not drawn with a mark of their own for it. */
+  #tellFakes() {
+    const { n, poisoning } = this.#raw;
+    const fakes = this.#fakeReports(n);
+    const [figure, write] = {
+      series: ["a share", (x) => points(x, 2)],
+      distribution: ["the mean", (x) => quantity(Number(x.toPrecision(3)), this.unit)],
+      ranges: ["the share of a range", (x) => points(x, 2)],
+      rectangles: ["the share of a rectangle", (x) => points(x, 2)],
+    }[this.kind];
+    this.#fakes.element.classList.toggle("idle", !fakes);
+    this.#fakes.text.textContent = fakes
+      ? `If ${count(fakes)} of the ${count(n)} were fake, ${figure} could move by up to ${write((fakes / n) * poisoning)}, on top of the noise.`
+      : `Move the slider: one fake report in a hundred moves ${figure} by up to ${write(0.01 * poisoning)}.`;
+  }
+
+  /** How many fake reports the slider stands at. */
+  get fakes() {
+    return this.#raw?.n ? this.#fakeReports(this.#raw.n) : 0;
+  }
+
   /** New estimates: `raw` unbiased, `consistent` after the chosen method, as the state `asked` wanted them. */
   update(raw, consistent, asked) {
     [this.#raw, this.#consistent, this.#asked] = [raw, consistent, asked];
@@ -178,6 +199,7 @@ export class QuestionPanel {
     this.#details.hidden = !answers.length;
     if (!answers.length) return update(this.#chart, this.#empty());
     this.over.hidden = this.kind === "series";
+    if (this.kind === "series" || this.shape) this.#tellFakes();
     if (this.kind === "series") return this.#drawEpochs();
     if (this.plane) return this.#drawMap();
     if (this.shape) return this.#drawDistribution();

@@ -75,6 +75,7 @@ _NUMBERS_SHOWN = 200
         "deniable estimate survey.json reports/*.parquet --consistent norm-sub --plot shares.png",
         "deniable estimate survey.json tally.json --question smoke --level 0.99 --csv",
         "deniable estimate survey.json --from https://collect.example.org --epochs 3..5",
+        "deniable estimate survey.json tally.json --robust 50        if up to 50 reports may be forged",
         "deniable estimate survey.json tally.json --question word --candidates words.txt",
         "deniable estimate --combined round-2.json round-1.json tally-1.json tally-2.json",
     )
@@ -127,6 +128,14 @@ def estimate(
             help="One result from all rounds of a campaign: give their surveys and tallies, or a service.",
         ),
     ] = False,
+    robust: Annotated[
+        int,
+        typer.Option(
+            metavar="M",
+            min=0,
+            help="Intervals that also hold for the honest reports if up to M of all reports are forged.",
+        ),
+    ] = 0,
     few: Few = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Show and draw every answer, not only the most common.")
@@ -171,13 +180,15 @@ def estimate(
             ("--consistent", consistent),
             ("--candidates", candidates),
             ("--range", ranges),
+            ("--robust", robust),
         ):
             if given:
                 raise SpecError(f"{option} is for one round: leave it out, or leave --combined out")
         target, found = _combined(survey, inputs, service, token, question, level, simultaneous, whom, few)
     else:
         target, total, repeats = sums(survey, inputs, service, token, epochs)
-        how = (level, consistent, simultaneous, whom, repeats, bins, [read_numbers(one) for one in ranges or []])
+        asked = [read_numbers(one) for one in ranges or []]
+        how = (level, consistent, simultaneous, whom, repeats, bins, asked, robust)
         found = _estimated(target, total, question, candidates or [], how, few)
     if not found:
         raise MismatchError("there are too few reports to estimate from")
@@ -214,11 +225,11 @@ def _estimated(
     total: SurveyTally | Tally,
     question: list[str] | None,
     candidates: list[str],
-    how: tuple[float, str | None, bool, bool, Repeats, int | None, list[tuple[float, ...]]],
+    how: tuple[float, str | None, bool, bool, Repeats, int | None, list[tuple[float, ...]], int],
     few: bool,
 ) -> dict[str, Finding]:
     """The results of one round, by question, or by question and column."""
-    level, consistent, simultaneous, whom, repeats, bins, ranges = how
+    level, consistent, simultaneous, whom, repeats, bins, ranges, fakes = how
     known = questions(target)
     chosen = _chosen(known, question)
     lists = read_candidates(known, candidates)
@@ -235,7 +246,17 @@ def _estimated(
             output.note("note", f"{id!r} is left out, for {needed}")
             continue
         whole = find_result(
-            protocol, tallies[id], level, consistent, lists.get(id), simultaneous, whom, repeats, bins, ranges
+            protocol,
+            tallies[id],
+            level,
+            consistent,
+            lists.get(id),
+            simultaneous,
+            whom,
+            repeats,
+            bins,
+            ranges,
+            fakes=fakes,
         )
         for part, one in whole.parts.items():
             if question and id not in question and part_id(id, part) not in question:
@@ -377,6 +398,8 @@ def print_finding(id: str, question: str, finding: Finding, everything: bool, fi
         output.prose(finding.decision.notes[0])
     for sentence in result.said:
         output.prose(sentence)
+    if result.fakes:
+        output.prose(result.robust_note)
     for remark in finding.remarks:
         output.note("note", f"{id}: {remark}")
     if finding.winner is not None:

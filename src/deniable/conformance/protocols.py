@@ -30,7 +30,7 @@ from deniable.randomness import Bits, Secure, Simulation, exhaust
 LEVELS = {"two percent less": Fraction(98, 100), "two percent more": Fraction(102, 100)}
 TIGHT = 1e-9
 
-WAIVABLE = ("tight", "support", "unbiased")
+WAIVABLE = ("tight", "support", "unbiased", "forging")
 """The checks that a protocol may waive: none of them is about what a report gives away."""
 
 _CROWD = 10**12
@@ -430,6 +430,41 @@ def check_streams(protocol: Protocol) -> None:
     require(len({len(reports) for reports in sent}) == 1, "what a device sends has different lengths")
 
 
+def check_forging(protocol: Protocol) -> None:
+    """13. Intervals of `robust` hold for the honest reports, whatever the forged ones say; `leverage` is stated."""
+    answers = inputs(protocol)
+    crowd = [answers[place * place % len(answers)] for place in range(_HONEST)]
+    honest = protocol.tally(protocol.privatize(crowd, Simulation(1)))
+    try:
+        plain = protocol.estimate(honest)
+        plain.robust(_FAKES)
+    except MismatchError:
+        require(protocol.leverage is None, "`robust` does not know what forged reports can do: state `weights`")
+        return
+    require(min(protocol.leverage or 0, protocol.poisoning or 0) > 0, "leverage and poisoning are not stated")
+    rows = report_rows(enumerated(protocol))
+    for row in rows[np.unique(np.linspace(0, len(rows) - 1, _FORGERIES).astype(int))]:
+        seen = protocol.estimate(honest + protocol.tally(np.repeat(row[None, :], _FAKES, axis=0))).robust(_FAKES)
+        outside = []
+        for before, after in (
+            (plain.unbiased.table(_NO_LEVEL), seen.unbiased.table(_NO_LEVEL)),
+            (plain.table(), seen.table()),
+        ):
+            if len(after) != len(before):
+                return  # what is found depends on the reports
+            beyond = np.maximum(after.low - before.low, before.high - after.high) / np.maximum(before.stderr, 1e-12)
+            outside.append(np.nan_to_num(beyond, nan=0.0))
+        # Where weights are chosen for the reports, the values alone may be a little outside, and not the intervals;
+        # where errors are, the other way round.
+        require(
+            float(np.minimum(*outside).max()) <= _OUTSIDE,
+            "without the forged reports a figure is outside of the interval that allows for them",
+        )
+
+
+_HONEST, _FAKES, _FORGERIES, _NO_LEVEL, _OUTSIDE = 4000, 40, 3, 1e-6, 0.15
+
+
 PROTOCOL_CHECKS = [
     check_waivers,
     check_level,
@@ -445,4 +480,5 @@ PROTOCOL_CHECKS = [
     check_value_object,
     check_stages,
     check_streams,
+    check_forging,
 ]

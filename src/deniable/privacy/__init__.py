@@ -23,10 +23,12 @@ from deniable.privacy.guesses import (
     recurrence,
     reidentify,
 )
+from deniable.privacy.poisoning import ATTACKS, Gain, Inspection, defences, forge, gain, inspect
 from deniable.privacy.shuffle import CannotShuffle, Shuffled, fewest_people, largest_epsilon, shuffled
 from deniable.protocols.secure_sum import Collector, SecureSum, TooFewShares, close_epoch
 
 __all__ = [
+    "ATTACKS",
     "Account",
     "Attack",
     "Audit",
@@ -36,7 +38,9 @@ __all__ = [
     "Collector",
     "Composition",
     "Evidence",
+    "Gain",
     "Guess",
+    "Inspection",
     "Loss",
     "OverBudget",
     "Repeated",
@@ -49,8 +53,12 @@ __all__ = [
     "close_epoch",
     "compose",
     "correlated",
+    "defences",
     "fewest_people",
+    "forge",
+    "gain",
     "household",
+    "inspect",
     "largest_epsilon",
     "parallel",
     "profile_inference",

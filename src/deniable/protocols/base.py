@@ -15,7 +15,7 @@ ratio          the exact largest likelihood ratio of a report, between the input
 guarantee      between which inputs, and up to which probability; `related` lists the pairs for the conformance suite,
                and `distance` says how far apart inputs are where the guarantee grows with that
 noise, error   the standard error of the headline figure, in the question's unit
-cost, leverage what a report costs, and what a forged one can move
+cost, leverage what a report costs, and what a forged one can move; `forgeries`, which report does
 truth          what an estimate is about, from the answers themselves: for simulations and the conformance suite
 blankets       what a report has in common for all answers, behind which a shuffler hides people
 examples       small instances, on which the conformance suite runs
@@ -426,6 +426,37 @@ class Protocol(ABC):
 
         In the question's unit.
         """
+        return None
+
+    def forgeries(self, answers: Any) -> Bytes:
+        """Reports among which the one is that says most for these encoded answers together: what a forger sends.
+
+        Here all forms where there are few, else some honest reports.
+        """
+        if self.report_bytes <= 2 and self.report_forms <= _MANY:
+            forms = np.arange(1 << 8 * self.report_bytes, dtype="<u2").view(np.uint8).reshape(-1, 2)
+            listed = np.ascontiguousarray(forms[:, : self.report_bytes])
+            return listed[self._valid(listed)]
+        some = [answers[place % len(answers)] for place in range(_COUNTED)]
+        return as_rows([list(self._one(one, SYSTEM)) for one in some])
+
+    def any_reports(self, count: int, bits: Bits) -> Bytes:
+        """Valid reports, each form equally likely, as somebody sends who knows nothing but the format.
+
+        Where few strings of bytes are reports, honest ones of the domain's example instead.
+        """
+        found, tries = np.empty((0, self.report_bytes), dtype=np.uint8), 0
+        while len(found) < count and tries < _MANY:
+            drawn = np.empty((max(256, count), self.report_bytes), dtype=np.uint8)
+            bits.fill(drawn.reshape(-1))
+            found, tries = np.vstack([found, drawn[self._valid(drawn)]]), tries + 1 + (not len(found)) * 1000
+        if len(found) < count:
+            return self._many(self.domain.encode([self.domain.example] * count), bits)
+        return found[:count]
+
+    @property
+    def likeliest(self) -> float | None:
+        """How likely one form of a report is at most, whatever the answer; None where that is not known."""
         return None
 
     @property
@@ -858,6 +889,13 @@ class Through(Protocol):
 
     def _adder(self) -> Adder:
         return self.law._adder()
+
+    def any_reports(self, count: int, bits: Bits) -> Bytes:
+        return self.law.any_reports(count, bits)
+
+    @property
+    def likeliest(self) -> float | None:
+        return self.law.likeliest
 
     def _of_law(self, tally: Tally) -> Tally:
         """The same counters as a tally of the law."""

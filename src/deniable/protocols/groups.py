@@ -403,6 +403,23 @@ class Groups(Protocol):
         if int(tally.counts[: len(self.groups)].sum()) != tally.n or tally.counts[: len(self.groups)].min() < 0:
             raise MismatchError("the reports of the groups of this tally do not add up to its reports: it is broken")
 
+    def forgeries(self, answers: Any) -> Bytes:
+        """A forger chooses the group: what it would send in each of them."""
+        found = []
+        for place, (_, protocol) in enumerate(self.groups):
+            own = protocol.forgeries(self.project_many(answers, place, np.arange(len(answers))))
+            found += [self._packed(place, row.tobytes()) for row in own]
+        return np.array([list(row) for row in found], dtype=np.uint8)
+
+    def any_reports(self, count: int, bits: Bits) -> Bytes:
+        groups = bits.integers(len(self.groups), count)
+        found = np.zeros((count, self.report_bytes), dtype=np.uint8)
+        for place, rows in self._by_group(groups):
+            own = self.groups[place].protocol.any_reports(rows.size, bits)
+            found[rows, : self._head] = np.frombuffer(place.to_bytes(self._head, "little"), dtype=np.uint8)
+            found[rows, self._head : self._head + own.shape[1]] = own
+        return found
+
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         size, n = len(self.groups), tally.n * worth
         shares = list(zip((tally.counts[:size] * worth).tolist(), map(float, self.chances), strict=True))

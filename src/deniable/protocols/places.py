@@ -68,6 +68,7 @@ _BLOCKS = (1024, 512, 256, 128, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 """Sides of the blocks of cells in a table."""
 _MOST_SHOWN = 8
 _SAMPLE = 48
+_FORGED_AMONG = 100_000
 
 
 class Weights(NamedTuple):
@@ -373,6 +374,24 @@ class Places(Protocol):
 
     def error(self, n: int, population: bool = True) -> float:
         return self._typical(n, population)
+
+    @cached_property
+    def _forged(self) -> tuple[float, float]:
+        """What one report does to the share of a typical rectangle at most, times n: raised, and between extremes."""
+        random, n = np.random.default_rng(1), _FORGED_AMONG
+        sides = [np.sort(random.integers(0, size + 1, size=(_SAMPLE, 2)), axis=1) for size in self.domain.shape]
+        even = np.full(self.domain.cells, 1 / self.domain.cells)
+        found = Seen(self.law, even, n, n * self.law.mix(even)).bracket(np.hstack(sides).astype(float))
+        return n * max(float(one.down.max()) for one in found), n * max(float(one.most.max()) for one in found)
+
+    @property
+    def leverage(self) -> float:
+        """Of the typical rectangle that one report can raise most, if all cells are equally common."""
+        return self._forged[0]
+
+    @property
+    def poisoning(self) -> float:
+        return self._forged[1]
 
     @cached_property
     def _extremes(self) -> tuple[Floats, Floats]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from itertools import product
@@ -302,7 +302,28 @@ class PrivateStrata(Through):
             each[name] = self._part(shares[place], truth, place, n if heard else 0)
         scores = self._points if self.positions else None
         whole = self._part(shares.sum(axis=0), truth, None, n)
-        return Strata(each, n, self.name, overall=whole, joint=cells, scores=scores)
+        honest = partial(self._honest, shares, cells, least)
+        return Strata(each, n, self.name, overall=whole, joint=cells, scores=scores, honest=honest)
+
+    def _honest(self, shares: Floats, cells: Estimate, least: float, fakes: int) -> list[Strata]:
+        """What the honest reports may say: the forged ones all support a stratum from some answer on, or up to it, or
+        one answer of it, or all others. Ratios of what such reports add have their extremes there."""
+        left = cells.n - fakes
+        if left < 1 or cells.support is None:
+            return [self._nothing()]
+        p, q, steps = cells.support.p, cells.support.q, np.arange(self.answers)
+        forms = np.unique(
+            [form for at in steps for form in (steps == at, steps != at, steps >= at, steps <= at, steps < 0)], axis=0
+        )
+        found = []
+        for stratum in (*range(len(shares)), slice(None)):  # one of them, or all
+            for form in forms:
+                said = np.full(shares.shape, -q / (p - q))
+                said[stratum] += form / (p - q)
+                rest = (cells.n * shares - fakes * said) / left
+                known = replace(cells, n=left, counts=left * rest.reshape(-1), noise=cells.noise * left / cells.n)
+                found.append(self._read(rest, known, least))
+        return found
 
     def _part(self, row: Floats, truth: Floats, place: int | None, n: int) -> Result:
         """The figures of one stratum, or of everybody, from the shares of its cells; nothing without people."""

@@ -40,7 +40,7 @@ from deniable.protocols.frequency.histogram import ShareProtocol
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
-from deniable.results import Estimate, Floats
+from deniable.results import Estimate, Floats, Weights
 from deniable.results.significance import too_few, too_many
 from deniable.specs import keys
 
@@ -374,7 +374,8 @@ class Table(ShareProtocol):
         counts = observed @ self._inverse
         # Of the contributions, sum of squares less squares of what they estimate; at least what the law adds anyway.
         noise = np.maximum(observed @ self._inverse**2 - counts, n * self._spread.min(axis=0))
-        return Estimate(labels, n, counts, noise, self.name, law=self._covariance)
+        weights = Weights(self._inverse.min(axis=0), self._inverse.max(axis=0))
+        return Estimate(labels, n, counts, noise, self.name, law=self._covariance, weights=weights)
 
     def noise_covariance(self, shares: Floats) -> Floats | None:
         return None if self._inverse is None else self._covariance(shares)

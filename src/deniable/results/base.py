@@ -13,12 +13,12 @@ import io
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from html import escape
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,12 +147,49 @@ def _order(labels: Sequence[Label], value: Floats, most: int) -> NDArray[np.intp
     return np.sort(largest) if numbers_first(labels) else largest
 
 
+class Weights(NamedTuple):
+    """What single reports can do to the rows of a table, each of which is a mean over reports.
+
+    A report that says as much as possible for a row has the weight `highest` in that mean, one that says as much as
+    possible against it `lowest`; one entry per row, or one for all of them.
+    """
+
+    lowest: Any
+    highest: Any
+    reports: Any = None
+    """Over how many reports the mean is, where that is not n: those of a group."""
+
+    def widened(self, ends: Floats, value: Floats, n: float, fakes: int) -> Floats:
+        """Intervals that hold for the honest reports alone, if up to `fakes` of all reports are forged.
+
+        Without them the mean is that of fewer reports: (n v - the sum of the forged weights) / (n - fakes). Exact
+        for the mean; its error grows with n / (n - fakes).
+        """
+        if not fakes:
+            return ends
+        reports = np.broadcast_to(np.float64(n) if self.reports is None else self.reports, value.shape)
+        left = np.maximum(reports - fakes, 1.0)
+        grown = np.sqrt(reports / left)
+        low = value - fakes * (self.highest - value) / left - grown * (value - ends[:, 0])
+        high = value + fakes * (value - self.lowest) / left + grown * (ends[:, 1] - value)
+        known = reports > fakes
+        return np.stack([np.where(known, low, -np.inf), np.where(known, high, np.inf)], axis=1)
+
+    def of(self, places: Any) -> Weights:
+        """Of some of the rows."""
+        return Weights(*(one if one is None or np.ndim(one) == 0 else np.asarray(one)[places] for one in self))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(ABC):
     """What reports say, with error bars."""
 
     check: Callable[..., Misfit] | None = field(default=None, kw_only=True)
     """Tests the tally behind the result against its protocol."""
+    weights: Weights | None = field(default=None, kw_only=True)
+    """What forged reports can do to the rows, where these are means over reports and no other field says it."""
+    fakes: int = field(default=0, kw_only=True)
+    """Up to so many of the reports may be forged: intervals hold for the honest ones."""
     said: Sequence[str] = field(default=(), kw_only=True)
     """What else to say beside the figures."""
 
@@ -193,7 +230,15 @@ class Result(ABC):
         """What to say beside the figures, in sentences."""
         misfit = self.misfit
         said = [*self.said, *([misfit.message] if misfit is not None and misfit.message else [])]
+        if self.fakes:
+            said.append(self.robust_note)
         return said if self.n else [NOTHING, *said]
+
+    @property
+    def robust_note(self) -> str:
+        """What `robust` promises, in a sentence."""
+        are = "1 of the reports is" if self.fakes == 1 else f"{self.fakes:,} of the reports are"
+        return f"The intervals hold for the honest reports even if up to {are} forged."
 
     @property
     def headline(self) -> str:
@@ -249,6 +294,28 @@ class Result(ABC):
         keeps its own.
         """
         return self
+
+    def robust(self, fakes: int) -> Self:
+        """The same with intervals that also hold if up to so many of the reports are forged, whatever they say.
+
+        Values stay; where there are groups, all forged reports may be in one of them. Raises MismatchError where it
+        is not known what a report can do to these figures.
+        """
+        if isinstance(fakes, bool) or not isinstance(fakes, int | np.integer) or fakes < 0:
+            raise NumberError(f"the number of forged reports is a whole number from 0 on, not {fakes!r}")
+        return self._robust(int(fakes))
+
+    def _robust(self, fakes: int) -> Self:
+        if fakes and self.n and self.weights is None:
+            raise MismatchError(
+                f"what forged reports can do to these figures ({self.kind}, {self.method}) is not known: call robust "
+                "on what the protocol estimated"
+            )
+        return replace(self, fakes=fakes)
+
+    def _widened(self, ends: Floats, value: Floats) -> Floats:
+        """Intervals for the honest reports alone."""
+        return ends if self.weights is None else self.weights.widened(ends, value, self.n, self.fakes)
 
     def consistent(self, method: str = "norm-sub") -> Result:
         """Shares become a distribution; other figures stay as they are."""
@@ -323,7 +390,7 @@ class Result(ABC):
             "rows": self.table(level, simultaneous, population).records(json=True),
             "notes": self.notes,
             "misfit": None if misfit is None else misfit.p_value,
-        }
+        } | ({"fakes": self.fakes} if self.fakes else {})
 
     def to_csv(self, level: float = 0.95, population: bool = True) -> str:
         """One line per row, after a line with the names of the columns."""

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -50,6 +50,10 @@ class Readings(NamedTuple):
     """The variance of having asked these people and not others."""
     most: Floats
     """How far one report can move the figure."""
+    down: Floats
+    """How far it can fall at most if one of the reports is left out; of few reports, times `Evidence.thinned`."""
+    up: Floats
+    """How far it can rise."""
 
 
 class Evidence(Protocol):
@@ -58,6 +62,23 @@ class Evidence(Protocol):
     def read(self, wanted: Floats) -> Readings: ...
 
     def covariance(self, wanted: Floats) -> Floats: ...
+
+    def thinned(self, fakes: int) -> float:
+        """By how much more than so many times `down` and `up` so many reports move a figure; infinite for all."""
+
+
+def with_fakes(result: Any, found: Readings, reach: Floats, side: int) -> Floats:
+    """How far an interval reaches to one side if some of the reports may be forged; both results of readings need it.
+
+    Nothing is known once all reports of a group may be.
+    """
+    if not result.fakes:
+        return reach
+    thinned = result.evidence.thinned(result.fakes)
+    if not math.isfinite(thinned):
+        return np.full(reach.shape, np.inf)
+    moved: Floats = result.fakes * thinned * (found.down if side < 0 else found.up)
+    return moved + math.sqrt(thinned) * reach
 
 
 class Figure(float):
@@ -227,7 +248,15 @@ class Distribution(Result):
     def variance(self) -> Figure:
         """Of the numbers, in the square of the unit; what rounding to the positions adds is taken off."""
         play = 0.0 if self.is_whole else self.step**2
-        return self._smooth_figure((self.points - float(self.mean)) ** 2, play / 6, (play / 12, play / 6))
+        moved = self._moved_mean(self.points)
+        return self._smooth_figure((self.points - float(self.mean)) ** 2, play / 6, (play / 12 + moved, play / 6))
+
+    def _moved_mean(self, points: Floats) -> float:
+        """By how much squares around another mean than the honest reports' are larger, if some reports are forged."""
+        if not self.fakes or self.evidence is None:
+            return 0.0
+        found, thinned = self.evidence.read(points[None, :]), self.evidence.thinned(self.fakes)
+        return float((self.fakes * thinned * max(found.down[0], found.up[0])) ** 2)
 
     @cached_property
     def sd(self) -> Figure:
@@ -249,8 +278,8 @@ class Distribution(Result):
         value = float(found.value[0]) - bias
 
         def interval(level: float, population: bool) -> tuple[float, float]:
-            reach = float(self._reach(found, quantile(level), population)[0])
-            return value - reach - play[0], value + reach + play[1]
+            down, up = (float(self._reach(found, quantile(level), population, side)[0]) for side in (-1, 1))
+            return value - down - play[0], value + up + play[1]
 
         return Figure(value, interval, math.sqrt(float(self._spread(found, True)[0])))
 
@@ -258,9 +287,13 @@ class Distribution(Result):
         spread: Floats = self.noise * found.noise + (self.people if population else self.unheard) * found.people
         return spread
 
-    def _reach(self, found: Readings, z: float, population: bool) -> Floats:
-        reach: Floats = z * np.sqrt(self._spread(found, population)) + z**2 / 6 * max(self.noise, 1.0) * found.most
-        return reach
+    def _reach(self, found: Readings, z: float, population: bool, side: int) -> Floats:
+        """How far an interval goes below the figure, or above it."""
+        rare = z**2 / 6 * max(self.noise, 1.0) * found.most
+        return with_fakes(self, found, z * np.sqrt(self._spread(found, population)) + rare, side)
+
+    def _robust(self, fakes: int) -> Self:
+        return replace(self, fakes=fakes)
 
     # -- intervals of shares -----------------------------------------------------------------------
 
@@ -306,7 +339,7 @@ class Distribution(Result):
         for width in self._widths:
             each = np.full(rows, width)
             for side, weights in enumerate((self._inner(ramps, each), self._outer(ramps, each))):
-                reach = self._reach(self.evidence.read(weights), z, population)
+                reach = self._reach(self.evidence.read(weights), z, population, 2 * side - 1)
                 expected = (1 - 2 * side) * -(weights @ self.frequencies) + reach
                 better = expected < best[0][side]
                 best[0][side][better], best[1][side][better] = expected[better], width
@@ -318,8 +351,8 @@ class Distribution(Result):
         assert self.evidence is not None
         below = self.evidence.read(self._inner(ramps, widths[0]))
         above = self.evidence.read(self._outer(ramps, widths[1]))
-        low = np.clip(below.value - self._reach(below, z, population), 0.0, 1.0)
-        high = np.clip(above.value + self._reach(above, z, population), 0.0, 1.0)
+        low = np.clip(below.value - self._reach(below, z, population, -1), 0.0, 1.0)
+        high = np.clip(above.value + self._reach(above, z, population, 1), 0.0, 1.0)
         return low, high
 
     def _up_to(self, places: Floats, z: float, population: bool) -> tuple[Floats, Floats]:

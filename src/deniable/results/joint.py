@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from deniable._extras import require
 from deniable.errors import LabelError, MismatchError, NumberError
-from deniable.results.base import INK, Floats, Rows, quantile
+from deniable.results.base import INK, Floats, Rows, Weights, quantile
 from deniable.results.distribution import Figure
 from deniable.results.models import (
     METHODS,
@@ -123,8 +123,13 @@ class Crosstab(Estimate):
         spread = self.n * shares * (1 - shares) * drawn
         noise = self.growth[0] * self.n * _noise_of_sums(raw, shares, len(self.labels) // counts.size)
         total = noise + (1 - heard) * spread
-        how = {"method": self.method, "people": heard * drawn, "axes": axes, "heard": self.heard}
-        return Crosstab(combined(axes), self.n, counts, total, self.protocol, **how)  # type: ignore[arg-type]
+        how: dict[str, Any] = {"method": self.method, "people": heard * drawn, "axes": axes, "heard": self.heard}
+        if raw.support is not None:
+            many, gap = len(self.labels) // counts.size, raw.support.p - raw.support.q
+            together = many if raw.support.size is None else min(many, raw.support.size)
+            ends = (-many * raw.support.q / gap, (together - many * raw.support.q) / gap)
+            how |= {"weights": Weights(*ends), "fakes": self.fakes}
+        return Crosstab(combined(axes), self.n, counts, total, self.protocol, **how)
 
     def _turned(self, cells: NDArray[np.intp], axes: tuple[tuple[str, tuple[str, ...]], ...]) -> Crosstab:
         """The same table with its cells in another order."""

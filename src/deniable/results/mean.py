@@ -58,9 +58,11 @@ class Mean(Result):
     def interval(self, level: float = 0.95, population: bool = True) -> tuple[float, float]:
         """A confidence interval of the mean; without reports the whole domain."""
         reach = quantile(level) * self.error(population)
-        if not self.n:
+        if not self.n or self.fakes >= self.n:
             return self.ends
-        return self.value - reach, self.value + reach
+        value = np.array([self.value])
+        ((low, high),) = self._widened(np.stack([value - reach, value + reach], axis=1), value)
+        return float(low), float(high)
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         low, high = self.interval(level, population)

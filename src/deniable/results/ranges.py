@@ -19,14 +19,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from deniable._extras import require
 from deniable.errors import NumberError
 from deniable.results.base import INK, NOTHING, Difference, Floats, Result, Rows, number, quantile
-from deniable.results.distribution import KNOTS, MOST_BINS, Distribution, Evidence, Figure, Readings, round_edges
+from deniable.results.distribution import (
+    KNOTS,
+    MOST_BINS,
+    Distribution,
+    Evidence,
+    Figure,
+    Readings,
+    round_edges,
+    with_fakes,
+)
 
 METHOD = "fitted to all levels, not negative"
 
@@ -81,8 +90,8 @@ class RangeShares(Distribution):
     def _interval(
         self, value: Floats, inner: Readings, outer: Readings, z: float, population: bool
     ) -> tuple[Floats, Floats]:
-        low = inner.value - self._reach(inner, z, population)
-        high = outer.value + self._reach(outer, z, population)
+        low = inner.value - self._reach(inner, z, population, -1)
+        high = outer.value + self._reach(outer, z, population, 1)
         return np.minimum(np.clip(low, 0.0, 1.0), value), np.maximum(np.clip(high, 0.0, 1.0), value)
 
     # -- what a distribution asks for --------------------------------------------------------------
@@ -107,7 +116,9 @@ class RangeShares(Distribution):
     def _up_to(self, places: Floats, z: float, population: bool) -> tuple[Floats, Floats]:
         ends = np.clip(np.floor(places) + 1 if self.is_whole else places, 0.0, self.points.size)
         found = self._bracket_of(np.zeros(ends.size), ends)
-        return self._interval(np.interp(ends, self._places, self._totals), *found, z, population)
+        low, high = self._interval(np.interp(ends, self._places, self._totals), *found, z, population)
+        # Everybody is below the upper end, whatever reports about leaves beyond the last cell say.
+        return np.where(ends >= self.points.size, 1.0, low), np.where(ends <= 0, 0.0, high)
 
     def _crossings(self, shares: Sequence[float], z: float, population: bool) -> list[tuple[float, float]]:
         last = self.points.size - (1 if self.is_whole else 0)
@@ -142,9 +153,8 @@ class RangeShares(Distribution):
         """Of the numbers, in the square of the unit; of an interval as if each stood in the middle of its cell."""
         half = 0.0 if self.is_whole else self.step / 2
         # The play of an interval: everybody moves within a cell.
-        return self._fitted(
-            (self.points + half - float(self.mean)) ** 2, half * (self.ends[1] - self.ends[0]), lowest=0.0
-        )
+        play = half * (self.ends[1] - self.ends[0]) + self._moved_mean(self._padded(self.points))
+        return self._fitted((self.points + half - float(self.mean)) ** 2, play, lowest=0.0)
 
     def _fitted(self, weights: Floats, play: float, lowest: float = math.inf) -> Figure:
         """The mean of weights of the cells: of the shares that are not negative, in the interval of least squares."""
@@ -239,6 +249,8 @@ class RectangleEvidence(Protocol):
     def fitted(self, ends: Floats) -> Floats:
         """Shares that are not negative."""
 
+    def thinned(self, fakes: int) -> float: ...
+
     def bracket(self, ends: Floats, sharp: bool = False) -> tuple[Readings, Readings]:
         """Unbiased figures of something that is at most as large as the shares, and of something that is at least so.
 
@@ -301,11 +313,15 @@ class RectangleShares(Result):
         spread: Floats = self.noise * found.noise + (self.people if population else self.unheard) * found.people
         return spread
 
+    def _robust(self, fakes: int) -> Self:
+        return replace(self, fakes=fakes)
+
     def _interval(self, ends: Floats, z: float, population: bool) -> tuple[Floats, Floats]:
         value, (below, above) = self._values(ends), self._bracket(ends)
         rare = z**2 / 6 * max(self.noise, 1.0)
-        low = below.value - z * np.sqrt(self._spread(below, population)) - rare * below.most
-        high = above.value + z * np.sqrt(self._spread(above, population)) + rare * above.most
+        reach = [z * np.sqrt(self._spread(one, population)) + rare * one.most for one in (below, above)]
+        low = below.value - with_fakes(self, below, reach[0], -1)
+        high = above.value + with_fakes(self, above, reach[1], 1)
         return np.minimum(np.clip(low, 0.0, 1.0), value), np.maximum(np.clip(high, 0.0, 1.0), value)
 
     # -- tables ------------------------------------------------------------------------------------

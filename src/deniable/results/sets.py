@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -87,6 +87,11 @@ class ItemShares(Estimate):
         together = None if self.together is None else self.together.repeated(noise, people)
         return replace(super().repeated(noise, people), sizes=sizes, together=together)
 
+    def _robust(self, fakes: int) -> Self:
+        sizes = None if self.sizes is None else self.sizes.robust(fakes)
+        together = None if self.together is None else self.together.robust(fakes)
+        return replace(super()._robust(fakes), sizes=sizes, together=together)
+
     def further(self, level: float = 0.95, population: bool = True) -> dict[str, Rows]:
         found = {} if self.sizes is None else {"sizes": self.sizes.table(level, population=population)}
         if self.together is not None:
@@ -116,9 +121,10 @@ class TopShares(Estimate):
         cut = float(raw.counts[order[k]] / raw.n) if raw.n and k < order.size else -math.inf
         labels = [raw.labels[place] for place in chosen.tolist()]
         people = raw.people if np.ndim(raw.people) == 0 else np.asarray(raw.people)[chosen]
-        return cls(
-            labels, raw.n, raw.counts[chosen], raw.noise[chosen], raw.protocol, f"{k} largest", people=people, cut=cut
-        )
+        known = raw.weights or (None if raw.support is None else raw.support.weights)
+        more: dict[str, Any] = {"weights": known and known.of(chosen), "fakes": raw.fakes}
+        head = labels, raw.n, raw.counts[chosen], raw.noise[chosen], raw.protocol, f"{k} largest"
+        return cls(*head, people=people, cut=cut, **more)
 
     def interval(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Floats:
         if not self.n or math.isinf(self.cut):
@@ -126,7 +132,7 @@ class TopShares(Estimate):
         wrong = (1 - level) / (len(self.labels) if simultaneous else 1)
         errors = self.errors(population)
         ends = [_cut_ends(x, s, self.cut, wrong) for x, s in zip(self.frequencies, errors, strict=True)]
-        found: Floats = np.clip(np.array(ends).reshape(-1, 2), 0.0, 1.0)
+        found: Floats = np.clip(self._widened(np.array(ends).reshape(-1, 2), self.frequencies), 0.0, 1.0)
         return found
 
 
@@ -201,6 +207,7 @@ class TogetherShares(Estimate):
             sets=[self.sets[place] for place in listed],
             counts=self.counts[places],
             noise=self.noise[places],
+            weights=self.weights and self.weights.of(places),
             lift=None if self.lift is None else self.lift[places],
             lift_stderr=None if self.lift_stderr is None else self.lift_stderr[places],
             guess=None if self.guess is None else self.guess[places],
@@ -388,10 +395,26 @@ class KeyMeans(Result):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.shares > 0, np.sqrt(spread) / self.shares * (high - low) / 2, np.inf)
 
+    def _honest(self) -> list[KeyMeans]:
+        """What the honest reports may say, at the extremes: the forged ones all support both ends of a key, one end or
+        none. A ratio has its extremes there."""
+        assert self.weights is not None
+        lowest, highest, left = self.weights.lowest, self.weights.highest, self.n - self.fakes
+        found = []
+        for low, high in ((lowest, lowest), (lowest, highest), (highest, lowest), (highest, highest)):
+            shares = (self.n * self.shares - self.fakes * (low + high)) / left
+            sums = (self.n * self.sums - self.fakes * (high - low)) / left
+            grown = replace(self.repeated(self.n / left, self.n / left), shares=shares, sums=sums, fakes=0)
+            found.append(grown)
+        return found
+
     def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
         """By Fieller's theorem, cut to the interval of the numbers."""
-        if not self.n:
+        if not self.n or self.fakes >= self.n:
             return np.tile(np.array(self.ends, dtype=np.float64), (len(self.labels), 1))
+        if self.fakes:
+            each = np.array([one.interval(level, simultaneous) for one in self._honest()])
+            return np.stack([each[..., 0].min(axis=0), each[..., 1].max(axis=0)], axis=1)
         z = quantile(level, len(self.labels) if simultaneous else 1) ** 2
         share, total, between = self._variances()
         # The ratios r with (sum - r share)^2 <= z (total + r^2 share variance - 2 r between).

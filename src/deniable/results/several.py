@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -103,6 +103,9 @@ class Several(Result):
     def _each(self, change: Callable[[Any], Result], check: Callable[..., Misfit] | None) -> Several:
         return replace(self, by_name={name: change(part) for name, part in self.parts.items()}, check=check)
 
+    def _robust(self, fakes: int) -> Any:
+        return replace(self._each(lambda part: part.robust(fakes), self.check), fakes=fakes)
+
     def plot(
         self,
         ax: Any = None,
@@ -135,6 +138,9 @@ class MomentFigures(Several):
     """Several figures of one answer, such as mean and variance: rows of one table, each with its own unit."""
 
     kind: ClassVar[str] = "moments"
+
+    honest: Callable[[int], Sequence[Mapping[str, Result]]] | None = field(default=None, kw_only=True)
+    """What the honest reports may say if so many are forged, at the extremes."""
 
     @property
     def parts(self) -> Mapping[str, Result]:
@@ -171,6 +177,15 @@ class MomentFigures(Several):
     def tables(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> dict[str, Rows]:
         return {"": self.table(level, simultaneous, population)}
 
+    def _rows(self, name: str, level: float, simultaneous: bool, population: bool) -> Rows:
+        rows = super()._rows(name, level, simultaneous, population)
+        if not self.fakes or self.honest is None:
+            return rows
+        return _hull(rows, [found[name].table(level, simultaneous, population) for found in self.honest(self.fakes)])
+
+    def _robust(self, fakes: int) -> Self:
+        return replace(self, fakes=fakes)
+
     def _each(self, change: Callable[[Any], Result], check: Callable[..., Misfit] | None) -> MomentFigures:
         return replace(self, by_name={name: change(part) for name, part in self.by_name.items()}, check=check)
 
@@ -188,6 +203,12 @@ class MomentFigures(Several):
         return Several(self.by_name, self.n, self.protocol, self.method).plot(
             None, level, most, simultaneous, population
         )
+
+
+def _hull(rows: Rows, others: Sequence[Rows]) -> Rows:
+    """The same rows with intervals that hold those of the others."""
+    low, high = (np.array([one.ends[:, side] for one in (rows, *others)]) for side in (0, 1))
+    return replace(rows, low=low.min(axis=0), high=high.max(axis=0))
 
 
 ALL = "all"
@@ -216,6 +237,8 @@ class Strata(Several):
     """Of private strata: the combinations of stratum and answer, stratum by stratum."""
     scores: Floats | None = field(default=None, kw_only=True)
     """The numbers that stand for the answers, where their means are compared and not their shares."""
+    honest: Callable[[int], Sequence[Strata]] | None = field(default=None, kw_only=True)
+    """Of private strata: what the honest reports may say if so many are forged, at the extremes."""
 
     @property
     def parts(self) -> Mapping[str, Result]:
@@ -233,6 +256,20 @@ class Strata(Several):
         more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
         said = [f"too few people to tell anything about {', '.join(few[:_NAMED])}{more}"] if few else []
         return [*Result.notes.fget(self), *said]  # type: ignore[attr-defined]
+
+    def _rows(self, name: str, level: float, simultaneous: bool, population: bool) -> Rows:
+        rows = super()._rows(name, level, simultaneous, population)
+        if not self.fakes or self.honest is None:
+            return rows
+        parts = [one.overall if name == ALL else one.by_name[name] for one in self._extremes]
+        return _hull(rows, [part.table(level, simultaneous, population) for part in parts if part is not None])
+
+    @cached_property
+    def _extremes(self) -> Sequence[Strata]:
+        return () if self.honest is None else self.honest(self.fakes)
+
+    def _robust(self, fakes: int) -> Any:
+        return super()._robust(fakes) if self.honest is None else replace(self, fakes=fakes)
 
     def differ(self) -> SignificanceTest:
         """Whether the strata differ."""
@@ -279,6 +316,9 @@ class Series(Result):
     n: int
     protocol: str
     method: str = "unbiased"
+    moved: Callable[[int], Floats] | None = None
+    """How far so many forged reports may have raised and lowered each share, the mean of the epochs last; and by how
+    much the variances grow without them. Infinite where nothing is left."""
 
     @property
     def epochs(self) -> int:
@@ -309,13 +349,25 @@ class Series(Result):
     def interval(self, level: float = 0.95, simultaneous: bool = False) -> Floats:
         """Ends of the band, one row per answer and epoch."""
         reach = quantile(level, self.frequencies.size if simultaneous else 1)
-        return _ends(self.frequencies, self.stderr, reach)
+        down, up, grown = self._moved
+        return _ends(self.frequencies, self.stderr, reach, down[:, :-1], up[:, :-1], grown[:, :-1])
+
+    @property
+    def _moved(self) -> Floats:
+        if not self.fakes or self.moved is None:
+            nothing = np.zeros((3, len(self.answers), self.epochs + 1))
+            nothing[2] = 1.0
+            return nothing
+        return self.moved(self.fakes)
+
+    def _robust(self, fakes: int) -> Self:
+        return replace(self, fakes=fakes)
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         reach = quantile(level, self.frequencies.size + len(self.answers) if simultaneous else 1)
         value = np.column_stack([self.frequencies, self.total[0]]).ravel()
         stderr = np.column_stack([self.stderr, self.total[1]]).ravel()
-        ends = _ends(value, stderr, reach)
+        ends = _ends(value, stderr, reach, *(one.ravel() for one in self._moved))
         labels: list[Label] = [*range(1, self.epochs + 1), ALL_EPOCHS]
         return Rows(
             labels * len(self.answers),
@@ -351,8 +403,10 @@ class Series(Result):
         return ax
 
 
-def _ends(value: Floats, stderr: Floats, reach: float) -> Floats:
+def _ends(value: Floats, stderr: Floats, reach: float, down: Floats, up: Floats, grown: Floats) -> Floats:
     """Intervals around the values; the whole range where there is none."""
-    unknown = np.isnan(value)
-    reached = reach * np.where(unknown, 0.0, stderr)
-    return np.stack([np.where(unknown, 0.0, value - reached), np.where(unknown, 1.0, value + reached)], axis=-1)
+    unknown = np.isnan(value) | np.isinf(grown)
+    known = (np.where(unknown, 0.0, one) for one in (value, reach * np.sqrt(grown) * stderr, down, up))
+    middle, reached, less, more = known
+    low, high = middle - reached - less, middle + reached + more
+    return np.stack([np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)], axis=-1)

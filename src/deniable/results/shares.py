@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from deniable.errors import LabelError, MismatchError, NumberError, ShapeError
 from deniable.labels import Label, label_spec, text
-from deniable.results.base import ROWS_SHOWN, Floats, Result, Rows, number, quantile
+from deniable.results.base import ROWS_SHOWN, Floats, Result, Rows, Weights, number, quantile
 from deniable.results.significance import Measured, contrasts
 
 MOST_TOGETHER = 2048
@@ -72,10 +72,26 @@ class Support:
     noise: float = 1.0
     """By how much the noise is larger in variance than that of n reports with noise of their own."""
 
-    def interval(self, level: float) -> Floats:
-        """Clopper-Pearson for each count, solved for the frequency."""
-        shares = clopper_pearson(self.counts.astype(np.float64) * self.worth, self.n * self.worth, level)
-        return (shares - self.q) / (self.p - self.q)
+    def interval(self, level: float, fakes: int = 0) -> Floats:
+        """Clopper-Pearson for each count, solved for the frequency.
+
+        With forged reports the ends of the honest ones' intervals, if all forged ones support an answer, or none does.
+        """
+        counts = self.counts.astype(np.float64)
+        shares = clopper_pearson(counts * self.worth, self.n * self.worth, level)
+        if fakes:
+            left = max(0, self.n - fakes)
+            fewest, most = np.maximum(counts - fakes, 0.0), np.minimum(counts, left)
+            low, high = (clopper_pearson(one * self.worth, left * self.worth, level) for one in (fewest, most))
+            shares = np.stack([low[:, 0], high[:, 1]], axis=1)
+        found: Floats = (shares - self.q) / (self.p - self.q)
+        return found
+
+    @property
+    def weights(self) -> Weights:
+        """Of a report that supports an answer, and of one that does not."""
+        gap = self.p - self.q
+        return Weights(-self.q / gap, (1 - self.q) / gap)
 
     def covariance(self, people: Floats, one: int) -> Floats:
         """Of the estimated count of answer `one` with each other, if about so many people hold each answer.
@@ -203,10 +219,26 @@ class Estimate(Result):
         if self.fit is not None:
             return self._around(np.clip(self.fit.interval(level, simultaneous, population), 0.0, 1.0))
         if population and self.support is not None:
-            return self.support.interval(1 - (1 - level) / (len(self.labels) if simultaneous else 1))
+            return self.support.interval(1 - (1 - level) / (len(self.labels) if simultaneous else 1), self.fakes)
         errors = reach * self.errors(population)
-        ends = np.stack([self.frequencies - errors, self.frequencies + errors], axis=1)
+        ends = self._widened(np.stack([self.frequencies - errors, self.frequencies + errors], axis=1), self.frequencies)
         return np.clip(ends, 0.0, 1.0) if self.bounded else ends
+
+    def _widened(self, ends: Floats, value: Floats) -> Floats:
+        if not self.fakes:
+            return ends
+        known = self.weights or (None if self.support is None else self.support.weights)
+        ends = ends if known is None else known.widened(ends, value, self.n, self.fakes)
+        return np.clip(ends, 0.0, 1.0) if self.fakes >= self.n else ends
+
+    def _robust(self, fakes: int) -> Self:
+        if self.raw is not None:
+            return replace(self, fakes=fakes, raw=self.raw.robust(fakes))
+        if self.fit is not None:
+            return replace(
+                self, fakes=fakes, fit=replace(self.fit, unbiased=self.fit.unbiased.robust(fakes), spread=None)
+            )
+        return replace(self, fakes=fakes) if self.support is not None else super()._robust(fakes)
 
     def _around(self, ends: Floats) -> Floats:
         """Intervals that contain the estimate."""

@@ -15,7 +15,7 @@ repeats       one device may stand in several epochs of a sum. Of epochs with n_
               that the noise grows by 1 + (D - 1) rho, rho that covariance over the variance of one report
 decision      where the question was designed for hypotheses: which of them the reports favour, wrong with probability
               1 - level at most. Its p-values need reports of different people, so there is none where devices repeat
-poisoning     m forged reports among n move a share by at most (m / n) / (p - q), for protocols that have p and q
+poisoning     m forged reports among n move the headline figure by at most m / n times this: see `Protocol.poisoning`
 """
 
 from __future__ import annotations
@@ -231,10 +231,12 @@ def find(
     bins: int | None = None,
     ranges: Sequence[tuple[float, ...]] = (),
     values: Sequence[str] | None = None,
+    fakes: int = 0,
 ) -> Finding:
     """Estimate from a tally; open text needs the candidates to look for; a distribution may have `bins` and `ranges`.
 
     Of answers that are found although nobody listed them, `values` asks for the shares of these and no others.
+    Intervals hold for the honest reports even if so many are `fakes`.
 
     >>> from deniable.protocols import GRR
     >>> smoke = GRR(["yes", "no"], epsilon=1)
@@ -258,6 +260,8 @@ def find(
         estimated = estimated.consistent(consistent)
     if bins is not None:
         estimated = estimated.binned(bins)
+    if fakes:
+        estimated = estimated.robust(fakes)
     rows = estimated.table(level, simultaneous, population)
     parts = protocol.part_tallies(tally)
     if repeats != ONCE:

@@ -44,7 +44,7 @@ from deniable.protocols.discovery.search import ACCEPT, Level, accept, either, l
 from deniable.protocols.frequency.local_hashing import OLH
 from deniable.protocols.groups import Group, Groups
 from deniable.protocols.tally import Tally
-from deniable.results import Support
+from deniable.results import Support, Weights
 
 FOUND = "found"
 METHOD = "search and count"
@@ -378,6 +378,8 @@ class Discovery(Groups):
         missing = (1 / own.n - 1 / tally.n) * inside * (1 - inside)
         order = np.argsort(-shares, kind="stable") if ranked else np.arange(len(labels))
         noise = (noise + missing) * tally.n**2
+        lowest, highest = (float(self.chances[-1]) * end for end in self._forged)
+        weights = Weights(lowest, highest, own.n)
         return Found(
             [labels[place] for place in order],
             tally.n,
@@ -390,7 +392,26 @@ class Discovery(Groups):
             collisions=collisions[order],
             cell_count=size,
             smallest=self._smallest(tally.n),
+            weights=weights,
         )
+
+    @property
+    def leverage(self) -> float:
+        """Of the share of a value, which the last group counts; to be found it needs reports in the other groups."""
+        return self._forged[1]
+
+    @property
+    def poisoning(self) -> float:
+        return self._forged[1] - self._forged[0]
+
+    @property
+    def _forged(self) -> tuple[float, float]:
+        """The smallest and the largest weight of a report of the last group, against one of any group."""
+        law = self.groups[-1].protocol
+        assert isinstance(law, OLH)
+        one = Fraction(1, law.domain.size)
+        low, high = ((end / (law.p - law.q) - one) / (1 - one) for end in (-law.q, 1 - law.q))
+        return float(low / self.chances[-1]), float(high / self.chances[-1])
 
     # -- what it is worth --------------------------------------------------------------------------
 

@@ -116,16 +116,17 @@ class Found(TextEstimate):
         shares = self.frequencies
         if self.limit is not None:
             tail = math.erfc(reach / math.sqrt(2)) / 2
-            return _truncated(shares, self.errors(population), self.limit, tail)
+            return self._widened(_truncated(shares, self.errors(population), self.limit, tail), shares)
         if not population:
             half = reach * self.errors(population)
-            return np.stack([shares - half, shares + half], axis=1)
+            return self._widened(np.stack([shares - half, shares + half], axis=1), shares)
         # Clopper-Pearson for the reports of the cell, without the others in it on average; collisions widen both sides.
         ends = self.support.interval(math.erf(reach / math.sqrt(2)))
         ends = (ends - 1 / self.cell_count) / (1 - 1 / self.cell_count)
         more = reach * np.sqrt(np.broadcast_to(self.collisions, shares.shape))
         low = shares - np.hypot(shares - ends[:, 0], more)
-        return np.stack([low, shares + np.hypot(ends[:, 1] - shares, more)], axis=1)
+        ends = np.stack([low, shares + np.hypot(ends[:, 1] - shares, more)], axis=1)
+        return self._widened(ends, shares)
 
     def table(self, level: float = 0.95, simultaneous: bool = False, population: bool = True) -> Rows:
         rows = super().table(level, simultaneous, population)

@@ -36,7 +36,7 @@ from deniable.protocols.frequency.histogram import FrequencyProtocol
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally, even_columns, kept_or_uniform, spread_evenly
 from deniable.randomness import Bits
-from deniable.results import Estimate
+from deniable.results import Estimate, Weights
 from deniable.results.significance import too_few, too_many
 
 
@@ -106,6 +106,11 @@ class HadamardResponse(FrequencyProtocol):
     @property
     def leverage(self) -> float:
         return 1 / float(self.response.keep)
+
+    @property
+    def poisoning(self) -> float:
+        """An output is counted for an answer or against it."""
+        return 2 * self.leverage
 
     @property
     def attack(self) -> float:
@@ -191,7 +196,15 @@ class HadamardResponse(FrequencyProtocol):
         people = np.clip((table[0] - tally.n * elsewhere) / keep, 0, tally.n)[answers % self.blocks]
         own = np.clip(counts, 0, people)
         spread = people * (keep + elsewhere) + (tally.n - people) * elsewhere - own * keep**2
-        return Estimate(self.domain.labels, tally.n, counts, spread / keep**2, self.name, law=self.noise_covariance)
+        return Estimate(
+            self.domain.labels,
+            tally.n,
+            counts,
+            spread / keep**2,
+            self.name,
+            law=self.noise_covariance,
+            weights=Weights(-self.leverage, self.leverage),
+        )
 
     def noise_covariance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         # The signs of two answers of a block multiply to that of a third one, which comes oftener if people hold it.

@@ -250,6 +250,21 @@ class LocalHashing(PureProtocol):
         valid: NDArray[np.bool_] = reports[:, -1] >> np.uint8(self._fields_bits % 8) == 0
         return valid
 
+    def forgeries(self, answers: Any) -> Bytes:
+        """A matrix that gives these answers one hash and as few others as possible; and that of zeros, which gives it
+        to all. Up to L - r + 1 answers fit into one of rank r."""
+        first, *others = {int(one): None for one in answers}
+        rows = _orthogonal([one ^ first for one in others], self.index_bits, self.hash_bits)
+        report = 0
+        for place, row in enumerate(rows):
+            report |= (row | ((row & first).bit_count() & 1) << self.index_bits) << place * (self.index_bits + 1)
+        listed = np.frombuffer(report.to_bytes(self.report_bytes, "little"), dtype=np.uint8)
+        return np.stack([listed, np.zeros_like(listed)])
+
+    @property
+    def likeliest(self) -> float:
+        return float(self.p) / 2.0 ** (self.hash_bits * self.index_bits)
+
     def _count(self, reports: Bytes) -> Counts:
         return self._count_fields(self._fields(reports), len(reports))
 
@@ -324,6 +339,23 @@ class LocalHashing(PureProtocol):
         blocks = [np.stack(fields).astype(np.int64) for fields in self._fields(reports)]
         fields = np.concatenate(blocks, axis=1) if blocks else np.empty((self.hash_bits, 0), dtype=np.int64)
         return HashModel(Supports(self, reports, None), float(self.ratio - 1), fields, self.index_bits)
+
+
+def _orthogonal(vectors: list[int], length: int, most: int) -> list[int]:
+    """Up to so many independent bit vectors that have even overlap with all of the given ones.
+
+    >>> _orthogonal([0b01, 0b11], 2, 1), _orthogonal([0b01], 2, 2), _orthogonal([], 3, 2)
+    ([], [2], [1, 2])
+    """
+    pivots: dict[int, int] = {}  # of a reduced basis, by its lowest bit
+    for vector in vectors:
+        for low, other in pivots.items():
+            vector ^= other if vector & low else 0
+        if vector:
+            low = vector & -vector
+            pivots = {at: other ^ vector if other & low else other for at, other in pivots.items()} | {low: vector}
+    free = [1 << place for place in range(length) if 1 << place not in pivots]
+    return [one | sum(low for low, other in pivots.items() if other & one) for one in free[:most]]
 
 
 def best_hash_bits(epsilon: float) -> int:

@@ -51,6 +51,10 @@ ENOUGH = 2.0
 """How many standard errors an estimate must reach to count as seen."""
 
 
+_FORGED_COHORTS = 16
+"""Cohorts that are tried for the report that says most for some texts."""
+
+
 def cohort_step(cohorts: int, cells: int, kept: bool = False) -> str:
     """The first step of every report about a text, in words; the hash function may be kept for all reports."""
     drawn = "is drawn once and kept for all your reports" if kept else "is drawn"
@@ -314,6 +318,30 @@ class TextProtocol(FrequencyProtocol):
             own = rest[order[starts[some] + place]]
             total[some] += np.unpackbits(own, axis=1, count=self._block, bitorder="little")
         blocks[cohorts] = total
+
+    def forgeries(self, answers: Any) -> Bytes:
+        """A forger chooses the cohort: what it would send in some of them."""
+        known = None if self.is_open else self.domain.labels
+        texts = [as_text(answers[i] if known is None else known[answers[i]]) for i in range(len(answers))]
+        found = []
+        for cohort in range(min(self.cohort_count, _FORGED_COHORTS)):
+            head = np.frombuffer(cohort.to_bytes(self._cohort_bytes, "little"), dtype=np.uint8)
+            rest = self._forged_rest(texts, cohort)
+            found.append(np.hstack([np.tile(head, (len(rest), 1)), rest]))
+        return np.vstack(found)
+
+    @abstractmethod
+    def _forged_rest(self, texts: Sequence[str], cohort: int) -> Bytes:
+        """What says most for these texts in a cohort: reports without it."""
+
+    def any_reports(self, count: int, bits: Bits) -> Bytes:
+        cohorts = bits.integers(self.cohort_count, count)
+        head = cohorts.astype("<u2")[:, None].view(np.uint8)[:, : self._cohort_bytes]
+        return np.hstack([head, self._any_rest(count, bits)])
+
+    @abstractmethod
+    def _any_rest(self, count: int, bits: Bits) -> Bytes:
+        """Reports without their cohorts, each form equally likely."""
 
     def _parts(self, counts: Counts) -> tuple[Counts, Counts]:
         """Reports per cohort, and the blocks of counters: views."""

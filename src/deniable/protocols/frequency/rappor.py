@@ -52,7 +52,7 @@ from deniable.channels.inference.em import MatrixModel, Model
 from deniable.domains import Categories, DomainLike, Strings
 from deniable.domains.text import as_key, text_digest
 from deniable.errors import DomainError, NumberError
-from deniable.exact import Dyadic, Number
+from deniable.exact import WORD, Dyadic, Number
 from deniable.labels import Label
 from deniable.protocols.base import WORD_BYTES, Cost, Positions, Protocol, kind_named, percent
 from deniable.protocols.blanket import Blanket, power, supporting
@@ -62,6 +62,7 @@ from deniable.protocols.frequency.unary import bitmap_operations, packed_bytes, 
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
+from deniable.results import Weights
 
 Method = Literal["auto", "least-squares", "non-negative", "lasso"]
 
@@ -157,7 +158,12 @@ class RAPPOR(TextProtocol):
 
     @property
     def leverage(self) -> float:
+        """Of a single candidate: all bits of its filter in a cohort are set, and no others."""
         return 1 / (1 - 2 * float(self.sent_flip))
+
+    @property
+    def poisoning(self) -> float:
+        return 2 * self.leverage
 
     @classmethod
     def examples(cls) -> Iterator[Protocol]:
@@ -241,6 +247,15 @@ class RAPPOR(TextProtocol):
     def _has_lanes(self) -> bool:
         return True
 
+    def _forged_rest(self, texts: Sequence[str], cohort: int) -> Bytes:
+        flags = np.zeros((1, self.bloom_bits), dtype=np.uint8)
+        for text in texts:
+            flags[0, self.positions(text, cohort)] = 1
+        return np.packbits(flags, axis=1, bitorder="little")
+
+    def _any_rest(self, count: int, bits: Bits) -> Bytes:
+        return bits.packed(Dyadic(WORD // 2), self.bloom_bits, count)
+
     def _count_rest(self, reports: Bytes) -> Counts:
         return positional_popcount(reports)[: self.bloom_bits]
 
@@ -303,7 +318,14 @@ class RAPPOR(TextProtocol):
                 'use method="lasso", or more bits or cohorts in the next collection'
             )
         unbiased = TextEstimate(
-            labels, tally.n, found.counts, found.variance, self.name, name, unlisted_noise=found.unlisted_stderr
+            labels,
+            tally.n,
+            found.counts,
+            found.variance,
+            self.name,
+            name,
+            unlisted_noise=found.unlisted_stderr,
+            weights=Weights(-found.moved / (1 - 2 * flip), found.moved / (1 - 2 * flip)),
         )
         if method != "non-negative":
             return unbiased
@@ -412,6 +434,8 @@ class Fitted:
     counts: Floats
     variance: Floats
     unlisted_stderr: float
+    moved: Floats
+    """How far the bits of one report can move each share, times n; before they are enlarged for the flips."""
 
 
 def fit(data: Cohorts, chosen: NDArray[np.int64]) -> Fitted:
@@ -435,12 +459,19 @@ def fit(data: Cohorts, chosen: NDArray[np.int64]) -> Fitted:
 
     held = np.clip(counts[chosen], 0, n)
     chance = [np.zeros(len(chosen)), np.zeros(len(others)), np.zeros(1)]  # for the chosen, the others, the sum
+    moved = np.zeros(total)
     for j in np.flatnonzero(data.sizes):
         cohort = np.zeros(data.sizes.size)
         cohort[j] = 1.0
         own = data.gram(active, active, cohort)
         together = inverse @ own
         alone = (data.gram(rest, active, cohort) - across @ own) / left[:, None]
+        bits = slice(j * data.bits, (j + 1) * data.bits)
+        seen, hidden = active[bits].T, rest[bits].T
+        each = ((chosen, n * (inverse @ seen)), (others, n * (hidden.toarray() - across @ seen) / left[:, None]))
+        for places, weights in each:
+            centred = weights - weights.mean(axis=1, keepdims=True)
+            moved[places] = np.maximum(moved[places], np.abs(centred).sum(axis=1) / 2)
         for spread, mixing in zip(chance, (together, alone, together.sum(axis=0, keepdims=True)), strict=True):
             spread += n * data.sizes[j] * (mixing**2 @ held - (mixing @ held) ** 2 / n)
 
@@ -448,7 +479,7 @@ def fit(data: Cohorts, chosen: NDArray[np.int64]) -> Fitted:
     variance[chosen] += np.maximum(chance[0] - held + held**2 / n, 0)
     variance[others] += chance[1]
     sum_variance = noise * float(inverse.sum()) + max(0.0, float(chance[2][0]) - held.sum() + held.sum() ** 2 / n)
-    return Fitted(counts, variance, math.sqrt(sum_variance + float(variance[others].sum())) / n)
+    return Fitted(counts, variance, math.sqrt(sum_variance + float(variance[others].sum())) / n, moved)
 
 
 def _inverse(gram: Floats) -> tuple[Floats, NDArray[np.bool_]]:

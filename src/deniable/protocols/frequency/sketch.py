@@ -56,6 +56,7 @@ from deniable.protocols.frequency.unary import SUE
 from deniable.protocols.reports import Bytes, Reports
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
+from deniable.results import Weights
 
 _BLOCK_CELLS = 1 << 24
 
@@ -107,6 +108,12 @@ class SketchProtocol(TextProtocol):
         """What one forged report in a cell adds to the count of a string there: the mean cell is taken off."""
         cells = self.hashing.cells
         return float((cells * self.inner.leverage - 1) / (cells - 1))
+
+    @property
+    def poisoning(self) -> float:
+        """The same between a report that supports the cell and one that does not."""
+        cells = self.hashing.cells
+        return float(cells / (cells - 1) * self.inner.poisoning)
 
     @property
     def _cells(self) -> Integers:
@@ -168,6 +175,12 @@ class SketchProtocol(TextProtocol):
     def _valid_rest(self, reports: Bytes) -> NDArray[np.bool_]:
         return self.inner._valid(reports)
 
+    def _forged_rest(self, texts: Sequence[str], cohort: int) -> Bytes:
+        return self.inner.forgeries(np.array([self.hashing.cell(text, cohort) for text in texts]))
+
+    def _any_rest(self, count: int, bits: Bits) -> Bytes:
+        return self.inner.any_reports(count, bits)
+
     def _count_rest(self, reports: Bytes) -> Counts:
         return self.inner._count(reports)
 
@@ -216,7 +229,10 @@ class SketchProtocol(TextProtocol):
         variance = self._spread(n, own, others)
         # Candidates that share a cell share its noise, so their errors add up rather than cancel.
         left_over = float(variance.sum()) + self._spread(1, 0, 1) * sharing
-        return TextEstimate(labels, n, estimated, variance, self.name, unlisted_noise=math.sqrt(left_over) / n)
+        weights = Weights(self.leverage - self.poisoning, self.leverage)
+        return TextEstimate(
+            labels, n, estimated, variance, self.name, unlisted_noise=math.sqrt(left_over) / n, weights=weights
+        )
 
     def _sum_of_squares(self, agreement: float, sizes: Counts, n: int) -> float:
         """Estimates the sum of n_x^2, from the squares of all estimated cells.

@@ -320,5 +320,18 @@ class SubsetSelection(PureProtocol):
     def _adder(self) -> Adder:
         return self.subsets.adder() or super()._adder()
 
+    def forgeries(self, answers: Any) -> Bytes:
+        """These answers, as many as fit, and others: beginning at four places, as it may matter which."""
+        found, size = [], self.domain.size
+        for begin in range(0, size, max(1, -(-size // 4))):
+            others = ((begin + step) % size for step in range(size))
+            listed = list(dict.fromkeys([*np.asarray(answers).tolist(), *others]))
+            found.append(self.subsets.written(sorted(listed[: self.subset_size])))
+        return np.frombuffer(b"".join(found), dtype=np.uint8).reshape(len(found), -1)
+
+    @property
+    def likeliest(self) -> float:
+        return float(self.p / math.comb(self.domain.size - 1, self.subset_size - 1))
+
     def _support(self, reports: Bytes) -> NDArray[np.bool_]:
         return self.subsets.flags(reports)

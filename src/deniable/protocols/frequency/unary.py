@@ -141,6 +141,17 @@ class UnaryProtocol(PureProtocol):
         weights = row_weights(rows)
         return self._valid(rows) & (weights >= low) & (weights <= high)
 
+    def forgeries(self, answers: Any) -> Bytes:
+        """The bits of these answers, and no others."""
+        flags = np.zeros((1, self.domain.size), dtype=np.uint8)
+        flags[0, answers] = 1
+        return np.packbits(flags, axis=1, bitorder="little")
+
+    @property
+    def likeliest(self) -> float:
+        p, q = float(self.p), float(self.q)
+        return max(p, 1 - p) * max(q, 1 - q) ** (self.domain.size - 1)
+
     def _count(self, reports: Bytes) -> Counts:
         return positional_popcount(reports)[: self.domain.size]
 

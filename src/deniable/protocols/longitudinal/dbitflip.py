@@ -49,7 +49,7 @@ from deniable.protocols.memoized import FEW_FORMS, Memoized, Place, bit_linking,
 from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
-from deniable.results import Estimate, Floats
+from deniable.results import Estimate, Floats, Weights
 from deniable.results.significance import too_few, too_many
 
 _USUAL_BITS = 16
@@ -212,6 +212,16 @@ class DBitFlip(Memoized, ShareProtocol):
         about = "" if self.blocks == 1 else f"about block {block + 1} of {self.blocks}: "
         return f"{about}it speaks for {', '.join(speaks[:SPOKEN]) or 'no answer'}{more}"
 
+    def forgeries(self, answers: Any) -> Bytes:
+        """A forger chooses the block: the bits of these answers in each of theirs."""
+        found = []
+        for block in np.unique(np.asarray(answers) // self.bits).tolist():
+            own = [int(one) - block * self.bits for one in answers if one // self.bits == block]
+            lanes = sum(1 << place for place in set(own))
+            width = self.report_bytes - self._head
+            found.append(block.to_bytes(self._head, "little") + lanes.to_bytes(width, "little"))
+        return np.frombuffer(b"".join(found), dtype=np.uint8).reshape(len(found), -1)
+
     # -- the device --------------------------------------------------------------------------------
 
     def _shared(self, bits: Bits) -> bytes:
@@ -314,7 +324,10 @@ class DBitFlip(Memoized, ShareProtocol):
         asked = np.repeat(people, self.bits)[: seen.size]
         counts = self.blocks * (seen - asked * flip) / (1 - 2 * flip)
         noise = self.variance(tally.n, np.clip(counts / tally.n, 0.0, 1.0), population=False)
-        return Estimate(self.domain.labels, tally.n, counts, noise, self.name, law=self.noise_covariance)
+        weights = Weights(self.leverage - self.poisoning, self.leverage)
+        return Estimate(
+            self.domain.labels, tally.n, counts, noise, self.name, law=self.noise_covariance, weights=weights
+        )
 
     def variance(self, n: int, frequency: ArrayLike = 0.0, population: bool = True) -> Any:
         f = np.asarray(frequency, dtype=np.float64)

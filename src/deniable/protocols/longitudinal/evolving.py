@@ -385,13 +385,58 @@ class Evolving(Protocol):
         if self.followed == 1:
             share, spread = found[0]
             found = [(1 - share, spread), (share, spread)]
+
+        def moved(fakes: int) -> Floats:
+            each = [
+                self._moved(pairs.sum(axis=1), share, fakes)
+                for pairs, (share, _) in zip(bits, found[-len(bits) :], strict=True)
+            ]
+            # Where one answer is followed, the other one is the rest, and falls where this one rises.
+            whole = [each[0][[1, 0, 2]], each[0]] if self.followed == 1 else each
+            return np.stack(whole, axis=1)
+
         return Series(
             [text(label) for label in self.domain.labels],
             np.stack([share for share, _ in found]),
             np.stack([spread for _, spread in found]),
             tally.n,
             self.name,
+            moved=moved,
         )
+
+    def _moved(self, n: Counts, share: Floats, fakes: int) -> Floats:
+        """How far the share of each epoch, and their mean, falls and rises without so many reports of one part.
+
+        By the rank-one update of least squares: without m reports of part e that say s, shares change by
+        m u_e (x_e - s) / (1 - m c_e), with u_e what a unit on the part moves, c_e what it moves the part's own change,
+        and x_e that change.
+        """
+        nothing = np.zeros((3, self.epochs + 1))
+        nothing[2] = np.inf
+        known = self._connected(n > 0)
+        places = np.flatnonzero(known[1:])
+        if not places.size:
+            return nothing
+        number = np.cumsum(known) - 1
+        used = np.flatnonzero((n > 0) & known[self.edges[:, 0]])
+        begin, end = (number[self.edges[used, side]] for side in (0, 1))
+        inverse = np.zeros((places.size + 1, places.size + 1))
+        inverse[1:, 1:] = np.linalg.inv(_grounded(begin, end, n[used].astype(np.float64), places.size + 1))
+        unit = inverse[:, end] - inverse[:, begin]
+        parts = np.arange(used.size)
+        left = 1 - fakes * (unit[end, parts] - unit[begin, parts])
+        if left.min() <= 1e-9:
+            return nothing
+        at = np.concatenate([[0.0], share[places] - 0.5])
+        rows = np.vstack([unit[1:], unit[1:].mean(axis=0)])
+        both = [rows * (fakes * (at[end] - at[begin] - said) / left) for said in (self.stretch, -self.stretch)]
+        moves = np.hstack(both)
+        found = nothing.copy()
+        where = np.append(places, self.epochs)
+        found[0, where] = np.maximum(0.0, -moves.min(axis=1))
+        found[1, where] = np.maximum(0.0, moves.max(axis=1))
+        found[2, where] = 1 / left.min()
+        return found
 
     def _nothing(self) -> Series:
         return self._estimate(self.empty())
@@ -463,10 +508,24 @@ class Evolving(Protocol):
     def cost(self) -> Cost:
         return Cost((4 + (self.followed > 1)) * WORD_BYTES, 1)
 
+    @cached_property
+    def _most_moved(self) -> float:
+        """What one unit on a part moves the share of an epoch at most, with as many reports in all parts."""
+        begin, end = self.edges.T
+        inverse = np.zeros((self.epochs + 1, self.epochs + 1))
+        inverse[1:, 1:] = np.linalg.inv(_grounded(begin, end, np.ones(len(begin)), self.epochs + 1))
+        return float(np.abs(inverse[:, end] - inverse[:, begin]).max())
+
     @property
     def leverage(self) -> float:
-        """What one forged bit moves a share, against its own weight."""
-        return 2 * self.stretch
+        """What one forged bit about the part that matters most moves a share; of all reports of a device, one in
+        `epochs` is about each part of its level, and one level and answer is chosen."""
+        return self._most_moved * self.stretch * self.epochs * self.depth * self.followed
+
+    @property
+    def poisoning(self) -> float:
+        """Between the two bits."""
+        return 2 * self.leverage
 
     # -- whole streams -----------------------------------------------------------------------------
 

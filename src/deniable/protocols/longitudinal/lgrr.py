@@ -41,7 +41,7 @@ from deniable.protocols.memoized import FEW_FORMS, Memoized, Part, Place
 from deniable.protocols.reports import Bytes, from_bytes, narrow_type, to_bytes
 from deniable.protocols.tally import Counts, Tally, kept_or_uniform, spread_evenly
 from deniable.randomness import Bits
-from deniable.results import Floats
+from deniable.results import Floats, Weights
 
 
 class LGRR(Memoized, GRR):
@@ -331,9 +331,29 @@ class LOLOHA(Memoized, SketchProtocol):
         held = np.clip(counts, 0.0, None)
         held *= n / held.sum() if held.sum() > 0 else 0.0
         spread = self._known_spread @ held
-        return TextEstimate(
-            labels, n, counts, spread[:-1], self.name, unlisted_noise=math.sqrt(max(0.0, float(spread[-1]))) / n
-        )
+        rest = math.sqrt(max(0.0, float(spread[-1]))) / n
+        lowest, highest = self._known_weights
+        weights = Weights(lowest, highest)
+        return TextEstimate(labels, n, counts, spread[:-1], self.name, unlisted_noise=rest, weights=weights)
+
+    @cached_property
+    def _known_weights(self) -> tuple[Floats, Floats]:
+        """The smallest and the largest weight of a report for each listed answer, over all cohorts and cells."""
+        assert self.known is not None
+        p, q, cells = float(self.inner.p), float(self.inner.q), self.known.cells
+        pools = (cells[:, cohort, None] == np.arange(self.hashing.cells) for cohort in range(self.cohort_count))
+        found = np.hstack([self.known.inverse @ (pool - q) / (p - q) for pool in pools])
+        return found.min(axis=1), found.max(axis=1)
+
+    @property
+    def leverage(self) -> float:
+        return super().leverage if self.is_open or self.known is None else float(self._known_weights[1].max())
+
+    @property
+    def poisoning(self) -> float:
+        if self.is_open or self.known is None:
+            return super().poisoning
+        return float((self._known_weights[1] - self._known_weights[0]).max())
 
     @property
     def waived(self) -> Mapping[str, str]:

@@ -386,7 +386,11 @@ class Unbiased:
         mean = wanted @ self.shares
         known = wanted**2 @ self.shares
         noise, people = np.maximum(square - known, 0.0) / n, np.maximum(known - mean**2, 0.0) / n
-        return Readings(weights @ self.counts / n, noise, people, np.ptp(weights, axis=1) / n)
+        value, lowest, highest = weights @ self.counts / n, weights.min(axis=1), weights.max(axis=1)
+        return Readings(value, noise, people, (highest - lowest) / n, (highest - value) / n, (value - lowest) / n)
+
+    def thinned(self, fakes: int) -> float:
+        return self.n / (self.n - fakes) if fakes < self.n else math.inf
 
     def covariance(self, wanted: Floats) -> Floats:
         """Of the figures of `wanted`, as a population: noise and sampling error together."""

@@ -37,7 +37,7 @@ from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.table import MOST_CELLS, Table, epsilon_above, rank
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits
-from deniable.results import Floats, Mean
+from deniable.results import Floats, Mean, Weights
 from deniable.specs import integer_text, keys, read_integer
 
 _HEX = frozenset("0123456789abcdef")
@@ -327,7 +327,9 @@ class MeanTable(OnGrid, Table):
         half = float(self._half)
         value = float(self._middle + self._half * total)
         stderr, alone = (half * math.sqrt(variance / n) for variance in (everything, noise))
-        return Mean(value, n, stderr, alone, self._ends, self.name, unit=self.unit)
+        middle = float(self._middle)
+        weights = Weights(middle + half * float(self._floats.min()), middle + half * float(self._floats.max()))
+        return Mean(value, n, stderr, alone, self._ends, self.name, unit=self.unit, weights=weights)
 
     def _nothing(self) -> Mean:  # type: ignore[override]
         return Mean.nothing(self._ends, self.name, self.unit)

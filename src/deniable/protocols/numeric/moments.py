@@ -276,7 +276,30 @@ class Moments(Groups):
 
     def _estimate(self, tally: Tally) -> MomentFigures:
         figures = [_figure(protocol, own) for (_, protocol), own in zip(self.groups, self.tallies(tally), strict=True)]
-        return MomentFigures(self._read(figures, tally.n), tally.n, self.name)
+        return MomentFigures(
+            self._read(figures, tally.n), tally.n, self.name, honest=lambda fakes: self._honest(figures, tally.n, fakes)
+        )
+
+    def _honest(self, figures: list[_Figure], n: int, fakes: int) -> list[dict[str, Mean]]:
+        """What the honest reports may say: the forged ones are in one group, and at an end of what a report can say.
+
+        A variance is largest where the mean is in the middle, so that is one more extreme.
+        """
+        found = []
+        for place, (group, figure) in enumerate(zip(self.groups, figures, strict=True)):
+            protocol: Any = group.protocol
+            left = figure.n - fakes
+            said = [float(protocol.contribution(output)) for output in range(protocol.tally_size)]
+            ends = [
+                (figure.n * figure.value - fakes * end) / left if left > 1 else math.nan
+                for end in (min(said), max(said))
+            ]
+            middle = [0.0] if min(ends) < 0 < max(ends) else []
+            for value in (*ends, *middle):
+                spread = figure.variance * figure.n / left if left > 1 else math.nan
+                moved = [*figures[:place], _Figure(value, spread, left), *figures[place + 1 :]]
+                found.append(self._read(moved, n))
+        return found
 
     def _read(self, figures: list[_Figure], n: int) -> dict[str, Mean]:
         count, parts = len(self.numbers), {}

@@ -42,7 +42,7 @@ from deniable.protocols.reports import Bytes, from_bytes, to_bytes, width_of
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
 from deniable.randomness.kernels import BLOCK
-from deniable.results import Distribution, Floats, Mean, quantile
+from deniable.results import Distribution, Floats, Mean, Weights, quantile
 from deniable.results.distribution import BINS, round_edges, true_figures
 from deniable.results.significance import too_few, too_many
 
@@ -292,7 +292,8 @@ class Window(OnGrid, Protocol):
         centre = float(Fraction(total, n)) - (self.outputs - 1) / 2
         apart = max(0.0, ((float(spread) + centre**2 - fixed) / t - (centre / t) ** 2) - 0.25)
         noise = min(everything, max(everything - apart * (t**2) * scale / n, least * scale / n))
-        return Mean(value, n, math.sqrt(everything), math.sqrt(noise), self._ends, self.name, unit=self.unit)
+        errors, weights = (math.sqrt(everything), math.sqrt(noise)), Weights(*self._mean_weights)
+        return Mean(value, n, *errors, self._ends, self.name, unit=self.unit, weights=weights)
 
     def estimate(self, tally: Tally, smooth: bool | None = None) -> Any:
         """A `Mean` with its error in the question's unit, or a `Distribution`.
@@ -400,17 +401,31 @@ class Window(OnGrid, Protocol):
         fixed = (t * (self.width**2 - 1) + (1 - t) * (self.outputs**2 - 1)) / 12
         return math.sqrt((t * half**2 + fixed) / n) * float(self._scale)
 
-    @property
-    def leverage(self) -> float:
-        """How many honest people at one end a forged report of the last output outweighs, for the mean."""
-        return (self.outputs - 1) / (float(self.kept) * (self.positions - 1))
+    @cached_property
+    def _mean_weights(self) -> tuple[float, float]:
+        """The smallest and the largest weight of a report in the mean, in the unit.
+
+        Of a distribution the outputs are weighted for the smallest variance: here, if all numbers are equally common.
+        """
+        middle, reach = float(self._low + self._high) / 2, float(self._scale) * (self.outputs - 1) / 2
+        if self.read == DISTRIBUTION:
+            evidence = self._even(1).evidence
+            assert isinstance(evidence, Unbiased)
+            weights = evidence.weights(self._points[None, :])
+            return float(weights.min()), float(weights.max())
+        return middle - reach, middle + reach
 
     @property
-    def poisoning(self) -> float | None:
-        """m forged reports among n move the mean by at most m / n times this, in the unit; None of a distribution."""
-        if self.read == DISTRIBUTION:
-            return None
-        return float(self._scale * (self.outputs - 1))
+    def leverage(self) -> float:
+        """How many honest people at one end a forged report at that end outweighs, for the mean."""
+        (low, high), (lowest, highest) = self._ends, self._mean_weights
+        middle = (low + high) / 2
+        return max(highest - middle, middle - lowest) / (high - middle)
+
+    @property
+    def poisoning(self) -> float:
+        """m forged reports among n move the mean by at most m / n times this, in the unit."""
+        return self._mean_weights[1] - self._mean_weights[0]
 
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
         where = "in the window of" if self.width > 1 else "at"

@@ -42,7 +42,7 @@ from deniable.protocols.reports import Bytes, to_bytes
 from deniable.protocols.table import Table, epsilon_above, rank
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits
-from deniable.results import Estimate
+from deniable.results import Estimate, Weights
 from deniable.specs import integer_text, read_integer
 
 PROFILE, VALUE = "profile", "value"
@@ -389,7 +389,8 @@ class ProfileTable(Table):
         people = people * (tally.n / people.sum())
         # For people as they are, n_i of profile i: of the contributions, sum of squares less n_i.
         variance = np.maximum((people @ self.released) @ weights**2 - people, 0.0)
-        return Estimate(self.graph.labels, tally.n, counts, variance, self.mechanism)
+        reach = Weights(weights.min(axis=0), weights.max(axis=0))
+        return Estimate(self.graph.labels, tally.n, counts, variance, self.mechanism, weights=reach)
 
     def values(self, tally: Tally) -> Estimate:
         """The shares of the values; raises ChannelError where the outputs do not determine them."""
@@ -404,7 +405,8 @@ class ProfileTable(Table):
         # value than about others of its profile: then this is not below zero, and what is drawn is counted in full.
         noise = np.maximum(observed @ weights**2 - counts, 0.0)
         how = "unbiased" if self._is_direct else "through the mix of profiles"
-        return Estimate(self.graph.values, tally.n, counts, noise, self.mechanism, how)
+        reach = Weights(weights.min(axis=0), weights.max(axis=0))
+        return Estimate(self.graph.values, tally.n, counts, noise, self.mechanism, how, weights=reach)
 
     def truth(self, answers: Any, people: Any = None) -> NDArray[np.float64]:
         profiles, own = self.domain.encode(answers).columns

@@ -38,6 +38,8 @@ from deniable.results import Floats
 
 _LONGEST_SUBSET = 1 << 10
 """Nodes, beyond which reports that list a subset would be long."""
+FORGED_AMONG = 100_000
+"""Reports, among which a forged one is weighed; what it does, times their number, hardly depends on it."""
 _CLOSE = 1.1
 """Variances this close count as equal: then the shortest report wins."""
 
@@ -148,6 +150,7 @@ class Cuts(Groups):
     sizes   how many nodes each of them has
     _told   what a device tells about the cut that was chosen and the node in it, two sentences
     _typical  the standard error of the share that stands for all others
+    _moves  of shares that stand for all others, with n people: how far one report moves them, and how far up
     """
 
     cut: ClassVar[str]
@@ -161,6 +164,9 @@ class Cuts(Groups):
 
     @abstractmethod
     def _typical(self, n: int, population: bool) -> float: ...
+
+    @abstractmethod
+    def _moves(self, n: int) -> tuple[Floats, Floats]: ...
 
     def _set(self, groups: Any, **values: Any) -> None:
         """Set all fields and check that they fit together; groups are pairs of a weight and a protocol."""
@@ -193,9 +199,21 @@ class Cuts(Groups):
     def attack(self) -> float | None:
         return None
 
+    @cached_property
+    def _forged(self) -> tuple[float, float]:
+        """What one report does to a share at most, times n: how far it raises it, and between the two extremes."""
+        most, down = self._moves(FORGED_AMONG)
+        return FORGED_AMONG * float(down.max()), FORGED_AMONG * float(most.max())
+
     @property
-    def poisoning(self) -> float | None:
-        return None
+    def leverage(self) -> float:
+        """Of the share that one report can raise most, among those that stand for all others, if all cells are equally
+        common. A forger chooses the cut too, and of all reports only some are about it."""
+        return self._forged[0]
+
+    @property
+    def poisoning(self) -> float:
+        return self._forged[1]
 
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
         group = int.from_bytes(report[: self._head], "little")
@@ -243,13 +261,13 @@ def law_of(protocol: Any) -> Law:
     own, other, gap = float(p * (1 - p)), float(q * (1 - q)), float(p - q)
     size = protocol.domain.size
     if kept is None:
-        return Law(own, other, 0.0, 0.0, gap)
+        return Law(own, other, 0.0, 0.0, gap, float(q))
     mixed = p * Fraction(kept - 1, size - 1) - p * q
     pair = Fraction(0)
     if size > 2:
         ways = (size - 1) * (size - 2)
         pair = p * Fraction((kept - 1) * (kept - 2), ways) + (1 - p) * Fraction(kept * (kept - 1), ways) - q * q
-    return Law(own, other, float(pair), float(mixed), gap)
+    return Law(own, other, float(pair), float(mixed), gap, float(q))
 
 
 @lru_cache(maxsize=1024)

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.protocols.ranges.tree import Level, covariance_of
+from deniable.protocols.ranges.tree import Level, covariance_of, thinned
 from deniable.results import Floats
 from deniable.results.distribution import Readings
 
@@ -270,16 +270,21 @@ class Grids:
         given = np.asarray(ends, dtype=float)
         nodes = max(level.shares.size for level in self.levels)
         at_once = max(1, _AT_ONCE // nodes)
-        found = [self._read(given[start : start + at_once]) for start in range(0, len(given), at_once)]
-        value, everything, most = np.hstack([np.zeros((3, 0)), *found])
+        found = [self.read(given[start : start + at_once]) for start in range(0, len(given), at_once)]
+        value, everything, most, down, up = np.hstack([np.zeros((5, 0)), *found])
         share = self.fit.shares(given)
         people = share * (1 - share) / max(1, self.people)
-        return Readings(value, np.maximum(0.0, everything - people), people, most)
+        return Readings(value, np.maximum(0.0, everything - people), people, most, down, up)
 
-    def _read(self, ends: Floats) -> Floats:
+    def thinned(self, fakes: int) -> float:
+        return thinned(self.levels, fakes)
+
+    def read(self, ends: Floats) -> Floats:
+        """Value, variance, and how far one report moves, lowers and raises it; of one rectangle per row."""
         details = [axis.details(*ends[:, 2 * side : 2 * side + 2].T) for side, axis in enumerate(self.layout.axes)]
         value = details[0][0][:, 0] * details[1][0][:, 0]
         everything, most = np.zeros((2, len(ends)))
+        moved = np.zeros((2, len(ends)))
         for level, part, fitted, (rows, columns) in zip(
             self.levels, self._parts, self._fitted, self.layout.cuts, strict=True
         ):
@@ -294,8 +299,18 @@ class Grids:
             total, mean = weights.sum(axis=1), weights @ fitted
             square, spread = (weights**2).sum(axis=1), weights**2 @ fitted
             everything += covariance_of(level, square, spread, total**2, 2 * total * mean, mean**2)
-            most = np.maximum(most, np.abs(weights).sum(axis=1) / (level.law.gap * max(1, level.people)))
-        return np.stack([value, everything, most])
+            size = np.abs(weights).sum(axis=1)
+            most = np.maximum(most, size / (level.law.gap * max(1, level.people)))
+            moved = np.maximum(moved, level.law.moved(total, size, weights @ shares) / max(1, level.people))
+        return np.stack([value, everything, most, *moved])
+
+
+class EvenGrids(Grids):
+    """Grids whose nodes are all equally common, without a fit."""
+
+    @property
+    def _fitted(self) -> list[Floats]:
+        return [level.shares for level in self.levels]
 
 
 class _Dual:

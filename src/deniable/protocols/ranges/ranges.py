@@ -232,6 +232,10 @@ class Ranges(Cuts):
         found = typical_range(self._even(n), self.cells)
         return math.sqrt(float(np.mean(found.noise + (found.people if population else 0.0))))
 
+    def _moves(self, n: int) -> tuple[Floats, Floats]:
+        found = typical_range(self._even(n), self.cells)
+        return found.most, found.down
+
     serves: ClassVar[tuple[str, ...]] = ("distribution",)
 
     def figures(self, read: str) -> Figures | None:

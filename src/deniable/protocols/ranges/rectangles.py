@@ -37,7 +37,7 @@ from deniable.domains.records import RecordColumns
 from deniable.errors import DomainError, NumberError, SpecError
 from deniable.protocols.base import Protocol
 from deniable.protocols.ranges.cells import Cells, Cuts, best_protocol, law_of, part_of_many
-from deniable.protocols.ranges.grids import Grids, Layout
+from deniable.protocols.ranges.grids import EvenGrids, Grids, Layout
 from deniable.protocols.ranges.tree import Level
 from deniable.protocols.tally import Tally
 from deniable.results import Floats, quantile
@@ -50,6 +50,7 @@ MOST_NODES = 1 << 16
 """Rectangles of one grid."""
 
 _PEOPLE = 100_000
+_SAMPLE = 256
 """For whom sizes are chosen where nobody says how many there are."""
 _FINEST = 64
 _ALONE = 3.0
@@ -260,6 +261,13 @@ class Rectangles(Cuts):
         first, second = (float(axis.typical()[-1]) / axis.length for axis in self.layout.axes)
         sampling = 0.0 if population else first * second * (1 - first * second) / max(1, n)
         return math.sqrt(max(variance - sampling, variance * 1e-3))
+
+    def _moves(self, n: int) -> tuple[Floats, Floats]:
+        random = np.random.default_rng(1)
+        sides = [np.sort(random.integers(0, axis.cells + 1, size=(_SAMPLE, 2)), axis=1) for axis in self.layout.axes]
+        known, _ = self.layout.around(np.hstack(sides).astype(float))
+        _, _, most, down, _ = EvenGrids(self.layout, self._evenly(n)).read(known)
+        return most, down
 
     def remark(self, n: int, level: float = 0.95, population: bool = True) -> str:
         """How exact rectangles are, and which ones."""

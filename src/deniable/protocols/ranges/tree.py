@@ -53,6 +53,16 @@ class Law(NamedTuple):
     """Between the answer and another one."""
     gap: float
     """p - q."""
+    other_rate: float
+    """q."""
+
+    def moved(self, total: Floats, size: Floats, mean: Floats) -> Floats:
+        """How far one report can lower and raise a weighted sum of shares: of the weights, the sum, the sum of their
+        sizes, and the sum with the shares. Exact where a report can support any nodes together."""
+        above, below = (size + total) / 2, (size - total) / 2
+        down = (above - self.other_rate * total) / self.gap - mean
+        found: Floats = np.stack([down, (below + self.other_rate * total) / self.gap + mean])
+        return found
 
 
 class Level(NamedTuple):
@@ -75,7 +85,7 @@ class Level(NamedTuple):
 class Tree:
     """The levels of one collection, made consistent.
 
-    >>> law = Law(0.2, 0.2, 0.0, 0.0, 0.5)
+    >>> law = Law(0.2, 0.2, 0.0, 0.0, 0.5, 0.25)
     >>> halves, quarters = Level(100, np.array([0.5, 0.5]), law), Level(100, np.array([0.1, 0.3, 0.3, 0.3]), law)
     >>> tree = Tree((2, 2), (halves, quarters))
     >>> tree.cells.round(3).tolist(), tree.ranges([0], [2]).value.round(3).tolist()
@@ -169,11 +179,14 @@ class Tree:
         last = np.maximum(first, np.asarray(end, dtype=np.int64))
         at_once = max(1, _AT_ONCE // max(self.fanouts))
         found = [self._spread(first[i : i + at_once], last[i : i + at_once]) for i in range(0, first.size, at_once)]
-        everything, most = np.hstack([np.zeros((2, 0)), *found])
+        everything, most, down, up = np.hstack([np.zeros((4, 0)), *found])
         share = self._known[last] - self._known[first]
         people = np.clip(share * (1 - share), 0.0, None) / max(1, self.people)
         value = self._sums[last] - self._sums[first]
-        return Readings(value, np.maximum(0.0, everything - people), people, most)
+        return Readings(value, np.maximum(0.0, everything - people), people, most, down, up)
+
+    def thinned(self, fakes: int) -> float:
+        return thinned(self.levels, fakes)
 
     def _spread(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> Floats:
         """The variances of the shares of some ranges, and how far one report can move them.
@@ -186,6 +199,7 @@ class Tree:
         part = np.repeat(((end - begin) / self.leaves)[:, None], 2, axis=1)
         total, square, mean, spread, size = np.zeros((5, begin.size))
         everything, most = np.zeros((2, begin.size))
+        moved = np.zeros((2, begin.size))
         for place, (fanout, level) in enumerate(zip(self.fanouts, self.levels, strict=True)):
             span, weight = self._spans[place], self.weights[place]
             family = ends // (span * fanout)
@@ -212,6 +226,7 @@ class Tree:
             crossed = 2 * sums[0] * sums[2]
             everything += covariance_of(level, sums[1], sums[3], sums[0] ** 2, crossed, sums[2] ** 2)
             most = np.maximum(most, sums[4] / (level.law.gap * max(1, level.people)))
+            moved = np.maximum(moved, level.law.moved(sums[0], sums[4], sums[2]) / max(1, level.people))
             left_over = 1 - weight
             powers = (left_over, left_over**2, left_over, left_over**2, left_over)
             beyond = zip(powers, rest, added(off), strict=True)
@@ -219,7 +234,7 @@ class Tree:
             child = (way - family * fanout)[..., None]
             carried = left_over * np.take_along_axis(own, child, axis=2)[..., 0]
             part = np.take_along_axis(parts, child, axis=2)[..., 0]
-        return np.stack([everything, most])
+        return np.stack([everything, most, *moved])
 
     # -- anything linear ---------------------------------------------------------------------------
 
@@ -229,8 +244,8 @@ class Tree:
         people = np.maximum(0.0, wanted**2 @ shares - (wanted @ shares) ** 2) / max(1, self.people)
         each = [self._levels(row[None, :]) for row in wanted]
         everything = np.array([float(sum(_covariance(*level)[0, 0] for level in one)) for one in each])
-        most = np.array([max(_most(level, row[0]) for level, row, _ in one) for one in each])
-        return Readings(wanted @ self.cells, np.maximum(0.0, everything - people), people, most)
+        moved = np.array([np.max([_moved(*level) for level in one], axis=0) for one in each]).reshape(-1, 3).T
+        return Readings(wanted @ self.cells, np.maximum(0.0, everything - people), people, *moved)
 
     def covariance(self, wanted: Floats) -> Floats:
         """Of such functions: noise and sampling error."""
@@ -279,9 +294,18 @@ def covariance_of(
     return found
 
 
-def _most(level: Level, weights: Floats) -> float:
-    """How far one report can move such a sum, at most."""
-    return float(np.abs(weights).sum()) / (level.law.gap * max(1, level.people))
+def _moved(level: Level, weights: Floats, shares: Floats) -> Floats:
+    """How far one report can move such a sum, and how far it can lower and raise it, at most."""
+    total, size = weights.sum(axis=1), np.abs(weights).sum(axis=1)
+    moved = level.law.moved(total, size, weights @ (level.shares if level.people else shares))
+    found: Floats = np.concatenate([size / level.law.gap, moved[0], moved[1]]) / max(1, level.people)
+    return found
+
+
+def thinned(levels: Sequence[Level], fakes: int) -> float:
+    """`Evidence.thinned`, where all forged reports may be in the level with the fewest people."""
+    fewest = min((level.people for level in levels if level.people), default=0)
+    return fewest / (fewest - fakes) if fakes < fewest else math.inf
 
 
 def _shared(families: Floats, totals: Floats) -> Floats:

@@ -42,7 +42,7 @@ from deniable.protocols.reports import Bytes, Reports, from_bytes, to_bytes, wid
 from deniable.protocols.sets.law import Joint, SetProtocol
 from deniable.protocols.tally import Counts, Tally
 from deniable.randomness import Bits
-from deniable.results import Floats
+from deniable.results import Floats, Weights
 
 MOST_COHORTS = 1 << 12
 _COUNTERS = 1 << 22
@@ -133,7 +133,11 @@ class CollisionSets(SetProtocol):
 
     @property
     def waived(self) -> Mapping[str, str]:
-        return {"unbiased": "a fixed hash collides: the estimate is unbiased over redrawn keys"}
+        return {
+            "unbiased": "a fixed hash collides: the estimate is unbiased over redrawn keys",
+            "forging": "what common items add to the cells of others is taken off: with few hash functions a forged "
+            "report moves that as well",
+        }
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -249,6 +253,18 @@ class CollisionSets(SetProtocol):
         cohort, cell = int.from_bytes(report[:width], "little"), int.from_bytes(report[width:], "little")
         return f"hash function {cohort:,}, cell {cell:,}"
 
+    def forged(self, elements: Positions) -> Bytes:
+        """The cell with the most of them, of all hash functions: whoever may draw ids finds one that has that one."""
+        cells = self._cells(elements[None, :], np.arange(self.cohorts))
+        flat = (np.arange(self.cohorts)[:, None] * self.cells + cells).reshape(-1)
+        cohort, cell = divmod(int(np.argmax(np.bincount(flat, minlength=1))), self.cells)
+        head, rest = width_of(self.cohorts), width_of(self.cells)
+        return np.frombuffer(cohort.to_bytes(head, "little") + cell.to_bytes(rest, "little"), dtype=np.uint8)[None, :]
+
+    @property
+    def likeliest(self) -> float:
+        return float(self.own_cell) / self.cohorts
+
     # -- the collector -----------------------------------------------------------------------------
 
     def _split(self, reports: Bytes) -> tuple[Positions, Positions]:
@@ -282,7 +298,7 @@ class CollisionSets(SetProtocol):
 
     # -- the analyst -------------------------------------------------------------------------------
 
-    def shares(self, tally: Tally, elements: Positions) -> tuple[Floats, Floats]:
+    def read(self, tally: Tally, elements: Positions) -> tuple[Floats, Floats, Weights]:
         """Estimated counts and their noise, by least squares of the counters of an element's cells over the cohorts.
 
         A report of a set without v is in v's cell more often than 1 / t where an item of the set shares it. Of dummies
@@ -307,7 +323,10 @@ class CollisionSets(SetProtocol):
         squares = max(0.0, float(np.square(others).sum()) - float(noise[~is_heavy].sum()) / n**2)
         # Two people of one cohort collide together; that one person does is in the noise.
         together = max(0.0, float(np.square(people).sum()) - n) / self.cells
-        return shares * n, noise + together * (self._gain / gap) ** 2 * squares
+        # A forged report does most in the cell of an element that holds the fewest others.
+        rare = float(chances[people > 0].min())
+        each = Weights(-n / (worth * gap), n * (1 / rare - 1) / (worth * gap))
+        return shares * n, noise + together * (self._gain / gap) ** 2 * squares, each
 
     @property
     def _gain(self) -> float:

@@ -40,7 +40,7 @@ from deniable.protocols.sets.collision import CollisionSets
 from deniable.protocols.sets.law import SetProtocol
 from deniable.protocols.sets.subset import MOST_ELEMENTS, MOST_SINGLE, SubsetSets, subset_variances
 from deniable.protocols.tally import Tally
-from deniable.results import Floats, ItemShares, TogetherShares, quantile
+from deniable.results import Floats, ItemShares, TogetherShares, Weights, quantile
 from deniable.results.sets import best_guess, set_label, shrunk
 
 FEW_ITEMS = 128
@@ -260,9 +260,10 @@ class ItemSets(Groups):
             for name in ("counts", "noise", "lift", "lift_stderr", "guess")
         )
         labels = [label for found in scored for label in found.labels]
-        return TogetherShares(
-            labels, n, counts, noise, self.name, sets=sets, lift=lift, lift_stderr=errors, guess=guess
-        )
+        known = [found.weights or Weights(*np.zeros((3, len(found.labels)))) for found in scored]
+        weights = Weights(*(np.concatenate(one) for one in zip(*known, strict=True)))
+        more: dict[str, Any] = {"lift": lift, "lift_stderr": errors, "guess": guess, "weights": weights}
+        return TogetherShares(labels, n, counts, noise, self.name, sets=sets, **more)
 
     def _scored(self, items: ItemShares, size: int, own: Tally, n: int) -> TogetherShares:
         """Candidates of one size, as if all n people had been asked: the same shares, with the errors of the group."""
@@ -273,7 +274,7 @@ class ItemSets(Groups):
         if not own.n:
             nothing: dict[str, Any] = dict.fromkeys(("lift", "lift_stderr", "guess"), unknown)
             return TogetherShares(labels, n, unknown, unknown, self.name, sets=sets, **nothing)
-        found, spread = law.shares(own, np.array([_number(row) for row in chosen.tolist()], dtype=np.int64))
+        found, spread, weights = law.read(own, np.array([_number(row) for row in chosen.tolist()], dtype=np.int64))
         share, error = found / own.n, np.sqrt(spread) / own.n
         inside = np.clip(share, 0.0, 1.0)
         drawn = inside * (1 - inside) / own.n
@@ -281,9 +282,9 @@ class ItemSets(Groups):
         noise = (error**2 + (1 - own.n / n) * drawn) * n**2
         means, squares = shrunk(items.unbiased.frequencies, items.unbiased.errors())
         guess = best_guess(share, noise / n**2, means[chosen].prod(axis=1), squares[chosen].prod(axis=1))
-        return TogetherShares(
-            labels, n, share * n, noise, self.name, sets=sets, lift=lift, lift_stderr=its, guess=guess
-        )
+        more: dict[str, Any] = {"lift": lift, "lift_stderr": its, "guess": guess}
+        each = Weights(*(np.broadcast_to(one, share.shape) for one in (*weights[:2], float(own.n))))
+        return TogetherShares(labels, n, share * n, noise, self.name, sets=sets, weights=each, **more)
 
     def _candidates(self, items: ItemShares, size: int) -> Positions:
         """Rows of positions of items: all sets of a size, or those of the most common items."""
@@ -349,7 +350,8 @@ def _of_all(estimate: Any, n: int, protocol: str) -> Any:
     shares = np.clip(estimate.frequencies, 0.0, 1.0)
     noise = estimate.noise + (1 - estimate.n / n) * estimate.n * shares * (1 - shares)
     times = n / estimate.n
-    return replace(estimate, n=n, counts=times * estimate.counts, noise=times**2 * noise, protocol=protocol, people=1.0)
+    known = {"counts": times * estimate.counts, "noise": times**2 * noise, "protocol": protocol, "people": 1.0}
+    return replace(estimate, n=n, weights=estimate.weights._replace(reports=estimate.n), **known)
 
 
 def _number(chosen: Sequence[int]) -> int:

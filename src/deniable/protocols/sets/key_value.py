@@ -39,7 +39,7 @@ from deniable.protocols.sets.law import SetProtocol
 from deniable.protocols.sets.subset import MOST_ELEMENTS, MOST_SINGLE, SubsetSets
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits
-from deniable.results import Estimate, KeyMeans, Several, quantile
+from deniable.results import Estimate, KeyMeans, Several, Weights, quantile
 
 
 def _key_variances(law: SetProtocol, share: float) -> tuple[float, float]:
@@ -169,6 +169,11 @@ class KeyValue(Through):
                     named = tuple((labels[key], number) for key, number in zip(chosen, at, strict=True))
                     yield named, tuple(zip(chosen, at, strict=True))
 
+    def forgeries(self, answers: Any) -> Bytes:
+        """The keys, at the end that is nearer to their numbers."""
+        up = answers.numbers > sum(self.domain.interval.ends) / 2
+        return self.law.forged(np.unique(2 * answers.items + up))
+
     def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
         low, high = self.domain.interval.ends
         unit = self.domain.interval.unit
@@ -212,14 +217,17 @@ class KeyValue(Through):
 
     def _estimate(self, tally: Tally) -> Several:
         n, law = tally.n, self.law
-        counts, noise = law.shares(self._of_law(tally), np.arange(2 * self.domain.items.size))
+        counts, noise, each = law.read(self._of_law(tally), np.arange(2 * self.domain.items.size))
         (low, high), (low_noise, high_noise) = (one.reshape(-1, 2).T for one in (counts, noise))
         held = np.clip((low + high) / n, 0.0, 1.0)
         gap, cross = law._spreads[2], law._covariances
         between = n * (held * cross.one + (1 - held) * cross.none) / gap**2
         total = np.maximum(low_noise + high_noise + 2 * between, 0.0)
         keys = self.domain.items.labels
-        shares = Estimate(keys, n, low + high, total, self.name)
+        # A report may support both ends of a key, one of them, or none.
+        extremes = float(np.min(each.lowest)), float(np.max(each.highest))
+        weights = Weights(2 * extremes[0], 2 * extremes[1])
+        shares = Estimate(keys, n, low + high, total, self.name, weights=weights)
         means = KeyMeans(
             keys,
             n,
@@ -231,6 +239,7 @@ class KeyValue(Through):
             self.domain.interval.ends,
             self.name,
             unit=self.domain.interval.unit,
+            weights=Weights(*extremes),
         )
         return Several({"share": shares, "mean": means}, n, self.name)
 

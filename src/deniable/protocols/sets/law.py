@@ -32,7 +32,7 @@ from deniable.protocols.frequency.histogram import PureLaw
 from deniable.protocols.reports import Bytes
 from deniable.protocols.tally import Tally
 from deniable.randomness import Bits
-from deniable.results import Estimate, Floats, ItemShares, quantile
+from deniable.results import Estimate, Floats, ItemShares, Weights, quantile
 
 _LISTED = 1 << 20
 """Items, up to which all of them are read out."""
@@ -92,8 +92,19 @@ class SetProtocol(PureLaw):
         """The same for one padded set per row."""
 
     @abstractmethod
+    def read(self, tally: Tally, elements: Positions) -> tuple[Floats, Floats, Weights]:
+        """Estimated counts of some elements, their variances for the respondents, and the weights of a report."""
+
     def shares(self, tally: Tally, elements: Positions) -> tuple[Floats, Floats]:
         """Estimated counts of some elements, and their variances for the respondents as they are."""
+        return self.read(tally, elements)[:2]
+
+    @abstractmethod
+    def forged(self, elements: Positions) -> Bytes:
+        """One report that says most for these elements together."""
+
+    def forgeries(self, answers: Any) -> Bytes:
+        return self.forged(np.unique(answers.items))
 
     # -- the device --------------------------------------------------------------------------------
 
@@ -157,7 +168,7 @@ class SetProtocol(PureLaw):
             raise ChannelError(
                 f"{domain.items.size:,} items are too many to read all of them: shares(tally, positions) reads some"
             )
-        counts, noise = self.shares(tally, np.arange(self.elements))
+        counts, noise, weights = self.read(tally, np.arange(self.elements))
         size = domain.items.size
         return ItemShares(
             labels=domain.items.labels,
@@ -167,6 +178,7 @@ class SetProtocol(PureLaw):
             protocol=self.name,
             sizes=self._sizes(tally.n, counts[size:], noise[size:]),
             at_most=most if most < size else 0,
+            weights=weights.of(slice(size)),
         )
 
     def _nothing(self) -> ItemShares:
@@ -191,7 +203,9 @@ class SetProtocol(PureLaw):
         spread = below * 2 * (own - both) + exact * (own + other - 2 * one) + rest * 2 * (other - none)
         spread = n * spread / gap**2
         spread[0], spread[-1] = noise[-1], noise[0]
-        return Estimate(self._size_labels, n, held, spread, self.name)
+        # The difference of two dummies, of which a report may support one alone; the first and the last are less.
+        weights = Weights(-self.poisoning, self.poisoning)
+        return Estimate(self._size_labels, n, held, spread, self.name, weights=weights)
 
     @cached_property
     def _covariances(self) -> Joint:

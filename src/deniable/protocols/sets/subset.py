@@ -37,7 +37,7 @@ from deniable.protocols.sets.collision import _cut_step
 from deniable.protocols.sets.law import Joint, SetProtocol
 from deniable.protocols.tally import Adder, Counts, Tally
 from deniable.randomness import Bits, Law
-from deniable.results import Floats
+from deniable.results import Floats, Weights
 
 MOST_ELEMENTS, MOST_SINGLE = 1 << 12, 1 << 20
 """Items and dummies of which subsets are drawn; of which one element is."""
@@ -236,6 +236,16 @@ class SubsetSets(SetProtocol):
         more = [f"{made_up} made-up {'item' if made_up == 1 else 'items'}"] if made_up else []
         return f"the set {', '.join([*named, *more])}"
 
+    def forged(self, elements: Positions) -> Bytes:
+        """As many of them as fit, then made-up items: they favour nobody else."""
+        last = self.elements - 1
+        listed = list(dict.fromkeys([*elements.tolist(), *range(last, -1, -1)]))[: self.subset_size]
+        return np.frombuffer(self.subsets.written(sorted(listed)), dtype=np.uint8).reshape(1, -1)
+
+    @property
+    def likeliest(self) -> float:
+        return float(self.p / _comb(self.elements - 1, self.subset_size - 1))
+
     # -- the collector -----------------------------------------------------------------------------
 
     def _valid(self, reports: Bytes) -> NDArray[np.bool_]:
@@ -247,9 +257,10 @@ class SubsetSets(SetProtocol):
     def _adder(self) -> Adder:
         return self.subsets.adder() or super()._adder()
 
-    def shares(self, tally: Tally, elements: Positions) -> tuple[Floats, Floats]:
+    def read(self, tally: Tally, elements: Positions) -> tuple[Floats, Floats, Weights]:
         counts: Floats = (tally.counts[elements].astype(np.float64) - tally.n * float(self.q)) / self._spreads[2]
-        return counts, self.variance(tally.n, np.clip(counts / tally.n, 0.0, 1.0), population=False)
+        noise = self.variance(tally.n, np.clip(counts / tally.n, 0.0, 1.0), population=False)
+        return counts, noise, Weights(self.leverage - self.poisoning, self.leverage)
 
     def _misfits(self, tally: Tally, worth: float) -> list[float]:
         return self._outside(tally.counts.astype(np.float64) * worth, tally.n * worth, self.elements)

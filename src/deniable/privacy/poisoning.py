@@ -1,0 +1,382 @@
+"""What forged reports do to an estimate, and what a collector can do about them.
+
+Forger     runs many fake devices, knows the protocol, and sends any valid report; it also chooses its group or cohort
+Attacks    random: any valid report. targeted: honest reports of the favoured answers. maximal: the report with the
+           largest weight for them. selected: the best of many honest reports, which no test of single reports refuses.
+           single: honest reports that support one favoured answer, so that none supports several
+Weight     the figures are means over the reports of what each report says, its weight. A forged one moves a figure v by
+           (w - v) / n: m of them by m / n (w - v), whatever the honest ones say. w is read off the estimator itself, by
+           adding the report to a tally
+Defences   implausible reports are refused (`protocol.plausible`); the tally is tested against every population
+           (`misfit`); reports that support two answers together more often than each alone explains; reports that
+           agree too well, byte for byte; consistent shares; and intervals that hold for the honest reports alone,
+           `estimate.robust(m)`, the only one that no forger gets around
+Source     Cao, Jia and Gong 2021 (the first three attacks, pairs of answers, normalization); Cheu, Smith and Ullman
+           2021 (no local protocol can tell a lie from noise)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import MismatchError, NumberError
+from deniable.protocols import Protocol, Reports, Tally
+from deniable.protocols.frequency.histogram import PureProtocol
+from deniable.protocols.groups import Groups
+from deniable.randomness import Bits, Simulation, source_of
+from deniable.results import Estimate, Floats
+from deniable.results.significance import too_many
+
+ATTACKS = ("random", "targeted", "maximal", "selected", "single")
+
+SUSPICIOUS = 0.001
+"""p-values below this are an alarm."""
+
+_TRIES = 64
+"""Honest reports, of which a forger selects one."""
+_CROWD = 4096
+"""Honest reports of a tally to which a forged report is added to weigh it."""
+_PAIRED = 512
+"""Answers of which pairs are looked at: the best supported ones."""
+
+
+# -- forging -------------------------------------------------------------------------------------------
+
+
+def forge(protocol: Protocol, favour: Any, reports: int = 1, how: str = "maximal", bits: Bits | None = None) -> Reports:
+    """Reports of fake devices that favour some answers; for studies.
+
+    `how` is one of `ATTACKS`. Raises NumberError for an unknown one, and for fewer than no reports.
+
+    >>> from deniable.protocols import OUE
+    >>> protocol = OUE(["never", "once", "often"], epsilon=1)
+    >>> protocol.support(forge(protocol, ["once", "often"]))[0].tolist()
+    [False, True, True]
+    """
+    if how not in ATTACKS:
+        raise NumberError(f"there is no attack {how!r}; there are {', '.join(ATTACKS)}")
+    if reports < 0:
+        raise NumberError("the number of forged reports is not negative")
+    source = source_of(bits)
+    answers = list(favour) if isinstance(favour, list | tuple | np.ndarray) else [favour]
+    if how == "random":
+        rows = protocol.any_reports(reports, source)
+    elif how == "maximal":
+        best = _best(protocol, answers, protocol.forgeries(protocol.domain.encode(answers)))
+        rows = np.tile(best, (reports, 1))
+    else:
+        tries = {"targeted": 1, "selected": _TRIES, "single": 16}[how]
+        drawn = source.integers(len(answers), reports)
+        rows = np.asarray(protocol.privatize([answers[one] for one in drawn.tolist()], source))
+        if tries > 1:
+            score = _scores(protocol, answers, how, drawn)
+            highest = score(rows)
+            for _ in range(tries - 1):
+                again = np.asarray(protocol.privatize([answers[one] for one in drawn.tolist()], source))
+                other = score(again)
+                rows, highest = np.where((other > highest)[:, None], again, rows), np.maximum(highest, other)
+    return Reports(protocol.fingerprint, rows, protocol.spec())
+
+
+def _scores(
+    protocol: Protocol, answers: list[Any], how: str, drawn: NDArray[np.int64]
+) -> Callable[[NDArray[np.uint8]], Floats]:
+    """How much reports say for the favoured answers together, or each for its own alone."""
+    if isinstance(protocol, PureProtocol):
+        places = protocol.domain.encode(answers)
+
+        def supported(rows: NDArray[np.uint8]) -> Floats:
+            speaks = protocol.support(rows)
+            own = speaks[np.arange(len(rows)), places[drawn]]
+            return np.asarray(speaks[:, places].sum(axis=1) if how == "selected" else own, dtype=np.float64)
+
+        return supported
+    weigh = _weigher(protocol, answers)
+    known: dict[bytes, float] = {}
+
+    def weighed(rows: NDArray[np.uint8]) -> Floats:
+        for row in np.unique(rows, axis=0):
+            if row.tobytes() not in known:
+                known[row.tobytes()] = weigh(row)
+        return np.array([known[row.tobytes()] for row in rows])
+
+    return weighed
+
+
+def _best(protocol: Protocol, answers: list[Any], candidates: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    place = 0
+    if len(candidates) > 1:
+        weigh = _weigher(protocol, answers)
+        place = int(np.argmax([weigh(row) for row in candidates]))
+    found: NDArray[np.uint8] = candidates[place]
+    return found
+
+
+def _weigher(protocol: Protocol, answers: list[Any]) -> Callable[[NDArray[np.uint8]], float]:
+    """What a report adds to the figures in the direction of the favoured answers."""
+    crowd = Crowd(protocol, answers)
+    gains = crowd.direction()
+    return lambda row: float(np.nansum(gains * crowd.weights(row)))
+
+
+class Crowd:
+    """Honest reports of many answers, to which forged ones are added to see what they do."""
+
+    def __init__(self, protocol: Protocol, answers: list[Any]) -> None:
+        # Whoever is in the crowd, the weights are the same: here the favoured answers and the domain's example.
+        held = [*answers, protocol.domain.example]
+        values = [held[place % len(held)] for place in range(_CROWD)]
+        self.protocol, self.answers = protocol, answers
+        self.tally = protocol.tally(protocol.privatize(values, Simulation(1)))
+        self.rows = self._read(self.tally).table()
+
+    def _read(self, tally: Tally) -> Any:
+        return read(self.protocol, tally, self.answers).unbiased
+
+    def direction(self) -> Floats:
+        """Of the figures: what they would be if everybody had the favoured answers, against what they are."""
+        if isinstance(self._read(self.tally), Estimate):
+            return _favoured(self.protocol, self.answers, self.rows.labels)
+        people = np.full(len(self.answers), self.tally.n // len(self.answers))
+        people[0] += self.tally.n - int(people.sum())
+        whole = self.protocol.truth(self.answers, people)
+        known = self.rows.stderr > 0
+        away = np.where(known, whole - self.rows.value, 0.0) / np.where(known, self.rows.stderr, 1.0)
+        return np.nan_to_num(away)
+
+    def weights(self, row: NDArray[np.uint8]) -> Floats:
+        """What such a report says about each figure: exact where the figures are means over all reports.
+
+        Of a group's figure, against a report of any group: an honest one is about the group only now and then.
+        """
+        often = max(1, self.tally.n // 64)
+        forged = self.protocol.tally(np.repeat(row[None, :], often, axis=0))
+        after = self._read(self.tally + forged).table().value
+        found: Floats = self.rows.value + (after - self.rows.value) * (self.tally.n + often) / often
+        return found
+
+
+def read(protocol: Protocol, tally: Tally, answers: list[Any]) -> Any:
+    """The estimate; of protocols that look for texts or find them, that of these answers."""
+    if protocol.finds:
+        return protocol.estimate_of(tally, answers)
+    if protocol.needs_candidates:
+        return protocol.estimate(tally, answers)  # type: ignore[call-arg]
+    return protocol.estimate(tally)
+
+
+def _favoured(protocol: Protocol, answers: list[Any], labels: Sequence[Any]) -> Floats:
+    """Which shares are those of the favoured answers."""
+    if protocol.finds or protocol.needs_candidates:
+        return np.ones(len(labels))
+    found: Floats = np.sign(protocol.truth(answers))
+    return found
+
+
+# -- what it does --------------------------------------------------------------------------------------
+
+
+class Gain(NamedTuple):
+    """What forged reports did to the sum of the favoured shares, or to another figure, and what theory says."""
+
+    measured: float
+    expected: float
+    """m / (n + m) times the difference of the forged reports' weight and the honest figure."""
+    stderr: float
+    """Of `measured`, over the runs."""
+
+
+def gain(
+    protocol: Protocol, answers: Any, favour: Any, fakes: int, how: str = "maximal", runs: int = 20, seed: int = 0
+) -> Gain:
+    """Forge so many reports among those of these people, several times, and compare with theory.
+
+    For shares of listed answers and means: of the favoured answers' shares the sum, of a mean the mean.
+
+    >>> from deniable.protocols import GRR
+    >>> found = gain(GRR(4, epsilon=1), [0, 1, 2, 3] * 2500, [3], fakes=100)
+    >>> abs(found.measured - found.expected) < 5 * found.stderr
+    True
+    """
+    picked = list(favour) if isinstance(favour, list | tuple | np.ndarray) else [favour]
+    whole = protocol.truth(answers)
+    rows = np.sign(protocol.truth(picked)) if isinstance(protocol.estimate(protocol.empty()), Estimate) else np.ones(1)
+    if whole.shape != rows.shape:
+        raise MismatchError(f"the gain of {protocol.name} is not one number: forge reports and compare the estimates")
+    n, bits = len(answers), Simulation(seed)
+    crowd = Crowd(protocol, picked)
+    moved, said = [], []
+    for _ in range(runs):
+        forged = forge(protocol, picked, fakes, how, bits)
+        tally = protocol.tally(protocol.privatize(answers, bits)) + protocol.tally(forged)
+        moved.append(float(rows @ (protocol.estimate(tally).unbiased.table().value - whole)))
+        if how == "maximal":
+            said = [float(rows @ crowd.weights(np.asarray(forged)[0]))]
+        elif how == "targeted":
+            said = [float(rows @ protocol.truth(picked))]
+        else:
+            each = protocol.estimate(protocol.tally(forged)).unbiased.table().value
+            said.append(float(rows @ each))
+    expected = fakes / (n + fakes) * (float(np.mean(said)) - float(rows @ whole))
+    return Gain(float(np.mean(moved)), expected, float(np.std(moved, ddof=1) / np.sqrt(runs)))
+
+
+# -- defences ------------------------------------------------------------------------------------------
+
+
+class Inspection(NamedTuple):
+    """What speaks for forged reports among some; p-values that hold whatever honest people answered."""
+
+    implausible: int
+    """Reports that no honest device sends: a collector refuses them."""
+    misfit: float
+    """Of the tally, against every population."""
+    pairs: float
+    """Of reports that support two answers together; 1 where reports support no answers."""
+    agreement: float
+    """Of reports that are the same, byte for byte; 1 where that says nothing."""
+    groups: tuple[str, ...] = ()
+    """The pair of answers that is supported together too often, where one is."""
+
+    @property
+    def alarm(self) -> bool:
+        """Whether one of the tests says that reports were forged, in one of a thousand honest collections at most
+        each."""
+        return self.implausible > 0 or min(self.misfit, self.pairs, self.agreement) < SUSPICIOUS
+
+
+def inspect(protocol: Protocol, reports: Reports | NDArray[np.uint8]) -> Inspection:
+    """Look for forged reports, by everything that the reports themselves say.
+
+    >>> from deniable.protocols import OUE
+    >>> from deniable.randomness import Simulation
+    >>> protocol = OUE(20, epsilon=1)
+    >>> honest = np.asarray(protocol.privatize([1, 2, 3, 4] * 1000, Simulation(1)))
+    >>> forged = np.asarray(forge(protocol, [7, 8, 9], 200))
+    >>> inspect(protocol, honest).alarm, inspect(protocol, np.vstack([honest, forged])).alarm
+    (False, True)
+    """
+    rows = np.asarray(reports)
+    good = protocol.plausible(rows)
+    kept = rows[good]
+    misfit = protocol.misfit(protocol.tally(kept)).p_value if len(kept) else 1.0
+    pairs, agreement, named = _tests(protocol, kept)
+    return Inspection(int((~good).sum()), misfit, pairs, agreement, named)
+
+
+def _tests(protocol: Protocol, rows: NDArray[np.uint8]) -> tuple[float, float, tuple[str, ...]]:
+    """The p-values of pairs and of agreement; where people report one of several groups, those of the groups."""
+    if not isinstance(protocol, Groups):
+        pairs, named = _pairs(protocol, rows)
+        return pairs, _agreement(protocol, rows), named
+    many, each = len(protocol.groups), [(1.0, 1.0, ())]
+    for group, _, own in protocol._split(rows):
+        each.append(_tests(protocol.groups[group].protocol, protocol._inner(group, own)))  # type: ignore[arg-type]
+    least = min(each, key=lambda one: one[0])
+    return min(1.0, many * least[0]), min(1.0, many * min(one[1] for one in each)), least[2]
+
+
+def _pairs(protocol: Protocol, rows: NDArray[np.uint8]) -> tuple[float, tuple[str, ...]]:
+    """Of the pair of answers that is supported together most, given how often each is supported alone.
+
+    Whatever a person answered, the product of the two supports, each less q, is a known constant on average, zero for
+    bits and linear hashes: so its sum is tested against every population, by Bernstein's inequality.
+    """
+    from deniable.protocols.ranges.cells import law_of  # loads a family of protocols
+
+    if not isinstance(protocol, PureProtocol) or protocol.support_size == 1 or protocol.domain.size < 2:
+        return 1.0, ()
+    size, n, p, q, law = protocol.domain.size, len(rows), float(protocol.p), float(protocol.q), law_of(protocol)
+    if not n:
+        return 1.0, ()
+    best = np.argsort(-np.asarray(protocol.estimate(protocol.tally(rows)).counts), kind="stable")[:_PAIRED]
+    together = np.zeros((best.size, best.size))
+    for start in range(0, n, 1 << 14):
+        beyond = protocol.support(rows[start : start + (1 << 14)])[:, best] - np.float32(q)
+        together += beyond.T @ beyond
+    np.fill_diagonal(together, -np.inf)
+    place = int(np.argmax(together))
+    squares = []
+    for first, both in ((p, law.mixed + p * q), (q, law.pair + q * q)):
+        one, none = first + q - 2 * both, 1 - first - q + both
+        squares.append(both * (1 - q) ** 4 + one * (q * (1 - q)) ** 2 + none * q**4)
+    excess = float(together.flat[place]) - n * max(law.mixed, law.pair)
+    if excess <= 0:
+        return 1.0, ()
+    exponent = excess**2 / (2 * (n * max(squares) + (1 - q) ** 2 * excess / 3))
+    found = min(1.0, size * (size - 1) / 2 * math.exp(-exponent))
+    labels = tuple(str(protocol.domain.labels[int(best[one])]) for one in divmod(place, best.size))
+    return found, labels if found < SUSPICIOUS else ()
+
+
+def _agreement(protocol: Protocol, rows: NDArray[np.uint8]) -> float:
+    """Of the commonest report: it comes no oftener than the likeliest report of the likeliest answer."""
+    chance = protocol.likeliest
+    if chance is None or not len(rows):
+        return 1.0
+    _, often = np.unique(rows, axis=0, return_counts=True)
+    return float(too_many(float(often.max()), float(len(rows)), chance, len(often)))
+
+
+# -- the table of defences -----------------------------------------------------------------------------
+
+
+class Defended(NamedTuple):
+    """How defences fare against one attack, over many collections."""
+
+    attack: str
+    gain: float
+    """By how much the sum of the favoured shares is raised, without a defence."""
+    implausible: float
+    """The share of the forged reports that are refused."""
+    misfit: float
+    """How often the test of the tally raises an alarm; so of the next two."""
+    pairs: float
+    agreement: float
+    kept: float
+    """The part of the gain that is left in consistent shares, of the reports that were not refused."""
+    covered: float
+    """How often the interval of `robust` holds the honest share of the favoured answer that was raised most."""
+    plain: float
+    """The same of the interval without it."""
+
+
+def defences(
+    protocol: PureProtocol,
+    answers: Any,
+    favour: Sequence[Any],
+    fakes: int,
+    attacks: Sequence[str] = ("none", *ATTACKS),
+    runs: int = 100,
+    seed: int = 0,
+) -> list[Defended]:
+    """The power of each defence against each attack, and with "none" its false alarms."""
+    truth, places = protocol.truth(answers), protocol.domain.encode(list(favour))
+    found = []
+    for attack in attacks:
+        bits, figures = Simulation(seed), []
+        for _ in range(runs):
+            honest = np.asarray(protocol.privatize(answers, bits))
+            forged = np.empty((0, honest.shape[1]), dtype=np.uint8)
+            if attack != "none":
+                forged = np.asarray(forge(protocol, list(favour), fakes, attack, bits))
+            everything = np.vstack([honest, forged])
+            seen, all_of = inspect(protocol, everything), protocol.estimate(protocol.tally(everything))
+            refused = ~protocol.plausible(forged) if len(forged) else np.zeros(1)
+            left = protocol.estimate(protocol.tally(everything[protocol.plausible(everything)]))
+            raised = float((all_of.frequencies - truth)[places].sum())
+            after = float((left.consistent().frequencies - truth)[places].sum())
+            target = places[int(np.argmax(all_of.frequencies[places] - truth[places]))]
+            ends = [one.interval(population=True)[target] for one in (all_of.robust(fakes), all_of)]
+            inside = [bool(low <= truth[target] <= high) for low, high in ends]
+            alarms = [one < SUSPICIOUS for one in (seen.misfit, seen.pairs, seen.agreement)]
+            figures.append([raised, float(refused.mean()), *alarms, after, *inside])
+        gained, refused_share, misfit, pairs, agreement, after_all, covered, plain = np.mean(figures, axis=0).tolist()
+        kept = after_all / gained if attack != "none" and abs(gained) > 1e-9 else float("nan")
+        found.append(Defended(attack, gained, refused_share, misfit, pairs, agreement, kept, covered, plain))
+    return found
