@@ -511,7 +511,7 @@ def test_rectangles_from_a_browser_to_the_dashboard(service: Service, open_tab: 
     """Two numbers are asked and one panel is shown: a map, and the share of the rectangle that is asked for."""
     domain = Records({"age": Integers(18, 57), "hours": Interval(0, 80, unit="h")})
     protocol = Rectangles(domain, epsilon=4, grids=[(2, 2), (4, 4), (40, 1)])
-    survey = Survey("work", [Question("work", "Your work", protocol)], terms(budget=64))
+    survey = Survey("work by age", [Question("work", "Your work", protocol)], terms(budget=64))
     service.publish(survey)
     bits = Simulation(9)
     for epoch, hours in ((current(survey) - 1, 30), (current(survey), 50)):
@@ -822,7 +822,7 @@ def test_words_that_nobody_listed_are_found_expected_and_followed_on_the_dashboa
     service.publish(survey)
     rare = round(0.45 * 3_000 * float(protocol.visible(6_000) or 1))
     for epoch, often in ((current(survey) - 1, 600), (current(survey), 1_200)):
-        bits, random = Simulation(epoch), np.random.default_rng(often)
+        bits, random = Simulation(often), np.random.default_rng(often)
         words = ["tea"] * often + ["soda"] * rare
         words += [f"{one:x}" for one in random.integers(0, 1 << 16, 3_000 - len(words))]
         ids = bits.words(6_000).view(np.uint8).reshape(3_000, ID_BYTES).copy()
