@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -24,17 +25,13 @@ class Module:
 
     name: str
     path: Path
-    tree: ast.Module
+    purpose: str
+    """The first sentence of the docstring, or the empty text."""
+    imports: Sequence[ast.Import | ast.ImportFrom]
 
     @property
     def is_package(self) -> bool:
         return self.path.name == "__init__.py"
-
-    @property
-    def purpose(self) -> str:
-        """The first sentence of the docstring, or the empty text."""
-        paragraph = " ".join((ast.get_docstring(self.tree) or "").split("\n\n")[0].split())
-        return re.split(r"\.(?:\s+(?=[A-Z])|$)", paragraph)[0]
 
     @property
     def layer(self) -> str:
@@ -48,8 +45,20 @@ def read_modules(package: Path = PACKAGE) -> dict[str, Module]:
     for path in sorted(package.rglob("*.py"), key=lambda path: (path.parent, path.name != "__init__.py", path.name)):
         parts = (package.name, *path.relative_to(package).with_suffix("").parts)
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = Module(name, path, ast.parse(path.read_text(encoding="utf-8")))
+        purpose, imports = _parsed(path, "." in name, path.stat().st_mtime_ns)
+        found[name] = Module(name, path, purpose, imports)
     return found
+
+
+@cache
+def _parsed(path: Path, inner: bool, changed: int) -> tuple[str, Sequence[ast.Import | ast.ImportFrom]]:
+    """Purpose and imports of a file, read again when it has changed. Its tree is not kept: all of them are large."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    paragraph = " ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split())
+    purpose = re.split(r"\.(?:\s+(?=[A-Z])|$)", paragraph)[0]
+    front_door = inner and path.name == "__init__.py"
+    statements = ast.walk(tree) if front_door else _running(tree)
+    return purpose, [one for one in statements if isinstance(one, ast.Import | ast.ImportFrom)]
 
 
 def layers() -> list[str]:
@@ -72,11 +81,10 @@ def import_graph(modules: Mapping[str, Module]) -> dict[str, set[str]]:
 
 
 def _imports(module: Module, known: Mapping[str, Module]) -> Iterator[str]:
-    front_door = module.is_package and "." in module.name
-    for node in ast.walk(module.tree) if front_door else _running(module.tree):
+    for node in module.imports:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             source = _source(module, node)
             for alias in node.names:
                 inner = f"{source}.{alias.name}"
@@ -84,16 +92,24 @@ def _imports(module: Module, known: Mapping[str, Module]) -> Iterator[str]:
                     yield inner if inner in known else source
 
 
-def _running(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those below `if TYPE_CHECKING`."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
-            for other in child.orelse:
-                yield other
-                yield from _running(other)
+def _running(tree: ast.Module) -> Iterator[ast.AST]:
+    """All statements but those below `if TYPE_CHECKING`."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.If) and _for_types_alone(node.test):
+            waiting.extend(node.orelse)
         else:
-            yield child
-            yield from _running(child)
+            waiting.extend(child for child in ast.iter_child_nodes(node) if isinstance(child, _STATEMENTS))
+
+
+_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
+def _for_types_alone(test: ast.expr) -> bool:
+    """Whether a condition is TYPE_CHECKING or typing.TYPE_CHECKING."""
+    return getattr(test, "id", getattr(test, "attr", None)) == "TYPE_CHECKING"
 
 
 def _source(module: Module, node: ast.ImportFrom) -> str:

@@ -21,6 +21,11 @@ def modules() -> dict[str, reader.Module]:
 
 
 @pytest.fixture(scope="module")
+def graph(modules: dict[str, reader.Module]) -> reader.Graph:
+    return reader.import_graph(modules)
+
+
+@pytest.fixture(scope="module")
 def page() -> str:
     return PAGE.read_text(encoding="utf-8")
 
@@ -94,8 +99,8 @@ def test_every_module_says_what_it_is_for(modules):
     assert [name for name, module in modules.items() if not module.purpose] == []
 
 
-def test_the_import_graph_has_no_cycles(modules):
-    assert reader.cycles(reader.import_graph(modules)) == []
+def test_the_import_graph_has_no_cycles(graph):
+    assert reader.cycles(graph) == []
 
 
 def written(folder, files: dict[str, str]) -> reader.Graph:
@@ -139,9 +144,8 @@ SHORTEST = 80
 """Lines below which a module has to be of use to more than one other."""
 
 
-def fragments(modules: dict[str, reader.Module]) -> list[str]:
+def fragments(modules: dict[str, reader.Module], graph: reader.Graph) -> list[str]:
     """Short modules that exactly one other imports, and no front door of a package: they belong inside it."""
-    graph = reader.import_graph(modules)
     short = [
         name
         for name, module in modules.items()
@@ -151,7 +155,7 @@ def fragments(modules: dict[str, reader.Module]) -> list[str]:
     return [name for name, found in users.items() if len(found) == 1 and not modules[found[0]].is_package]
 
 
-def test_no_module_is_a_fragment_of_another(modules, tmp_path):
-    assert fragments(modules) == []
-    written(tmp_path, {"__init__.py": "", "one.py": "from deniable.other import x", "other.py": "x = 1"})
-    assert fragments(reader.read_modules(tmp_path / "deniable")) == ["deniable.other"]
+def test_no_module_is_a_fragment_of_another(modules, graph, tmp_path):
+    assert fragments(modules, graph) == []
+    two = written(tmp_path, {"__init__.py": "", "one.py": "from deniable.other import x", "other.py": "x = 1"})
+    assert fragments(reader.read_modules(tmp_path / "deniable"), two) == ["deniable.other"]
