@@ -19,6 +19,9 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # when it is imported, here and in the commands and services that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# While tests are collected next to nothing becomes garbage, and looking for it takes a good part of the time.
+gc.disable()
+
 # A busy machine is no reason to fail, and a failure must come back on the next run.
 settings.register_profile("deniable", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("deniable")
@@ -68,5 +71,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What was loaded until now stays to the end: the garbage collector need not look at it again and again."""
-    gc.collect()
     gc.freeze()
+    gc.enable()

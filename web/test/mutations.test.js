@@ -55,7 +55,7 @@ function differs(module) {
       at += bytes.length;
     }, 8);
     try {
-      return module.hex(protocol.privatize(answer(value), bits));
+      return module.hex(protocol.privatize(value, bits));
     } catch {
       return null;
     }
@@ -63,20 +63,18 @@ function differs(module) {
   const full = vectors.explicit.some((entry) => {
     const bytes = Buffer.from(entry.random, "hex");
     const random = (at, n) => (at + n <= bytes.length ? bytes.subarray(at, at + n) : new Uint8Array(n));
-    return report(loaded(entry), entry.answer, random) !== entry.report;
+    return report(loaded(entry), answer(entry.answer), random) !== entry.report;
   });
-  return (
-    full ||
-    vectors.cases.some((entry) => {
-      const protocol = loaded(entry);
-      return entry.words.some((_, i) => {
-        const seed = entry.first + i;
-        const random = (at) => block(seed, at >> 5).subarray(at & 31, (at & 31) + 8);
-        const value = entry.answers[i % entry.answers.length];
-        return report(protocol, value, random) !== entry.reports.slice(2 * i * entry.bytes, 2 * (i + 1) * entry.bytes);
-      });
-    })
-  );
+  if (full) return true;
+  const cases = vectors.cases.map((entry) => [entry, loaded(entry), entry.answers.map(answer)]);
+  const wrong = ([entry, protocol, answers], i) => {
+    const seed = entry.first + i;
+    const random = (at) => block(seed, at >> 5).subarray(at & 31, (at & 31) + 8);
+    return report(protocol, answers[i % answers.length], random) !== entry.reports.slice(2 * i * entry.bytes, 2 * (i + 1) * entry.bytes);
+  };
+  // A few vectors of every case first: most errors are found among them.
+  const some = (from, to) => cases.some((one) => one[0].words.slice(from, to).some((_, i) => wrong(one, from + i)));
+  return some(0, 20) || some(20);
 }
 
 const blocks = new Map();
