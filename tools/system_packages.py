@@ -18,15 +18,19 @@ NEEDED = {
     "java": (("java",), "openjdk-17-jre-headless"),
     "PostgreSQL 15": (("/usr/lib/postgresql/15/bin/initdb",), "postgresql-15"),
 }
+FASTER = {
+    # The same browser without a window: it takes two thirds of the time.
+    "chromium-headless-shell": (("chromium-headless-shell",), "chromium-headless-shell"),
+}
 
 
-def missing() -> dict[str, str]:
+def missing(tools: dict[str, tuple[tuple[str, ...], str]]) -> dict[str, str]:
     """Tools that are not there, with the Debian package that has them."""
-    return {name: package for name, (commands, package) in NEEDED.items() if not any(map(shutil.which, commands))}
+    return {name: package for name, (commands, package) in tools.items() if not any(map(shutil.which, commands))}
 
 
 def main() -> None:
-    wanted = missing()
+    wanted = missing(NEEDED | FASTER)
     if not wanted:
         return
     if shutil.which("apt-get") and os.geteuid() == 0:
@@ -37,7 +41,7 @@ def main() -> None:
             subprocess.run(
                 ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package], check=False, **quiet
             )
-        wanted = missing()
+    wanted = missing(NEEDED)
     if wanted:
         print(f"not installed: {', '.join(wanted)}; the tests that need them are skipped", file=sys.stderr)
 

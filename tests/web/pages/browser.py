@@ -14,6 +14,8 @@ import pytest
 
 INSECURE = "collector.test"
 """A name for this machine that a browser does not take for it: plain http there is not secure."""
+PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first is the same browser without a window and takes two thirds of the time; the SDK is tested in a whole one."""
 FLAGS = [
     "--headless=new",
     "--no-sandbox",
@@ -41,7 +43,7 @@ def chromium() -> Iterator[Any]:
         from playwright.sync_api import sync_playwright
     except ImportError:
         missing("playwright")
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         missing("chromium")
     with sync_playwright() as playwright:
