@@ -18,8 +18,9 @@ from deniable.privacy.audit import MOST_CELLS
 from deniable.privacy.sampled import Batches, Command, Function, lower_bound, search
 from deniable.privacy.structure import largest_ratio
 from deniable.protocols import registered
-from deniable.randomness.symbolic import Run, follow
+from deniable.randomness.symbolic import Run, TooManyRuns, follow
 
+AUDIT = sys.modules["deniable.privacy.audit"]
 EVERY = [(kind.name, example) for _, kind in sorted(registered().items()) for example in kind.examples()]
 
 
@@ -449,3 +450,63 @@ def test_only_an_audit_that_sees_all_inputs_clears(protocol: dn.Protocol, verdic
     size = protocol.domain.size
     found = search(Batches(protocol, dn.Simulation(3)), range(size), 20_000)
     assert _judged("client", protocol.epsilon, found, 20_000, 0.95, size).verdict == verdict
+
+
+class _Points(dn.Ranges):
+    """Says by its group whether the answer is small; all else is inherited."""
+
+    def _choose(self, value, bits):
+        group = super()._choose(value, bits)
+        return 0 if value == 0 else group
+
+
+class _Tells(dn.Ranges):
+    """Asks a group about another answer than it has."""
+
+    def project(self, value, group):
+        return 99 if value == 0 else super().project(value, group)
+
+
+def test_groups_are_judged_one_by_one(monkeypatch) -> None:
+    levels = dn.Ranges(dn.Integers(0, 8), 1, fanout=3)
+    whole = AUDIT._followed
+
+    def large(protocol, answers):
+        if isinstance(protocol, dn.Ranges):
+            raise TooManyRuns("a tree of many levels")
+        return whole(protocol, answers)
+
+    monkeypatch.setattr(AUDIT, "_followed", large)
+    found = audit(levels, samples=500)
+    assert (found.verdict, found.method) == ("cleared", "structure")
+    assert found.exact == pytest.approx(levels.realized_epsilon)
+    assert any("groups: the report begins with the number of one" in note for note in found.notes)
+    # Each group is about the whole claim: at twice the epsilon one of them is above it.
+    assert audit(levels, epsilon="1/2", samples=500).verdict == "violated"
+    for liar in (_Points, _Tells):
+        lying = liar(dn.Integers(0, 8), 1, fanout=3)
+        assert audit(lying, samples=500).verdict != "cleared"
+
+
+def test_strata_are_judged_by_what_is_sent_beside_them() -> None:
+    grouped = dn.Stratified({"country": ["A", "B"]}, dn.OUE(40, 1), "answer")
+    found = audit(grouped, samples=500)
+    assert found.verdict == "cleared"
+    assert found.exact == pytest.approx(1)
+    assert any("sent in clear: country" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        dn.OLHSketch(dn.Strings(cells=64, cohorts=2), 1),
+        dn.Discovery(dn.BitStrings(16), 1),
+        dn.LOneBitMean(dn.Interval(0, 24), first="1/2", forever=1),
+    ],
+    ids=["text", "discovery", "a state of many points"],
+)
+def test_what_cannot_be_listed_is_judged_as_far_as_it_can(protocol) -> None:
+    found = audit(protocol, samples=500)
+    assert found.verdict in ("cleared", "undecided")
+    assert dn.privacy.compose(protocol).epsilon == protocol.epsilon
+    assert found.lower <= protocol.epsilon

@@ -3,6 +3,7 @@
 Enumeration  where report forms x inputs are at most 2^16: the law of the bytes, from the real code along every branch
 Structure    beyond that: the real code runs on symbols, and the parts of a report that turn out to be independent are
              enumerated each by itself (`structure`). The class's own statements about its law are not used
+Groups       a report that says which of several questions it is about: each question's own protocol by itself
 Samples      for what cannot be followed, and for any client in any language: the most telling event, chosen on one part
              of the samples and bounded on the other (`sampled`)
 Verdict      "violated": the exact epsilon, or the lower bound, is above the claim. "cleared": the exact epsilon is not;
@@ -15,11 +16,12 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
 from os import PathLike
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -33,6 +35,7 @@ from deniable.privacy.sampled import Batches, Client, Command, Found, Function, 
 from deniable.privacy.structure import Ratio, largest_ratio
 from deniable.protocols import Protocol
 from deniable.protocols.base import ANY
+from deniable.protocols.groups import Groups
 from deniable.randomness import Simulation, exhaust
 from deniable.randomness.symbolic import Run, TooManyRuns, follow
 
@@ -41,6 +44,7 @@ EXIT_CODES = {CLEARED: 0, VIOLATED: 1, UNDECIDED: 3}
 
 MOST_CELLS = 1 << 16
 MOST_RUNS = 1 << 14
+_QUICK_RUNS = 1 << 16
 _SOME_INPUTS = 64
 _EXPLAINED, _ENOUGH, _SEEN = 0.8, 0.5, 0.5
 _AGREE = 16
@@ -265,7 +269,7 @@ def _made_up(domain: Any) -> Iterator[Any]:
     """Some answers of a domain that cannot be listed."""
     yield domain.example
     for number in range(256):
-        for made in (f"value {number}", number, format(number, "02x") * 16):
+        for made in (f"value {number}", number, *(format(number, "02x") * width for width in (1, 2, 4, 8, 16, 32))):
             try:
                 domain.encode_one(made)
             except DomainError:
@@ -280,7 +284,7 @@ def _of_protocol(
     subject = f"{protocol.name} for {protocol.domain.short}"
     promise = protocol.guarantee
     if promise.relation != ANY or promise.delta or protocol.clear:
-        return _of_relation(protocol, claim, subject)
+        return _of_relation(protocol, claim, subject, samples, level, seed)
     listed = list(islice(_every_answer(protocol), MOST_RUNS + 1))
     whole = isinstance(protocol.domain, ListedDomain) or _can_list(protocol)
     complete = whole and len(listed) <= MOST_RUNS
@@ -294,6 +298,8 @@ def _of_protocol(
     try:
         method, ratio, reached, pair, rules = _followed(protocol, answers)
     except TooManyRuns as why:
+        if _is_grouped(protocol, answers):
+            return _of_groups(protocol, claim, subject, answers, samples, level, seed)
         bits = None if seed is None else Simulation(seed)
         spec = protocol if complete and hasattr(protocol, "support") else None
         tried = answers[:_SOME_INPUTS]
@@ -349,22 +355,112 @@ def _followed(protocol: Protocol, answers: Sequence[Any]) -> tuple[str, Ratio, b
         encoded = protocol.domain.encode_one(answer)
         return lambda bits: protocol._one(encoded, bits)
 
-    if protocol.report_forms * len(answers) <= MOST_CELLS:
+    def enumerated(most: int) -> tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]]:
+        laws, left = [], most
+        for answer in answers:
+            found = exhaust(sent(answer), most_runs=min(left, MOST_CELLS))
+            left -= found.runs
+            laws.append(found.law)
+        return "enumeration", *_largest(laws), ()
+
+    few = protocol.report_forms * len(answers) <= MOST_CELLS
+    with suppress(NumberError):  # more forms than it says, or many ways to the same ones: structure is faster then
+        if few:
+            return enumerated(_QUICK_RUNS)
+    try:
+        return _by_structure([sent(answer) for answer in answers])
+    except TooManyRuns as why:
+        if not few:
+            raise
         try:
-            laws = [exhaust(sent(answer), most_runs=MOST_CELLS).law for answer in answers]
+            return enumerated(len(answers) * MOST_CELLS)
         except NumberError:
-            pass  # it has more forms than it says, or draws more than it uses
-        else:
-            return "enumeration", *_largest(laws), ()
+            raise why from None
+
+
+def _by_structure(
+    devices: Sequence[Callable[[Any], Any]],
+) -> tuple[str, Ratio, bool, tuple[int, int], tuple[str, ...]]:
     runs: list[list[Run]] = []
     left = MOST_RUNS
-    for answer in answers:
-        runs.append(follow(sent(answer), left))
+    for device in devices:
+        try:
+            runs.append(follow(device, left))
+        except (TypeError, IndexError, AttributeError, NumberError) as wrong:
+            raise TooManyRuns(f"it does with a draw what symbols do not allow ({type(wrong).__name__})") from None
         left -= len(runs[-1])
         if left < 1:
             raise TooManyRuns(f"the code has more than {MOST_RUNS:,} ways through it")
     worst = largest_ratio(runs)
     return "structure", worst.ratio, worst.reached, worst.pair, worst.rules
+
+
+def _is_grouped(protocol: Protocol, answers: Sequence[Any]) -> TypeGuard[Groups]:
+    """Whether reports are drawn by the code of `Groups` itself: a group's number, then a report of its own protocol.
+
+    The number is drawn before the answer is looked at; or it says what is sent in clear, and nothing else.
+    """
+    kind: Any = type(protocol)
+    if not isinstance(protocol, Groups) or {"_one", "_packed", "_choose"} & set(vars(protocol)):
+        return False
+    if kind._one is not Groups._one or kind._packed is not Groups._packed:
+        return False
+    encoded = [protocol.domain.encode_one(answer) for answer in answers]
+    if kind._choose is not Groups._choose:
+        told: dict[Any, int] = {}
+        clear = len(protocol.clear)
+        chosen = [(tuple(one[:clear]), protocol._choose(one, None)) for one in encoded] if clear else []  # type: ignore[arg-type]
+        if not chosen or any(told.setdefault(head, group) != group for head, group in chosen):
+            return False
+    # What a group is asked is one of its own answers, so that its own audit is about it.
+    return all(
+        0 <= int(protocol.project(one, group)) < inner.domain.size
+        for one in encoded
+        for group, (_, inner) in enumerate(protocol.groups)
+        if isinstance(inner.domain, ListedDomain)
+    )
+
+
+def _of_groups(
+    protocol: Groups,
+    claim: Fraction,
+    subject: str,
+    answers: Sequence[Any],
+    samples: int,
+    level: float,
+    seed: int | None,
+) -> Audit:
+    """Of a report that says its group: each group's own protocol is judged, and the largest ratio counts."""
+    inner = {group.protocol.fingerprint: group.protocol for group in protocol.groups}
+    parts = [_of_protocol(one, claim, samples, level, seed) for one in inner.values()]
+    verdicts = {part.verdict for part in parts}
+    verdict = VIOLATED if VIOLATED in verdicts else UNDECIDED if UNDECIDED in verdicts else CLEARED
+    known = [part.exact for part in parts if part.exact is not None]
+    complete = len(known) == len(parts)
+    methods = dict.fromkeys(["structure", *("samples" for part in parts if "samples" in part.method)])
+    columns = _columns(protocol, answers, claim, seed)
+    if columns.lower > float(claim):
+        return _judged(subject, claim, columns, _COLUMN_SAMPLES, _COLUMN_LEVEL, _COLUMNS, ("of whole columns",))
+    seen = [part.smallest_visible for part in parts if part.smallest_visible is not None]
+    said = (
+        f"{len(protocol.groups):,} groups: the report begins with the number of one, "
+        + ("which says what is sent in clear" if protocol.clear else "which is drawn before the answer is looked at")
+        + ", and goes on with a report of its own protocol. This is the code of `Groups`, which the kind does not "
+        "change; so the largest ratio is that of a group"
+    )
+    return Audit(
+        subject,
+        float(claim),
+        verdict,
+        " and ".join(methods),
+        max(part.lower for part in parts),
+        exact=max(known) if complete else None,
+        smallest_visible=max(seen) if len(seen) == len(parts) else None,
+        level=None if complete else level,
+        samples=None if complete else samples,
+        more=max((part.more for part in parts if part.more is not None), default=None),
+        notes=(said, *(str(part) for part in parts)),
+    )
 
 
 def _largest(laws: Sequence[Mapping[bytes, Fraction]]) -> tuple[Ratio, bool, tuple[int, int]]:
@@ -386,7 +482,9 @@ def _columns(protocol: Protocol, answers: Sequence[Any], claim: Fraction, seed: 
     return search(Batches(protocol, bits), some, _COLUMN_SAMPLES, _COLUMN_LEVEL)
 
 
-def _of_relation(protocol: Protocol, claim: Fraction, subject: str) -> Audit:
+def _of_relation(
+    protocol: Protocol, claim: Fraction, subject: str, samples: int, level: float, seed: int | None
+) -> Audit:
     """Guarantees about other pairs than any two answers, or with a delta: from the whole channel, or whole streams."""
     over = protocol.guarantee.over
     laws = protocol.stream_laws() if protocol.guarantee.relation == "stream" and _few_streams(protocol) else {}
@@ -401,6 +499,10 @@ def _of_relation(protocol: Protocol, claim: Fraction, subject: str) -> Audit:
         try:
             ratio = related_factor(protocol.channel(), protocol.related(), protocol.guarantee.delta)
         except ChannelError as why:
+            some = list(islice(_every_answer(protocol), MOST_RUNS))
+            if protocol.clear and not protocol.guarantee.delta and _is_grouped(protocol, some):
+                found = _of_groups(protocol, claim, subject, some, samples, level, seed)
+                return replace(found, notes=(*found.notes, f"sent in clear: {', '.join(protocol.clear)}"))
             return Audit(subject, float(claim), UNDECIDED, "enumeration", 0.0, notes=(str(why),))
     known = math.inf if isinstance(ratio, float) else exact.log(ratio)
     kept = not isinstance(ratio, float) and exp_at_least(claim, ratio)

@@ -302,18 +302,18 @@ def reidentify(
             size = min(rest, step)
             rest -= size
             truth = random.integers(count, size=size)
-            worth = np.zeros((size, count))
+            told = {name: np.zeros((size, device.reader.size)) for name, device in devices.items()}
             if ask == ONE:
                 for _ in range(surveys):
                     which = random.integers(len(known), size=size)
                     for number, name in enumerate(known):
                         mine = np.flatnonzero(which == number)
                         if mine.size:
-                            told = devices[name].simulated(codes[name][truth[mine]], bits, 1)
-                            worth[mine] += told[:, codes[name]]
+                            told[name][mine] += devices[name].simulated(codes[name][truth[mine]], bits, 1)
             else:
                 for name in known:
-                    worth += devices[name].simulated(codes[name][truth], bits, surveys)[:, codes[name]]
+                    told[name] += devices[name].simulated(codes[name][truth], bits, surveys)
+            worth = sum((told[name][:, codes[name]] for name in known), np.zeros((size, count)))
             ranks.append(_ranks(np.exp(worth - worth.max(axis=1, keepdims=True)), truth, random))
         return np.concatenate(ranks)
 

@@ -257,6 +257,9 @@ class Enumeration:
     runs: int
 
 
+_MOST_OUTCOMES = 1 << 20
+
+
 class Exhaustive(Bits):
     """One branch of the exploration; made by `exhaust`, handed to the code under test."""
 
@@ -285,6 +288,8 @@ class Exhaustive(Bits):
     def _uniform(self, below: int) -> int:
         if below == 1:
             return 0
+        if below > _MOST_OUTCOMES:
+            raise NumberError(f"a draw has {below:,} outcomes: too many to follow each of them")
         return self._branch([Fraction(1, below)] * below)
 
     def fill(self, out: NDArray[np.uint8]) -> None:

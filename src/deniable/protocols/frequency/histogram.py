@@ -52,7 +52,7 @@ from deniable.channels.inference.em import Model, NewtonSystem, information_stde
 from deniable.domains import Domain, DomainLike, ListedDomain
 from deniable.errors import ChannelError, MismatchError, NumberError, ReportError
 from deniable.exact import Number
-from deniable.labels import Label, text
+from deniable.labels import text
 from deniable.protocols.base import Figures, Positions, Protocol
 from deniable.protocols.blanket import Blanket, supporting
 from deniable.protocols.reports import Bytes, Reports
@@ -184,11 +184,13 @@ class FrequencyProtocol(ShareProtocol):
     def tests(self) -> int:
         return self.domain.size
 
-    def _inputs(self) -> Iterator[tuple[Label, int]]:
+    def _inputs(self) -> Iterator[tuple[Any, Any]]:
+        if not isinstance(self.domain, ListedDomain):
+            return super()._inputs()
         return ((label, place) for place, label in enumerate(self.domain.labels))
 
     def _input_count(self) -> int:
-        return self.domain.size
+        return self.domain.size if isinstance(self.domain, ListedDomain) else super()._input_count()
 
     def _likelihoods(self, reports: Bytes) -> Model:
         """How likely each report is under each answer; a subclass may know a faster form."""
