@@ -94,7 +94,8 @@ def test_what_a_plan_says_of_every_kind_is_its_error(name, number, protocol):
     allowed = [quantile(0.95) * figure * scale for figure in figures for scale in (1, 100, 0.5)]
     for number_said in said:
         assert any(float(number_said) == pytest.approx(one, rel=0.06) for one in allowed), protocol.remark(n)
-    assert ("one of" in protocol.remark(n)) <= (len(getattr(protocol, "groups", ())) > 1)
+    for count in re.findall(r"reports (?:one|1) of ([0-9]+)", protocol.remark(n)):
+        assert int(count) == len(protocol.groups)
 
 
 def groups(protocol, n):

@@ -57,7 +57,7 @@ def _mixed(every, one, other):
 def guessed(protocol, every):
     """How often the best guess is right: of the answer, or of the column that is easiest to guess."""
     inputs = [label if isinstance(label, tuple) else (label,) for label, _ in protocol._inputs()]
-    if len(protocol.parts(1)) == 1:
+    if len(protocol.parts(1)) == 1 or not hasattr(protocol, "groups"):
         return float(every.success())
     found = []
     for column in zip(*inputs, strict=True):

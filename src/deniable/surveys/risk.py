@@ -106,7 +106,9 @@ class Risks:
         told = [self._sure()]
         if row.guess is not None:
             what = "profiles" if protocol.guarantee.relation == PROFILES else "answers"
-            part = " of the part that is easiest to guess" if len(protocol.parts(1)) > 1 and not protocol.clear else ""
+            # Where each report is about one part of an answer, the figure is about a part, too.
+            apart = len(protocol.parts(1)) > 1 and hasattr(protocol, "groups") and not protocol.clear
+            part = " of the part that is easiest to guess" if apart else ""
             told.append(
                 f"If all {what} were equally likely, the best guess{part} from one report is right in "
                 f"{percent(row.guess)} of all cases."
