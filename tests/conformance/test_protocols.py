@@ -20,9 +20,9 @@ EXAMPLES = registered_examples()
 
 # The statistical check of these takes so many reports that it is left to `make test-slow`.
 SLOW = {
-    *("Attributes 2", "CMS 1", "CollisionSets 2", "Discovery 2", "Evolving 1", "HCMS 1", "ItemSets 2", "KeyValue 2"),
-    *("Moments 2", "OLHSketch 1", "OLHSketch 2", "RAPPOR 1", "RAPPOR 2", "Rectangles 2", "Stratified 2"),
-    "SubsetSelection 3",
+    *("Attributes 2", "Attributes 3", "CMS 1", "CollisionSets 2", "DBitFlip 1", "Discovery 2", "Evolving 1", "HCMS 1"),
+    *("ItemSets 2", "KeyValue 2", "Moments 2", "OLHSketch 1", "OLHSketch 2", "Places 2", "RAPPOR 1", "RAPPOR 2"),
+    *("Rectangles 2", "Stratified 2", "SubsetSelection 3", "SubsetSets 1"),
 }
 
 
