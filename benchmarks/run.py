@@ -33,6 +33,7 @@ MODULES = (
     "benchmarks.significance",
     "benchmarks.census",
     "benchmarks.joint",
+    "benchmarks.queries",
     "benchmarks.discovery",
     "benchmarks.sets",
     "benchmarks.shuffle",
@@ -44,7 +45,18 @@ MODULES = (
     "benchmarks.pages",
 )
 """Where benchmarks are; importing one registers those in it."""
-APART = ("load", "ten-minutes", "census", "joint", "joint-uses", "joint-wide", "graphs", "discovery")
+APART = (
+    "load",
+    "ten-minutes",
+    "census",
+    "joint",
+    "joint-uses",
+    "joint-wide",
+    "joint-others",
+    "queries",
+    "graphs",
+    "discovery",
+)
 """Groups that are run only when they are named: they take long, or need a machine to themselves or data."""
 
 ROOT = Path(__file__).parents[1]

@@ -76,7 +76,7 @@ export type Domain =
     /** Answers are objects with one value per column. */
     | (AnyDomain<readonly unknown[]> & {
           readonly kind: "records";
-          readonly columns: readonly { readonly name: string; readonly domain: Domain }[];
+          readonly columns: readonly { readonly name: string; readonly title: string; readonly domain: Domain }[];
       });
 
 /** The names that a spec may use here. */
@@ -122,9 +122,12 @@ export interface Protocol {
     readonly possible?: readonly (readonly boolean[])[];
     /** Of Table: the hypotheses that the reports decide between, if there are any. */
     readonly laws?: readonly { readonly name: Answer; readonly weights: readonly bigint[] }[];
-    /** Of Moments: the figures, of which a report is about one, and a figure of a read answer. */
+    /** Of Moments and Queries: the figures, of which a report is about one, and a figure of a read answer. */
     readonly figures?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     figure?(read: number | readonly number[], group: number): number;
+    /** Of Queries that are read as a regression: its target among the features and its link, and the coefficients of each form, over 2^16. */
+    readonly regress?: { readonly target: number; readonly link: string };
+    readonly at?: readonly (readonly number[])[];
     /** Of Attributes: the columns, of which a report is about one. */
     readonly groups?: readonly { readonly name: string; readonly weight: number; readonly protocol: Protocol }[];
     /** Of Attributes that ask for columns together: the columns of each group, and the number of the combination of a read answer. */

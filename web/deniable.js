@@ -389,7 +389,7 @@ const textDigest = (use, key, cohort, text) => sha256(utf8(`deniable-${use}-v1\0
 //   text(read)                what is hashed
 //   open, cell(text, cohort)  texts that nobody has listed, and where one of them is counted
 //   low, high, unit, number(read)  a number between two ends
-//   columns                   the parts of a record: { name, domain }
+//   columns                   the parts of a record: { name, title, domain }
 //   items, most               a set of listed items, or of keys with numbers: the items, and how many are reported
 
 const MOST_ANSWERS = 2 ** 28; // as many counters as a tally has at most
@@ -568,12 +568,14 @@ function records(spec) {
   const listed = Array.isArray(spec.columns) && isWhole(spec.columns.length, 1, MOST_COLUMNS);
   check(listed, `a record has between 1 and ${MOST_COLUMNS} columns`);
   const columns = spec.columns.map((column) => {
-    exactKeys(column, ["name", "domain"], "a column");
+    exactKeys(column, ["name", "domain"], "a column", ["title"]);
     check(isText(column.name) && column.name, "the name of a column is text");
+    check(!("title" in column) || (isText(column.title) && column.title), "the title of a column is text");
     const domain = loadDomain(column.domain);
     check(domain.column, `a column of a record cannot hold ${domain.noun}`);
-    return Object.freeze({ name: column.name, domain });
+    return Object.freeze({ name: column.name, title: column.title ?? column.name, domain });
   });
+  check(new Set(spec.columns.map((column) => "title" in column)).size === 1, "all columns have a title, or none");
   const names = new Set(columns.map(({ name }) => name));
   check(names.size === columns.length, "two columns have the same name");
   const read = (value) => {
@@ -1632,6 +1634,76 @@ function moments(domain, _epsilon, { groups: written, epsilon: level }) {
   return { ...law, figures, figure: (answer, group) => parts[group].of(answer) };
 }
 
+const FORM_LINKS = ["linear", "logistic", "slope"];
+const UNIT_WEIGHT = 2 ** 16; // what a coefficient of 1 is written as
+const LARGEST_WEIGHT = 32 * UNIT_WEIGHT;
+
+/** 1 / (1 + exp(-t)) by sums, products and quotients alone, in Python's order. */
+function logistic(t) {
+  const r = Math.min(Math.max(t, -30), 30) / 1024;
+  let power = 1 + r * (1 + (r / 2) * (1 + (r / 3) * (1 + (r / 4) * (1 + (r / 5) * (1 + r / 6)))));
+  for (let i = 0; i < 10; i++) power = power * power;
+  return power / (1 + power);
+}
+
+/** One bounded query about a record: a product of features, perhaps times a form through a link, or what it leaves of a feature. */
+function queries({ columns }, _epsilon, { features: listed, forms, queries: asked, regress, groups: written, epsilon: level }) {
+  const isPlace = (value, size) => isWhole(value, 0, size - 1);
+  check(Array.isArray(listed) && listed.length <= 64, "there are at most 64 features");
+  const features = listed.map((spec) => {
+    exactKeys(spec, ["column"], "a feature", ["is"]);
+    check(isPlace(spec.column, columns.length), "a feature is about a column of the record");
+    const { domain } = columns[spec.column];
+    const isNumber = domain.kind === "interval" || domain.kind === "integers";
+    check(isNumber ? !("is" in spec) : isPlace(spec.is, domain.size ?? 0), "a feature is a column of numbers, or one answer of a list");
+    if (!isNumber) return { signed: false, of: (values) => (values[spec.column] === spec.is ? 1 : 0) };
+    const { low, high, number } = domain;
+    const of = (values) => {
+      const x = number(values[spec.column]);
+      return (x - low - (high - x)) / (high - low);
+    };
+    return { signed: true, of };
+  });
+  check(new Set(listed.map(({ column, is }) => `${column} ${is}`)).size === listed.length, "two features are the same");
+  const isForm = (form) => Array.isArray(form) && form.length === features.length + 1 && form.every((one) => isWhole(one, -LARGEST_WEIGHT, LARGEST_WEIGHT));
+  check(Array.isArray(forms) && forms.every(isForm), "a form has a whole number per feature and one before them");
+  check(Array.isArray(asked) && isWhole(asked.length, 1, 4096) && Array.isArray(written) && written.length === asked.length, "there are 1 to 4096 queries, each with a group");
+  const parts = asked.map((spec) => {
+    const withForm = isObject(spec) && "form" in spec;
+    exactKeys(spec, withForm ? ["name", "times", "form", "link", "of", "bound", "squared"] : ["name", "times"], "a query");
+    const { name, times, form, link, of: from, squared } = spec;
+    check(isText(name) && name, "a query has a name");
+    check(Array.isArray(times) && times.length <= 8 && times.every((one) => isPlace(one, features.length)), "a query multiplies at most 8 of the features");
+    const product = (values) => times.reduce((found, i) => found * features[i].of(values), 1);
+    const odd = times.some((i) => features[i].signed && times.filter((j) => j === i).length % 2);
+    if (!withForm) return { name, domain: UNIT_INTERVAL(odd ? "-1" : "0"), of: product };
+    const left = from === null || (isPlace(from, features.length) && link !== "slope");
+    check(isPlace(form, forms.length) && FORM_LINKS.includes(link) && left && typeof squared === "boolean", "a query has a form, a link, a feature or none, and is squared or not");
+    const bound = readNumber(spec.bound, "a bound");
+    check(bound > 0, "a bound is positive");
+    const of = (values) => {
+      const [constant, ...weights] = forms[form].map((one) => one / UNIT_WEIGHT);
+      let part = weights.reduce((t, weight, i) => t + weight * features[i].of(values), constant);
+      if (link !== "linear") part = logistic(part);
+      if (link === "slope") part = 4 * part * (1 - part);
+      if (from !== null) part = features[from].of(values) - part;
+      part = Math.min(Math.max(part / bound, -1), 1);
+      return product(values) * (squared ? part * part : part);
+    };
+    const signed = odd || (!squared && (from !== null || link === "linear"));
+    return { name, domain: UNIT_INTERVAL(signed ? "-1" : "0"), of };
+  });
+  check(new Set(asked.map(({ name }) => name)).size === asked.length, "two queries are called the same");
+  if (regress !== undefined) {
+    exactKeys(regress, ["target", "link"], "a regression");
+    check(isPlace(regress.target, features.length) && ["linear", "logistic"].includes(regress.link) && forms.length > 0, "a regression has a target, a linear or logistic link, and a form");
+  }
+  const { groups: figures, ...law } = grouped(written, level, parts);
+  check(figures.every(({ protocol }) => "place" in protocol), "a query is answered by a protocol for a mean");
+  return { ...law, figures, figure: (answer, group) => parts[group].of(answer), regress, at: forms };
+}
+
+
 const OF_A_LEVEL = ["GRR", "SubsetSelection", "OLH"];
 
 /** Levels, of which a report is about one: `size` and `name` of each, and the node of a level that an answer lies under. */
@@ -1929,6 +2001,7 @@ const PROTOCOLS = {
   Stratified: { law: stratified, shape: "stratum", needs: "columns", parameters: ["inner"] },
   PrivateStrata: { law: privateStrata, shape: "private stratum", needs: "columns", parameters: ["positions", "law"] },
   Moments: { law: moments, shape: "figure", needs: "read", parameters: ["groups"] },
+  Queries: { law: queries, shape: "figure", needs: "columns", parameters: ["features", "forms", "queries", "groups"], optional: ["regress"] },
   Ranges: { law: ranges, shape: "range", needs: "number", parameters: ["cells", "fanouts", "groups"] },
   Rectangles: { law: rectangles, shape: "rectangle", needs: "columns", parameters: ["cells", "grids", "groups"] },
   Places: { law: places, shape: "place", needs: "columns", parameters: ["reach"] },
@@ -1953,6 +2026,18 @@ const CAMPAIGNS = {
     words: "the same numbers, on a narrower interval if most people surely lie inside it",
     asks: ({ name, domain, positions, width }, { cells }, round) =>
       name === "Window" && domain.kind === "interval" && (round > 1 || (positions === cells + 1 && width === 1)),
+  },
+  regression: {
+    rounds: ({ batches }) => batches,
+    parameters: { batches: [2, 64] },
+    words: "the same record, for a regression at the coefficients that this round leads to",
+    asks: ({ name, regress, at }, _parameters, round) => name === "Queries" && regress !== undefined && (round > 1 || at[0].every((one) => one === 0)),
+  },
+  screening: {
+    rounds: () => 2,
+    parameters: { pairs: [1, 1024] },
+    words: "the pairs of parts that hang together most, by the answers to this round",
+    asks: ({ name, views = [] }, { pairs }, round) => name === "Attributes" && views.length > 0 && views.every(({ length }) => length === 2) && (round === 1 || views.length <= pairs),
   },
 };
 

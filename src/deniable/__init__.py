@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from deniable.protocols import Places as Places
     from deniable.protocols import PrivateStrata as PrivateStrata
     from deniable.protocols import Protocol as Protocol
+    from deniable.protocols import Queries as Queries
     from deniable.protocols import Ranges as Ranges
     from deniable.protocols import Rectangles as Rectangles
     from deniable.protocols import Reports as Reports
@@ -97,6 +98,8 @@ if TYPE_CHECKING:
     from deniable.surveys import Campaign as Campaign
     from deniable.surveys import Narrowing as Narrowing
     from deniable.surveys import Question as Question
+    from deniable.surveys import RegressionRounds as RegressionRounds
+    from deniable.surveys import Screening as Screening
     from deniable.surveys import Survey as Survey
     from deniable.surveys import SurveyTally as SurveyTally
 
@@ -139,6 +142,7 @@ _HOMES = {
             "KeyValue",
             "Places",
             "Protocol",
+            "Queries",
             "Ranges",
             "Rectangles",
             "Reports",
@@ -151,7 +155,7 @@ _HOMES = {
     ),
     "randomness": ("Secure", "Simulation"),
     "results": ("Distribution", "Mean", "SignificanceTest", "compare", "independence"),
-    "surveys": ("Campaign", "Narrowing", "Question", "Survey", "SurveyTally"),
+    "surveys": ("Campaign", "Narrowing", "Question", "RegressionRounds", "Screening", "Survey", "SurveyTally"),
 }
 _HOME_OF = {name: f"deniable.{home}" for home, names in _HOMES.items() for name in names}
 _MODULES = {

@@ -57,7 +57,7 @@ def test_the_digest_of_a_tally_is_pinned():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"kind": "guessing"}, "there is no campaign 'guessing'; there are narrowing"),
+        ({"kind": "guessing"}, "there is no campaign 'guessing'; there are narrowing, regression, screening"),
         ({"parameters": {"cells": 8, "margin": 1, "depth": 2}}, "the campaign narrowing has the unknown key 'depth'"),
         ({"parameters": {"cells": 1, "margin": 1}}, "cells of a narrowing are a whole number from 4 to 256"),
         ({"parameters": {"cells": 9, "margin": 1}}, "a window of width 1 with 10 positions"),

@@ -45,8 +45,8 @@ const PARTS = {
     missing: "Please fill in every part: which ones are reported is decided by chance afterwards.",
   },
   figure: {
-    note: "A report is about one figure of these numbers, chosen by chance: one of them, its square, or their product.",
-    missing: "Please fill in both: which figure is reported is decided by chance afterwards.",
+    note: "A report is about one figure that is calculated from these answers, a product of two of them say. Chance chooses which figure.",
+    missing: "Please fill in every part: which figure is reported is decided by chance afterwards.",
   },
   stratum: {
     note: "Only the last of these is changed by chance. The others are sent as they are.",
@@ -244,8 +244,8 @@ function keyField({ items, most, numbers }, name, { changed }) {
 function recordField({ columns }, name, { changed, shape, clear, strata, shared }) {
   const built = (column, i) => {
     const isClear = clear.includes(column.name);
-    const title = isClear ? `${column.name} (sent in clear)` : column.name;
-    return fieldset(column.domain, `${name}-${i}`, column.name, { class: "part" }, changed, title);
+    const title = isClear ? `${column.title} (sent in clear)` : column.title;
+    return fieldset(column.domain, `${name}-${i}`, column.title, { class: "part" }, changed, title);
   };
   const parts = columns.map((column, i) => {
     if (!strata.includes(column.name)) return built(column, i);

@@ -368,10 +368,11 @@ function privateStratum({ protocol, domain, spec, value, report, draws, says }) 
 function figure({ protocol, domain, spec, value, report, draws: [, ...rest] }) {
   const { name, group, inner, protocol: own } = partOf({ groups: protocol.figures }, report);
   const all = protocol.figures.reduce((sum, { weight }) => sum + weight, 0);
-  const chances = protocol.figures.map((one) => `“${one.name}” with probability ${percent(one.weight / all)}`);
+  const chances = protocol.figures.slice(0, SHOWN).map((one) => `“${one.name}” with probability ${percent(one.weight / all)}`);
+  const more = protocol.figures.length > SHOWN ? ` and ${count(protocol.figures.length - SHOWN)} more` : "";
   const taken = protocol.figure(domain.read(value), group);
   const choice = {
-    text: `Only one figure of your answer is reported. Chance chooses it, whatever you answered: ${chances.join(", ")}. Every number is taken on a scale from −1, its low end, to 1, its high end. Below, “your answer” is the chosen figure, ${quantity(taken)}.`,
+    text: `Only one figure of your answer is reported. Chance chooses it, whatever you answered: ${chances.join(", ")}${more}. Every number is taken on a scale from −1, its low end, to 1, its high end. Below, “your answer” is the chosen figure, ${quantity(taken)}.`,
     outcome: `Chosen: “${name}”.`,
   };
   return [choice, ...told(own, spec.groups[group].protocol, taken, inner, rest)];

@@ -31,7 +31,7 @@ async function both() {
 }
 
 test("both rounds of the vectors are read", async () => {
-  assert.deepEqual(KINDS.campaigns, ["narrowing"]);
+  assert.deepEqual(KINDS.campaigns, ["narrowing", "regression", "screening"]);
   const [first, second] = [await read(FIRST), await read(SECOND)];
   assert.deepEqual([first.terms.campaign.round, first.terms.campaign.rounds], [1, 2]);
   assert.equal(second.terms.campaign.before, first.fingerprint);
@@ -40,7 +40,7 @@ test("both rounds of the vectors are read", async () => {
 
 test("a campaign of an unknown kind is refused by name, and shown where nothing is answered", async () => {
   const unknown = placed(FIRST, { kind: "guessing", parameters: { depth: 3 } });
-  await assert.rejects(read(unknown), refused("unknown", /the campaign "guessing" is unknown to this page, which knows narrowing/));
+  await assert.rejects(read(unknown), refused("unknown", /the campaign "guessing" is unknown to this page, which knows narrowing, regression, screening/));
   const shown = await read(unknown, { toAnswer: false });
   assert.equal(shown.terms.campaign.kind, "guessing");
 });

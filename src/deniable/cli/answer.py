@@ -319,7 +319,7 @@ def _ask(question: Question, no_echo: bool, known: dict[str, Any]) -> Any:
     def ask(name: str, part: Domain) -> Any:
         read = partial(_read_part, question, part)
         if name not in question.protocol.strata:
-            return _prompted(f"{question.text}: {name}", part, read, no_echo)
+            return _prompted(f"{question.text}: {domain.titles_of.get(name, name)}", part, read, no_echo)
         if name not in known:
             clear = name in question.protocol.clear
             known[name] = _prompted(f"{name} (sent in clear)" if clear else name, part, read, no_echo and not clear)

@@ -208,7 +208,9 @@ def _save(given: Survey, counts: SurveyTally, made: Survey, to: Path | None) -> 
     made.save(to)
     print_survey(made)
     output.write("\n")
-    rows = [[q.id, answers_of(given[q.id].protocol.domain), answers_of(q.protocol.domain)] for q in made]
+    told = round_of(made).campaign.told
+    both = ((q.id, [given[q.id].protocol, q.protocol]) for q in made)
+    rows = [[id, *(shown(told(one)) or answers_of(one.domain) for one in asked)] for id, asked in both]
     output.table(["question", "this round", "next round"], rows, left=3)
     output.write(f"\nmade from: {many(min(one.n for one in counts.tallies.values()), 'answer')}, {counts.digest}\n")
     output.write(f"saved: {to}\n")

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from deniable._extras import require
 from deniable._files import atomic_write
 from deniable.cli import output
 from deniable.cli.estimate import EpochRange, Few, FromService, Summed, Surveyed, sums
+from deniable.cli.load_survey import Target, questions
 from deniable.cli.marginals import Question, joint
 from deniable.cli.options import AnalystToken, Json, new_app
 from deniable.cli.output import examples, shown
+from deniable.domains import Integers, ListedDomain, Records
 from deniable.errors import SpecError
+from deniable.labels import text
 from deniable.results import Floats, Joint
 from deniable.results.joint import Model
 from deniable.results.models import METHODS
+from deniable.surveys.tables import as_answers
 
 app = new_app()
 
@@ -30,6 +36,7 @@ _FORMATS = (".parquet", ".csv", ".arrow")
     epilog=examples(
         "deniable synthesize survey.json tally.json --records 10000 -o people.parquet",
         "deniable synthesize survey.json reports/*.parquet --records 1000 -o people.csv --model shrink --seed 1",
+        "deniable synthesize survey.json tally.json -o people.csv --compare true.csv --target income",
     )
 )
 def synthesize(
@@ -44,6 +51,18 @@ def synthesize(
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Draw the same records again.", show_default=False)
     ] = None,
+    compare: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="True records (.csv or .parquet), for a test: how well a regression learns from the synthetic ones.",
+            show_default=False,
+        ),
+    ] = None,
+    learnt: Annotated[
+        str | None,
+        typer.Option("--target", metavar="COLUMN", help="With --compare: what is to be predicted.", show_default=False),
+    ] = None,
     question: Question = None,
     service: FromService = None,
     token: AnalystToken = None,
@@ -54,20 +73,30 @@ def synthesize(
     """Draw synthetic records from a model of the reports, and say what they keep and what they do not.
 
     The records are about no person: everything in them comes from the randomized reports. They keep the tables of
-    columns that were asked together, up to the noise, and nothing that is only in more columns.
+    columns that were asked together, up to the noise, and nothing that is only in more columns. They look like the
+    answers that were asked for; numbers are drawn within their cell, all of it equally likely.
     """
     if save is None or save.suffix not in _FORMATS:
         raise SpecError(f"name the file with -o: it ends in {', '.join(_FORMATS)}")
+    if (compare is None) != (learnt is None):
+        raise SpecError("--compare names a file of true records, and --target the column that is predicted: give both")
     target, total, repeats = sums(survey, inputs, service, token, epochs)
     id, found = joint(target, total, question, repeats, few)
     if not found.n:
         raise SpecError("there are no reports yet: nothing is known to draw records from")
     fitted = found.model(model)
-    drawn = fitted.sample(records, seed)
+    random = np.random.default_rng(seed)
+    places = fitted.places(records, random)
+    drawn = fitted.records(places, random)
+    domain = _domain(target, id)
+    judged = (
+        learns(domain, drawn, _read(compare, domain), learnt) if compare is not None and learnt is not None else None
+    )
     _write(save, drawn)
-    kept = keeps(found, fitted, drawn)
+    kept = keeps(found, fitted, places)
     if as_json:
-        output.document({"question": id, "model": model, "records": records, "reports": found.n, "keeps": kept})
+        head = {"question": id, "model": model, "records": records, "reports": found.n, "keeps": kept}
+        output.document(head if judged is None else head | {"learns": judged})
         return
     output.heading(f"{shown(id)}: {records:,} records from {fitted!r}")
     body = [
@@ -82,14 +111,93 @@ def synthesize(
     )
     for one, other in fitted.assumed:
         output.prose(f"{shown(one)} and {shown(other)} were not asked together: what they share is assumed.")
+    if judged is not None:
+        named = [("synthetic records", "synthetic"), ("true records", "raw"), ("a guess", "guess")]
+        output.write("\n")
+        output.table(["learnt from", judged["figure"]], [[words, f"{judged[key]:.3f}"] for words, key in named])
+        output.prose(
+            f"how well {shown(str(learnt))} is predicted for half of the true records, by a {judged['method']} on "
+            "the synthetic records, or on the other half of the true ones."
+        )
     output.files(saved=save)
 
 
-def keeps(found: Joint, model: Model, drawn: dict[str, list[str]]) -> list[dict[str, Any]]:
-    """How far the records are from each table of two columns: the unbiased one where it was asked for, else the
-    model's."""
-    places = {name: {label: i for i, label in enumerate(labels)} for name, labels in found.axes.items()}
-    coded = {name: np.array([places[name][label] for label in column]) for name, column in drawn.items()}
+def _domain(target: Target, id: str) -> Records:
+    domain = questions(target)[id][1].domain
+    assert isinstance(domain, Records)
+    return domain
+
+
+def _read(path: Path, domain: Records) -> dict[str, Any]:
+    """True records as columns that the domain takes."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise SpecError("--compare reads a .csv or a .parquet file, with one column per part of a record")
+    try:
+        if path.suffix == ".csv":
+            table = require("pyarrow.csv", "files").read_csv(path)
+        else:
+            table = require("pyarrow.parquet", "files").read_table(path)
+    except (OSError, require("pyarrow", "files").ArrowInvalid) as wrong:
+        raise SpecError(f"{path} cannot be read as a table: {type(wrong).__name__}") from None
+    missing = [name for name in domain.names if name not in table.column_names]
+    if missing:
+        raise SpecError(f"{path} has no column {missing[0]!r}")
+    return {name: as_answers(domain[name], table.column(name), typed=path.suffix != ".csv") for name in domain.names}
+
+
+def learns(domain: Records, drawn: Mapping[str, Any], true: Mapping[str, Any], target: str) -> dict[str, Any]:
+    """How well a regression on synthetic records predicts true ones, beside one on true records and a guess.
+
+    Logistic for a list of answers: AUC of two, accuracy of more. Linear for numbers: R^2. Numbers are features, and of
+    lists every answer is one.
+    """
+    linear = require("sklearn.linear_model", "learn")
+    metrics = require("sklearn.metrics", "learn")
+    own = domain[target]  # or there is no such column
+    made, given = domain.encode(drawn), domain.encode(true)
+    order = np.random.default_rng(0).permutation(len(given))
+    train, test = given[order[: len(given) // 2]], given[order[len(given) // 2 :]]
+    place = domain.names.index(target)
+    listed = isinstance(own, ListedDomain) and not isinstance(own, Integers)
+
+    def design(records: Any) -> Floats:
+        columns = []
+        for at, (_, column) in enumerate(domain.columns):
+            values = np.asarray(records.columns[at])
+            if at == place:
+                continue
+            if isinstance(column, ListedDomain) and not isinstance(column, Integers):
+                columns.append(np.eye(column.size)[values][:, 1:])
+            else:
+                scale = float(column.high - column.low)  # type: ignore[attr-defined]
+                columns.append(np.asarray(values, dtype=np.float64)[:, None] / scale)
+        return np.hstack(columns)
+
+    def score(records: Any) -> float:
+        answers, truth = np.asarray(records.columns[place]), np.asarray(test.columns[place])
+        if len(set(answers.tolist())) < 2:
+            return guess
+        fit = (linear.LogisticRegression(max_iter=1000) if listed else linear.LinearRegression()).fit(
+            design(records), answers
+        )
+        if not listed:
+            return float(metrics.r2_score(truth, fit.predict(design(test))))
+        if own.size == 2:  # type: ignore[attr-defined]
+            return float(metrics.roc_auc_score(truth, fit.decision_function(design(test))))
+        return float(metrics.accuracy_score(truth, fit.predict(design(test))))
+
+    figure, guess = "R^2", 0.0
+    if listed:
+        common = np.bincount(np.asarray(test.columns[place])).max() / max(1, len(test))
+        figure, guess = ("AUC", 0.5) if own.size == 2 else ("accuracy", float(common))  # type: ignore[attr-defined]
+    method = "logistic regression" if listed else "linear regression"
+    scores = {"synthetic": score(made), "raw": score(train), "guess": guess}
+    return {"target": target, "method": method, "figure": figure} | scores
+
+
+def keeps(found: Joint, model: Model, coded: Mapping[str, NDArray[np.intp]]) -> list[dict[str, Any]]:
+    """How far records, given as their cells, are from each table of two columns: the unbiased one where it was asked
+    for, else the model's."""
     rows = []
     for first, second in combinations(found.axes, 2):
         shape = len(found.axes[first]), len(found.axes[second])
@@ -105,9 +213,10 @@ def keeps(found: Joint, model: Model, drawn: dict[str, list[str]]) -> list[dict[
     return rows
 
 
-def _write(path: Path, drawn: dict[str, list[str]]) -> None:
+def _write(path: Path, drawn: dict[str, list[Any]]) -> None:
     pa = require("pyarrow", "files")
-    table = pa.table(drawn)
+    alike = {name: len({type(value) for value in column}) < 2 for name, column in drawn.items()}
+    table = pa.table({name: own if alike[name] else list(map(text, own)) for name, own in drawn.items()})
     with atomic_write(path) as file:
         if path.suffix == ".parquet":
             require("pyarrow.parquet", "files").write_table(table, file)

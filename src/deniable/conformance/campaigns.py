@@ -47,7 +47,7 @@ class CampaignCase:
     @cached_property
     def answers(self) -> list[dict[str, Any]]:
         """A few different people."""
-        listed = {q.id: [label for label, _ in q.protocol._inputs()] for q in self.first}
+        listed = {q.id: [q.protocol.domain.answer(label) for label, _ in q.protocol._inputs()] for q in self.first}
         return [{id: labels[place] for id, labels in listed.items()} for place in (0, -1, 1)]
 
 
@@ -110,7 +110,7 @@ _known: dict[Any, Any] = {}
 
 
 def _key(answers: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(answers.items())
+    return tuple((id, repr(answer)) for id, answer in answers.items())
 
 
 def _remembered(survey: Survey, key: Any, devices: Sequence[dict[str, Any]]) -> dict[Any, Fraction]:

@@ -101,6 +101,11 @@ class Domain(ABC):
         return {}
 
     @property
+    def titles_of(self) -> Mapping[str, str]:
+        """What people are asked for each of the `parts`, where that is not its name."""
+        return {}
+
+    @property
     def choices(self) -> str:
         """What a person may answer, in a few words."""
         return str(self)

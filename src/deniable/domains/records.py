@@ -31,6 +31,9 @@ MOST_COLUMNS = 64
 RECORDS_ARE_READ_AS = ("attributes", "rectangles", "pairs", "triples", "strata")
 """Each column by itself, two numbers together, all pairs or triples of columns, or the last one by the others."""
 
+_BESIDE = {"ask", "read", "cells", "queries", "regress", "titles"}
+"""What a draft may say beside the columns of a record."""
+
 _PLACE = re.compile(r"value (\d+)")
 _CELL = re.compile(r"[0-9][0-9.,/]{0,20} [^\W\d_][^\W_]{0,20}")
 
@@ -78,8 +81,10 @@ class Records(Domain):
     nested: ClassVar[tuple[str, ...]] = ("structures",)
 
     columns: tuple[tuple[str, Domain], ...]
+    titles: tuple[str, ...] = ()
+    """What people are asked for each column; without any the names of the columns."""
 
-    def __init__(self, columns: Mapping[str, DomainLike]) -> None:
+    def __init__(self, columns: Mapping[str, DomainLike], titles: Mapping[str, str] | None = None) -> None:
         if not isinstance(columns, Mapping):
             raise DomainError(f"the columns of a record are a dictionary of domains by name, not {kind(columns)}")
         if not 1 <= len(columns) <= MOST_COLUMNS:
@@ -99,6 +104,18 @@ class Records(Domain):
         if len({name for name, _ in listed}) < len(listed):
             raise DomainError("two columns have one name in Unicode form NFC: rename one")
         object.__setattr__(self, "columns", tuple(listed))
+        object.__setattr__(self, "titles", self._titles(titles or {}))
+
+    def _titles(self, given: Mapping[str, str]) -> tuple[str, ...]:
+        self._check_names(given)
+        if not all(isinstance(title, str) and title for title in given.values()):
+            raise DomainError("the title of a column is text")
+        found = tuple(given.get(name, name) for name in self.names)
+        return () if found == self.names else found
+
+    @property
+    def titles_of(self) -> Mapping[str, str]:
+        return dict(zip(self.names, self.titles or self.names, strict=True))
 
     @property
     def parts(self) -> Mapping[str, Domain]:
@@ -220,24 +237,29 @@ class Records(Domain):
     def spec(self) -> dict[str, Any]:
         return {
             "kind": "records",
-            "columns": [{"name": name, "domain": domain.spec()} for name, domain in self.columns],
+            "columns": [
+                {"name": name, "domain": domain.spec()} | ({"title": self.titles_of[name]} if self.titles else {})
+                for name, domain in self.columns
+            ],
         }
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Records:
         match spec:
             case {"kind": "records", "columns": list(columns), **rest} if not rest:
-                if all(isinstance(column, Mapping) and set(column) == {"name", "domain"} for column in columns):
+                named = {"name", "domain"} | ({"title"} if any("title" in column for column in columns) else set())
+                if all(isinstance(column, Mapping) and set(column) == named for column in columns):
                     found = {column["name"]: load_domain(column["domain"]) for column in columns}
+                    titles = {column["name"]: column["title"] for column in columns if "title" in column}
                     if len(found) == len(columns):
-                        return cls(found)
-        raise wrong_spec("records", "columns, a list of different names with domains")
+                        return cls(found, titles)
+        raise wrong_spec("records", "columns, a list of different names with domains, perhaps with titles")
 
     @classmethod
     def from_answers(cls, answers: Any, given: Mapping[str, Any]) -> Domain | None:
         """{"record": {"smoke": ["yes", "no"], "age": {"low": 18, "high": 99}}, "ask": 1}"""
         match answers:
-            case {"record": Mapping() as columns, **rest} if set(rest) <= {"ask", "read", "cells"}:
+            case {"record": Mapping() as columns, **rest} if set(rest) <= _BESIDE:
                 ask = rest.get("ask", 1)
                 if isinstance(ask, bool) or (ask not in (1, "pairs", "triples", "best") and not isinstance(ask, list)):
                     raise SpecError(
@@ -253,7 +275,10 @@ class Records(Domain):
                     part = columns[name]
                     if isinstance(part, Mapping) and part.get("read", domain.reads) != domain.reads:
                         raise SpecError(f"a column of a record is read as {domain.reads!r}: ask {name!r} by itself")
-                return cls({name: domain for name, domain in found.items() if domain is not None})
+                titles = rest.get("titles", {})
+                if not isinstance(titles, Mapping):
+                    raise SpecError('"titles" are what people are asked, by column: {"smoke": "Do you smoke?"}')
+                return cls({name: domain for name, domain in found.items() if domain is not None}, titles)
         return None
 
     @property
@@ -261,7 +286,8 @@ class Records(Domain):
         return f"records of {len(self.columns)} columns"
 
     def __repr__(self) -> str:
-        return f"Records({dict(self.columns)!r})"
+        titles = f", titles={dict(zip(self.names, self.titles, strict=True))!r}" if self.titles else ""
+        return f"Records({dict(self.columns)!r}{titles})"
 
     def __str__(self) -> str:
         return f"records of {len(self.columns)} columns ({', '.join(self.names)})"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deniable.protocols.numeric import MeanTable, Moments, OneBitMean, Window
     from deniable.protocols.places import Places
     from deniable.protocols.private_strata import PrivateStrata
+    from deniable.protocols.queries import Queries
     from deniable.protocols.ranges import Ranges, Rectangles
     from deniable.protocols.secure_sum import SecureSum
     from deniable.protocols.sets import CollisionSets, ItemSets, KeyValue, SubsetSets
@@ -57,6 +58,7 @@ __all__ = [  # and the names of `frequency` and `longitudinal`, which most peopl
     "PrivateStrata",
     "Protocol",
     "PureProtocol",
+    "Queries",
     "Ranges",
     "Rectangles",
     "Reports",
@@ -92,6 +94,7 @@ __getattr__ = late(
         "numeric": ("MeanTable", "Moments", "OneBitMean", "Window"),
         "places": ("Places",),
         "private_strata": ("PrivateStrata",),
+        "queries": ("Queries",),
         "ranges": ("Ranges", "Rectangles"),
         "secure_sum": ("SecureSum",),
         "sets": ("CollisionSets", "ItemSets", "KeyValue", "SubsetSets"),

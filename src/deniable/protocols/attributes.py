@@ -385,7 +385,10 @@ class Attributes(Groups):
             parts[name] = found.sampled(Fraction(own.n, max(1, tally.n)))
         if not self.combines:
             return Several(parts, tally.n, self.name)
-        return Joint(parts, tally.n, self.name, axes={name: tuple(axis.labels) for name, axis in axes.items()})
+        labels = {name: tuple(axis.labels) for name, axis in axes.items()}
+        return Joint(
+            parts, tally.n, self.name, axes=labels, answers={name: axis.answers for name, axis in axes.items()}
+        )
 
     def _nothing(self) -> Several:
         return self._estimate(self.empty())

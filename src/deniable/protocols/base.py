@@ -916,7 +916,7 @@ def percent(share: float, digits: int = 2) -> str:
 
 FAMILIES = (
     *("frequency", "numeric", "table", "ranges", "places", "sets", "discovery", "attributes", "stratified"),
-    *("private_strata", "longitudinal", "profiles", "secure_sum"),
+    *("private_strata", "queries", "longitudinal", "profiles", "secure_sum"),
 )
 """The modules of `deniable.protocols` that define kinds, the most common first: each is loaded when it is needed."""
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deniable.results.distribution import Distribution, Figure
     from deniable.results.joint import Crosstab, Joint
     from deniable.results.mean import Mean
+    from deniable.results.regression import Regression
     from deniable.results.sets import ItemShares, KeyMeans, TogetherShares, TopShares
     from deniable.results.several import MomentFigures, Series, Several, Strata
     from deniable.results.shares import Estimate, Fit, Support, Winner, combine
@@ -45,6 +46,7 @@ __all__ = [
     "Mean",
     "Misfit",
     "MomentFigures",
+    "Regression",
     "Result",
     "Rows",
     "Series",
@@ -71,6 +73,7 @@ __getattr__ = late(
         "distribution": ("Distribution", "Figure"),
         "joint": ("Crosstab", "Joint"),
         "mean": ("Mean",),
+        "regression": ("Regression",),
         "sets": ("ItemShares", "KeyMeans", "TogetherShares", "TopShares"),
         "several": ("MomentFigures", "Series", "Several", "Strata"),
         "shares": ("Estimate", "Fit", "Support", "Winner", "combine"),

@@ -52,6 +52,21 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+class Span(NamedTuple):
+    """A cell of numbers, from one to another: whole numbers with both ends, or any number."""
+
+    low: Any
+    high: Any
+    whole: bool = False
+
+    def drawn(self, n: int, random: np.random.Generator) -> list[Any]:
+        """Numbers of it, all equally likely."""
+        if self.whole:
+            found: list[Any] = random.integers(self.low, self.high, n, endpoint=True).tolist()
+            return found
+        return (self.low + (self.high - self.low) * random.random(n)).tolist()  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The table of a result, with the intervals that were asked for."""

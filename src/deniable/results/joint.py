@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from deniable._extras import require
 from deniable.errors import LabelError, MismatchError, NumberError
-from deniable.results.base import INK, Floats, Rows, Weights, quantile
+from deniable.results.base import INK, Floats, Rows, Span, Weights, quantile
 from deniable.results.distribution import Figure
 from deniable.results.models import (
     METHODS,
@@ -347,6 +347,8 @@ class Joint(Several):
 
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The columns, each with the answers, or cells of numbers, that tables have."""
+    answers: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """What the cells of each column stand for in a record: an answer, or a `Span` of numbers."""
 
     def shares(self, name: str) -> Any:
         """The result of one part ("age & sex"), or of one column from all parts that know it."""
@@ -402,7 +404,7 @@ class Joint(Several):
         ]
         evidence = Evidence(tuple(len(labels) for labels in self.axes.values()), tuple(seen))
         core = core_of(evidence, method, classes)
-        return Model(self.axes, method, self.n, evidence, heard, core, draws)
+        return Model(self.axes, method, self.n, evidence, heard, core, draws, self.answers)
 
     def associations(self) -> dict[tuple[str, str], Association]:
         """How each pair of columns that was asked for together hangs together."""
@@ -420,8 +422,11 @@ class Joint(Several):
         title = f"Cramér's V, n = {self.n:,}: dots may be chance"
         return heat_map([("", names), ("", names)], value.reshape(-1), title, ax, unsure, "strength")
 
-    def synthesize(self, n: int, method: str = "latent", seed: int | None = None) -> dict[str, list[str]]:
-        """Records drawn from a model, column by column: they are about no person, and keep what the model keeps."""
+    def synthesize(self, n: int, method: str = "latent", seed: int | None = None) -> dict[str, list[Any]]:
+        """Records drawn from a model, column by column: they are about no person, and keep what the model keeps.
+
+        They look like the answers that were asked for. Within a cell all numbers are equally likely.
+        """
         return self.model(method).sample(n, seed)
 
     def __repr__(self) -> str:
@@ -444,6 +449,8 @@ class Model:
     core: Core
     draws: int = 30
     """How often the model is fitted anew for its errors."""
+    answers: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """What cells stand for in a record, where that is not what they are called."""
 
     @property
     def assumed(self) -> tuple[tuple[str, str], ...]:
@@ -505,13 +512,30 @@ class Model:
             found.append(core_like(self.core, self.method, Evidence(self.evidence.sizes, tuple(tables))))
         return found
 
-    def sample(self, n: int, seed: int | None = None) -> dict[str, list[str]]:
-        """Synthetic records, column by column: drawn from the model, and about no person."""
+    def sample(self, n: int, seed: int | None = None) -> dict[str, list[Any]]:
+        """Synthetic records, column by column: drawn from the model, and about no person.
+
+        An answer of a list is that answer; of a cell of numbers all are equally likely.
+        """
+        random = np.random.default_rng(seed)
+        return self.records(self.places(n, random), random)
+
+    def places(self, n: int, random: np.random.Generator) -> dict[str, NDArray[np.intp]]:
+        """Synthetic records as the numbers of their cells."""
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
             raise NumberError(f"the number of records is a whole number, not {n!r}")
-        places = self.core.sample(int(n), np.random.default_rng(seed))
-        labels = [np.array(own, dtype=object) for own in self.axes.values()]
-        return {name: own[at].tolist() for name, own, at in zip(self.axes, labels, places, strict=True)}
+        return dict(zip(self.axes, self.core.sample(int(n), random), strict=True))
+
+    def records(self, places: Mapping[str, NDArray[np.intp]], random: np.random.Generator) -> dict[str, list[Any]]:
+        """Records with these cells; numbers are drawn within them."""
+        found = {}
+        for name, at in places.items():
+            own = np.empty(len(at), dtype=object)
+            for cell, answer in enumerate(self.answers.get(name, self.axes[name])):
+                rows = np.flatnonzero(at == cell)
+                own[rows] = answer.drawn(rows.size, random) if isinstance(answer, Span) else [answer] * rows.size
+            found[name] = own.tolist()
+        return found
 
     def __repr__(self) -> str:
         classes = f" of {self.core.weights.size} classes" if isinstance(self.core, Classes) else ""

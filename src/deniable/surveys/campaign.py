@@ -22,6 +22,7 @@ _check     which questions a round may ask
 _first     the questions of round 1, from those of a draft
 _next      the questions of the next round
 _combine   one result from all rounds, with error bars
+told       what a round asks, where that is not in the answers
 examples   small instances, on which the conformance suite runs
 
 A class with a `kind` is registered by being defined; a package of somebody else's registers by an entry point
@@ -99,6 +100,10 @@ class Campaign(ABC):
     @abstractmethod
     def _next(self, question: Question, tally: Tally, number: int) -> Question:
         """A question as the round after round `number` asks it, from that round's tally; no floats decide it."""
+
+    def told(self, protocol: Protocol) -> str:
+        """What a round asks, in a few words: where the rounds differ in more than the answers; "" otherwise."""
+        return ""
 
     def _combine(self, asked: Sequence[tuple[Protocol, Tally]]) -> Result:
         """One result from the rounds that have reports, the first round first; by default that of the last."""

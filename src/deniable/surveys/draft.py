@@ -12,7 +12,10 @@ answers    a list of labels, {"low": ..., "high": ...} (whole numbers), "text" f
            asks for the share of every single number),
            {"record": {"smoke": ["yes", "no"], ...}, "ask": 1} (several parts, of which each device reports one;
            "ask": "pairs", "triples", "best" or [["smoke", "age"], ...] for tables of parts together, numbers cut into
-           "cells": {"age": 8}; "read": "rectangles" for two numbers together),
+           "cells": {"age": 8}; "titles": {"age": "How old are you?"} for what people read; "read": "rectangles" for
+           two numbers together; "regress": {"target": "age", "link":
+           "linear"} for the coefficients of a regression on the other parts, "queries": {"both": {"times": ["age",
+           ["smoke", "yes"]]}, ...} for means of products and of forms, see `Queries`),
            {"places": {"columns": 16, "rows": 12, "cell": "500 m"}} (a cell of a grid, {"north": 3, "east": 5}; epsilon
            is that of one cell side, and grows with the distance. With "read": "rectangles" it holds between any two
            cells),
@@ -32,7 +35,8 @@ epsilon    of this question; the draft's own `epsilon` stands for the questions 
 people     about how many will answer (in an epoch, where a device may answer in several), for the planner and for what
            to expect
 ask        of the draft as a whole, 1 or "pairs": each device reports one of the questions, or two together, chosen by
-           its own coins, with the whole epsilon. The questions become the parts of one record, under their ids
+           its own coins, with the whole epsilon. The questions become the parts of one record, under their ids; their
+           texts are the titles that people read
 strata     {"country": ["de", "fr"]}: public attributes, of the draft as a whole. They are sent in clear beside every
            report, which page and command line say, and each combination is counted by itself. Attributes that must be
            hidden are written {"sex": {"private": ["f", "m"]}}: they are randomized together with each answer, which
@@ -218,8 +222,9 @@ def as_one_record(draft: Mapping[str, Any]) -> Mapping[str, Any]:
         if entry["id"] in parts:
             raise SpecError(f"{where}: there are two questions of this id")
         parts[entry["id"]] = entry["answers"]
-    text = "; ".join(f"{entry['id']}: {entry['text']}" for entry in entries)
-    asked = {"id": WHOLE, "text": text, "answers": {"record": parts, "ask": draft["ask"]}}
+    titles = {entry["id"]: entry["text"] for entry in entries}
+    answers = {"record": parts, "titles": titles, "ask": draft["ask"]}
+    asked = {"id": WHOLE, "text": draft["name"], "answers": answers}
     rest = {key: value for key, value in draft.items() if key not in ("ask", "questions")}
     return {**rest, "questions": [asked]}
 
@@ -455,6 +460,10 @@ def _protocol(domain: Domain, wanted: Mapping[str, Any], where: str) -> Protocol
     people = _people(wanted.get("people"))
     answers = wanted["answers"] if isinstance(wanted["answers"], Mapping) else {}
     read = answers.get("read")
+    if "record" in answers and (asked := {key: answers[key] for key in ("queries", "regress") if key in answers}):
+        if name not in (BEST, "Queries") or {"ask", "read", "cells"} & set(answers):
+            raise SpecError('"queries" and "regress" say what is asked: leave "ask", "read" and "cells" out')
+        name, parameters = "Queries", {"people": people, **asked, **parameters}
     if "record" in answers and answers.get("ask", 1) != 1:
         given = {key: answers[key] for key in ("ask", "cells") if key in answers}
         if "read" in answers:

@@ -330,7 +330,7 @@ def test_a_designed_mean_and_a_correlation_from_a_browser_to_the_dashboard(servi
     tab.get_by_label("How long do you work?", exact=True).fill("38.5")
     tab.get_by_label("work", exact=True).fill("38.5")
     tab.get_by_label("sleep", exact=True).fill("50")
-    assert "one figure of these numbers, chosen by chance" in tab.locator("[data-question=both]").inner_text()
+    assert "one figure that is calculated from these answers" in tab.locator("[data-question=both]").inner_text()
     tab.click(SEND)
     tab.wait_for_selector(COUNTED)
     assert service.count(survey) == 8_001

@@ -35,6 +35,7 @@ from deniable.protocols.ranges.tree import Law, Level
 from deniable.protocols.reports import narrow_type, width_of
 from deniable.protocols.tally import Tally
 from deniable.results import Floats
+from deniable.results.base import Span
 
 _LONGEST_SUBSET = 1 << 10
 """Nodes, beyond which reports that list a subset would be long."""
@@ -96,6 +97,17 @@ class Cells:
         low, high = map(float, self.ends)
         edges = [low + (high - low) * cell / self.count for cell in range(self.count + 1)]
         return [f"{begin:.6g} to {end:.6g}" for begin, end in pairwise(edges)]
+
+    @cached_property
+    def answers(self) -> tuple[Any, ...]:
+        """What the cells stand for: an answer, or a span of numbers."""
+        if isinstance(self.domain, ListedDomain):
+            labels = self.domain.labels
+            ends = [(begin, end - 1) for begin, end in pairwise([*self._firsts, self._size])]
+            return tuple(labels[a] if a == b else Span(labels[a], labels[b], True) for a, b in ends)
+        low, high = map(float, self.ends)
+        edges = [low + (high - low) * cell / self.count for cell in range(self.count + 1)]
+        return tuple(Span(begin, end) for begin, end in pairwise(edges))
 
     @cached_property
     def points(self) -> Floats:

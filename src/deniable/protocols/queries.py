@@ -1,0 +1,911 @@
+"""Statistical queries: each person answers one bounded query about a record, chosen by coins; regression is read so.
+
+Law        query g with probability w_g / W, whatever the record is; then a report of a mean's protocol about the value
+           of that query, a number on [-1, 1], or on [0, 1] where it cannot be negative
+Privacy    the largest epsilon of a query's protocol, for the whole record: one query is answered, and which one does
+           not depend on the record. Queries are public; they may depend on what other people have reported
+Error      of a query: its protocol's with n w_g / W people. Of coefficients see `results.regression`
+Report     the query's number, its report, zeros up to the longest one
+Cost       one random word more than the query's report
+Source     Kearns 1998 (statistical queries); Kasiviswanathan et al. 2008 (their equivalence with local privacy);
+           regression by batches: Smith, Thakurta and Upadhyay 2017; Duchi, Jordan and Wainwright 2018
+
+Feature    a column of numbers as u = ((x - low) - (high - x)) / (high - low), or whether an answer is a given one
+Form       t = c_0 + sum_k c_k f_k over the features in their order; coefficients are whole numbers over 2^16
+Query      the product of some features, times one factor more: a form through a link, or what is left of a feature when
+           that is taken away, divided by a bound, clipped to [-1, 1] and perhaps squared. Links: t itself, the
+           logistic function l(t), or its slope 4 l(t) (1 - l(t))
+Regression of a target on all other columns, at coefficients that are published: the queries are the gradient, residual
+           times feature, and the curvature, feature times feature (times the slope). A batch gives one step of
+           Newton's method (`results.regression`). Batches that follow each other are a campaign: each is asked at the
+           coefficients that the one before has found. Linear residuals are clipped to a bound, 3 times their spread,
+           which lowers their noise; larger ones count as the bound
+Floats     values are float64 formulas of sums, products and quotients in a fixed order, the same in the browser. They
+           come before an exact law, and so need no exactness for privacy
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations_with_replacement, product
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import exact
+from deniable.domains import Domain, Integers, Interval, ListedDomain, Records
+from deniable.domains.records import RecordColumns
+from deniable.errors import DomainError, NumberError, SpecError
+from deniable.labels import text
+from deniable.protocols.base import Protocol, percent
+from deniable.protocols.choice import build, choose
+from deniable.protocols.groups import Group, Groups
+from deniable.protocols.numeric.grid import quantity
+from deniable.protocols.tally import Tally
+from deniable.results import Floats, Mean, MomentFigures
+from deniable.results.regression import Batch, Entry, Regression, Scale
+
+_PEOPLE = 10_000
+ONE = 1 << 16
+"""What a coefficient of 1 is written as."""
+LARGEST = 32
+"""Coefficients lie between this and its negative."""
+MOST_QUERIES, MOST_FEATURES, MOST_FACTORS = 1 << 12, 64, 8
+LINKS = ("linear", "logistic", "slope")
+_FIRST, _LATER = (1, 1), (3, 1)
+"""How many people gradient and curvature get, against each other: at first, and near the solution."""
+_SPREADS = 3
+_SHOWN = 12
+_WHOLE, _POSITIVE = Interval(-1, 1), Interval(0, 1)
+_FINE = 1 << 32
+
+
+class Feature(NamedTuple):
+    """A column, by its place; of a list of answers whether it is the answer at a place."""
+
+    column: int
+    answer: int | None = None
+
+    def spec(self) -> dict[str, Any]:
+        return {"column": self.column} | ({} if self.answer is None else {"is": self.answer})
+
+
+class Query(NamedTuple):
+    """A product of features, times the factor of a form where there is one."""
+
+    times: tuple[int, ...] = ()
+    form: int | None = None
+    link: str = "linear"
+    of: int | None = None
+    """The feature from which the form is taken away."""
+    bound: Fraction = Fraction(1)
+    squared: bool = False
+
+    def spec(self) -> dict[str, Any]:
+        head: dict[str, Any] = {"times": list(self.times)}
+        if self.form is None:
+            return head
+        rest = {"form": self.form, "link": self.link, "of": self.of, "bound": str(self.bound)}
+        return head | rest | {"squared": self.squared}
+
+    @classmethod
+    def from_spec(cls, spec: Any) -> Query:
+        match spec:
+            case {"times": list(times), **rest} if not rest:
+                return cls(tuple(times))
+            case {
+                "times": list(times),
+                "form": int(form),
+                "link": str(link),
+                "of": of,
+                "bound": str(bound),
+                "squared": bool(squared),
+                **rest,
+            } if not rest:
+                return cls(tuple(times), form, link, of, exact.fraction(bound, "a bound"), squared)
+        raise SpecError("a query has times, and perhaps form, link, of, bound and squared, and nothing else")
+
+
+class Regressed(NamedTuple):
+    """Which feature is explained by the others, and how."""
+
+    target: int
+    link: str
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Queries(Groups):
+    """Means of bounded queries about a record, or with `regress` the coefficients of a regression.
+
+    `queries` are by name: {"times": [feature, ...]} for the mean of a product, where a feature is the name of a column
+    of numbers or a pair of column and answer. With "weights": [[feature, number], ...] (None for the constant), "link",
+    "of" and "bound" a query has a form. `regress` is {"target": column, "link": "linear" or "logistic", "answer": ...};
+    `at` are its coefficients, 0 unless they are given. `people` is about how many will answer.
+
+    >>> people = {"age": Interval(20, 60, unit="years"), "sport": ["yes", "no"]}
+    >>> young = Queries(people, 1, queries={"age of sportsmen": {"times": ["age", ("sport", "yes")]}})
+    >>> young.group_names, young.report_bytes
+    (('age of sportsmen',), 2)
+    >>> both = Queries(people, 1, regress={"target": "age"})
+    >>> both.labels, both.group_names
+    (('intercept', 'sport: no'), ('residual', 'residual times sport: no', 'sport: no', 'residual squared'))
+    """
+
+    name: ClassVar[str] = "Queries"
+    takes: ClassVar[tuple[type[Domain], ...]] = (Records,)
+    advice: ClassVar[str] = "it needs dn.Records({name: domain, ...})"
+
+    domain: Records
+    features: tuple[Feature, ...] = ()
+    forms: tuple[tuple[int, ...], ...] = ()
+    """Coefficients over 2^16, the constant first, then one per feature."""
+    queries: tuple[Query, ...] = ()
+    names: tuple[str, ...] = ()
+    regress: Regressed | None = None
+
+    def __init__(
+        self,
+        domain: Any,
+        epsilon: exact.Number,
+        people: int | None = None,
+        queries: Mapping[str, Any] | None = None,
+        regress: Mapping[str, Any] | None = None,
+        at: Sequence[exact.Number] | None = None,
+    ) -> None:
+        object.__setattr__(self, "domain", Records(domain) if isinstance(domain, Mapping) else domain)
+        object.__setattr__(self, "epsilon", epsilon)
+        self._settle()
+        if people is not None and (isinstance(people, bool) or not isinstance(people, int | np.integer) or people < 1):
+            raise NumberError(f"the number of people is a positive whole number, not {people!r}")
+        if (queries is None) == (regress is None):
+            raise SpecError("give either queries or regress, the target of a regression")
+        if queries is not None:
+            if at is not None:
+                raise SpecError("`at` goes with regress")
+            wanted = _Writer(self.domain).written(queries)
+        else:
+            wanted = _regression(self.domain, *_wanted_target(self.domain, regress, at))
+        self._fill(self.domain, wanted, _laws(self.epsilon, people, len(wanted.queries)), self.epsilon)
+
+    def _fill(self, domain: Domain, wanted: _Wanted, laws: Mapping[Interval, Protocol], epsilon: Any) -> None:
+        features = wanted.features
+        groups = [(w, laws[_range(one, features)]) for w, one in zip(wanted.weights, wanted.queries, strict=True)]
+        self._set(domain, wanted, groups, epsilon)
+
+    @classmethod
+    def _made(cls, domain: Domain, wanted: _Wanted, groups: Any, epsilon: Any) -> Queries:
+        made = cls.__new__(cls)
+        made._set(domain, wanted, groups, epsilon)
+        return made
+
+    def _set(self, domain: Domain, wanted: _Wanted, groups: Any, epsilon: Any) -> None:
+        values = {
+            "domain": domain,
+            "features": wanted.features,
+            "forms": wanted.forms,
+            "queries": wanted.queries,
+            "names": wanted.names,
+            "regress": wanted.regress,
+            "groups": tuple(Group(weight, protocol) for weight, protocol in groups),
+            "epsilon": epsilon,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check_groups()
+        largest = max(group.protocol.epsilon for group in self.groups)
+        if epsilon is None:
+            object.__setattr__(self, "epsilon", largest)
+        self._settle()
+        if self.epsilon != largest:
+            raise SpecError("epsilon is not the largest one of the groups")
+        _check_features(self.domain, self.features)
+        _check_queries(self)
+        for query, (_, protocol) in zip(self.queries, self.groups, strict=True):
+            own = _range(query, self.features)
+            if protocol.domain != own or not hasattr(protocol, "contribution"):
+                raise SpecError(f"a query of {self.name} is answered by a protocol for a mean on {own!r}")
+        if self.regress is not None:
+            again = _regression(self.domain, self._explained, self.regress.link, self.forms[0], self.bound)
+            if again[:4] != (self.features, self.forms, self.queries, self.names):
+                raise SpecError("the queries are not those of the regression that the spec names")
+
+    def parameters(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "features": [one.spec() for one in self.features],
+            "forms": [list(form) for form in self.forms],
+            "queries": [{"name": name} | one.spec() for name, one in zip(self.names, self.queries, strict=True)],
+        }
+        if self.regress is not None:
+            found["regress"] = {"target": self.regress.target, "link": self.regress.link}
+        return found | super().parameters()
+
+    @classmethod
+    def _from_parameters(cls, domain: Domain, epsilon: Any, parameters: Mapping[str, Any]) -> Queries:
+        if not isinstance(domain, Records):
+            raise SpecError(f"{cls.name} cannot ask for {domain}: {cls.advice}")
+        match parameters:
+            case {
+                "features": list(features),
+                "forms": list(forms),
+                "queries": list(queries),
+                "groups": list(groups),
+                **rest,
+            } if set(rest) <= {"regress"} and len(queries) == len(groups) and all(isinstance(f, list) for f in forms):
+                named = [dict(one) for one in queries if isinstance(one, Mapping) and isinstance(one.get("name"), str)]
+                if len(named) < len(queries):
+                    raise SpecError("a query has a name")
+                wanted = _Wanted(
+                    tuple(_read_feature(one) for one in features),
+                    tuple(tuple(form) for form in forms),
+                    tuple(Query.from_spec({k: v for k, v in one.items() if k != "name"}) for one in named),
+                    tuple(one["name"] for one in named),
+                    (),
+                    _read_regress(rest.get("regress")) if "regress" in rest else None,
+                )
+                return cls._made(domain, wanted, cls._written(groups), epsilon)
+        raise SpecError("queries need features, forms, queries and a group per query, perhaps regress, and no more")
+
+    @classmethod
+    def candidates(cls, domain: Domain, epsilon: exact.Number, n: int | None = None) -> Iterator[Protocol]:
+        return iter(())  # who wants a query says which
+
+    @classmethod
+    def examples(cls) -> Iterator[Protocol]:
+        from deniable.protocols.numeric.window import OneBitMean
+
+        laws = {_WHOLE: OneBitMean(_WHOLE, 1), _POSITIVE: OneBitMean(_POSITIVE, 1)}
+        people = Records({"smoke": ["yes", "no"], "age": Integers(0, 2), "warm": Interval(0, 1)})
+        asked = {
+            "smokers' age": {"times": ["age", ("smoke", "yes")]},
+            "score": {"weights": [[None, "-3/4"], ["warm", "-1/2"], ["age", -1]], "bound": 2},
+        }
+        made = cls.__new__(cls)
+        made._fill(people, _Writer(people).written(asked), laws, None)
+        yield made
+        two = Records({"smoke": ["yes", "no"], "sport": ["yes", "no"]})
+        target = _wanted_target(two, {"target": "smoke", "link": "logistic"}, ["1/2", "-1/2"])
+        made = cls.__new__(cls)
+        made._fill(two, _regression(two, *target), laws, None)
+        yield made
+
+    @property
+    def reads(self) -> str:
+        return "queries" if self.regress is None else "regression"
+
+    @property
+    def waived(self) -> Mapping[str, str]:
+        return {"unbiased": "each query divides by the number of its own reports, which chance decides"}
+
+    def scaled(self, factor: Fraction) -> Queries:
+        groups = [(weight, protocol.scaled(factor)) for weight, protocol in self.groups]
+        return self._made(self.domain, self._wanted, groups, None)
+
+    @property
+    def _wanted(self) -> _Wanted:
+        weights = tuple(weight for weight, _ in self.groups)
+        return _Wanted(self.features, self.forms, self.queries, self.names, weights, self.regress)
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        return self.names
+
+    @cached_property
+    def _coefficients(self) -> tuple[tuple[float, ...], ...]:
+        return tuple(tuple(one / ONE for one in form) for form in self.forms)
+
+    def project(self, value: Any, group: int) -> float:
+        rows = [np.array([one], dtype=np.float64) for one in value]
+        return float(self._values(rows, group)[0])
+
+    def project_many(self, values: RecordColumns, group: int, rows: NDArray[np.intp]) -> Floats:
+        return self._values([np.asarray(column).take(rows) for column in values.columns], group)
+
+    def _values(self, columns: Sequence[NDArray[Any]], group: int) -> Floats:
+        """A query of some records, given as their encoded columns."""
+        query = self.queries[group]
+        found = np.ones(len(columns[0]))
+        for place in query.times:
+            found *= self._feature(columns, place)
+        if query.form is None:
+            return found
+        constant, *weights = self._coefficients[query.form]
+        t = np.full(len(columns[0]), constant)
+        for place, weight in enumerate(weights):
+            t += weight * self._feature(columns, place)
+        part = t if query.link == "linear" else logistic(t)
+        if query.link == "slope":
+            part = 4 * part * (1 - part)
+        if query.of is not None:
+            part = self._feature(columns, query.of) - part
+        part = np.clip(part / float(query.bound), -1.0, 1.0)
+        found *= part * part if query.squared else part
+        return found
+
+    def _feature(self, columns: Sequence[NDArray[Any]], place: int) -> Floats:
+        column, answer = self.features[place]
+        if answer is not None:
+            found: Floats = (columns[column] == answer).astype(np.float64)
+            return found
+        low, high = _ends(self.domain.columns[column][1])
+        numbers = columns[column].astype(np.float64)
+        if isinstance(self.domain.columns[column][1], Integers):
+            numbers = numbers + low
+        scaled: Floats = ((numbers - low) - (high - numbers)) / (high - low)
+        return scaled
+
+    def part(self, value: Any, group: int) -> Any:
+        return self.project(self.domain.encode_one(value), group)
+
+    def _steps(self, value: Any, encoded: Any, report: bytes) -> list[str]:
+        _, *rest = super()._steps(value, encoded, report)
+        group = int.from_bytes(report[: self._head], "little")
+        named = list(zip(self.group_names, self.chances, strict=True))
+        chances = ", ".join(f"“{name}” with probability {percent(float(share), 1)}" for name, share in named[:_SHOWN])
+        more = f" and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
+        return [
+            "Only one figure of your answer is reported. Chance chooses it, whatever you answered: "
+            f"{chances}{more}. Every number is taken on a scale from \N{MINUS SIGN}1, its low end, to 1, its high end. "
+            f"Below, “your answer” is the chosen figure, {quantity(self.project(encoded, group))}.",
+            *rest,
+        ]
+
+    def _inputs(self) -> Iterator[tuple[Any, Any]]:
+        """Records of ends, middles and listed answers: a few of all laws."""
+        for row in product(*(_few(domain) for _, domain in self.domain.columns)):
+            yield tuple(label for label, _ in row), tuple(value for _, value in row)
+
+    def _law_of(self, value: Any, bits: Any) -> bytes:
+        return self._one(value, bits)
+
+    def parts(self, n: int) -> dict[str, tuple[Protocol, int]]:
+        """One part: the queries are about the same record."""
+        return {"": (self, n)}
+
+    def part_tallies(self, tally: Tally) -> dict[str, tuple[Protocol, Tally]]:
+        return {"": (self, tally)}
+
+    # -- the read-out ------------------------------------------------------------------------------
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The coefficients of the regression, in their order; of other queries their names."""
+        if self.regress is None:
+            return self.names
+        return ("intercept", *(_words(self.domain, one) for one in self.features[: self.regress.target]))
+
+    @property
+    def tests(self) -> int:
+        return len(self.labels)
+
+    @property
+    def bound(self) -> Fraction:
+        """What residuals are clipped to, on the scale of the target from -1 to 1."""
+        return next((one.bound for one in self.queries if one.of is not None), Fraction(1))
+
+    @property
+    def _explained(self) -> Feature:
+        assert self.regress is not None
+        return self.features[self.regress.target]
+
+    @property
+    def at(self) -> Floats:
+        """The coefficients that the regression is asked at, of features on a scale from -1 to 1."""
+        assert self.regress is not None
+        return np.array(self.forms[0][: self.regress.target + 1]) / ONE
+
+    def estimate(self, tally: Tally) -> Any:
+        """The mean of each query; of a regression its coefficients after one step from those that it was asked at."""
+        return super().estimate(tally)
+
+    def _nothing(self) -> Any:
+        return self._estimate(self.empty())
+
+    def _estimate(self, tally: Tally) -> MomentFigures | Regression:
+        if self.regress is not None:
+            return self.regression([self.batch(tally)] if tally.n else [])
+        return self._means(self._measured(tally), tally.n)
+
+    def _means(self, measured: Sequence[tuple[float, float, int]], n: int) -> MomentFigures:
+        parts = {}
+        for name, query, (value, variance, own) in zip(self.names, self.queries, measured, strict=True):
+            ends = _range(query, self.features).ends
+            bound = 1.0 if query.squared or query.form is None else float(query.bound)
+            known = math.isfinite(value) and math.isfinite(variance)
+            error = math.sqrt(variance) * bound if known else math.nan
+            numbers = (value * bound, own, error, error) if known else (math.nan, 0, math.nan, math.nan)
+            parts[name] = Mean(*numbers, (ends[0] * bound, ends[1] * bound), self.name, figure=name)
+        return MomentFigures(parts, n, self.name)
+
+    def _measured(self, tally: Tally) -> list[tuple[float, float, int]]:
+        """Of each query the mean, the variance of that mean, and how many answered it."""
+        found = []
+        for own, exactly in zip(self.tallies(tally), self._exactly(tally), strict=True):
+            mean, variance = (math.nan, math.nan) if exactly is None else map(float, exactly)
+            found.append((mean, variance, own.n))
+        return found
+
+    def _exactly(self, tally: Tally) -> list[tuple[Fraction, Fraction] | None]:
+        """The same in fractions; None for queries without answers."""
+        found: list[tuple[Fraction, Fraction] | None] = []
+        for (_, protocol), own in zip(self.groups, self.tallies(tally), strict=True):
+            n = own.n
+            if not n:
+                found.append(None)
+                continue
+            pairs = [(protocol.contribution(y), int(count)) for y, count in enumerate(own.counts) if count]  # type: ignore[attr-defined]
+            mean = sum((value * count for value, count in pairs), Fraction(0)) / n
+            spread = sum((count * (value - mean) ** 2 for value, count in pairs), Fraction(0)) / max(1, n - 1)
+            # Where all reports say the same, their spread says nothing about the noise.
+            found.append((mean, (spread or _largest(protocol) ** 2) / n))
+        return found
+
+    # -- regression --------------------------------------------------------------------------------
+
+    @property
+    def _step_scale(self) -> Fraction:
+        """What a mean of the slope is divided by for the curvature."""
+        assert self.regress is not None
+        return Fraction(1, 4) if self.regress.link == "logistic" else Fraction(1)
+
+    @cached_property
+    def _places(self) -> tuple[list[int], dict[tuple[int, ...], list[tuple[int, int]]]]:
+        """Of each coefficient the query of its gradient; of each product of features where it stands."""
+        assert self.regress is not None
+        size = self.regress.target + 1
+        return list(range(size)), _products(self.features[: self.regress.target])
+
+    def batch(self, tally: Tally) -> Batch:
+        """What this tally says about gradient and curvature."""
+        return self._batch(self._measured(tally), tally.n)
+
+    def _batch(self, measured: Sequence[tuple[float, float, int]], n: int) -> Batch:
+        size, bound, scale = self.at.size, float(self.bound), float(self._step_scale)
+        gradient = np.array([measured[place][0] for place in range(size)]) * bound
+        variances = np.array([measured[place][1] for place in range(size)]) * bound**2
+        asked = {one.times: measured[place] for place, one in enumerate(self.queries) if one.of is None}
+        entries = []
+        for factors, places in self._places[1].items():
+            mean, variance = asked[factors][:2] if factors in asked else (1.0, 0.0)
+            if not math.isfinite(variance):
+                variances = np.full(size, math.nan)
+            entries.append(Entry(scale * mean, scale**2 * variance, tuple(places)))
+        return Batch(self.at, gradient, variances, tuple(entries), n)
+
+    def regression(self, batches: Sequence[Batch]) -> Regression:
+        """The coefficients of several batches of the same regression, in the units of the columns."""
+        assert self.regress is not None
+        name = self.domain.names[self._explained.column]
+        target = name if self._explained.answer is None else _words(self.domain, self._explained)
+        return Regression.of(batches, self.labels, self.regress.link, target, self._scale, self.name)
+
+    @cached_property
+    def _scale(self) -> Scale:
+        assert self.regress is not None
+        size = self.regress.target + 1
+        matrix, shift, units = np.eye(size), np.zeros(size), [""]
+        own_unit = "log odds" if self.regress.link == "logistic" else ""
+        by, off = 1.0, 0.0
+        domain = self.domain.columns[self._explained.column][1]
+        if self._explained.answer is None:
+            low, high = _ends(domain)
+            by, off, own_unit = (high - low) / 2, (high + low) / 2, getattr(domain, "unit", "")
+        units = [own_unit]
+        for place, feature in enumerate(self.features[: self.regress.target], 1):
+            column = self.domain.columns[feature.column][1]
+            unit = ""
+            if feature.answer is None:
+                low, high = _ends(column)
+                matrix[place, place] = 2 / (high - low)
+                matrix[0, place] = -(high + low) / (high - low)
+                unit = getattr(column, "unit", "")
+            units.append(f"{own_unit} per {unit}" if unit and own_unit else own_unit or (f"per {unit}" if unit else ""))
+        shift[0] = off
+        return Scale(by * matrix, shift, tuple(units), LARGEST)
+
+    def following(self, tally: Tally, number: int = 1) -> Queries:
+        """The regression as the batch after batch `number` is asked: at the coefficients that its tally finds.
+
+        By fractions alone. A ridge as large as the noise of the curvature keeps the step short where little is known.
+        Later steps are shorter, so that what was found is the mean of the batches: 1 / number of a linear regression;
+        of a logistic one the second step is whole, too.
+        """
+        assert self.regress is not None
+        size, scale = self.regress.target + 1, self._step_scale
+        fine = [
+            (Fraction(0), _largest(group.protocol) ** 2) if one is None else (_rounded(one[0]), _rounded(one[1]))
+            for group, one in zip(self.groups, self._exactly(tally), strict=True)
+        ]
+        gradient = [fine[place][0] * self.bound for place in range(size)]
+        noise = [fine[place][1] * self.bound**2 for place in range(size)]
+        asked = {one.times: fine[place] for place, one in enumerate(self.queries) if one.of is None}
+        matrix = [[Fraction(0)] * size for _ in range(size)]
+        total = Fraction(0)
+        for factors, places in self._places[1].items():
+            mean, variance = asked.get(factors, (Fraction(1), Fraction(0)))
+            for i, j in places:
+                matrix[i][j] = matrix[j][i] = scale * mean
+                total += (1 if i == j else 2) * scale**2 * variance
+        ridge = _root(total / size) + Fraction(1, 1 << 12)
+        while (inverse := _inverse(matrix, ridge)) is None:
+            ridge *= 2
+        share = Fraction(1, number if self.regress.link == "linear" else max(1, number - 1))
+        step = [share * sum((a * g for a, g in zip(row, gradient, strict=True)), Fraction(0)) for row in inverse]
+        most = LARGEST * ONE
+        before = self.forms[0]
+        after = [min(most, max(-most, before[i] + round(step[i] * ONE))) for i in range(size)]
+        form = (*after, *before[size:])
+        bound = self.bound
+        if self.regress.link == "linear":
+            square = fine[-1]
+            left = square[0] * bound**2 + sum(
+                (step[i] * step[j] * matrix[i][j] for i in range(size) for j in range(size)), Fraction(0)
+            )
+            left -= 2 * sum((s * g for s, g in zip(step, gradient, strict=True)), Fraction(0))
+            unsure = 2 * _root(square[1]) * bound**2
+            unsure += sum((inverse[i][i] * noise[i] for i in range(size)), Fraction(0))
+            widest = 1 + sum((abs(Fraction(one, ONE)) for one in after), Fraction(0))
+            bound = min(widest, _SPREADS * _root(max(left, Fraction(0)) + unsure))
+            bound = Fraction(max(1, math.ceil(bound * 16)), 16)
+        laws = {group.protocol.domain: group.protocol for group in self.groups}
+        for own in (_WHOLE, _POSITIVE):
+            laws.setdefault(own, laws[_WHOLE])
+        made = type(self).__new__(type(self))
+        wanted = _regression(self.domain, self._explained, self.regress.link, form, bound, _LATER)
+        made._fill(self.domain, wanted, laws, self.epsilon)  # type: ignore[arg-type]
+        return made
+
+    # -- what simulations compare with ---------------------------------------------------------------
+
+    def truth(self, answers: Any, people: Any = None) -> Floats:
+        """The means of the queries, or the coefficients of one step, without noise."""
+        found = self._true(answers, people)
+        if self.regress is None:
+            return self._means(found, 1).table().value
+        return self.regression([self._batch(found, 1)]).value
+
+    def _true(self, answers: Any, people: Any, n: int | None = None) -> list[tuple[float, float, int]]:
+        encoded = self.domain.encode(answers)
+        rows, found = np.arange(len(encoded)), []
+        for group, (_, protocol) in enumerate(self.groups):
+            mean = float(np.average(self.project_many(encoded, group, rows), weights=people))
+            own = self.people(n)[group] if n else 1
+            found.append((mean, protocol.noise(own) ** 2 if n else 1e-18, own))
+        return found
+
+    def figure_variances(self, answers: Any, people: Any = None) -> Floats:
+        """In the worst case of each query's noise."""
+        n = len(answers) if people is None else int(np.sum(people))
+        found = self._true(answers, people, n)
+        if self.regress is None:
+            return self._means(found, n).table().stderr ** 2
+        return self.regression([self._batch(found, n)]).stderr ** 2
+
+    @property
+    def figure_scales(self) -> Floats:
+        return np.ones(self.tests)
+
+    def figure_spreads(self, answers: Any) -> Floats:
+        return np.zeros(self.tests)
+
+    def __repr__(self) -> str:
+        inner = ", ".join(self.names[:_SHOWN]) + (", ..." if len(self.names) > _SHOWN else "")
+        return f"Queries({inner}, epsilon={self.epsilon})"
+
+
+def logistic(t: Floats) -> Floats:
+    """1 / (1 + exp(-t)) by sums, products and quotients alone, the same in every language; within 1e-12.
+
+    >>> [round(float(one), 6) for one in logistic(np.array([0.0, 2.0, -50.0]))]
+    [0.5, 0.880797, 0.0]
+    """
+    r = np.clip(t, -30.0, 30.0) / 1024
+    power = 1 + r * (1 + r / 2 * (1 + r / 3 * (1 + r / 4 * (1 + r / 5 * (1 + r / 6)))))
+    for _ in range(10):
+        power = power * power
+    found: Floats = power / (1 + power)
+    return found
+
+
+class _Wanted(NamedTuple):
+    """Everything about queries but their protocols."""
+
+    features: tuple[Feature, ...]
+    forms: tuple[tuple[int, ...], ...]
+    queries: tuple[Query, ...]
+    names: tuple[str, ...]
+    weights: tuple[int, ...]
+    regress: Regressed | None = None
+
+
+class _Writer:
+    """Reads queries as people write them, and numbers features and forms as they come."""
+
+    def __init__(self, domain: Records) -> None:
+        self.domain = domain
+        self.features: dict[Feature, int] = {}
+        self.forms: list[dict[int | None, int]] = []
+
+    def written(self, queries: Any) -> _Wanted:
+        if not isinstance(queries, Mapping) or not queries:
+            raise SpecError('queries are an object of queries by name, such as {"both": {"times": ["a", "b"]}}')
+        read = [self._query(name, one) for name, one in queries.items()]
+        size = len(self.features)
+        forms = tuple((form.get(None, 0), *(form.get(place, 0) for place in range(size))) for form in self.forms)
+        names = tuple(queries)
+        return _Wanted(tuple(self.features), forms, tuple(read), names, (1,) * len(names))
+
+    def _query(self, name: Any, given: Any) -> Query:
+        known = {"times", "weights", "link", "of", "bound"}
+        if not isinstance(name, str) or not isinstance(given, Mapping) or not set(given) <= known:
+            raise SpecError(f"a query has times, weights, link, of and bound: look at {name!r}")
+        times = tuple(self._place(one) for one in given.get("times", ()))
+        if "weights" not in given:
+            if set(given) - {"times"}:
+                raise SpecError(f"link, of and bound of a query go with weights: look at {name!r}")
+            return Query(times)
+        form: dict[int | None, int] = {}
+        for one in given["weights"]:
+            if not isinstance(one, Sequence) or len(one) != 2:
+                raise SpecError("weights are pairs of a feature, or null for the constant, and a number")
+            place = None if one[0] is None else self._place(one[0])
+            form[place] = form.get(place, 0) + round(exact.fraction(one[1], "a weight") * ONE)
+        self.forms.append(form)
+        of = None if given.get("of") is None else self._place(given["of"])
+        bound = exact.fraction(given.get("bound", 1), "a bound")
+        return Query(times, len(self.forms) - 1, given.get("link", "linear"), of, bound)
+
+    def _place(self, written: Any) -> int:
+        return self.features.setdefault(feature_of(self.domain, written), len(self.features))
+
+
+def feature_of(domain: Records, written: Any) -> Feature:
+    """The feature that is meant by a column of numbers, or by a column and one of its answers."""
+    name, answer = written if isinstance(written, Sequence) and not isinstance(written, str) else (written, None)
+    if name not in domain.names:
+        raise DomainError(f"there is no column {name!r}; there are {', '.join(domain.names)}")
+    column = domain.names.index(name)
+    own = domain.columns[column][1]
+    if _is_number(own):
+        if answer is not None:
+            raise SpecError(f"column {name!r} has numbers: name it alone")
+        return Feature(column)
+    if not isinstance(own, ListedDomain):
+        raise DomainError(f"column {name!r} cannot be a feature: it needs a list of answers or numbers")
+    if answer is None:
+        raise SpecError(f"column {name!r} has a list of answers: name one of them, [{name!r}, answer]")
+    return Feature(column, own.encode_one(answer))
+
+
+def _is_number(domain: Domain) -> bool:
+    return isinstance(domain, Interval | Integers)
+
+
+def _ends(domain: Any) -> tuple[float, float]:
+    return float(domain.low), float(domain.high)
+
+
+def _few(domain: Domain) -> list[tuple[Any, Any]]:
+    if isinstance(domain, Interval):
+        return [(one, float(one)) for one in (domain.low, (domain.low + domain.high) / 2, domain.high)]
+    assert isinstance(domain, ListedDomain)
+    places = sorted({0, domain.size // 2, domain.size - 1}) if isinstance(domain, Integers) else range(domain.size)
+    return [(domain.labels[place], place) for place in places]
+
+
+def _words(domain: Records, feature: Feature) -> str:
+    name, own = domain.columns[feature.column]
+    if feature.answer is None:
+        return name
+    assert isinstance(own, ListedDomain)
+    return f"{name}: {text(own.labels[feature.answer])}"
+
+
+def _range(query: Query, features: Sequence[Feature]) -> Interval:
+    """Where the values of a query lie."""
+    odd = any(query.times.count(i) % 2 for i in query.times if features[i].answer is None)
+    signed = query.form is not None and not query.squared and (query.of is not None or query.link == "linear")
+    return _WHOLE if odd or signed else _POSITIVE
+
+
+def _laws(epsilon: Fraction, people: int | None, queries: int) -> dict[Interval, Protocol]:
+    # What is slow to build is a few percent better, and would make a survey of a hundred queries very long.
+    each, found = max(1, (_PEOPLE if people is None else int(people)) // queries), {}
+    for own in (_WHOLE, _POSITIVE):
+        offered = build(own, epsilon, n=each, quick=True)
+        found[own] = offered[choose(offered, each)]
+    return found
+
+
+def _wanted_target(
+    domain: Records, regress: Any, at: Sequence[exact.Number] | None
+) -> tuple[Feature, str, tuple[int, ...] | None]:
+    known = {"target", "link", "answer"}
+    if not isinstance(regress, Mapping) or "target" not in regress or not set(regress) <= known:
+        raise SpecError('a regression is {"target": column}, perhaps with "link" and "answer"')
+    name, link = regress["target"], regress.get("link", "linear")
+    if link not in ("linear", "logistic"):
+        raise SpecError(f'the link of a regression is "linear" or "logistic", not {link!r}')
+    if name not in domain.names:
+        raise DomainError(f"there is no column {name!r}; there are {', '.join(domain.names)}")
+    own, answer = domain[name], regress.get("answer")
+    if answer is None and isinstance(own, ListedDomain) and not _is_number(own):
+        answer = own.labels[0]
+    target = feature_of(domain, name if answer is None else (name, answer))
+    if link == "logistic" and target.answer is None:
+        raise SpecError(f"a logistic regression explains an answer of a list, and {name!r} has numbers: use linear")
+    if at is None:
+        return target, link, None
+    size = 1 + len(_regressors(domain, target))
+    given = [round(exact.fraction(one, "a coefficient") * ONE) for one in at]
+    if len(given) != size:
+        raise SpecError(f"this regression has {size} coefficients, not {len(given)}")
+    return target, link, (*given, 0)
+
+
+def _regressors(domain: Records, target: Feature) -> list[Feature]:
+    """Numbers, and of lists all answers but the first."""
+    found = []
+    for column, (name, own) in enumerate(domain.columns):
+        if column == target.column:
+            continue
+        if _is_number(own):
+            found.append(Feature(column))
+        elif isinstance(own, ListedDomain):
+            found += [Feature(column, place) for place in range(1, own.size)]
+        else:
+            raise DomainError(f"column {name!r} cannot explain another: it needs a list of answers or numbers")
+    if not found:
+        raise SpecError("a regression needs a column beside its target")
+    return found
+
+
+def _products(features: Sequence[Feature]) -> dict[tuple[int, ...], list[tuple[int, int]]]:
+    """The different products of two of 1 and the features, and where each stands in their matrix.
+
+    The square of an indicator is itself; the product of two answers of one column is zero, and left out.
+    """
+    found: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for i, j in combinations_with_replacement(range(len(features) + 1), 2):
+        factors = [one - 1 for one in (i, j) if one]
+        if i == j and i and features[i - 1].answer is not None:
+            factors = factors[:1]
+        elif len(factors) == 2 and i != j and features[i - 1].column == features[j - 1].column:
+            continue
+        found.setdefault(tuple(factors), []).append((i, j))
+    return found
+
+
+def _regression(
+    domain: Records,
+    target: Feature,
+    link: str,
+    form: tuple[int, ...] | None = None,
+    bound: Fraction = Fraction(1),
+    shares: tuple[int, int] = _FIRST,
+) -> _Wanted:
+    """Gradient and curvature of a regression at the coefficients of a form; if linear, the squared residual, too."""
+    explaining = _regressors(domain, target)
+    features = (*explaining, target)
+    if len(features) > MOST_FEATURES:
+        raise SpecError(f"a regression has at most {MOST_FEATURES - 1} features, not {len(explaining)}")
+    size = len(explaining)
+    form = (0,) * (size + 2) if form is None else form
+    words = [_words(domain, one) for one in explaining]
+    residual = Query((), 0, link, size, bound)
+    named = {"residual": residual}
+    named |= {f"residual times {word}": residual._replace(times=(i,)) for i, word in enumerate(words)}
+    constant = link == "linear" or not any(form)
+    products = [one for one in _products(explaining) if one or not constant]
+    for factors in products:
+        said = " times ".join(words[i] for i in factors)
+        if link == "linear":
+            named[said] = Query(factors)
+        else:
+            slope = Query(factors, 0, "slope")
+            named[f"slope times {said}" if said else "slope"] = slope
+    gradients, curvatures = size + 1, max(1, len(products))
+    common = math.gcd(shares[0] * curvatures, shares[1] * gradients)
+    weights = [shares[0] * curvatures // common] * gradients + [shares[1] * gradients // common] * len(products)
+    if link == "linear":
+        named["residual squared"] = residual._replace(squared=True)
+        weights.append(shares[1] * gradients // common)
+    if len(named) < len(weights):
+        raise SpecError("two queries are called the same: rename a column")
+    return _Wanted(features, (form,), tuple(named.values()), tuple(named), tuple(weights), Regressed(size, link))
+
+
+def _check_features(domain: Records, features: Sequence[Feature]) -> None:
+    if not len(features) <= MOST_FEATURES or len(set(features)) < len(features):
+        raise SpecError(f"there are at most {MOST_FEATURES} features, all different")
+    for column, answer in features:
+        if not _is_place(column, len(domain.columns)):
+            raise SpecError("a feature is about a column of the record")
+        own = domain.columns[column][1]
+        fits = answer is None if _is_number(own) else isinstance(own, ListedDomain) and _is_place(answer, own.size)
+        if not fits:
+            raise SpecError("a feature is a column of numbers, or one answer of a list")
+
+
+def _check_queries(made: Queries) -> None:
+    if not 1 <= len(made.queries) <= MOST_QUERIES or len(made.queries) != len(made.groups):
+        raise SpecError(f"there are 1 to {MOST_QUERIES:,} queries, each with a group")
+    if len(set(made.names)) < len(made.names) or not all(made.names):
+        raise SpecError("queries have different names")
+    size = len(made.features)
+    for form in made.forms:
+        whole = all(type(one) is int and abs(one) <= LARGEST * ONE for one in form)
+        if len(form) != size + 1 or not whole:
+            raise SpecError(f"a form has a whole number per feature and one before them, up to {LARGEST} times 2^16")
+    for query in made.queries:
+        if len(query.times) > MOST_FACTORS or not all(_is_place(one, size) for one in query.times):
+            raise SpecError(f"a query multiplies at most {MOST_FACTORS} of the features")
+        if query.form is None:
+            continue
+        usable = _is_place(query.form, len(made.forms)) and query.link in LINKS
+        usable &= query.of is None or (_is_place(query.of, size) and query.link != "slope")
+        if not usable or query.bound <= 0 or max(query.bound.numerator, query.bound.denominator) >= 1 << 53:
+            raise SpecError(f"a query has a form, a link ({', '.join(LINKS)}), a feature or none, and a positive bound")
+    regress = made.regress
+    if regress is not None and (regress.link not in LINKS[:2] or not made.forms or not _is_place(regress.target, size)):
+        raise SpecError("a regression has a target among the features, a linear or logistic link, and a form")
+
+
+def _is_place(value: Any, size: int) -> bool:
+    return type(value) is int and 0 <= value < size
+
+
+def _read_feature(spec: Any) -> Feature:
+    match spec:
+        case {"column": column, **rest} if set(rest) <= {"is"}:
+            return Feature(column, rest.get("is"))  # type: ignore[arg-type]  # it is checked with the domain
+    raise SpecError("a feature has a column, and perhaps the answer that it is about")
+
+
+def _read_regress(spec: Any) -> Regressed:
+    match spec:
+        case {"target": int(target), "link": str(link), **rest} if not rest:
+            return Regressed(target, link)
+    raise SpecError("a regression names its target and its link, and nothing else")
+
+
+# -- fractions -----------------------------------------------------------------------------------------
+
+
+def _largest(protocol: Any) -> Fraction:
+    """The largest number that a report can be read as."""
+    found: Fraction = max(abs(protocol.contribution(y)) for y in range(protocol.tally_size))
+    return found
+
+
+def _rounded(value: Fraction) -> Fraction:
+    """In 32 bits after the point: enough, and quick to calculate with."""
+    return Fraction(math.floor(value * _FINE), _FINE)
+
+
+def _root(value: Fraction) -> Fraction:
+    """The square root, rounded up in 20 bits after the point."""
+    return Fraction(math.isqrt(math.ceil(value * (1 << 40))) + 1, 1 << 20)
+
+
+def _inverse(matrix: Sequence[Sequence[Fraction]], ridge: Fraction) -> list[list[Fraction]] | None:
+    """The inverse of a symmetric matrix with a ridge on its diagonal; None where a pivot is less than half of it."""
+    size = len(matrix)
+    rows = [
+        [one + (ridge if i == j else 0) for j, one in enumerate(row)] + [Fraction(int(i == j)) for j in range(size)]
+        for i, row in enumerate(matrix)
+    ]
+    for i in range(size):
+        if 2 * rows[i][i] < ridge:
+            return None
+        rows[i] = [_rounded(one / rows[i][i]) for one in rows[i]]
+        for j in range(size):
+            if j != i and rows[j][i]:
+                rows[j] = [_rounded(a - rows[j][i] * b) for a, b in zip(rows[j], rows[i], strict=True)]
+    return [row[size:] for row in rows]
